@@ -1,0 +1,329 @@
+//! Everything that is wished for, with the rules that must hold across it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::{
+    Cluster, ClusterName, DownAnswer, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, Ttl,
+};
+
+/// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Desired {
+    /// Zones to be authoritative for.
+    pub zones: BTreeMap<Name, ZoneSpec>,
+    /// Clusters by name.
+    pub clusters: BTreeMap<ClusterName, Cluster>,
+    /// Monitors by name.
+    pub monitors: BTreeMap<MonitorName, Arc<Monitor>>,
+    /// Pools by name.
+    pub pools: BTreeMap<PoolName, Pool>,
+    /// Steered names.
+    pub names: BTreeMap<Name, SteeredName>,
+}
+
+/// A zone as declared, apart from its records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneSpec {
+    /// The apex.
+    pub name: Name,
+    /// Monitor of members whose pool names none.
+    pub monitor: Option<MonitorName>,
+}
+
+/// A name whose addresses a pool chooses. It may be a wildcard or a zone apex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteeredName {
+    /// The name.
+    pub name: Name,
+    /// The pool that answers.
+    pub pool: PoolName,
+    /// TTL in place of the pool's.
+    pub ttl: Option<Ttl>,
+}
+
+/// What a [`Problem`] is about. A reader of files turns it into a line and column.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A cluster.
+    Cluster(ClusterName),
+    /// A monitor.
+    Monitor(MonitorName),
+    /// A pool as a whole.
+    Pool(PoolName),
+    /// A member of a pool, by its place from 0.
+    Member(PoolName, usize),
+    /// A steered name.
+    Name(Name),
+    /// A zone.
+    Zone(Name),
+}
+
+/// A rule across objects that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// What it is about.
+    pub subject: Subject,
+    /// Error or warning.
+    pub severity: Severity,
+    /// What is wrong and why.
+    pub what: String,
+    /// What to do about it.
+    pub way_out: String,
+}
+
+impl Desired {
+    /// The closest declared zone that holds `name`.
+    pub fn zone_of(&self, name: &Name) -> Option<&ZoneSpec> {
+        let mut at = Some(name.clone());
+        while let Some(candidate) = at {
+            if let Some(zone) = self.zones.get(&candidate) {
+                return Some(zone);
+            }
+            at = candidate.parent();
+        }
+        None
+    }
+
+    /// The monitor of a member: its own, else its pool's, else the zone's of the name it serves, else TCP 443.
+    pub fn monitor_of(&self, pool: &Pool, member: usize, zone: Option<&ZoneSpec>) -> (MonitorName, Arc<Monitor>) {
+        let named = pool.members[member].monitor.as_ref().or(pool.monitor.as_ref());
+        let named = named.or_else(|| zone.and_then(|z| z.monitor.as_ref()));
+        match named.and_then(|name| self.monitors.get_key_value(name)) {
+            Some((name, monitor)) => (name.clone(), Arc::clone(monitor)),
+            None => (MonitorName::new("tcp-443").expect("a valid literal"), Arc::new(Monitor::default())),
+        }
+    }
+
+    /// Every rule across objects that does not hold, errors and warnings, in a stable order.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        for zone in self.zones.values() {
+            self.check_monitor(zone.monitor.as_ref(), &Subject::Zone(zone.name.clone()), &mut found);
+        }
+        for cluster in self.clusters.values() {
+            check_cluster(cluster, &mut found);
+        }
+        for (name, monitor) in &self.monitors {
+            check_monitor_times(name, monitor, &mut found);
+        }
+        for pool in self.pools.values() {
+            self.check_pool(pool, &mut found);
+        }
+        for name in self.names.values() {
+            self.check_name(name, &mut found);
+        }
+        found.sort();
+        found
+    }
+
+    fn check_monitor(&self, monitor: Option<&MonitorName>, subject: &Subject, found: &mut Vec<Problem>) {
+        if let Some(name) = monitor.filter(|name| !self.monitors.contains_key(*name)) {
+            let known = nearest(name.as_str(), self.monitors.keys().map(MonitorName::as_str));
+            found.push(error(subject.clone(), format!("monitor {name} is not declared"), known));
+        }
+    }
+
+    fn check_pool(&self, pool: &Pool, found: &mut Vec<Problem>) {
+        let subject = Subject::Pool(pool.name.clone());
+        self.check_monitor(pool.monitor.as_ref(), &subject, found);
+        if pool.members.is_empty() {
+            found.push(error(subject.clone(), format!("pool {} has no member", pool.name), "give at least one cluster"));
+        }
+        if pool.members.len() > Pool::MEMBERS_MAX {
+            let what = format!("pool {} has {} members; {} is the most", pool.name, pool.members.len(), Pool::MEMBERS_MAX);
+            found.push(error(subject.clone(), what, "split it"));
+        }
+        if !pool.members.is_empty() && pool.members.iter().all(|m| m.weight.0 == 0) {
+            let what = format!("every weight of pool {} is 0, so all members share equally", pool.name);
+            found.push(warning(subject.clone(), what, "give weights of 1 or more; to take a member out, drain it"));
+        }
+        if !pool.members.is_empty() && pool.members.iter().all(|m| m.tier.number() != 1) {
+            let what = format!("pool {}: no member is in tier 1", pool.name);
+            found.push(error(subject, what, "give at least one member tier 1"));
+        }
+        let mut seen = BTreeSet::new();
+        for (index, member) in pool.members.iter().enumerate() {
+            let subject = Subject::Member(pool.name.clone(), index);
+            self.check_monitor(member.monitor.as_ref(), &subject, found);
+            if !seen.insert(&member.cluster) {
+                let what = format!("cluster {} is a member twice", member.cluster);
+                found.push(error(subject.clone(), what, "keep one, with the weight of both"));
+            }
+            let Some(cluster) = self.clusters.get(&member.cluster) else {
+                let known = nearest(member.cluster.as_str(), self.clusters.keys().map(ClusterName::as_str));
+                found.push(error(subject, format!("cluster {} is not declared", member.cluster), known));
+                continue;
+            };
+            if pool.mode == Mode::Cname && cluster.dns_name.is_none() {
+                let what = format!("pool {} answers with CNAMEs, but cluster {} has no dnsName", pool.name, cluster.name);
+                found.push(error(subject, what, "give the cluster a dnsName, or the pool mode address"));
+            }
+        }
+    }
+
+    fn check_name(&self, name: &SteeredName, found: &mut Vec<Problem>) {
+        let subject = Subject::Name(name.name.clone());
+        if self.zone_of(&name.name).is_none() {
+            let what = format!("{} lies in none of the zones", name.name);
+            found.push(error(subject.clone(), what, "declare its zone, or mend the name"));
+        }
+        let Some(pool) = self.pools.get(&name.pool) else {
+            let known = nearest(name.pool.as_str(), self.pools.keys().map(PoolName::as_str));
+            found.push(error(subject, format!("pool {} is not declared", name.pool), known));
+            return;
+        };
+        let apex = self.zones.contains_key(&name.name);
+        if apex && pool.mode == Mode::Cname {
+            let what = format!("{} is a zone apex, where no CNAME can stand (RFC 1912 section 2.4)", name.name);
+            found.push(error(subject, what, "give the pool mode address"));
+        } else if apex && matches!(pool.down, DownAnswer::FallbackCname(_)) {
+            let what = format!("{} is a zone apex, where no fallback {} can stand", name.name, Rtype::CNAME);
+            found.push(error(subject, what, "give fallback addresses"));
+        }
+    }
+}
+
+fn check_cluster(cluster: &Cluster, found: &mut Vec<Problem>) {
+    let subject = || Subject::Cluster(cluster.name.clone());
+    if cluster.addresses.is_empty() {
+        let what = format!("cluster {} has no address", cluster.name);
+        found.push(error(subject(), what, "give at least one ingress address"));
+    }
+    for v4 in [true, false] {
+        let count = cluster.addresses.iter().filter(|a| a.is_ipv4() == v4).count();
+        if count > Cluster::ADDRESSES_MAX {
+            let family = if v4 { "IPv4" } else { "IPv6" };
+            let what = format!("cluster {} has {count} {family} addresses; 8 is the most, they all go into one answer", cluster.name);
+            found.push(error(subject(), what, "make two clusters of it"));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for address in cluster.addresses.iter().filter(|a| !seen.insert(**a)) {
+        found.push(error(subject(), format!("cluster {} has address {address} twice", cluster.name), "keep one"));
+    }
+}
+
+fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Problem>) {
+    let mut fault = |what: String, way_out: &str| found.push(error(Subject::Monitor(name.clone()), what, way_out));
+    if monitor.period < Monitor::PERIOD_MIN {
+        fault(format!("monitor {name}: period {:?} is under {:?}", monitor.period, Monitor::PERIOD_MIN), "probe less often");
+    }
+    if monitor.timeout.is_zero() || monitor.timeout > monitor.period {
+        let what = format!("monitor {name}: timeout {:?} is not between 0 and the period {:?}", monitor.timeout, monitor.period);
+        fault(what, "give a timeout of at most the period");
+    }
+    if monitor.rise == 0 || monitor.fall == 0 {
+        fault(format!("monitor {name}: rise and fall count from 1"), "give 1 to turn at the first probe");
+    }
+}
+
+fn error(subject: Subject, what: impl Into<String>, way_out: impl Into<String>) -> Problem {
+    Problem { subject, severity: Severity::Error, what: what.into(), way_out: way_out.into() }
+}
+
+fn warning(subject: Subject, what: impl Into<String>, way_out: impl Into<String>) -> Problem {
+    Problem { subject, severity: Severity::Warning, what: what.into(), way_out: way_out.into() }
+}
+
+/// "did you mean X?" where a known name is close, else what there is to choose from.
+fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<_> = known.collect();
+    match known.iter().min_by_key(|k| distance(wanted, k)) {
+        None => "declare it; none is declared yet".to_owned(),
+        Some(best) if distance(wanted, best) <= wanted.len().div_ceil(3) => format!("did you mean {best}?"),
+        Some(_) => format!("declare it, or take one of: {}", known[..known.len().min(8)].join(", ")),
+    }
+}
+
+/// Levenshtein distance in octets.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Member, Policy};
+
+    fn desired() -> Desired {
+        let cluster = Cluster {
+            name: ClusterName::new("eu1").unwrap(),
+            addresses: vec!["192.0.2.1".parse().unwrap()],
+            dns_name: None,
+            location: None,
+            capacity: None,
+            services: vec![],
+        };
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Weighted);
+        pool.members = vec![Member::new(cluster.name.clone())];
+        let zone: Name = "gslb.example".parse().unwrap();
+        let name: Name = "shop.gslb.example".parse().unwrap();
+        Desired {
+            zones: [(zone.clone(), ZoneSpec { name: zone, monitor: None })].into(),
+            clusters: [(cluster.name.clone(), cluster)].into(),
+            names: [(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None })].into(),
+            pools: [(pool.name.clone(), pool)].into(),
+            monitors: BTreeMap::new(),
+        }
+    }
+
+    fn whats(desired: &Desired) -> Vec<String> {
+        desired.problems().into_iter().map(|p| format!("{}; {}", p.what, p.way_out)).collect()
+    }
+
+    #[test]
+    fn a_sound_wish_has_no_problem() {
+        assert_eq!(whats(&desired()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_missing_cluster_is_named_with_the_nearest_known_one() {
+        let mut wish = desired();
+        let pool = wish.pools.values_mut().next().unwrap();
+        pool.members[0].cluster = ClusterName::new("eu2").unwrap();
+        assert_eq!(whats(&wish), ["cluster eu2 is not declared; did you mean eu1?"]);
+    }
+
+    #[test]
+    fn all_faults_come_at_once() {
+        let mut wish = desired();
+        let pool = wish.pools.values_mut().next().unwrap();
+        pool.members[0].tier = crate::Tier::new(2).unwrap();
+        pool.members[0].weight = crate::Weight(0);
+        pool.monitor = Some(MonitorName::new("gw").unwrap());
+        wish.zones.clear();
+        assert_eq!(wish.problems().len(), 4);
+    }
+
+    #[test]
+    fn cname_mode_is_refused_at_an_apex() {
+        let mut wish = desired();
+        let apex: Name = "gslb.example".parse().unwrap();
+        let pool = wish.pools.values_mut().next().unwrap();
+        pool.mode = Mode::Cname;
+        wish.clusters.values_mut().next().unwrap().dns_name = Some("eu1.gslb.example".parse().unwrap());
+        wish.names = [(apex.clone(), SteeredName { name: apex, pool: pool.name.clone(), ttl: None })].into();
+        assert!(whats(&wish)[0].contains("zone apex"));
+    }
+
+    #[test]
+    fn the_closest_of_nested_zones_holds_a_name() {
+        let mut wish = desired();
+        let inner: Name = "eu.gslb.example".parse().unwrap();
+        wish.zones.insert(inner.clone(), ZoneSpec { name: inner.clone(), monitor: None });
+        assert_eq!(wish.zone_of(&"a.eu.gslb.example".parse().unwrap()).unwrap().name, inner);
+    }
+}

@@ -1,0 +1,31 @@
+//! The nouns of Fairway: names, clusters, pools, monitors, health, and what a source wishes for.
+//!
+//! Pure data and the rules that hold between the data. No I/O, no clock, no async, no wire format:
+//! those live in the crates that turn the outside world into these types and back.
+#![forbid(unsafe_code)]
+
+mod cluster;
+mod desired;
+mod fault;
+mod health;
+mod id;
+mod merge;
+mod monitor;
+mod name;
+mod pool;
+mod prefix;
+mod rtype;
+mod units;
+
+pub use cluster::{Cluster, Location};
+pub use desired::{Desired, Problem, SteeredName, Subject, ZoneSpec};
+pub use fault::{Fault, Place, Severity};
+pub use health::{Cause, Forced, Health, Outcome, Standing, Verdict};
+pub use id::{ClusterName, IdError, MonitorName, PoolName};
+pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
+pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
+pub use name::{Name, NameError};
+pub use pool::{DownAnswer, Member, Mode, Policy, Pool, Spread};
+pub use prefix::{ClientPrefix, Network, NetworkError};
+pub use rtype::{Rtype, RtypeError};
+pub use units::{Permille, Tier, Ttl, UnitError, Weight};

@@ -1,0 +1,174 @@
+//! Joins what several sources wish for into one wish.
+//!
+//! Each source owns what it contributed: removing a contribution removes nothing else. Members of a pool unite; for
+//! everything that can be said only once, rank decides, and the loser is told.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use crate::{Desired, Pool, Subject};
+
+/// Where a contribution comes from, by rank: the first wins a conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceKind {
+    /// Configuration files.
+    Config,
+    /// The REST API.
+    Api,
+    /// ExternalDNS, through the webhook.
+    Webhook,
+    /// Kubernetes objects.
+    Kubernetes,
+}
+
+/// What one owner in one source wishes for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contribution {
+    /// The kind of source.
+    pub source: SourceKind,
+    /// Who in that source: a file, a user, an ExternalDNS owner, a cluster.
+    pub owner: String,
+    /// ExternalDNS' set identifier; empty where there is none.
+    pub set: String,
+    /// When it was first seen, in seconds since 1970: the older one wins among equals.
+    pub created: u64,
+    /// The wish itself.
+    pub desired: Desired,
+}
+
+/// Two contributions that say one thing differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// What it is about.
+    pub subject: Subject,
+    /// Source and owner whose word holds.
+    pub winner: (SourceKind, String),
+    /// Source and owner whose word does not.
+    pub loser: (SourceKind, String),
+}
+
+/// One wish out of many, with what did not fit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Merged {
+    /// The joined wish.
+    pub desired: Desired,
+    /// What was said twice and differently.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Joins contributions; their order does not matter.
+///
+/// Rank: config, API, webhook, Kubernetes; then the older; then owner and set identifier in order. Pools of one name
+/// unite their members under the fields of the first.
+pub fn merge<'a>(contributions: impl IntoIterator<Item = &'a Contribution>) -> Merged {
+    let mut ranked: Vec<_> = contributions.into_iter().collect();
+    ranked.sort_by_key(|c| (c.source, c.created, &c.owner, &c.set));
+    let mut merger = Merger::default();
+    for contribution in ranked {
+        merger.add(contribution);
+    }
+    Merged { desired: merger.desired, conflicts: merger.conflicts }
+}
+
+#[derive(Default)]
+struct Merger<'a> {
+    desired: Desired,
+    said_by: BTreeMap<Subject, &'a Contribution>,
+    conflicts: Vec<Conflict>,
+}
+
+impl<'a> Merger<'a> {
+    fn add(&mut self, from: &'a Contribution) {
+        let Desired { zones, clusters, monitors, pools, names } = &from.desired;
+        for (key, zone) in zones {
+            let same = keep_first(&mut self.desired.zones, key, zone);
+            self.record(Subject::Zone(key.clone()), from, same);
+        }
+        for (key, cluster) in clusters {
+            let same = keep_first(&mut self.desired.clusters, key, cluster);
+            self.record(Subject::Cluster(key.clone()), from, same);
+        }
+        for (key, monitor) in monitors {
+            let same = keep_first(&mut self.desired.monitors, key, monitor);
+            self.record(Subject::Monitor(key.clone()), from, same);
+        }
+        for (key, name) in names {
+            let same = keep_first(&mut self.desired.names, key, name);
+            self.record(Subject::Name(key.clone()), from, same);
+        }
+        for (key, pool) in pools {
+            let same = match self.desired.pools.entry(key.clone()) {
+                Entry::Vacant(entry) => {
+                    entry.insert(pool.clone());
+                    true
+                }
+                Entry::Occupied(mut entry) => unite(entry.get_mut(), pool),
+            };
+            self.record(Subject::Pool(key.clone()), from, same);
+        }
+    }
+
+    fn record(&mut self, subject: Subject, from: &'a Contribution, same: bool) {
+        let winner = *self.said_by.entry(subject.clone()).or_insert(from);
+        if !same {
+            let who = |c: &Contribution| (c.source, c.owner.clone());
+            self.conflicts.push(Conflict { subject, winner: who(winner), loser: who(from) });
+        }
+    }
+}
+
+/// Keeps what is there; tells whether the newcomer says the same.
+fn keep_first<K: Ord + Clone, V: Clone + PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: &V) -> bool {
+    map.entry(key.clone()).or_insert_with(|| value.clone()) == value
+}
+
+/// Adds the members that `first` lacks; tells whether everything else agrees.
+fn unite(first: &mut Pool, second: &Pool) -> bool {
+    let mut agrees = Pool { members: vec![], ..first.clone() } == Pool { members: vec![], ..second.clone() };
+    for member in &second.members {
+        match first.members.iter().find(|m| m.cluster == member.cluster) {
+            None => first.members.push(member.clone()),
+            Some(known) => agrees &= known == member,
+        }
+    }
+    agrees
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClusterName, Member, Policy, PoolName, Ttl};
+
+    fn pool(members: &[&str], ttl: u32) -> Desired {
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Weighted);
+        pool.ttl = Ttl::from_secs(ttl).unwrap();
+        pool.members = members.iter().map(|m| Member::new(ClusterName::new(m).unwrap())).collect();
+        Desired { pools: [(pool.name.clone(), pool)].into(), ..Desired::default() }
+    }
+
+    fn from(source: SourceKind, owner: &str, desired: Desired) -> Contribution {
+        Contribution { source, owner: owner.to_owned(), set: String::new(), created: 0, desired }
+    }
+
+    fn members(merged: &Merged) -> Vec<&str> {
+        merged.desired.pools.values().flat_map(|p| &p.members).map(|m| m.cluster.as_str()).collect()
+    }
+
+    #[test]
+    fn members_unite_and_removing_one_contribution_keeps_the_other() {
+        let a = from(SourceKind::Webhook, "a", pool(&["c1"], 30));
+        let b = from(SourceKind::Webhook, "b", pool(&["c2"], 30));
+        let both = merge([&b, &a]);
+        assert_eq!((members(&both), both.conflicts.len()), (vec!["c1", "c2"], 0));
+        assert_eq!(members(&merge([&b])), ["c2"]);
+    }
+
+    #[test]
+    fn config_outranks_the_webhook_whatever_the_order_and_the_loser_is_named() {
+        let config = from(SourceKind::Config, "f", pool(&["c1"], 60));
+        let hook = from(SourceKind::Webhook, "h", pool(&["c1"], 30));
+        let merged = merge([&hook, &config]);
+        assert_eq!(merged, merge([&config, &hook]));
+        assert_eq!(merged.desired.pools.values().next().unwrap().ttl.secs(), 60);
+        assert_eq!(merged.conflicts[0].loser, (SourceKind::Webhook, "h".to_owned()));
+    }
+}

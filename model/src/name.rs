@@ -1,0 +1,348 @@
+//! A domain name (RFC 1035 section 3.1): octets in labels, compared without regard to ASCII case (RFC 4343).
+
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+};
+
+/// An absolute domain name in uncompressed wire form, 1 to 255 octets. Case is kept and never compared.
+///
+/// Any octet may stand in a label (RFC 2181 section 11). Ordered as RFC 4034 section 6.1 says.
+#[derive(Clone)]
+pub struct Name(Box<[u8]>);
+
+impl Name {
+    /// Most octets of a name, its root label included (RFC 1035 section 2.3.4).
+    pub const OCTETS_MAX: usize = 255;
+    /// Most octets of a label (RFC 1035 section 2.3.4).
+    pub const LABEL_MAX: usize = 63;
+
+    /// The root.
+    pub fn root() -> Self {
+        Self(Box::new([0]))
+    }
+
+    /// Reads an uncompressed name from the start of `wire`; what follows it is left alone.
+    pub fn from_wire(wire: &[u8]) -> Result<Self, NameError> {
+        let mut end = 0;
+        loop {
+            let length = usize::from(*wire.get(end).ok_or(NameError::Cut)?);
+            if length > Self::LABEL_MAX {
+                return Err(NameError::Label(length));
+            }
+            end += 1 + length;
+            if end > Self::OCTETS_MAX {
+                return Err(NameError::Long);
+            }
+            if length == 0 {
+                return Ok(Self(wire[..end].into()));
+            }
+        }
+    }
+
+    /// Reads presentation form: `\DDD` and `\X` escapes; a name without final dot is taken below `origin`, and refused
+    /// where there is none. `@` alone is the origin.
+    pub fn from_text(text: &[u8], origin: Option<&Self>) -> Result<Self, NameError> {
+        let below = || origin.ok_or(NameError::Relative);
+        match text {
+            b"" => return Err(NameError::EmptyLabel),
+            b"." => return Ok(Self::root()),
+            b"@" => return below().cloned(),
+            _ => {}
+        }
+        let mut wire = vec![0];
+        let mut start = 0; // of the label being read: the place of its length octet
+        let mut rest = text;
+        let mut absolute = false;
+        while let Some((&octet, tail)) = rest.split_first() {
+            rest = tail;
+            if octet == b'.' {
+                close_label(&mut wire, start)?;
+                absolute = rest.is_empty();
+                if !absolute {
+                    start = wire.len();
+                    wire.push(0);
+                }
+                continue;
+            }
+            let octet = if octet == b'\\' { unescape(&mut rest)? } else { octet };
+            wire.push(octet);
+        }
+        if absolute {
+            wire.push(0);
+        } else {
+            close_label(&mut wire, start)?;
+            wire.extend_from_slice(&below()?.0);
+        }
+        if wire.len() > Self::OCTETS_MAX { Err(NameError::Long) } else { Ok(Self(wire.into())) }
+    }
+
+    /// The uncompressed wire form.
+    pub fn as_wire(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The labels from the leftmost on, without the root's.
+    pub fn labels(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.0[..];
+        std::iter::from_fn(move || {
+            let length = usize::from(rest[0]);
+            if length == 0 {
+                return None;
+            }
+            let (label, tail) = rest[1..].split_at(length);
+            rest = tail;
+            Some(label)
+        })
+    }
+
+    /// How many labels it has, the root's not counted.
+    pub fn label_count(&self) -> usize {
+        self.labels().count()
+    }
+
+    /// Whether it is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// Whether its leftmost label is `*` (RFC 4592 section 2.1.1).
+    pub fn is_wildcard(&self) -> bool {
+        self.0.starts_with(b"\x01*")
+    }
+
+    /// The name without its leftmost label; none for the root.
+    pub fn parent(&self) -> Option<Self> {
+        (!self.is_root()).then(|| Self(self.0[1 + usize::from(self.0[0])..].into()))
+    }
+
+    /// Whether it is `zone` itself or below it.
+    pub fn is_within(&self, zone: &Self) -> bool {
+        let Some(start) = self.0.len().checked_sub(zone.0.len()) else { return false };
+        if !self.0[start..].eq_ignore_ascii_case(&zone.0) {
+            return false;
+        }
+        // The cut must fall between labels.
+        let mut at = 0;
+        while at < start {
+            at += 1 + usize::from(self.0[at]);
+        }
+        at == start
+    }
+
+    /// `label` in front of this name.
+    pub fn child(&self, label: &[u8]) -> Result<Self, NameError> {
+        let length = u8::try_from(label.len()).ok().filter(|l| (1..=63).contains(l));
+        let length = length.ok_or(NameError::Label(label.len()))?;
+        if label.len() + 1 + self.0.len() > Self::OCTETS_MAX {
+            return Err(NameError::Long);
+        }
+        Ok(Self([&[length], label, &self.0[..]].concat().into()))
+    }
+
+    /// The same name in lower case: the form that is hashed and stored.
+    pub fn to_lowercase(&self) -> Self {
+        // Length octets are at most 63 and so never letters.
+        Self(self.0.to_ascii_lowercase().into())
+    }
+}
+
+fn close_label(wire: &mut [u8], start: usize) -> Result<(), NameError> {
+    let length = wire.len() - start - 1;
+    if length == 0 {
+        return Err(NameError::EmptyLabel);
+    }
+    let short = u8::try_from(length).ok().filter(|l| usize::from(*l) <= Name::LABEL_MAX);
+    wire[start] = short.ok_or(NameError::Label(length))?;
+    Ok(())
+}
+
+/// Reads what follows a backslash: three decimal digits, or one octet as it is (RFC 1035 section 5.1).
+fn unescape(rest: &mut &[u8]) -> Result<u8, NameError> {
+    let (&first, tail) = rest.split_first().ok_or(NameError::Escape)?;
+    if !first.is_ascii_digit() {
+        *rest = tail;
+        return Ok(first);
+    }
+    let (digits, tail) = rest.split_at_checked(3).ok_or(NameError::Escape)?;
+    let value = digits.iter().try_fold(0u16, |sum, d| d.is_ascii_digit().then(|| sum * 10 + u16::from(d - b'0')));
+    *rest = tail;
+    value.and_then(|v| u8::try_from(v).ok()).ok_or(NameError::Escape)
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for octet in &self.0 {
+            state.write_u8(octet.to_ascii_lowercase());
+        }
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mut a, mut b): (Vec<_>, Vec<_>) = (self.labels().collect(), other.labels().collect());
+        loop {
+            match (a.pop(), b.pop()) {
+                (None, None) => return Ordering::Equal,
+                (None, Some(_)) => return Ordering::Less,
+                (Some(_), None) => return Ordering::Greater,
+                (Some(x), Some(y)) => {
+                    let lower = |l: &[u8]| l.to_ascii_lowercase();
+                    match lower(x).cmp(&lower(y)) {
+                        Ordering::Equal => {}
+                        unequal => return unequal,
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Name {
+    /// Presentation form with the final dot; what is not plain is escaped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() {
+            return f.write_str(".");
+        }
+        for label in self.labels() {
+            for &octet in label {
+                match octet {
+                    b'.' | b'\\' | b'"' | b';' | b'(' | b')' | b'@' | b'$' => write!(f, "\\{}", char::from(octet))?,
+                    0x21..=0x7e => write!(f, "{}", char::from(octet))?,
+                    _ => write!(f, "\\{octet:03}")?,
+                }
+            }
+            f.write_str(".")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::str::FromStr for Name {
+    type Err = NameError;
+
+    /// Reads presentation form; the final dot may be missing.
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        Self::from_text(text.as_bytes(), Some(&Self::root()))
+    }
+}
+
+/// Why octets or a text are no domain name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The octets end inside the name.
+    #[error("the name is cut off")]
+    Cut,
+    /// Two dots in a row, a leading dot, or nothing.
+    #[error("a label is empty; only the root, '.', has none")]
+    EmptyLabel,
+    /// A backslash that begins no escape.
+    #[error("a backslash must be followed by one character or three digits up to 255")]
+    Escape,
+    /// RFC 1035 section 2.3.4.
+    #[error("a label has {0} octets; 63 is the most (RFC 1035 section 2.3.4)")]
+    Label(usize),
+    /// RFC 1035 section 2.3.4.
+    #[error("the name is over 255 octets (RFC 1035 section 2.3.4)")]
+    Long,
+    /// No final dot, and nothing to complete it with.
+    #[error("the name is relative and no origin is set; end it with a dot")]
+    Relative,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn presentation_form_comes_back_as_it_was() {
+        for text in [".", "a.", "www.Example.TEST.", "a\\.b.c.", "\\000\\255.x.", "*.w."] {
+            assert_eq!(name(text).to_string(), text);
+        }
+        assert_eq!(name("www.example").to_string(), "www.example.");
+    }
+
+    #[test]
+    fn relative_names_need_an_origin() {
+        let origin = name("example.");
+        assert_eq!(Name::from_text(b"www", Some(&origin)), Ok(name("www.example.")));
+        assert_eq!(Name::from_text(b"@", Some(&origin)), Ok(origin));
+        assert_eq!(Name::from_text(b"www", None), Err(NameError::Relative));
+    }
+
+    #[test]
+    fn limits_hold_at_63_and_255_octets() {
+        let label = "a".repeat(63);
+        assert!(name(&label).label_count() == 1);
+        assert_eq!("b".repeat(64).parse::<Name>(), Err(NameError::Label(64)));
+        let longest = format!("{label}.{label}.{label}.{}", "a".repeat(61));
+        assert_eq!(name(&longest).as_wire().len(), 255);
+        assert_eq!(format!("{longest}a").parse::<Name>(), Err(NameError::Long));
+    }
+
+    #[test]
+    fn empty_labels_and_broken_escapes_are_refused() {
+        for text in ["a..b", ".a", "", ".."] {
+            assert_eq!(text.parse::<Name>(), Err(NameError::EmptyLabel), "{text}");
+        }
+        for text in ["a\\", "a\\25", "a\\256.", "a\\1x2."] {
+            assert_eq!(text.parse::<Name>(), Err(NameError::Escape), "{text}");
+        }
+    }
+
+    #[test]
+    fn case_is_kept_but_not_compared() {
+        assert_eq!(name("WwW.eXample."), name("www.example."));
+        assert_eq!(name("WwW.").to_string(), "WwW.");
+    }
+
+    #[test]
+    fn being_within_a_zone_goes_by_labels_not_octets() {
+        assert!(name("a.example.").is_within(&name("EXAMPLE.")));
+        assert!(name("example.").is_within(&name("example.")));
+        assert!(!name("badexample.").is_within(&name("example.")));
+        // The octets of the parent, but inside a longer label.
+        assert!(!name("x\\007example.").is_within(&name("example.")));
+        assert!(name("a.").is_within(&Name::root()));
+    }
+
+    #[test]
+    fn order_is_canonical() {
+        // RFC 4034 section 6.1's own example.
+        let sorted = ["example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.", "z.example."];
+        let names: Vec<_> = sorted.iter().map(|t| name(t)).collect();
+        assert!(names.is_sorted());
+    }
+
+    #[test]
+    fn wire_form_is_read_up_to_its_end() {
+        assert_eq!(Name::from_wire(b"\x01a\x00rest"), Ok(name("a.")));
+        assert_eq!(Name::from_wire(b"\x01a"), Err(NameError::Cut));
+        assert_eq!(Name::from_wire(b"\xc0\x0c"), Err(NameError::Label(192)));
+    }
+}

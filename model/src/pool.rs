@@ -1,0 +1,129 @@
+//! A named group of clusters and how it chooses among them.
+
+use std::net::IpAddr;
+
+use crate::{ClientPrefix, ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Tier, Ttl, Weight};
+
+/// A named group of members that serve the same thing, and how one is chosen for a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Its name, unique among pools.
+    pub name: PoolName,
+    /// How it chooses.
+    pub policy: Policy,
+    /// What it answers with.
+    pub mode: Mode,
+    /// TTL of its answers.
+    pub ttl: Ttl,
+    /// How many clusters an answer names, 1 to 8; all addresses of each go together.
+    pub answers: u8,
+    /// What is answered when no member can be.
+    pub down: DownAnswer,
+    /// Whether a client keeps its member or each query draws.
+    pub spread: Spread,
+    /// What counts as one client.
+    pub client_prefix: ClientPrefix,
+    /// When less than this part of the weight is up, health is ignored and all members share by weight (0 = never).
+    /// Administrative down and drain still hold.
+    pub panic_threshold: Permille,
+    /// When less than this part of a tier's weight is up, the next tier helps; 0 = only when none of it is up.
+    pub min_healthy: Permille,
+    /// Monitor of members that name none.
+    pub monitor: Option<MonitorName>,
+    /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
+    pub members: Vec<Member>,
+}
+
+impl Pool {
+    /// Most members a pool may have.
+    pub const MEMBERS_MAX: usize = 255;
+    /// Most clusters one answer may name.
+    pub const ANSWERS_MAX: u8 = 8;
+
+    /// A pool with every default and no member.
+    pub fn new(name: PoolName, policy: Policy) -> Self {
+        Self {
+            name,
+            policy,
+            mode: Mode::Address,
+            ttl: Ttl::STEERED,
+            answers: 1,
+            down: DownAnswer::All,
+            spread: Spread::Client,
+            client_prefix: ClientPrefix::default(),
+            panic_threshold: Permille::default(),
+            min_healthy: Permille::default(),
+            monitor: None,
+            members: Vec::new(),
+        }
+    }
+}
+
+/// One cluster in a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// Its share.
+    pub weight: Weight,
+    /// When it is used.
+    pub tier: Tier,
+    /// Its own monitor, before its pool's and its zone's.
+    pub monitor: Option<MonitorName>,
+    /// Where it is probed instead of at each of its addresses.
+    pub probe: Option<ProbeAddress>,
+}
+
+impl Member {
+    /// A member with every default.
+    pub fn new(cluster: ClusterName) -> Self {
+        Self { cluster, weight: Weight::default(), tier: Tier::default(), monitor: None, probe: None }
+    }
+}
+
+/// How a pool chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// The first live member by tier, then by declared order. The same for every client.
+    Failover,
+    /// Shares by weight within the tier in use, by weighted rendezvous hash of the client's network.
+    Weighted,
+}
+
+/// What a steered name answers with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The chosen cluster's addresses at the name itself (needed at a zone apex).
+    #[default]
+    Address,
+    /// A CNAME to the chosen cluster's own DNS name, its addresses in the same answer where we serve them.
+    Cname,
+}
+
+/// Whether a client keeps its member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// A client network always gets the same member while that member's share lasts.
+    #[default]
+    Client,
+    /// Each query draws; ECS scope 0.
+    Query,
+}
+
+/// What a pool answers when no member can be: never NXDOMAIN.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DownAnswer {
+    /// Every member (alias ALL_RECORDS): the observer may be the one who is wrong.
+    #[default]
+    All,
+    /// These addresses (alias FALLBACK_IP).
+    FallbackAddresses(Vec<IpAddr>),
+    /// A CNAME to this name; refused at a zone apex.
+    FallbackCname(Name),
+    /// The name without addresses: NODATA (alias EMPTY).
+    Empty,
+    /// SERVFAIL, so that a resolver asks another server (aliases REFUSE, NONE); REFUSED would read as lame.
+    Refuse,
+    /// The members that were the last to be up.
+    LastGood,
+}

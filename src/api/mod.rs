@@ -1,0 +1,1 @@
+//! The HTTP listener: health, metrics, state, explain.

@@ -1,0 +1,1 @@
+//! Joins sources, health and force into the view that is served.

@@ -1,0 +1,11 @@
+//! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
+//! `serve` moves packets, `api` and `cli` show, `observe` counts and logs, `store` keeps what must survive, `demo` plays.
+
+pub mod api;
+pub mod cli;
+pub mod config;
+pub mod control;
+pub mod demo;
+pub mod observe;
+pub mod serve;
+pub mod store;

@@ -1,0 +1,3 @@
+//! The `fairway` program.
+
+fn main() {}

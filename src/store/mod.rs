@@ -1,0 +1,1 @@
+//! What must survive a restart: health history and overrides.

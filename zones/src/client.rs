@@ -1,0 +1,38 @@
+//! Who asks, over what, and the two things that come from outside a decision: the time and the draw.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// How a query came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// One datagram each way; answers are bounded by EDNS and by 1232 octets.
+    Udp,
+    /// A stream; answers are bounded by 65535 octets.
+    Tcp,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Source address; IPv4-mapped IPv6 addresses are given as IPv4.
+    pub address: IpAddr,
+    /// Source port; 0 is never answered.
+    pub port: u16,
+    /// How the query came.
+    pub transport: Transport,
+}
+
+impl Client {
+    /// A client at this socket address, an IPv4-mapped address taken as IPv4.
+    pub fn new(from: SocketAddr, transport: Transport) -> Self {
+        Self { address: from.ip().to_canonical(), port: from.port(), transport }
+    }
+}
+
+/// Seconds since 1970, coarse: read once a batch, not once a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now(pub u64);
+
+/// A random number for pools that draw per query (`spread: query`); nothing else reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Draw(pub u64);

@@ -1,0 +1,1 @@
+//! How a pool chooses: one file a policy, and why it chose.

@@ -1,0 +1,14 @@
+//! The pair a batch of queries is answered from.
+
+use std::sync::Arc;
+
+use crate::{Conditions, Snapshot};
+
+/// What is configured and what is measured, taken together: one pointer, one swap, no race between the two.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// What is configured, compiled.
+    pub snapshot: Arc<Snapshot>,
+    /// What is measured about it.
+    pub conditions: Arc<Conditions>,
+}
