@@ -5,9 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    Cluster, ClusterName, DownAnswer, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, Ttl,
-};
+use crate::{Cluster, ClusterName, DownAnswer, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, Ttl};
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -130,10 +128,15 @@ impl Desired {
         let subject = Subject::Pool(pool.name.clone());
         self.check_monitor(pool.monitor.as_ref(), &subject, found);
         if pool.members.is_empty() {
-            found.push(error(subject.clone(), format!("pool {} has no member", pool.name), "give at least one cluster"));
+            found.push(error(
+                subject.clone(),
+                format!("pool {} has no member", pool.name),
+                "give at least one cluster",
+            ));
         }
         if pool.members.len() > Pool::MEMBERS_MAX {
-            let what = format!("pool {} has {} members; {} is the most", pool.name, pool.members.len(), Pool::MEMBERS_MAX);
+            let what =
+                format!("pool {} has {} members; {} is the most", pool.name, pool.members.len(), Pool::MEMBERS_MAX);
             found.push(error(subject.clone(), what, "split it"));
         }
         if !pool.members.is_empty() && pool.members.iter().all(|m| m.weight.0 == 0) {
@@ -158,7 +161,8 @@ impl Desired {
                 continue;
             };
             if pool.mode == Mode::Cname && cluster.dns_name.is_none() {
-                let what = format!("pool {} answers with CNAMEs, but cluster {} has no dnsName", pool.name, cluster.name);
+                let what =
+                    format!("pool {} answers with CNAMEs, but cluster {} has no dnsName", pool.name, cluster.name);
                 found.push(error(subject, what, "give the cluster a dnsName, or the pool mode address"));
             }
         }
@@ -196,7 +200,10 @@ fn check_cluster(cluster: &Cluster, found: &mut Vec<Problem>) {
         let count = cluster.addresses.iter().filter(|a| a.is_ipv4() == v4).count();
         if count > Cluster::ADDRESSES_MAX {
             let family = if v4 { "IPv4" } else { "IPv6" };
-            let what = format!("cluster {} has {count} {family} addresses; 8 is the most, they all go into one answer", cluster.name);
+            let what = format!(
+                "cluster {} has {count} {family} addresses; 8 is the most, they all go into one answer",
+                cluster.name
+            );
             found.push(error(subject(), what, "make two clusters of it"));
         }
     }
@@ -209,10 +216,16 @@ fn check_cluster(cluster: &Cluster, found: &mut Vec<Problem>) {
 fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Problem>) {
     let mut fault = |what: String, way_out: &str| found.push(error(Subject::Monitor(name.clone()), what, way_out));
     if monitor.period < Monitor::PERIOD_MIN {
-        fault(format!("monitor {name}: period {:?} is under {:?}", monitor.period, Monitor::PERIOD_MIN), "probe less often");
+        fault(
+            format!("monitor {name}: period {:?} is under {:?}", monitor.period, Monitor::PERIOD_MIN),
+            "probe less often",
+        );
     }
     if monitor.timeout.is_zero() || monitor.timeout > monitor.period {
-        let what = format!("monitor {name}: timeout {:?} is not between 0 and the period {:?}", monitor.timeout, monitor.period);
+        let what = format!(
+            "monitor {name}: timeout {:?} is not between 0 and the period {:?}",
+            monitor.timeout, monitor.period
+        );
         fault(what, "give a timeout of at most the period");
     }
     if monitor.rise == 0 || monitor.fall == 0 {

@@ -109,7 +109,11 @@ impl FromStr for Network {
             return Err(form());
         }
         let block = Self::of(address, length);
-        if block.address == address { Ok(block) } else { Err(NetworkError::StrayBits { given: text.to_owned(), block }) }
+        if block.address == address {
+            Ok(block)
+        } else {
+            Err(NetworkError::StrayBits { given: text.to_owned(), block })
+        }
     }
 }
 

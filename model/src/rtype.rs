@@ -73,7 +73,8 @@ impl FromStr for Rtype {
     type Err = RtypeError;
 
     fn from_str(text: &str) -> Result<Self, RtypeError> {
-        let generic = || text.get(..4).filter(|t| t.eq_ignore_ascii_case("TYPE")).and_then(|_| text[4..].parse().ok().map(Self));
+        let generic =
+            || text.get(..4).filter(|t| t.eq_ignore_ascii_case("TYPE")).and_then(|_| text[4..].parse().ok().map(Self));
         Self::from_mnemonic(text).or_else(generic).ok_or_else(|| RtypeError(text.to_owned()))
     }
 }

@@ -1,9 +1,18 @@
-//! Reads configuration: YAML files, zone files, environment. All faults at once, each in its place.
+//! Reads configuration: YAML files, zone files, secrets, environment. All faults at once, each in its place.
+//!
+//! Nothing here is applied: what is read is handed over as model types. The old state is never touched.
 
-use std::{net::SocketAddr, path::PathBuf};
+mod settings;
+pub mod watch;
 
-use fairway_model::{Desired, Fault, Name};
-use fairway_zones::{ServerIdentity, text::ZoneData};
+use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
+
+use fairway_model::{Desired, Fault, Forced, Name, Place};
+use fairway_zones::text::ZoneData;
+
+pub use settings::{
+    HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
+};
 
 /// Where the configuration comes from.
 #[derive(Clone, Debug)]
@@ -28,33 +37,56 @@ pub struct Loaded {
     pub desired: Desired,
     /// Records of every zone.
     pub zones: Vec<ZoneData>,
-    /// Every file that was read (also includes, certificates): watched for changes.
+    /// What an operator forces over verdicts.
+    pub overrides: Vec<OverrideSpec>,
+    /// Every file that was read (also includes, certificates, secrets): watched for changes.
     pub files: Vec<PathBuf>,
+    /// What those files looked like when they were read.
+    pub fingerprint: watch::Fingerprint,
     /// Faults that let the input through.
     pub warnings: Vec<Fault>,
 }
 
-/// How the process itself runs. A change of what is marked (start) takes a restart.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Addresses to answer DNS on, UDP and TCP (start).
-    pub dns: Vec<SocketAddr>,
-    /// Address of the HTTP listener; none for none (start).
-    pub http: Option<SocketAddr>,
-    /// Data folder; none keeps nothing (start).
-    pub data_dir: Option<PathBuf>,
-    /// User to become once sockets are bound (start).
-    pub user: Option<String>,
-    /// Log filter, as `tracing`'s directives.
-    pub log: String,
-    /// Answers about the server itself.
-    pub identity: ServerIdentity,
+/// One override as declared: force over the verdicts of what it matches, with reason and expiry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverrideSpec {
+    /// What it matches: `CLUSTER`, `CLUSTER/ADDRESS` or `pool:NAME/CLUSTER`, where `*` stands for any characters and
+    /// `?` for one. Its form is checked.
+    pub pattern: String,
+    /// What is forced.
+    pub action: Forced,
+    /// Why, for people; never empty.
+    pub reason: String,
+    /// When it ends by itself. It may lie in the past: then it does nothing.
+    pub until: SystemTime,
+    /// Where it was declared.
+    pub place: Place,
+}
+
+/// What one reading gave, also where it was refused: a watcher must know which files to watch for the repair.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Every file that was looked at, and what it looked like then.
+    pub fingerprint: watch::Fingerprint,
+    /// What was read, or all faults: errors and warnings, sorted by place.
+    pub outcome: Result<Loaded, Vec<Fault>>,
 }
 
 /// Reads everything; the old state is untouched whatever happens here.
 ///
-/// `env` is asked for `FAIRWAY_*` variables, so that tests need no environment.
+/// `env` is asked for `FAIRWAY_*` variables and for those that secrets name, so that tests need no environment.
 pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Vec<Fault>> {
+    attempt(source, env).outcome
+}
+
+/// Reads everything as [`load`] does, and tells what was looked at even if it is refused.
+pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
     let _ = (source, env);
-    Err(vec![])
+    Attempt { fingerprint: watch::Fingerprint::default(), outcome: Err(vec![]) }
+}
+
+/// Every fault of a configuration and its zones, errors and warnings, sorted by place: what `fairway check` prints.
+pub fn check(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Vec<Fault> {
+    let _ = (source, env);
+    vec![]
 }

@@ -16,5 +16,5 @@ pub use client::{Client, Draw, Now, Transport};
 pub use conditions::{Conditions, TargetIndex};
 pub use respond::{Outcome, respond};
 pub use snapshot::{ServerIdentity, Slot, Snapshot, compile};
-pub use tally::{Tally, Tallies};
+pub use tally::{Tallies, Tally};
 pub use view::View;

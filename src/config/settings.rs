@@ -1,0 +1,155 @@
+//! How the process itself runs: addresses, bounds, logs. Not what it answers.
+
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
+
+use fairway_zones::ServerIdentity;
+
+/// How the process itself runs. A change of what is marked (start) takes a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Addresses to answer DNS on, UDP and TCP (start). Default `[::]:53`.
+    pub dns: Vec<SocketAddr>,
+    /// Address of the HTTP listener; none for none (start). Default `127.0.0.1:8053`.
+    pub http: Option<SocketAddr>,
+    /// Data folder; none keeps nothing (start).
+    pub data_dir: Option<PathBuf>,
+    /// User to become once sockets are bound (start). Default: stay who we are.
+    pub user: Option<String>,
+    /// What is logged, and how.
+    pub log: LogSettings,
+    /// Answers about the server itself. Default: none.
+    pub identity: ServerIdentity,
+    /// Bounds of DNS over TCP (start).
+    pub tcp: TcpSettings,
+    /// Bounds of DNS over UDP (start).
+    pub udp: UdpSettings,
+    /// Bounds of health checking (start).
+    pub health: HealthSettings,
+    /// Sampled log of queries; none by default.
+    pub query_log: Option<QueryLogSettings>,
+    /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
+    pub drain_timeout: Duration,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSettings {
+    /// Filter, as `tracing`'s directives: `info`, or `info,fairway_health=debug`. Default `info`.
+    pub filter: String,
+    /// How a line looks. Default [`LogFormat::Auto`].
+    pub format: LogFormat,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { filter: "info".to_owned(), format: LogFormat::default() }
+    }
+}
+
+/// How a log line looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Bounds of DNS over TCP (RFC 7766 section 6.2, RFC 9210 section 4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpSettings {
+    /// Most connections open at once. When full, the idlest goes and the newcomer is served. Default 1000.
+    pub connections_max: usize,
+    /// Most connections of one client address; a further one replaces the client's idlest. Default 100.
+    pub per_client_max: usize,
+    /// How long a connection may stay open with nothing asked. Default 10 s.
+    pub idle_timeout: Duration,
+    /// How long a message may take to arrive once it has begun, and an answer to be taken. Default 5 s.
+    pub query_timeout: Duration,
+}
+
+impl Default for TcpSettings {
+    fn default() -> Self {
+        Self {
+            connections_max: 1000,
+            per_client_max: 100,
+            idle_timeout: Duration::from_secs(10),
+            query_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Bounds of DNS over UDP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpSettings {
+    /// Threads and sockets an address; none means one a core.
+    pub workers: Option<usize>,
+    /// Longest answer in octets, 512 to 1232 (RFC 9715 section 3.1). Default 1232.
+    pub payload_max: u16,
+}
+
+impl UdpSettings {
+    /// 1,232 = 1,280 (smallest IPv6 MTU) - 40 - 8, so that a reply is never fragmented.
+    pub const PAYLOAD_MAX: u16 = 1232;
+}
+
+impl Default for UdpSettings {
+    fn default() -> Self {
+        Self { workers: None, payload_max: Self::PAYLOAD_MAX }
+    }
+}
+
+/// Bounds of health checking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthSettings {
+    /// Most probe sockets open at once. Default 1024.
+    pub sockets_max: usize,
+    /// Most time that the first round of probes may hold back the first answer. Default 5 s.
+    pub first_round: Duration,
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        Self { sockets_max: 1024, first_round: Duration::from_secs(5) }
+    }
+}
+
+/// The sampled log of queries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryLogSettings {
+    /// One query in so many is logged; 1 logs each.
+    pub one_in: NonZeroU32,
+    /// Where its lines go.
+    pub sink: QueryLogSink,
+}
+
+/// Where lines of the query log go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueryLogSink {
+    /// Standard output.
+    Stdout,
+    /// Appended to this file, which is opened anew on SIGHUP.
+    File(PathBuf),
+}
+
+impl Default for Settings {
+    /// What a configuration without any process setting means, apart from the data folder: that depends on who runs it.
+    fn default() -> Self {
+        Self {
+            dns: vec![SocketAddr::from(([0u16; 8], 53))],
+            http: Some(SocketAddr::from(([127, 0, 0, 1], 8053))),
+            data_dir: None,
+            user: None,
+            log: LogSettings::default(),
+            identity: ServerIdentity::default(),
+            tcp: TcpSettings::default(),
+            udp: UdpSettings::default(),
+            health: HealthSettings::default(),
+            query_log: None,
+            drain_timeout: Duration::from_secs(5),
+        }
+    }
+}
