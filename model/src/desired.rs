@@ -5,7 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use crate::{Cluster, ClusterName, DownAnswer, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, Ttl};
+use crate::{
+    Cluster, ClusterName, DownAnswer, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, Ttl, closest,
+};
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -244,26 +246,11 @@ fn warning(subject: Subject, what: impl Into<String>, way_out: impl Into<String>
 /// "did you mean X?" where a known name is close, else what there is to choose from.
 fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.collect();
-    match known.iter().min_by_key(|k| distance(wanted, k)) {
-        None => "declare it; none is declared yet".to_owned(),
-        Some(best) if distance(wanted, best) <= wanted.len().div_ceil(3) => format!("did you mean {best}?"),
-        Some(_) => format!("declare it, or take one of: {}", known[..known.len().min(8)].join(", ")),
+    match closest(wanted, known.iter().copied()) {
+        _ if known.is_empty() => "declare it; none is declared yet".to_owned(),
+        Some(best) => format!("did you mean {best}?"),
+        None => format!("declare it, or take one of: {}", known[..known.len().min(8)].join(", ")),
     }
-}
-
-/// Levenshtein distance in octets.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

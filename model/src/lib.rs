@@ -15,6 +15,7 @@ mod name;
 mod pool;
 mod prefix;
 mod rtype;
+mod spelling;
 mod units;
 
 pub use cluster::{Cluster, Location};
@@ -28,4 +29,5 @@ pub use name::{Name, NameError};
 pub use pool::{DownAnswer, Member, Mode, Policy, Pool, Spread};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use rtype::{Rtype, RtypeError};
+pub use spelling::closest;
 pub use units::{Permille, Tier, Ttl, UnitError, Weight};
