@@ -7,6 +7,7 @@
 mod cluster;
 mod desired;
 mod fault;
+mod force;
 mod health;
 mod id;
 mod merge;
@@ -16,11 +17,13 @@ mod pool;
 mod prefix;
 mod rtype;
 mod spelling;
+mod timestamp;
 mod units;
 
 pub use cluster::{Cluster, Location};
 pub use desired::{Desired, Problem, SteeredName, Subject, ZoneSpec};
 pub use fault::{Fault, Place, Severity};
+pub use force::{Override, OverrideError, Scope, ScopeError};
 pub use health::{Cause, Forced, Health, Outcome, Standing, Verdict};
 pub use id::{ClusterName, IdError, MonitorName, PoolName};
 pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
@@ -30,4 +33,5 @@ pub use pool::{DownAnswer, Member, Mode, Policy, Pool, Spread};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use rtype::{Rtype, RtypeError};
 pub use spelling::closest;
+pub use timestamp::{Timestamp, TimestampError};
 pub use units::{Permille, Tier, Ttl, UnitError, Weight};

@@ -1,1 +1,7 @@
-//! The HTTP listener: health, metrics, state, explain.
+//! What the daemon shows and takes over HTTP: health, metrics, state, explain; and, on a local socket, commands.
+//!
+//! Two listeners speak the same routes. The TCP one (loopback by default) only shows. The unix socket in the data folder
+//! also takes commands, from root and from the daemon's own user alone. Nothing here decides: `control` does.
+
+pub mod client;
+pub mod state_wire;

@@ -1,1 +1,3 @@
-//! Metrics and logs.
+//! Metrics and logs: what an operator's own tools read.
+
+pub mod logs;

@@ -1,0 +1,229 @@
+//! The client side of the API: what `fairway status`, `explain`, `reload` and `override` call.
+//!
+//! One connection a request, over the control socket or over TCP. The paths stand here and in `routes` only.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Method, Request, StatusCode, body::Bytes};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+};
+
+use crate::api::state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version};
+
+/// Where a running daemon is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Its control socket: reads and commands.
+    Socket(PathBuf),
+    /// Its HTTP listener: reads only.
+    Http(SocketAddr),
+}
+
+impl Reach {
+    /// The control socket of the daemon that keeps this data folder.
+    pub fn of_data_dir(data_dir: &Path) -> Self {
+        Self::Socket(data_dir.join(CONTROL_SOCKET))
+    }
+}
+
+/// Name of the control socket in the data folder.
+pub const CONTROL_SOCKET: &str = "control.sock";
+
+/// A client of one daemon.
+#[derive(Clone, Debug)]
+pub struct Client {
+    reach: Reach,
+}
+
+/// Whose answer is to be explained.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExplainQuery {
+    /// The name asked for.
+    pub name: String,
+    /// The type asked for; default A.
+    pub rtype: Option<String>,
+    /// The client: an address or a network; default the address the request comes from.
+    pub client: Option<String>,
+}
+
+impl Client {
+    /// A client of the daemon that is reached there; nothing is sent yet.
+    pub const fn new(reach: Reach) -> Self {
+        Self { reach }
+    }
+
+    /// `GET /v1/state`.
+    pub async fn state(&self) -> Result<State, ClientError> {
+        self.json(Method::GET, "/v1/state", None::<&()>).await
+    }
+
+    /// `GET /v1/explain`, as text for people.
+    pub async fn explain(&self, query: &ExplainQuery) -> Result<String, ClientError> {
+        let mut path = format!("/v1/explain?name={}", escape(&query.name));
+        for (key, value) in [("type", &query.rtype), ("client", &query.client)] {
+            if let Some(value) = value {
+                path += &format!("&{key}={}", escape(value));
+            }
+        }
+        Ok(String::from_utf8_lossy(&self.call(Method::GET, &path, None).await?).into_owned())
+    }
+
+    /// `GET /version`.
+    pub async fn version(&self) -> Result<Version, ClientError> {
+        self.json(Method::GET, "/version", None::<&()>).await
+    }
+
+    /// `GET /metrics`, in the exposition format.
+    pub async fn metrics(&self) -> Result<String, ClientError> {
+        Ok(String::from_utf8_lossy(&self.call(Method::GET, "/metrics", None).await?).into_owned())
+    }
+
+    /// `POST /v1/reload`: reads the configuration anew, and waits for what becomes of it. Refused is an answer, not an error.
+    pub async fn reload(&self) -> Result<ReloadReport, ClientError> {
+        self.json(Method::POST, "/v1/reload", None::<&()>).await
+    }
+
+    /// `POST /v1/overrides`: returns once it is in force and on disk.
+    pub async fn add_override(&self, new: &NewOverride) -> Result<OverrideState, ClientError> {
+        self.json(Method::POST, "/v1/overrides", Some(new)).await
+    }
+
+    /// `DELETE /v1/overrides/{id}`: returns once it is gone, also from the disk.
+    pub async fn remove_override(&self, id: &str) -> Result<OverrideState, ClientError> {
+        self.json(Method::DELETE, &format!("/v1/overrides/{}", escape(id)), None::<&()>).await
+    }
+
+    /// `POST /v1/stop`: asks the daemon to drain and end. Returns when it has begun to.
+    pub async fn stop(&self) -> Result<(), ClientError> {
+        self.call(Method::POST, "/v1/stop", None).await.map(|_| ())
+    }
+
+    async fn json<T: Body>(&self, method: Method, path: &str, body: Option<&impl Body>) -> Result<T, ClientError> {
+        let body = body.map(serde_json::to_vec).transpose().map_err(|e| self.broken(&e))?;
+        let bytes = self.call(method, path, body).await?;
+        serde_json::from_slice(&bytes).map_err(|e| self.broken(&e))
+    }
+
+    /// One request, one response, at most [`PATIENCE`]; a status other than 2xx is an error with the server's own words.
+    async fn call(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, ClientError> {
+        let exchange = async {
+            match &self.reach {
+                Reach::Socket(socket) => {
+                    let stream = UnixStream::connect(socket).await.map_err(|e| self.unreachable(&e))?;
+                    self.exchange(stream, method, path, body).await
+                }
+                Reach::Http(address) => {
+                    let stream = TcpStream::connect(address).await.map_err(|e| self.unreachable(&e))?;
+                    self.exchange(stream, method, path, body).await
+                }
+            }
+        };
+        let late = |_| ClientError::Late { at: self.place(), secs: PATIENCE.as_secs() };
+        tokio::time::timeout(PATIENCE, exchange).await.map_err(late)?
+    }
+
+    async fn exchange(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<Bytes, ClientError> {
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| self.broken(&e))?;
+        let driver = tokio::spawn(connection);
+        let mut request = Request::builder().method(method).uri(path).header("host", "fairway");
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let request = request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(|e| self.broken(&e))?;
+        let response = sender.send_request(request).await.map_err(|e| self.broken(&e))?;
+        let status = response.status();
+        let body =
+            Limited::new(response.into_body(), BODY_MAX).collect().await.map_err(|e| self.broken(&e))?.to_bytes();
+        driver.abort();
+        if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
+    }
+
+    fn place(&self) -> String {
+        match &self.reach {
+            Reach::Socket(path) => path.display().to_string(),
+            Reach::Http(address) => format!("http://{address}"),
+        }
+    }
+
+    fn unreachable(&self, error: &std::io::Error) -> ClientError {
+        ClientError::Unreachable { at: self.place(), why: error.to_string() }
+    }
+
+    fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
+        ClientError::Broken { at: self.place(), why: error.to_string() }
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
+        let problem = serde_json::from_slice::<Problem>(body).unwrap_or_else(|_| Problem {
+            title: status.canonical_reason().unwrap_or_default().to_owned(),
+            detail: String::from_utf8_lossy(&body[..body.len().min(500)]).into_owned(),
+            ..Problem::default()
+        });
+        ClientError::Refused { at: self.place(), status: status.as_u16(), problem }
+    }
+}
+
+/// Why a daemon's answer is not there.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No connection.
+    #[error("{at}: {why}; is fairway running, and with this data folder or HTTP listener?")]
+    Unreachable {
+        /// Socket or URL.
+        at: String,
+        /// The system's words.
+        why: String,
+    },
+    /// The connection or the answer is not what this program speaks.
+    #[error("{at}: {why}; is it fairway that answers there?")]
+    Broken {
+        /// Socket or URL.
+        at: String,
+        /// What did not fit.
+        why: String,
+    },
+    /// No answer in time.
+    #[error("{at}: no answer within {secs} s; look at the daemon's log")]
+    Late {
+        /// Socket or URL.
+        at: String,
+        /// How long was waited.
+        secs: u64,
+    },
+    /// The daemon says no.
+    #[error("{at}: {status} {}: {}", problem.title, problem.detail)]
+    Refused {
+        /// Socket or URL.
+        at: String,
+        /// HTTP status.
+        status: u16,
+        /// The daemon's own words.
+        problem: Problem,
+    },
+}
+
+/// Longest wait for an answer: a reload of a million names compiles for some seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Most octets of an answer: the state of 10,000 targets with full history is under 40 MB.
+const BODY_MAX: usize = 128 << 20;
+
+/// Percent-encodes everything but what RFC 3986 section 2.3 leaves free.
+fn escape(text: &str) -> String {
+    let free = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    text.bytes().map(|b| if free(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}

@@ -1,0 +1,279 @@
+//! What `/v1` speaks: JSON bodies, camelCase, times in RFC 3339. The server writes them, `fairway status` reads them.
+//!
+//! Fields are only ever added; a reader leaves alone what it does not know.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// A JSON body of the API.
+pub(crate) trait Body: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> Body for T {}
+
+/// `GET /v1/state`: everything an operator needs to know of a running server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct State {
+    /// The program's version.
+    pub version: String,
+    /// Process id.
+    pub pid: u32,
+    /// When this text was made.
+    pub now: String,
+    /// When the process started to serve.
+    pub started_at: String,
+    /// Seconds since then.
+    pub uptime_secs: u64,
+    /// Whether it answers and wants to be asked: as `/readyz`.
+    pub ready: bool,
+    /// Why it is not ready; empty where it is.
+    pub not_ready: String,
+    /// The configuration in force.
+    pub config: ConfigState,
+    /// What is bound.
+    pub listeners: Vec<ListenerState>,
+    /// Zones in order of name.
+    pub zones: Vec<ZoneState>,
+    /// Clusters in order of name.
+    pub clusters: Vec<ClusterState>,
+    /// Pools in order of name.
+    pub pools: Vec<PoolState>,
+    /// Everything that is probed; members name them by `target`.
+    pub targets: Vec<TargetState>,
+    /// Overrides in force.
+    pub overrides: Vec<OverrideState>,
+    /// What was said twice and differently, and whose word holds.
+    pub conflicts: Vec<String>,
+}
+
+/// The configuration in force, and what became of the last attempt to change it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConfigState {
+    /// Path of the file or folder, or `command line`.
+    pub source: String,
+    /// Counts accepted configurations, from 1.
+    pub generation: u64,
+    /// When this one was accepted.
+    pub loaded_at: String,
+    /// Id of what is configured, compiled: 16 hexadecimal digits. With `conditions` it fixes every answer.
+    pub snapshot: String,
+    /// Id of what is measured: 16 hexadecimal digits.
+    pub conditions: String,
+    /// Whether a newer configuration was refused and this older one still serves.
+    pub stale: bool,
+    /// The last attempt to reload; none since the start.
+    pub last_reload: Option<ReloadReport>,
+    /// What the author of the configuration in force should know.
+    pub warnings: Vec<String>,
+}
+
+/// What became of one reload. Also the answer to `POST /v1/reload`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReloadReport {
+    /// When it ended.
+    pub at: String,
+    /// What asked for it: `signal`, `files`, `command`.
+    pub asked_by: String,
+    /// Whether the new configuration serves now. Refused: the old one goes on.
+    pub accepted: bool,
+    /// The generation that serves after it.
+    pub generation: u64,
+    /// How long reading and compiling took, in milliseconds.
+    pub millis: u64,
+    /// What changed, counted: `pools: 1 added, 2 changed`. Empty where nothing did.
+    pub changes: Vec<String>,
+    /// Why it was refused: `file:line:column: what; way out`.
+    pub faults: Vec<String>,
+    /// What its author should know all the same.
+    pub warnings: Vec<String>,
+}
+
+/// One bound address.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListenerState {
+    /// `dns` (UDP and TCP), `http` or `control`.
+    pub kind: String,
+    /// Socket address, or the path of a unix socket.
+    pub address: String,
+}
+
+/// One zone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ZoneState {
+    /// Its apex.
+    pub name: String,
+    /// Serial of its SOA.
+    pub serial: Option<u32>,
+    /// Records read from its file.
+    pub records: usize,
+    /// Steered names in it.
+    pub names: Vec<String>,
+}
+
+/// One cluster.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterState {
+    /// Its name.
+    pub name: String,
+    /// Its ingress addresses.
+    pub addresses: Vec<String>,
+    /// Its own DNS name.
+    pub dns_name: Option<String>,
+    /// Its region.
+    pub region: Option<String>,
+}
+
+/// One pool.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PoolState {
+    /// Its name.
+    pub name: String,
+    /// `weighted` or `failover`.
+    pub policy: String,
+    /// Names it answers for.
+    pub names: Vec<String>,
+    /// Its members in declared order.
+    pub members: Vec<MemberState>,
+}
+
+/// One member of a pool.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MemberState {
+    /// Its cluster.
+    pub cluster: String,
+    /// Declared weight.
+    pub weight: u16,
+    /// Declared tier.
+    pub tier: u8,
+    /// The best standing among its addresses: `up`, `unknown`, `pending`, `down`, `out`.
+    pub standing: String,
+    /// Its addresses.
+    pub addresses: Vec<AddressState>,
+}
+
+/// One address of a member.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AddressState {
+    /// The address that is answered.
+    pub address: String,
+    /// How it counts: `up`, `unknown`, `pending`, `down`, `out`.
+    pub standing: String,
+    /// Why, in a few words.
+    pub reason: String,
+    /// Places in `targets` of what it is judged by: one, or one a zone where zones have monitors of their own.
+    pub targets: Vec<usize>,
+}
+
+/// One target: an address with its monitor.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TargetState {
+    /// Where probes go.
+    pub address: String,
+    /// One of the monitor's names.
+    pub monitor: String,
+    /// Clusters judged by it.
+    pub clusters: Vec<String>,
+    /// Pools judged by it.
+    pub pools: Vec<String>,
+    /// What its probes say: `up`, `down`, `pending`, `unknown`.
+    pub verdict: String,
+    /// What an operator says over it: `up`, `down`, `drain`.
+    pub forced: Option<String>,
+    /// Since when the verdict holds.
+    pub since: String,
+    /// Passes or failures in a row, ending with the last probe.
+    pub streak: u8,
+    /// Why the last probe failed; none if it passed.
+    pub last_cause: Option<String>,
+    /// When the last conclusive probe ended.
+    pub last_probe: Option<String>,
+    /// How long it took, in microseconds.
+    pub last_micros: Option<u64>,
+    /// Conclusive probes that passed.
+    pub passes: u64,
+    /// Conclusive probes that failed.
+    pub failures: u64,
+    /// Probes that told nothing: the observer was late itself.
+    pub inconclusive: u64,
+    /// The last changes of its verdict, oldest first.
+    pub history: Vec<HistoryState>,
+}
+
+/// One change of a verdict.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HistoryState {
+    /// When.
+    pub at: String,
+    /// To what.
+    pub to: String,
+    /// Why.
+    pub cause: String,
+}
+
+/// One override in force. Also the answer to `POST /v1/overrides`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OverrideState {
+    /// Names it for its removal; those of the configuration are removed there, and have none.
+    pub id: Option<String>,
+    /// `config` or `command`.
+    pub source: String,
+    /// What it holds for.
+    pub scope: String,
+    /// `up`, `down` or `drain`.
+    pub force: String,
+    /// Why.
+    pub reason: String,
+    /// When it ends by itself.
+    pub expires: String,
+    /// Addresses it holds for now, as `CLUSTER/ADDRESS`; none at all is worth a second look at the scope.
+    pub holds_for: Vec<String>,
+}
+
+/// `POST /v1/overrides`: what an operator asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewOverride {
+    /// `eu*` or `eu1/203.0.113.10`.
+    pub scope: String,
+    /// `up`, `down` or `drain`.
+    pub force: String,
+    /// Why.
+    pub reason: String,
+    /// Seconds until it ends by itself; 1 to 2,592,000 (30 days).
+    pub for_secs: u64,
+}
+
+/// `GET /version`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Version {
+    /// The program's version.
+    pub version: String,
+    /// Process id.
+    pub pid: u32,
+}
+
+/// An error body, `application/problem+json` (RFC 9457).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Problem {
+    /// The status' own words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong and what to do about it.
+    pub detail: String,
+    /// Every fault of a refused reload.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+}
