@@ -1,15 +1,15 @@
 //! Log lines: for people on a terminal, one JSON object a line otherwise.
 
+use crate::config::LogFormat;
+
 /// The running log; clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Logs {}
 
 impl Logs {
-    /// Starts the log on standard error with this filter, once a process.
-    ///
-    /// On a terminal the lines are for people, otherwise (or with `json`) each is one JSON object.
-    pub fn start(filter: &str, json: bool) -> Result<Self, LogError> {
-        let _ = (filter, json);
+    /// Starts the log on standard output with this filter and form, once a process.
+    pub fn start(filter: &str, format: LogFormat) -> Result<Self, LogError> {
+        let _ = (filter, format);
         Ok(Self {})
     }
 
