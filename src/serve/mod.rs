@@ -1,45 +1,35 @@
-//! Moves packets: UDP in batches on a thread a core, TCP by tokio. Every transport calls [`fairway_zones::respond()`].
+//! Moves packets: UDP in batches on a thread a worker, TCP on a thread of its own. Every transport calls
+//! [`fairway_zones::respond()`]; nothing here knows what is in a packet beyond its length.
+//!
+//! ```text
+//!              Sockets (bound | from systemd | handed over)
+//!                 |  one UDP socket a worker        |  TCP listeners
+//!          fairway-udp-0 .. n                  fairway-tcp
+//!          recvmmsg > respond > sendmmsg       accept > table > connection tasks
+//!                 \____________ View, loaded once a batch or a read ____/
+//! ```
+//!
+//! Each thread has its own counters and one answer buffer; threads share nothing but the pointer to the view.
+//! Beside the transports stand what surrounds them: privileges, the service manager's notifications, and the hand-over of
+//! all sockets to a process that replaces this one. DNS over TLS, HTTPS and QUIC are not here.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+mod activation;
+mod batch;
+mod bind;
+mod bind_error;
+mod responder;
+mod server;
+mod sockets;
+mod stats;
+mod stop;
+mod udp;
 
-use arc_swap::ArcSwap;
-use fairway_zones::{Tallies, View};
+pub use activation::ActivationError;
+pub use bind_error::{BindError, BindErrors, BindFault, Protocol};
+pub use responder::{Responder, Zones};
+pub use server::Server;
+pub use sockets::Sockets;
+pub use stats::{Stats, UdpStats};
 
-/// Bound sockets: made here, inherited from a service manager, or handed over by the process being replaced.
-#[derive(Debug, Default)]
-pub struct Sockets {}
-
-impl Sockets {
-    /// Binds UDP (one socket a worker, SO_REUSEPORT) and TCP on each address.
-    pub fn bind(addresses: &[SocketAddr], workers: usize) -> io::Result<Self> {
-        let _ = (addresses, workers);
-        Ok(Self {})
-    }
-
-    /// The addresses bound, with the port that was given for port 0.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        vec![]
-    }
-}
-
-/// The running transports.
-#[derive(Debug)]
-pub struct Server {}
-
-impl Server {
-    /// Starts a thread a UDP socket and the TCP tasks. Every batch and every message reads `view` anew.
-    pub fn start(sockets: Sockets, view: Arc<ArcSwap<View>>) -> io::Result<Self> {
-        let _ = (sockets, view);
-        Ok(Self {})
-    }
-
-    /// The counters of all workers, summed now.
-    pub fn tallies(&self) -> Tallies {
-        Tallies::default()
-    }
-
-    /// Stops taking new work, answers what was accepted, ends; at most `limit`.
-    pub async fn drain(self, limit: Duration) {
-        let _ = limit;
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Starts the threads, sums their counters, ends them.
+
+use std::{
+    fmt, io,
+    net::UdpSocket,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use fairway_zones::{Tallies, Tally, View};
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    Responder, Sockets, Stats, Zones,
+    sockets::Shared,
+    stats::UdpCounters,
+    stop::{Phase, Stop},
+    udp::Worker,
+};
+
+/// The running transports. Dropping it ends them at once; [`Server::drain`] ends them in good order.
+pub struct Server {
+    sockets: Sockets,
+    phase: watch::Sender<Phase>,
+    stop: Stop,
+    tallies: Vec<Arc<Tally>>,
+    udp: Vec<Arc<UdpCounters>>,
+    threads: Vec<JoinHandle<()>>,
+    /// Closed once every thread has ended.
+    ended: mpsc::Receiver<()>,
+    running: mpsc::Sender<()>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("addresses", &self.sockets.addresses()).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Starts a thread a UDP socket and one for TCP. Every batch and every message reads `view` anew.
+    pub fn start(sockets: Sockets, view: Arc<ArcSwap<View>>) -> io::Result<Self> {
+        Self::start_with(sockets, || Zones::new(Arc::clone(&view)))
+    }
+
+    /// Starts with a responder of the caller's, one a thread.
+    pub fn start_with<R: Responder>(sockets: Sockets, mut responder: impl FnMut() -> R) -> io::Result<Self> {
+        let (phase, stop) = Stop::new();
+        let (running, ended) = mpsc::channel(1);
+        let (tallies, udp, threads) = (vec![], vec![], vec![]);
+        let mut server = Self { sockets, phase, stop, tallies, udp, threads, ended, running };
+        let mut jobs = vec![];
+        for bound in &server.sockets.bound {
+            for socket in &bound.udp {
+                jobs.push((socket.try_clone()?, bound.shared.clone()));
+            }
+        }
+        for (socket, shared) in jobs {
+            server.start_udp(socket, shared, responder())?;
+        }
+        Ok(server)
+    }
+
+    fn start_udp<R: Responder>(&mut self, socket: UdpSocket, shared: Shared, responder: R) -> io::Result<()> {
+        let (tally, counters) = (Arc::new(Tally::default()), Arc::new(UdpCounters::default()));
+        let (stop, running) = (self.stop.clone(), self.running.clone());
+        let name = format!("fairway-udp-{}", self.udp.len());
+        self.tallies.push(Arc::clone(&tally));
+        self.udp.push(Arc::clone(&counters));
+        self.threads.push(thread::Builder::new().name(name).spawn(move || {
+            let _running = running;
+            let (socket, shared, tally, counters, stop) = (&socket, &shared, &tally, &counters, &stop);
+            Worker { socket, shared, tally, counters, stop }.run(responder);
+        })?);
+        Ok(())
+    }
+
+    /// The counters of all threads, summed now.
+    pub fn tallies(&self) -> Tallies {
+        let mut sum = Tallies::default();
+        self.tallies.iter().for_each(|tally| tally.add_to(&mut sum));
+        sum
+    }
+
+    /// What the transports did since they started.
+    pub fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        self.udp.iter().for_each(|counters| counters.add_to(&mut sum.udp));
+        sum
+    }
+
+    /// More descriptors of all sockets, to hand over.
+    pub fn sockets(&self) -> io::Result<Sockets> {
+        self.sockets.try_clone()
+    }
+
+    /// Stops taking new work, answers what has arrived, ends; at most `limit`.
+    ///
+    /// Sockets that a service manager holds stay open there, and what reaches them later waits for the next process.
+    pub async fn drain(self, limit: Duration) {
+        self.end(Phase::Drain, limit).await;
+    }
+
+    /// Leaves the sockets, with all that is queued in them, to the process that took them over. TCP connections that are
+    /// open are served until they are idle or `limit` has passed.
+    pub async fn leave(self, limit: Duration) {
+        self.end(Phase::Leave, limit).await;
+    }
+
+    async fn end(mut self, phase: Phase, limit: Duration) {
+        self.phase.send_replace(phase);
+        // The copies kept for a hand-over would keep the sockets open after the threads have closed theirs.
+        self.sockets = Sockets::default();
+        drop(self.running);
+        if tokio::time::timeout(limit, self.ended.recv()).await.is_err() {
+            tracing::warn!(?limit, "not everything was answered within the drain limit; ending all the same");
+            self.phase.send_replace(Phase::End);
+            // A worker looks at least every receive timeout.
+            let _ = tokio::time::timeout(Duration::from_secs(1), self.ended.recv()).await;
+        }
+        self.threads.into_iter().filter(JoinHandle::is_finished).for_each(|thread| drop(thread.join()));
+    }
+}

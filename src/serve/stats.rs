@@ -1,0 +1,83 @@
+//! Counters of the transports. Each thread writes its own; a reader sums them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter with one writer: a plain load and store, no locked instruction.
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds; only ever called by the one thread that owns the counter.
+    pub(super) fn add(&self, count: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+
+    /// The value now.
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What the transports did since they started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Datagrams.
+    pub udp: UdpStats,
+}
+
+/// What the UDP workers did. `received` = `answered` + `dropped` + `send_errors`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpStats {
+    /// Datagrams taken from the sockets.
+    pub received: u64,
+    /// Datagrams sent.
+    pub answered: u64,
+    /// Datagrams that deserve no answer: responses, fragments of headers, source port 0.
+    pub dropped: u64,
+    /// Datagrams longer than a slot, cut by the kernel; they are among the others too.
+    pub cut: u64,
+    /// Answers that the kernel refused to send.
+    pub send_errors: u64,
+    /// Receives that failed otherwise than by the timeout.
+    pub receive_errors: u64,
+    /// Batches received; `received` / `batches` tells how busy the workers are (32 = full).
+    pub batches: u64,
+    /// Panics survived; anything but 0 is a fault of this program worth reporting.
+    pub panics: u64,
+}
+
+/// The counters of one UDP worker, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct UdpCounters {
+    /// See [`UdpStats::received`].
+    pub(super) received: Counter,
+    /// See [`UdpStats::answered`].
+    pub(super) answered: Counter,
+    /// See [`UdpStats::dropped`].
+    pub(super) dropped: Counter,
+    /// See [`UdpStats::cut`].
+    pub(super) cut: Counter,
+    /// See [`UdpStats::send_errors`].
+    pub(super) send_errors: Counter,
+    /// See [`UdpStats::receive_errors`].
+    pub(super) receive_errors: Counter,
+    /// See [`UdpStats::batches`].
+    pub(super) batches: Counter,
+    /// See [`UdpStats::panics`].
+    pub(super) panics: Counter,
+}
+
+impl UdpCounters {
+    /// Adds this worker's counters to a sum.
+    pub(super) fn add_to(&self, sum: &mut UdpStats) {
+        sum.received += self.received.get();
+        sum.answered += self.answered.get();
+        sum.dropped += self.dropped.get();
+        sum.cut += self.cut.get();
+        sum.send_errors += self.send_errors.get();
+        sum.receive_errors += self.receive_errors.get();
+        sum.batches += self.batches.get();
+        sum.panics += self.panics.get();
+    }
+}

@@ -1,0 +1,123 @@
+//! Datagrams on loopback.
+
+use super::*;
+
+fn ask(client: &UdpSocket, to: SocketAddr, query: &[u8]) -> (Vec<u8>, SocketAddr) {
+    client.send_to(query, to).unwrap();
+    let mut answer = [0; 4_096];
+    let (length, from) = client.recv_from(&mut answer).expect("an answer");
+    (answer[..length].to_vec(), from)
+}
+
+#[test]
+fn an_answer_comes_back_to_its_query() {
+    let (server, at) = echo_on("127.0.0.1:0", 2);
+    for number in 0..100 {
+        let (answer, from) = ask(&client("127.0.0.1:0"), at, &packet(number, "hello"));
+        assert_eq!((id(&answer), from), (number, at));
+    }
+    until("the count", || server.stats().udp.answered == 100);
+}
+
+#[test]
+fn answers_leave_from_the_address_that_was_asked() {
+    let (_server, at) = echo_on("0.0.0.0:0", 2);
+    for asked in ["127.0.0.1", "127.0.0.2", "127.8.8.8"] {
+        let asked = SocketAddr::new(asked.parse().unwrap(), at.port());
+        assert_eq!(ask(&client("127.0.0.1:0"), asked, &packet(1, "who")).1, asked);
+    }
+}
+
+#[test]
+fn a_dual_stack_wildcard_answers_both_families_from_the_address_asked() {
+    let (_server, at) = echo_on("[::]:0", 1);
+    for asked in ["127.0.0.1", "127.0.0.2"] {
+        let asked = SocketAddr::new(asked.parse().unwrap(), at.port());
+        assert_eq!(ask(&client("127.0.0.1:0"), asked, &packet(1, "four")).1, asked);
+    }
+    let asked = SocketAddr::new("::1".parse().unwrap(), at.port());
+    assert_eq!(ask(&client("[::1]:0"), asked, &packet(2, "six")).1, asked);
+}
+
+#[test]
+fn a_dropped_query_takes_no_answer_of_its_batch_with_it() {
+    let (server, at) = echo_on("127.0.0.1:0", 1);
+    let client = client("127.0.0.1:0");
+    for number in 0..200 {
+        client.send_to(&packet(number, if number % 3 == 0 { "DROP" } else { "keep" }), at).unwrap();
+    }
+    let mut seen = vec![];
+    let mut answer = [0; 512];
+    while seen.len() < 133 {
+        let length = client.recv(&mut answer).expect("the others are answered");
+        seen.push(id(&answer[..length]));
+    }
+    assert_eq!(seen, (0..200).filter(|n| n % 3 != 0).collect::<Vec<_>>());
+    until("the counts", || (server.stats().udp.received, server.stats().udp.dropped) == (200, 67));
+}
+
+#[test]
+fn a_long_query_is_cut_and_counted_and_an_answer_never_exceeds_its_slot() {
+    let (server, at) = echo_on("127.0.0.1:0", 1);
+    let client = client("127.0.0.1:0");
+    let (answer, _) = ask(&client, at, &packet(7, &"x".repeat(9_000)));
+    assert_eq!((id(&answer), answer.len()), (7, 1_232));
+    until("the count", || server.stats().udp.cut == 1);
+    assert_eq!(ask(&client, at, &packet(8, "FILL9000")).0.len(), 1_232);
+}
+
+#[test]
+fn a_panic_costs_its_batch_and_not_the_worker() {
+    let (server, at) = echo_on("127.0.0.1:0", 1);
+    let client = client("127.0.0.1:0");
+    client.send_to(&packet(1, "PANIC"), at).unwrap();
+    until("the panic", || server.stats().udp.panics == 1);
+    assert_eq!(id(&ask(&client, at, &packet(2, "still there")).0), 2);
+}
+
+#[test]
+fn a_client_that_is_gone_does_not_keep_others_from_their_answers() {
+    let (_server, at) = echo_on("127.0.0.1:0", 1);
+    let stays = client("127.0.0.1:0");
+    for number in 0..200 {
+        // Its answer meets a closed port, and an ICMP error comes back.
+        client("127.0.0.1:0").send_to(&packet(number, "gone"), at).unwrap();
+        assert_eq!(id(&ask(&stays, at, &packet(number, "stays")).0), number);
+    }
+}
+
+#[tokio::test]
+async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learns_that_nobody_listens() {
+    for wildcard in ["127.0.0.1:0", "[::]:0", "0.0.0.0:0"] {
+        let sockets = Sockets::bind(&[address(wildcard)], 2).unwrap();
+        let at = SocketAddr::new("127.0.0.1".parse().unwrap(), sockets.addresses()[0].port());
+        let clients: Vec<_> = (0..200).map(|_| client("127.0.0.1:0")).collect();
+        for (number, client) in clients.iter().enumerate() {
+            client.connect(at).unwrap();
+            client.send(&packet(number as u16, "queued")).unwrap();
+        }
+        Server::start_with(sockets, || Echo).unwrap().drain(PATIENCE).await;
+        let mut answer = [0; 512];
+        for (number, client) in clients.iter().enumerate() {
+            let length = client.recv(&mut answer).expect("what was queued is answered");
+            assert_eq!(usize::from(id(&answer[..length])), number);
+        }
+        let late = &clients[0];
+        late.send(&packet(9, "late")).unwrap();
+        assert_eq!(late.recv(&mut answer).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
+        Sockets::bind(&[address(&wildcard.replace(":0", &format!(":{}", at.port())))], 1)
+            .expect("the port is free again");
+    }
+}
+
+#[tokio::test]
+async fn leaving_keeps_the_queue_for_whoever_holds_the_sockets() {
+    let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
+    let (kept, at) = (sockets.try_clone().unwrap(), sockets.addresses()[0]);
+    Server::start_with(sockets, || Echo).unwrap().leave(PATIENCE).await;
+    let client = client("127.0.0.1:0");
+    client.send_to(&packet(3, "waits"), at).unwrap();
+    let _next = Server::start_with(kept, || Echo).unwrap();
+    let mut answer = [0; 512];
+    assert_eq!(client.recv(&mut answer).expect("the next server answers"), 17);
+}
