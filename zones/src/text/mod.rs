@@ -1,8 +1,25 @@
 //! Zone text: RFC 1035 master files in, records out, with every fault in its place.
+//!
+//! [`read_zone`] reads the text and its inclusions; [`check_zone`] then checks what the records say together, as
+//! `named-checkzone` does, knowing which names are steered. Neither opens files, nor compiles for answering.
+//! The data of records has its own functions: [`rdata_from_text`], [`rdata_text`], [`rdata_names`], [`check_rdata`].
+
+mod check;
+mod faults;
+mod generate;
+mod lexer;
+mod rdata;
+mod reader;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use fairway_model::{Fault, Name, Place, Rtype, Ttl};
+
+pub use check::check_zone;
+pub use rdata::{NameAt, RdataError, check_rdata, rdata_from_text, rdata_names, rdata_text};
 
 /// One resource record, its data in uncompressed wire form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +56,14 @@ impl ZoneData {
     }
 }
 
-/// Gives the octets of an included file, or why it cannot be read.
+/// Gives the octets of an included file, or why it cannot be read. The path comes as it is written after $INCLUDE:
+/// what a relative one is relative to is for the giver to say.
 pub type Include<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
-/// Reads zone text and checks the zone. The data is usable only if no fault is an error.
+/// Reads zone text. What the records say together is for [`check_zone`]: call it next. The data is usable only if no
+/// fault of either is an error; it holds every record that could be read, those outside the zone left out.
+///
+/// `path` names the text in faults. At most 100 errors and 100 warnings are told one by one.
 pub fn read_zone(origin: &Name, path: &str, text: &[u8], include: Include<'_>) -> (ZoneData, Vec<Fault>) {
-    let _ = (text, include);
-    (ZoneData { origin: origin.clone(), records: vec![], files: vec![path.into()] }, vec![])
+    reader::Reader::new(origin, path, include).read(text)
 }

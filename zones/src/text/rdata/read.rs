@@ -1,0 +1,451 @@
+//! Presentation form of RDATA into wire form, field by field.
+
+use std::net::Ipv6Addr;
+
+use fairway_model::{Name, NameError, Rtype};
+
+use super::{
+    codec, gateway, location, prefixes, services, svcb,
+    table::{Field, Mnemonics, fields},
+    time::{read_number, read_time, read_ttl},
+    wire::{self, Malformed},
+};
+use crate::text::{
+    faults::{Wrong, show},
+    lexer::{Lexer, Word},
+};
+
+/// Reads the words that are left of a record as RDATA and appends it to `out`; the record is at its end then.
+pub(in crate::text) fn read(
+    rtype: Rtype,
+    lexer: &mut Lexer<'_>,
+    origin: &Name,
+    out: &mut Vec<u8>,
+) -> Result<(), Wrong> {
+    let first = lexer.word()?;
+    let begin = first.map_or_else(|| lexer.at(), |word| word.at);
+    let start = out.len();
+    let mut source = Source { lexer, origin, pending: first, out };
+    match (first, fields(rtype)) {
+        (Some(word), _) if word.text == b"\\#" && !word.quoted => source.generic()?,
+        (_, Some(fields)) => {
+            for &field in fields {
+                source.field(field)?;
+            }
+            source.end()?;
+        }
+        _ => {
+            let what = format!("the data of type {rtype} has no form of its own here");
+            return Err(Wrong::new(begin, what, "write \\# LENGTH HEX (RFC 3597 section 5)"));
+        }
+    }
+    // An address cannot be malformed once it was read.
+    if matches!(rtype, Rtype::A | Rtype::AAAA) && first.is_some_and(|w| !w.escaped) {
+        return Ok(());
+    }
+    wire::check(rtype, &out[start..]).map_err(|what| Wrong::new(begin, format!("{rtype} data: {what}"), ""))
+}
+
+/// Appends the wire form of a name to `out`: as [`Name::from_text`] does, without its allocations.
+pub(in crate::text) fn read_name(text: &[u8], origin: &Name, out: &mut Vec<u8>) -> Result<(), NameError> {
+    let begin = out.len();
+    let mut length_at = begin;
+    out.push(0);
+    for (index, &octet) in text.iter().enumerate() {
+        match octet {
+            b'.' => {
+                let label = out.len() - length_at - 1;
+                match u8::try_from(label) {
+                    Ok(1..=63) => out[length_at] = label.to_le_bytes()[0],
+                    _ => return slow_name(text, origin, begin, out),
+                }
+                if index + 1 == text.len() {
+                    out.push(0);
+                    return if out.len() - begin > Name::OCTETS_MAX { Err(NameError::Long) } else { Ok(()) };
+                }
+                length_at = out.len();
+                out.push(0);
+            }
+            b'\\' => return slow_name(text, origin, begin, out),
+            _ => out.push(octet),
+        }
+    }
+    let label = out.len() - length_at - 1;
+    if text == b"@" || !(1..=Name::LABEL_MAX).contains(&label) {
+        return slow_name(text, origin, begin, out);
+    }
+    out[length_at] = label.to_le_bytes()[0];
+    out.extend_from_slice(origin.as_wire());
+    if out.len() - begin > Name::OCTETS_MAX { Err(NameError::Long) } else { Ok(()) }
+}
+
+/// Names with escapes, faults, and the short forms `.` and `@`.
+fn slow_name(text: &[u8], origin: &Name, begin: usize, out: &mut Vec<u8>) -> Result<(), NameError> {
+    out.truncate(begin);
+    out.extend_from_slice(Name::from_text(text, Some(origin))?.as_wire());
+    Ok(())
+}
+
+/// A fault for a word that is no name.
+pub(in crate::text) fn show_name_error(word: Word<'_>, error: NameError) -> Wrong {
+    Wrong::new(word.at, format!("{} is no domain name: {error}", show(word.text)), "")
+}
+
+/// The words of one RDATA, and where its wire form goes.
+pub(super) struct Source<'l, 'a> {
+    pub(super) lexer: &'l mut Lexer<'a>,
+    origin: &'l Name,
+    /// A word that was looked at and not taken.
+    pending: Option<Word<'a>>,
+    pub(super) out: &'l mut Vec<u8>,
+}
+
+impl<'a> Source<'_, 'a> {
+    /// The next word; none at the end of the record.
+    pub(super) fn next(&mut self) -> Result<Option<Word<'a>>, Wrong> {
+        match self.pending.take() {
+            Some(word) => Ok(Some(word)),
+            None => self.lexer.word(),
+        }
+    }
+
+    /// Whether a word is left.
+    pub(super) fn more(&mut self) -> Result<bool, Wrong> {
+        self.pending = self.next()?;
+        Ok(self.pending.is_some())
+    }
+
+    /// The next word, which must be there.
+    pub(super) fn need(&mut self, meaning: &str) -> Result<Word<'a>, Wrong> {
+        let word = self.next()?;
+        word.ok_or_else(|| {
+            Wrong::new(self.lexer.at(), format!("the record ends where {meaning} should follow"), "complete it")
+        })
+    }
+
+    /// A number of decimal digits up to `max`.
+    pub(super) fn number(&mut self, max: u64) -> Result<u64, Wrong> {
+        let word = self.need("a number")?;
+        read_number(word.text).filter(|n| *n <= max).ok_or_else(|| refuse(word, &format!("a number from 0 to {max}")))
+    }
+
+    /// A number of one octet.
+    pub(super) fn octet(&mut self) -> Result<u8, Wrong> {
+        Ok(self.number(u8::MAX.into())?.to_le_bytes()[0])
+    }
+
+    /// A domain name.
+    pub(super) fn name(&mut self) -> Result<(), Wrong> {
+        let word = self.need("a domain name")?;
+        if word.quoted {
+            return Err(refuse(word, "a domain name, which has no quotes"));
+        }
+        read_name(word.text, self.origin, self.out).map_err(|e| show_name_error(word, e))
+    }
+
+    /// An IPv4 address.
+    pub(super) fn ipv4(&mut self) -> Result<(), Wrong> {
+        let word = self.need("an IPv4 address")?;
+        let address = read_ipv4(word.text).ok_or_else(|| refuse(word, "an IPv4 address like 192.0.2.1"))?;
+        self.out.extend_from_slice(&address);
+        Ok(())
+    }
+
+    /// An IPv6 address.
+    pub(super) fn ipv6(&mut self) -> Result<(), Wrong> {
+        let word = self.need("an IPv6 address")?;
+        let address = read_ipv6(word.text).ok_or_else(|| refuse(word, "an IPv6 address like 2001:db8::1"))?;
+        self.out.extend_from_slice(&address.octets());
+        Ok(())
+    }
+
+    /// A character-string with its length octet.
+    fn string(&mut self, word: Word<'_>) -> Result<(), Wrong> {
+        let start = self.out.len();
+        self.out.push(0);
+        self.unescape(word)?;
+        let length = self.out.len() - start - 1;
+        self.out[start] = u8::try_from(length).map_err(|_| {
+            let what = format!("a string of {length} octets; 255 is the most (RFC 1035 section 3.3)");
+            Wrong::new(word.at, what, "split it into several quoted strings")
+        })?;
+        Ok(())
+    }
+
+    /// The octets of a word without its escapes.
+    pub(super) fn unescape(&mut self, word: Word<'_>) -> Result<(), Wrong> {
+        unescape(word.text, self.out).map_err(|what| refuse_because(word, what))
+    }
+
+    /// All words that are left, put together.
+    pub(super) fn rest(&mut self) -> Result<(usize, Vec<u8>), Wrong> {
+        let at = self.pending.map_or_else(|| self.lexer.at(), |word| word.at);
+        let mut text = vec![];
+        while let Some(word) = self.next()? {
+            text.extend_from_slice(word.text);
+        }
+        Ok((at, text))
+    }
+
+    /// Nothing may follow.
+    fn end(&mut self) -> Result<(), Wrong> {
+        match self.next()? {
+            None => Ok(()),
+            Some(word) => {
+                let what = format!("{} follows after the data is complete", show(word.text));
+                Err(Wrong::new(word.at, what, "remove it, or quote a string with blanks"))
+            }
+        }
+    }
+
+    /// `\# LENGTH HEX` (RFC 3597 section 5).
+    fn generic(&mut self) -> Result<(), Wrong> {
+        self.pending = None;
+        let length = self.number(u16::MAX.into())?;
+        let (at, text) = self.rest()?;
+        let start = self.out.len();
+        codec::read_hex(&text, self.out).map_err(|what| Wrong::new(at, what, ""))?;
+        let octets = self.out.len() - start;
+        if u64::try_from(octets) == Ok(length) {
+            return Ok(());
+        }
+        let what = format!("the length says {length} octets, and {octets} follow");
+        Err(Wrong::new(at, what, "correct the length, or complete the data"))
+    }
+
+    fn field(&mut self, field: Field) -> Result<(), Wrong> {
+        match field {
+            Field::CompressibleName | Field::Name => self.name()?,
+            Field::U8 => self.push_number(1)?,
+            Field::U16 => self.push_number(2)?,
+            Field::U32 => self.push_number(4)?,
+            Field::U64 => self.push_number(8)?,
+            Field::Code8(mnemonics) => self.code(mnemonics, 1)?,
+            Field::Code16(mnemonics) => self.code(mnemonics, 2)?,
+            Field::Ipv4 => self.ipv4()?,
+            Field::Ipv6 => self.ipv6()?,
+            Field::String => {
+                let word = self.need("a string")?;
+                self.string(word)?;
+            }
+            Field::OptionalString | Field::Strings => self.strings(field)?,
+            Field::Hex | Field::Base64 | Field::OptionalBase64 => self.encoded(field)?,
+            Field::TypeBitmap => self.type_bitmap()?,
+            Field::Location => location::read(self)?,
+            Field::Prefixes => prefixes::read(self)?,
+            Field::Services => services::read(self)?,
+            Field::Ipseckey => gateway::read_ipseckey(self)?,
+            Field::Relay => gateway::read_relay(self)?,
+            Field::Hip => gateway::read_hip(self)?,
+            Field::Parameters => svcb::read(self)?,
+            _ => self.one_word(field)?,
+        }
+        Ok(())
+    }
+
+    /// Kinds that are one word, and cannot be wrong in more than one way.
+    fn one_word(&mut self, field: Field) -> Result<(), Wrong> {
+        let meaning = match field {
+            Field::Seconds => "a number of seconds like 3600 or 1h",
+            Field::Time => "a time like 20300131235959",
+            Field::Type => "a record type like AAAA or TYPE65280",
+            Field::Text => "a string",
+            Field::Tag => "a tag of letters and digits",
+            Field::Salt => "hexadecimal digits or -",
+            Field::Hash => "a hash in Base32 with the extended hex alphabet",
+            Field::Eui48 => "six pairs of hexadecimal digits like 00-00-5e-00-53-2a",
+            Field::Eui64 => "eight pairs of hexadecimal digits like 00-00-5e-ef-10-00-00-2a",
+            Field::Locator64 => "four groups of hexadecimal digits like 2001:0db8:1140:1000",
+            _ => "an NSAP address like 0x47.0005",
+        };
+        let word = self.need(meaning)?;
+        let start = self.out.len();
+        let read = match field {
+            Field::Seconds => read_ttl(word.text).map(|n| self.out.extend_from_slice(&n.to_be_bytes())),
+            Field::Time => read_time(word.text).ok().map(|t| self.out.extend_from_slice(&t.to_be_bytes())),
+            Field::Type => read_type(word.text).map(|t| self.out.extend_from_slice(&t.0.to_be_bytes())),
+            Field::Text => return self.unescape(word),
+            Field::Tag => return self.string(word),
+            Field::Salt if word.text == b"-" => self.counted(|_| Ok(())),
+            Field::Salt => self.counted(|out| codec::read_hex(word.text, out)),
+            Field::Hash => self.counted(|out| codec::read_base32hex(word.text, out)),
+            Field::Eui48 => self.groups(word.text, b'-', 6, 2),
+            Field::Eui64 => self.groups(word.text, b'-', 8, 2),
+            Field::Locator64 => self.groups(word.text, b':', 4, 4),
+            _ => self.nsap(word.text),
+        };
+        read.ok_or_else(|| {
+            self.out.truncate(start);
+            refuse(word, meaning)
+        })
+    }
+
+    fn push_number(&mut self, octets: usize) -> Result<(), Wrong> {
+        let number = self.number(u64::MAX >> (64 - 8 * octets))?;
+        self.out.extend_from_slice(&number.to_be_bytes()[8 - octets..]);
+        Ok(())
+    }
+
+    /// A number or one of its mnemonics.
+    fn code(&mut self, mnemonics: Mnemonics, octets: usize) -> Result<(), Wrong> {
+        let word = self.need("a number or its mnemonic")?;
+        let named = mnemonics.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word.text));
+        let number = named.map(|(_, number)| u64::from(*number)).or_else(|| read_number(word.text));
+        let number = number.filter(|n| *n < 1 << (8 * octets)).ok_or_else(|| {
+            let known = mnemonics.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            refuse(word, &format!("a number up to {} or one of {known}", (1 << (8 * octets)) - 1))
+        })?;
+        self.out.extend_from_slice(&number.to_be_bytes()[8 - octets..]);
+        Ok(())
+    }
+
+    /// What `read` appends, at most 255 octets, after their number.
+    fn counted(&mut self, read: impl FnOnce(&mut Vec<u8>) -> Result<(), Malformed>) -> Option<()> {
+        let start = self.out.len();
+        self.out.push(0);
+        read(self.out).ok()?;
+        self.out[start] = u8::try_from(self.out.len() - start - 1).ok()?;
+        Some(())
+    }
+
+    fn strings(&mut self, field: Field) -> Result<(), Wrong> {
+        if field == Field::OptionalString {
+            return match self.next()? {
+                Some(word) => self.string(word),
+                None => Ok(()),
+            };
+        }
+        let mut word = self.need("a string")?;
+        loop {
+            self.string(word)?;
+            match self.next()? {
+                Some(next) => word = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn encoded(&mut self, field: Field) -> Result<(), Wrong> {
+        let (at, text) = self.rest()?;
+        let (optional, coding) = match field {
+            Field::OptionalBase64 => (true, "Base64"),
+            Field::Base64 => (false, "Base64"),
+            _ => (false, "hexadecimal digits"),
+        };
+        if text.is_empty() && !optional {
+            let what = format!("the record ends where {coding} should follow");
+            return Err(Wrong::new(at, what, "complete it"));
+        }
+        let read = match field {
+            Field::Hex => codec::read_hex(&text, self.out),
+            _ if optional && text == b"-" => Ok(()),
+            _ => codec::read_base64(&text, self.out),
+        };
+        read.map_err(|what| Wrong::new(at, what, ""))
+    }
+
+    fn type_bitmap(&mut self) -> Result<(), Wrong> {
+        let mut types = vec![];
+        while let Some(word) = self.next()? {
+            types.push(read_type(word.text).ok_or_else(|| refuse(word, "a record type like AAAA or TYPE65280"))?.0);
+        }
+        types.sort_unstable();
+        for window in types.chunk_by(|a, b| a >> 8 == b >> 8) {
+            let mut bits = [0u8; 32];
+            let mut used = 0;
+            for bit in window.iter().map(|t| t & 0xff) {
+                used = usize::from(bit >> 3);
+                bits[used] |= 0x80 >> (bit & 7);
+            }
+            self.out.extend_from_slice(&[window[0].to_be_bytes()[0], 1 + used.to_le_bytes()[0]]);
+            self.out.extend_from_slice(&bits[..=used]);
+        }
+        Ok(())
+    }
+
+    /// `count` groups of `digits` hexadecimal digits; fewer digits are fine between colons.
+    fn groups(&mut self, text: &[u8], between: u8, count: usize, digits: usize) -> Option<()> {
+        let mut found = 0;
+        for group in text.split(|o| *o == between) {
+            found += 1;
+            if group.is_empty() || group.len() > digits || (between == b'-' && group.len() < digits) {
+                return None;
+            }
+            let value = group.iter().try_fold(0u16, |sum, d| Some(sum << 4 | u16::from(codec::hex_value(*d)?)))?;
+            self.out.extend_from_slice(&value.to_be_bytes()[2 - digits / 2..]);
+        }
+        (found == count).then_some(())
+    }
+
+    fn nsap(&mut self, text: &[u8]) -> Option<()> {
+        let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X"))?;
+        let plain: Vec<u8> = digits.iter().copied().filter(|o| *o != b'.').collect();
+        codec::read_hex(&plain, self.out).ok()
+    }
+}
+
+/// A fault for a word that is not what was expected.
+pub(super) fn refuse(word: Word<'_>, expected: &str) -> Wrong {
+    Wrong::new(word.at, format!("{} stands where {expected} is expected", show(word.text)), "")
+}
+
+/// A fault for a word that is wrong for a reason.
+pub(super) fn refuse_because(word: Word<'_>, what: Malformed) -> Wrong {
+    Wrong::new(word.at, format!("{}: {what}", show(word.text)), "")
+}
+
+/// Appends a text without its escapes: `\DDD` and `\X` (RFC 1035 section 5.1).
+pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+    const BAD: Malformed = "a backslash must be followed by one character or three digits up to 255";
+    let mut rest = text;
+    while let Some((&octet, tail)) = rest.split_first() {
+        rest = tail;
+        if octet != b'\\' {
+            out.push(octet);
+            continue;
+        }
+        let (&first, tail) = rest.split_first().ok_or(BAD)?;
+        if first.is_ascii_digit() {
+            let (digits, tail) = rest.split_at_checked(3).ok_or(BAD)?;
+            let value = read_number(digits).and_then(|v| u8::try_from(v).ok());
+            out.push(value.ok_or(BAD)?);
+            rest = tail;
+        } else {
+            out.push(first);
+            rest = tail;
+        }
+    }
+    Ok(())
+}
+
+/// Four numbers up to 255 without leading zeros, which some readers take as octal.
+pub(super) fn read_ipv4(text: &[u8]) -> Option<[u8; 4]> {
+    let mut octets = [0; 4];
+    let mut place = 0;
+    let mut digits = 0;
+    let mut value = 0u16;
+    for &octet in text {
+        match octet {
+            b'0'..=b'9' if digits < 3 && (digits == 0 || value > 0) => {
+                value = value * 10 + u16::from(octet - b'0');
+                digits += 1;
+            }
+            b'.' if digits > 0 && place < 3 => {
+                octets[place] = u8::try_from(value).ok()?;
+                (place, digits, value) = (place + 1, 0, 0);
+            }
+            _ => return None,
+        }
+    }
+    octets[place] = u8::try_from(value).ok()?;
+    (place == 3 && digits > 0).then_some(octets)
+}
+
+pub(super) fn read_ipv6(text: &[u8]) -> Option<Ipv6Addr> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A record type by mnemonic or as TYPEnnn.
+fn read_type(text: &[u8]) -> Option<Rtype> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

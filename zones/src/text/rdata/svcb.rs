@@ -1,0 +1,286 @@
+//! Parameters of SVCB and HTTPS (RFC 9460): text, wire form, and the rules between them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::{
+    codec,
+    read::{Source, read_ipv4, read_ipv6, refuse, refuse_because, unescape},
+    time::read_number,
+    wire::Malformed,
+    write::write_octets,
+};
+use crate::text::{faults::Wrong, lexer::Word};
+
+/// Keys by number (IANA "Service Parameter Keys (SvcParamKeys)").
+const KEYS: &[&str] =
+    &["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp"];
+const MANDATORY: u16 = 0;
+const ALPN: u16 = 1;
+const NO_DEFAULT_ALPN: u16 = 2;
+const PORT: u16 = 3;
+const IPV4HINT: u16 = 4;
+const ECH: u16 = 5;
+const IPV6HINT: u16 = 6;
+const DOHPATH: u16 = 7;
+const OHTTP: u16 = 8;
+
+/// The parameters one by one; an error ends them.
+fn parameters(mut rest: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let cut = || Some(Err("the parameters are cut off"));
+        let [k1, k2, l1, l2, tail @ ..] = rest else {
+            rest = &[];
+            return cut();
+        };
+        let Some((value, after)) = tail.split_at_checked(usize::from(u16::from_be_bytes([*l1, *l2]))) else {
+            rest = &[];
+            return cut();
+        };
+        rest = after;
+        Some(Ok((u16::from_be_bytes([*k1, *k2]), value)))
+    })
+}
+
+/// Keys go up, each once; values have the form of their key; mandatory keys are there (RFC 9460 sections 2.2, 7, 8).
+pub(super) fn check(rest: &[u8]) -> Result<(), Malformed> {
+    let mut next = 0u32;
+    let (mut mandatory, mut alpn, mut no_default): (&[u8], _, _) = (&[], false, false);
+    for parameter in parameters(rest) {
+        let (key, value) = parameter?;
+        if u32::from(key) < next {
+            return Err("parameters do not stand in the order of their keys, each once");
+        }
+        next = u32::from(key) + 1;
+        check_value(key, value)?;
+        match key {
+            MANDATORY => mandatory = value,
+            ALPN => alpn = true,
+            NO_DEFAULT_ALPN => no_default = true,
+            u16::MAX => return Err("key 65535 is reserved (RFC 9460 section 14.3.2)"),
+            _ => {}
+        }
+    }
+    if no_default && !alpn {
+        return Err("no-default-alpn needs alpn (RFC 9460 section 7.1.1)");
+    }
+    let present = |key: &[u8; 2]| parameters(rest).flatten().any(|(k, _)| k == u16::from_be_bytes(*key));
+    if mandatory.as_chunks::<2>().0.iter().all(present) {
+        Ok(())
+    } else {
+        Err("a key that mandatory lists is missing (RFC 9460 section 8)")
+    }
+}
+
+fn check_value(key: u16, value: &[u8]) -> Result<(), Malformed> {
+    let fine = match key {
+        MANDATORY => {
+            let (keys, odd) = value.as_chunks::<2>();
+            let keys = keys.iter().map(|k| u16::from_be_bytes(*k));
+            !value.is_empty()
+                && odd.is_empty()
+                && keys.clone().all(|k| k != MANDATORY)
+                && keys.is_sorted_by(|a, b| a < b)
+        }
+        ALPN => alpn_ids(value).is_some_and(|ids| !ids.is_empty()),
+        NO_DEFAULT_ALPN | OHTTP => value.is_empty(),
+        PORT => value.len() == 2,
+        IPV4HINT => !value.is_empty() && value.len().is_multiple_of(4),
+        IPV6HINT => !value.is_empty() && value.len().is_multiple_of(16),
+        ECH => !value.is_empty(),
+        DOHPATH => {
+            !value.is_empty()
+                && std::str::from_utf8(value).is_ok_and(|path| path.starts_with('/') && path.contains("dns"))
+        }
+        _ => true,
+    };
+    if fine {
+        return Ok(());
+    }
+    Err(match key {
+        MANDATORY => "mandatory lists keys, each once, in order, itself not among them (RFC 9460 section 8)",
+        ALPN => "alpn lists protocol identifiers of 1 to 255 octets (RFC 9460 section 7.1.1)",
+        NO_DEFAULT_ALPN | OHTTP => "no-default-alpn and ohttp have no value",
+        PORT => "port is one number from 0 to 65535 (RFC 9460 section 7.2)",
+        DOHPATH => "dohpath is a relative URI template with the variable dns (RFC 9461 section 5)",
+        ECH => "ech is not empty (RFC 9460 section 7.3)",
+        _ => "address hints list addresses, at least one (RFC 9460 section 7.3)",
+    })
+}
+
+/// Protocol identifiers, each after its length octet; none where one is empty or cut off.
+fn alpn_ids(mut value: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut ids = vec![];
+    while let Some((length, tail)) = value.split_first() {
+        let (id, rest) = tail.split_at_checked(usize::from(*length))?;
+        if id.is_empty() {
+            return None;
+        }
+        ids.push(id);
+        value = rest;
+    }
+    Some(ids)
+}
+
+pub(super) fn read(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
+    let mut found: Vec<(u16, Vec<u8>)> = vec![];
+    while let Some(word) = source.next()? {
+        if word.quoted {
+            return Err(refuse(word, "a parameter like port=8443"));
+        }
+        let (key_text, value) = match word.text.iter().position(|o| *o == b'=') {
+            None => (word.text, None),
+            Some(equals) => {
+                let quote = if equals + 1 == word.text.len() { source.lexer.adjoining_quote()? } else { None };
+                let at = word.at + equals + 1;
+                let plain = Word { text: &word.text[equals + 1..], at, ..word };
+                (&word.text[..equals], Some(quote.unwrap_or(plain)))
+            }
+        };
+        let (key, opaque) =
+            read_key(key_text).ok_or_else(|| refuse(Word { text: key_text, ..word }, "a key like alpn or key667"))?;
+        let text = value.map_or(&b""[..], |value| value.text);
+        let octets = if opaque { read_opaque(text) } else { read_value(key, text) };
+        let octets = octets.map_err(|what| refuse_because(value.unwrap_or(word), what))?;
+        found.push((key, octets));
+    }
+    found.sort_by_key(|(key, _)| *key);
+    for (key, value) in found {
+        let length = u16::try_from(value.len())
+            .map_err(|_| Wrong::new(source.lexer.at(), "a parameter is over 65535 octets", "shorten it"))?;
+        source.out.extend_from_slice(&key.to_be_bytes());
+        source.out.extend_from_slice(&length.to_be_bytes());
+        source.out.extend_from_slice(&value);
+    }
+    Ok(())
+}
+
+/// A key by name, or as `keyN`, whose value is opaque (RFC 9460 section 2.1).
+fn read_key(text: &[u8]) -> Option<(u16, bool)> {
+    if let Some(place) = KEYS.iter().position(|key| key.as_bytes() == text) {
+        return Some((u16::try_from(place).ok()?, false));
+    }
+    let digits = text.strip_prefix(b"key")?;
+    if digits.len() > 1 && digits[0] == b'0' {
+        return None;
+    }
+    Some((u16::try_from(read_number(digits)?).ok()?, true))
+}
+
+fn read_opaque(text: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut value = vec![];
+    unescape(text, &mut value)?;
+    Ok(value)
+}
+
+fn read_value(key: u16, text: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let value = read_opaque(text)?;
+    let mut out = vec![];
+    match key {
+        MANDATORY => {
+            let keys: Option<Vec<u16>> = value.split(|o| *o == b',').map(|k| Some(read_key(k)?.0)).collect();
+            let mut keys = keys.ok_or("mandatory lists keys like alpn or key667, with commas between")?;
+            keys.sort_unstable();
+            out.extend(keys.into_iter().flat_map(u16::to_be_bytes));
+        }
+        ALPN => {
+            for id in read_list(&value)? {
+                out.push(u8::try_from(id.len()).map_err(|_| "a protocol identifier is over 255 octets")?);
+                out.extend_from_slice(&id);
+            }
+        }
+        PORT => {
+            let port = read_number(&value).and_then(|n| u16::try_from(n).ok());
+            out.extend_from_slice(&port.ok_or("port is one number from 0 to 65535")?.to_be_bytes());
+        }
+        IPV4HINT => {
+            for address in value.split(|o| *o == b',') {
+                out.extend_from_slice(&read_ipv4(address).ok_or("ipv4hint lists IPv4 addresses with commas between")?);
+            }
+        }
+        IPV6HINT => {
+            for address in value.split(|o| *o == b',') {
+                let address = read_ipv6(address).ok_or("ipv6hint lists IPv6 addresses with commas between")?;
+                out.extend_from_slice(&address.octets());
+            }
+        }
+        ECH => codec::read_base64(&value, &mut out)?,
+        _ => out = value,
+    }
+    Ok(out)
+}
+
+/// A list with commas between its items; a comma or backslash inside one is escaped once more (appendix A.1).
+fn read_list(value: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
+    let mut items = vec![vec![]];
+    let mut octets = value.iter();
+    while let Some(&octet) = octets.next() {
+        let item = match octet {
+            b',' => {
+                items.push(vec![]);
+                continue;
+            }
+            b'\\' => *octets.next().ok_or("a backslash in a list must be followed by a character")?,
+            _ => octet,
+        };
+        if let Some(last) = items.last_mut() {
+            last.push(item);
+        }
+    }
+    Ok(items)
+}
+
+pub(super) fn write(value: &[u8], out: &mut String) -> Option<()> {
+    for (index, parameter) in parameters(value).enumerate() {
+        let (key, value) = parameter.ok()?;
+        if index > 0 {
+            out.push(' ');
+        }
+        out.push_str(&key_name(key));
+        if value.is_empty() {
+            continue;
+        }
+        out.push('=');
+        match key {
+            MANDATORY => {
+                let keys = value.as_chunks::<2>().0.iter();
+                out.push_str(&keys.map(|k| key_name(u16::from_be_bytes(*k))).collect::<Vec<_>>().join(","));
+            }
+            ALPN => write_alpn(&alpn_ids(value)?, out),
+            PORT => out.push_str(&u16::from_be_bytes(value.try_into().ok()?).to_string()),
+            IPV4HINT => {
+                let addresses = value.as_chunks::<4>().0.iter();
+                out.push_str(&addresses.map(|a| Ipv4Addr::from(*a).to_string()).collect::<Vec<_>>().join(","));
+            }
+            IPV6HINT => {
+                let addresses = value.as_chunks::<16>().0.iter();
+                out.push_str(&addresses.map(|a| Ipv6Addr::from(*a).to_string()).collect::<Vec<_>>().join(","));
+            }
+            ECH => codec::write_base64(value, out),
+            _ => write_octets(value, out),
+        }
+    }
+    Some(())
+}
+
+fn write_alpn(ids: &[&[u8]], out: &mut String) {
+    let mut list = vec![];
+    for id in ids {
+        if !list.is_empty() {
+            list.push(b',');
+        }
+        for octet in *id {
+            if matches!(octet, b',' | b'\\') {
+                list.push(b'\\');
+            }
+            list.push(*octet);
+        }
+    }
+    write_octets(&list, out);
+}
+
+fn key_name(key: u16) -> String {
+    KEYS.get(usize::from(key)).map_or_else(|| format!("key{key}"), |name| (*name).to_owned())
+}

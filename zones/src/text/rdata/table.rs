@@ -1,0 +1,203 @@
+//! The table of record types: which fields the RDATA of each has, in order.
+//!
+//! Everything that handles RDATA goes by this table: the reader of presentation form, the writer of it, the check of
+//! wire form, the search for names. What one kind of field looks like is said in `read`, `write` and `wire`. Types
+//! that are not listed have only the form of RFC 3597.
+
+use fairway_model::Rtype;
+
+/// One kind of field of RDATA. "To the end" kinds take all that is left, and stand last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// A domain name of the types of RFC 1035, which may be compressed (RFC 3597 section 4).
+    CompressibleName,
+    /// A domain name that is never compressed.
+    Name,
+    /// A number of 1 octet.
+    U8,
+    /// A number of 2 octets.
+    U16,
+    /// A number of 4 octets.
+    U32,
+    /// A number of 8 octets.
+    U64,
+    /// A number of 4 octets that counts seconds; text may use units, as in `1h30m`.
+    Seconds,
+    /// A point in time, 4 octets: `YYYYMMDDHHmmSS` or seconds since 1970 (RFC 4034 section 3.2).
+    Time,
+    /// A number of 1 octet with mnemonics.
+    Code8(Mnemonics),
+    /// A number of 2 octets with mnemonics.
+    Code16(Mnemonics),
+    /// A record type, 2 octets.
+    Type,
+    /// A set of record types to the end (RFC 4034 section 4.1.2).
+    TypeBitmap,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv6 address.
+    Ipv6,
+    /// A character-string: a length octet, then up to 255 octets.
+    String,
+    /// A character-string to the end that may be missing (ISDN's subaddress).
+    OptionalString,
+    /// One or more character-strings to the end.
+    Strings,
+    /// Octets to the end, written as one string (the value of CAA, the target of URI).
+    Text,
+    /// Letters and digits after a length octet (the tag of CAA, RFC 8659 section 4.1).
+    Tag,
+    /// Octets to the end in hexadecimal, at least one; the text may have blanks inside.
+    Hex,
+    /// Octets to the end in Base64, at least one; the text may have blanks inside.
+    Base64,
+    /// Octets to the end in Base64; none is fine, and may be written `-`.
+    OptionalBase64,
+    /// Octets after a length octet in hexadecimal; `-` stands for none (the salt of NSEC3).
+    Salt,
+    /// Octets after a length octet in Base32 with the extended hex alphabet (the hash of NSEC3).
+    Hash,
+    /// A 48-bit address: six pairs of hexadecimal digits between hyphens (RFC 7043).
+    Eui48,
+    /// A 64-bit address: eight pairs.
+    Eui64,
+    /// 64 bits as four groups of hexadecimal digits between colons (RFC 6742).
+    Locator64,
+    /// An NSAP address to the end: `0x`, then hexadecimal digits with dots anywhere (RFC 1706).
+    Nsap,
+    /// A position on the earth, all of LOC (RFC 1876).
+    Location,
+    /// Address prefixes to the end, none is fine (RFC 3123).
+    Prefixes,
+    /// Protocol and ports of WKS to the end (RFC 1035 section 3.4.2).
+    Services,
+    /// Gateway type, algorithm, gateway and key of IPSECKEY (RFC 4025).
+    Ipseckey,
+    /// Discovery bit, relay type and relay of AMTRELAY (RFC 8777).
+    Relay,
+    /// All of HIP (RFC 8005).
+    Hip,
+    /// Parameters of SVCB and HTTPS to the end (RFC 9460).
+    Parameters,
+}
+
+/// Mnemonics of a number.
+pub(super) type Mnemonics = &'static [(&'static str, u16)];
+
+/// DNSSEC algorithms (IANA "DNS Security Algorithm Numbers").
+const ALGORITHM: Field = Field::Code8(&[
+    ("RSAMD5", 1),
+    ("DH", 2),
+    ("DSA", 3),
+    ("RSASHA1", 5),
+    ("DSA-NSEC3-SHA1", 6),
+    ("NSEC3DSA", 6),
+    ("RSASHA1-NSEC3-SHA1", 7),
+    ("NSEC3RSASHA1", 7),
+    ("RSASHA256", 8),
+    ("RSASHA512", 10),
+    ("ECC-GOST", 12),
+    ("ECCGOST", 12),
+    ("ECDSAP256SHA256", 13),
+    ("ECDSAP384SHA384", 14),
+    ("ED25519", 15),
+    ("ED448", 16),
+    ("SM2SM3", 17),
+    ("ECC-GOST12", 23),
+    ("INDIRECT", 252),
+    ("PRIVATEDNS", 253),
+    ("PRIVATEOID", 254),
+]);
+/// Digest types of DS (IANA "DS RR Type Digest Algorithms").
+const DIGEST: Field = Field::Code8(&[
+    ("SHA-1", 1),
+    ("SHA1", 1),
+    ("SHA-256", 2),
+    ("SHA256", 2),
+    ("GOST", 3),
+    ("SHA-384", 4),
+    ("SHA384", 4),
+]);
+/// Certificate types (RFC 4398 section 2.1).
+const CERTIFICATE: Field = Field::Code16(&[
+    ("PKIX", 1),
+    ("SPKI", 2),
+    ("PGP", 3),
+    ("IPKIX", 4),
+    ("ISPKI", 5),
+    ("IPGP", 6),
+    ("ACPKIX", 7),
+    ("IACPKIX", 8),
+    ("URI", 253),
+    ("OID", 254),
+]);
+/// Protocols of KEY (RFC 2535 section 3.1.3).
+const KEY_PROTOCOL: Field =
+    Field::Code8(&[("NONE", 0), ("TLS", 1), ("EMAIL", 2), ("DNSSEC", 3), ("IPSEC", 4), ("ALL", 255)]);
+/// Mnemonics of TLSA (RFC 7218).
+const USAGE: Field = Field::Code8(&[("PKIX-TA", 0), ("PKIX-EE", 1), ("DANE-TA", 2), ("DANE-EE", 3), ("PrivCert", 255)]);
+/// Mnemonics of TLSA (RFC 7218).
+const SELECTOR: Field = Field::Code8(&[("Cert", 0), ("SPKI", 1), ("PrivSel", 255)]);
+/// Mnemonics of TLSA (RFC 7218).
+const MATCHING: Field = Field::Code8(&[("Full", 0), ("SHA2-256", 1), ("SHA2-512", 2), ("PrivMatch", 255)]);
+/// Schemes of DSYNC (RFC 9859 section 6).
+const SCHEME: Field = Field::Code8(&[("NOTIFY", 1)]);
+
+/// The fields of a type's RDATA; none for a type that only RFC 3597 can write.
+pub(super) const fn fields(rtype: Rtype) -> Option<&'static [Field]> {
+    use Field::*;
+    Some(match rtype {
+        Rtype::A => &[Ipv4],
+        Rtype::AAAA => &[Ipv6],
+        Rtype::NS | Rtype::MD | Rtype::MF | Rtype::CNAME | Rtype::MB | Rtype::MG | Rtype::MR | Rtype::PTR => {
+            &[CompressibleName]
+        }
+        Rtype::SOA => &[CompressibleName, CompressibleName, U32, Seconds, Seconds, Seconds, Seconds],
+        Rtype::MINFO => &[CompressibleName, CompressibleName],
+        Rtype::MX => &[U16, CompressibleName],
+        Rtype::WKS => &[Ipv4, Services],
+        Rtype::HINFO => &[String, String],
+        Rtype::TXT | Rtype::SPF | Rtype::AVC | Rtype::NINFO | Rtype::RESINFO | Rtype::WALLET | Rtype::CLA => &[Strings],
+        Rtype::RP | Rtype::TALINK => &[Name, Name],
+        Rtype::AFSDB | Rtype::RT | Rtype::KX | Rtype::LP => &[U16, Name],
+        Rtype::PX => &[U16, Name, Name],
+        Rtype::X25 => &[String],
+        Rtype::ISDN => &[String, OptionalString],
+        Rtype::NSAP => &[Nsap],
+        Rtype::SIG | Rtype::RRSIG => &[Type, ALGORITHM, U8, Seconds, Time, Time, U16, Name, Base64],
+        Rtype::KEY => &[U16, KEY_PROTOCOL, ALGORITHM, OptionalBase64],
+        Rtype::RKEY => &[U16, U8, ALGORITHM, Base64],
+        Rtype::DNSKEY | Rtype::CDNSKEY => &[U16, U8, ALGORITHM, Base64],
+        Rtype::GPOS => &[String, String, String],
+        Rtype::LOC => &[Location],
+        Rtype::EID | Rtype::NIMLOC => &[Hex],
+        Rtype::SRV => &[U16, U16, U16, Name],
+        Rtype::NAPTR => &[U16, U16, String, String, String, Name],
+        Rtype::CERT => &[CERTIFICATE, U16, ALGORITHM, Base64],
+        Rtype::DNAME => &[Name],
+        Rtype::APL => &[Prefixes],
+        Rtype::DS | Rtype::CDS | Rtype::DLV | Rtype::TA => &[U16, ALGORITHM, DIGEST, Hex],
+        Rtype::SSHFP => &[U8, U8, Hex],
+        Rtype::IPSECKEY => &[U8, Ipseckey],
+        Rtype::NSEC => &[Name, TypeBitmap],
+        Rtype::DHCID | Rtype::OPENPGPKEY | Rtype::HHIT | Rtype::BRID => &[Base64],
+        Rtype::NSEC3 => &[U8, U8, U16, Salt, Hash, TypeBitmap],
+        Rtype::NSEC3PARAM => &[U8, U8, U16, Salt],
+        Rtype::TLSA | Rtype::SMIMEA => &[USAGE, SELECTOR, MATCHING, Hex],
+        Rtype::HIP => &[Hip],
+        Rtype::CSYNC => &[U32, U16, TypeBitmap],
+        Rtype::ZONEMD => &[U32, U8, U8, Hex],
+        Rtype::SVCB | Rtype::HTTPS => &[U16, Name, Parameters],
+        Rtype::DSYNC => &[Type, SCHEME, U16, Name],
+        Rtype::NID | Rtype::L64 => &[U16, Locator64],
+        Rtype::L32 => &[U16, Ipv4],
+        Rtype::EUI48 => &[Eui48],
+        Rtype::EUI64 => &[Eui64],
+        Rtype::URI => &[U16, U16, Text],
+        Rtype::CAA => &[U8, Tag, Text],
+        Rtype::DOA => &[U32, U32, U8, String, OptionalBase64],
+        Rtype::AMTRELAY => &[U8, Relay],
+        Rtype::IPN => &[U64],
+        _ => return None,
+    })
+}

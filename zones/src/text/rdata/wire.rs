@@ -1,0 +1,151 @@
+//! RDATA in wire form: cut into the fields of the table and checked.
+//!
+//! Every rule about the data itself is here, so that it holds however the data came: from presentation form, from the
+//! form of RFC 3597, or from a source that hands over octets.
+
+use fairway_model::Rtype;
+
+use super::{
+    gateway, location, prefixes, services, svcb,
+    table::{Field, fields},
+};
+
+/// Why octets are no RDATA of their type.
+pub(super) type Malformed = &'static str;
+
+const ENDS_EARLY: Malformed = "the data ends inside a field";
+const SURPLUS: Malformed = "octets are left over after the last field";
+
+/// Shows each field of `rdata` with its offset. Types outside the table are not looked into.
+pub(super) fn walk<'a>(
+    rtype: Rtype,
+    rdata: &'a [u8],
+    mut visit: impl FnMut(Field, usize, &'a [u8]),
+) -> Result<(), Malformed> {
+    let Some(fields) = fields(rtype) else { return Ok(()) };
+    let mut at = 0;
+    for &field in fields {
+        let rest = &rdata[at..];
+        let value = rest.get(..length(field, rest)?).ok_or(ENDS_EARLY)?;
+        visit(field, at, value);
+        at += value.len();
+    }
+    if at == rdata.len() { Ok(()) } else { Err(SURPLUS) }
+}
+
+/// Checks that `rdata` is well-formed RDATA of its type.
+pub(super) fn check(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
+    if rdata.len() > usize::from(u16::MAX) {
+        return Err("the data is over 65535 octets");
+    }
+    walk(rtype, rdata, |_, _, _| {})?;
+    check_digest(rtype, rdata)?;
+    match rtype {
+        Rtype::NSEC if rdata.len() == name_length(rdata)? => Err("NSEC lists no type"),
+        Rtype::KEY if rdata[0] & 0xc0 != 0xc0 && rdata.len() == 4 => Err("the key is missing"),
+        Rtype::X25 if rdata.len() < 5 || !rdata[1..].iter().all(u8::is_ascii_digit) => {
+            Err("an X.25 address has at least 4 characters, all digits (RFC 1183 section 3.1)")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Digests have the length that their kind says. `rdata` was walked: its fixed fields are there.
+fn check_digest(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
+    let (digest, expected) = match rtype {
+        // A digest type of 0 is the request to delete (RFC 8078 section 4).
+        Rtype::DS | Rtype::CDS | Rtype::DLV | Rtype::TA => {
+            (&rdata[4..], [(1, 20), (2, 32), (3, 32), (4, 48)].iter().find(|(kind, _)| *kind == rdata[3]))
+        }
+        Rtype::SSHFP => (&rdata[2..], [(1, 20), (2, 32)].iter().find(|(kind, _)| *kind == rdata[1])),
+        // Only the scheme SIMPLE is known (RFC 8976 section 2.2.2).
+        Rtype::ZONEMD if rdata.len() < 6 + 12 => return Err("a digest of ZONEMD has at least 12 octets"),
+        Rtype::ZONEMD if rdata[4] == 1 => (&rdata[6..], [(1, 48), (2, 64)].iter().find(|(kind, _)| *kind == rdata[5])),
+        _ => return Ok(()),
+    };
+    match expected {
+        Some((_, length)) if digest.len() != *length => Err("the digest has not the length of its kind"),
+        _ => Ok(()),
+    }
+}
+
+/// How many octets `field` takes at the start of `rest`, its content checked; the answer may reach past the end.
+fn length(field: Field, rest: &[u8]) -> Result<usize, Malformed> {
+    let all = rest.len();
+    Ok(match field {
+        Field::CompressibleName | Field::Name => name_length(rest)?,
+        Field::U8 | Field::Code8(_) => 1,
+        Field::U16 | Field::Code16(_) | Field::Type => 2,
+        Field::U32 | Field::Seconds | Field::Time | Field::Ipv4 => 4,
+        Field::Eui48 => 6,
+        Field::U64 | Field::Eui64 | Field::Locator64 => 8,
+        Field::Ipv6 => 16,
+        Field::String | Field::Salt => 1 + usize::from(*rest.first().ok_or(ENDS_EARLY)?),
+        Field::OptionalString => rest.first().map_or(0, |l| 1 + usize::from(*l)),
+        Field::Strings => strings_length(rest)?,
+        Field::Tag => tag_length(rest)?,
+        Field::Hash => match *rest.first().ok_or(ENDS_EARLY)? {
+            0 => return Err("the hash is empty"),
+            octets => 1 + usize::from(octets),
+        },
+        Field::Hex | Field::Base64 | Field::Nsap if rest.is_empty() => return Err(ENDS_EARLY),
+        Field::Text | Field::OptionalBase64 | Field::Hex | Field::Base64 | Field::Nsap => all,
+        Field::TypeBitmap => check_bitmap(rest).map(|()| all)?,
+        Field::Location => location::check(rest)?,
+        Field::Prefixes => prefixes::check(rest).map(|()| all)?,
+        Field::Services => services::check(rest).map(|()| all)?,
+        Field::Ipseckey => gateway::check_ipseckey(rest).map(|()| all)?,
+        Field::Relay => gateway::check_relay(rest).map(|()| all)?,
+        Field::Hip => gateway::check_hip(rest).map(|()| all)?,
+        Field::Parameters => svcb::check(rest).map(|()| all)?,
+    })
+}
+
+/// How many octets the uncompressed name at the start of `rest` takes.
+pub(super) fn name_length(rest: &[u8]) -> Result<usize, Malformed> {
+    let mut end = 0;
+    loop {
+        let label = usize::from(*rest.get(end).ok_or("the data ends inside a name")?);
+        end += 1 + label;
+        match label {
+            64.. => return Err("a name has a label over 63 octets, or is compressed"),
+            _ if end > 255 => return Err("a name is over 255 octets"),
+            0 => return Ok(end),
+            _ => {}
+        }
+    }
+}
+
+/// One or more character-strings, to the end.
+fn strings_length(rest: &[u8]) -> Result<usize, Malformed> {
+    let mut end = 0;
+    loop {
+        end += 1 + usize::from(*rest.get(end).ok_or("a character-string is missing")?);
+        if end >= rest.len() {
+            return Ok(end);
+        }
+    }
+}
+
+fn tag_length(rest: &[u8]) -> Result<usize, Malformed> {
+    let length = usize::from(*rest.first().ok_or(ENDS_EARLY)?);
+    let tag = rest.get(1..=length).ok_or(ENDS_EARLY)?;
+    if tag.is_empty() || !tag.iter().all(u8::is_ascii_alphanumeric) {
+        return Err("a tag is letters and digits, at least one (RFC 8659 section 4.1)");
+    }
+    Ok(1 + length)
+}
+
+/// Window blocks go up, none is empty or over 32 octets, none ends in 0 (RFC 4034 section 4.1.2).
+fn check_bitmap(mut rest: &[u8]) -> Result<(), Malformed> {
+    let mut next = 0;
+    while let [window, length, tail @ ..] = rest {
+        let bits = tail.get(..usize::from(*length)).ok_or("the type bitmap is cut off")?;
+        if u16::from(*window) < next || !(1..=32).contains(length) || bits.last() == Some(&0) {
+            return Err("the type bitmap is not in the form of RFC 4034 section 4.1.2");
+        }
+        next = u16::from(*window) + 1;
+        rest = &tail[bits.len()..];
+    }
+    if rest.is_empty() { Ok(()) } else { Err("the type bitmap is cut off") }
+}
