@@ -1,8 +1,16 @@
 //! What is measured: one health byte a target, versioned, swapped as a whole.
+//!
+//! Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
+//! part of what answers depend on, and so part of the id.
 
-use fairway_model::Health;
+use std::{collections::HashMap, sync::Arc};
 
-use crate::Snapshot;
+use fairway_model::{Health, Target};
+
+use crate::{
+    Snapshot,
+    steer::{SteerPool, mix, target_hash},
+};
 
 /// The place of a target in [`Snapshot::targets`] and in [`Conditions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,33 +20,141 @@ pub struct TargetIndex(pub u32);
 #[derive(Clone, Debug)]
 pub struct Conditions {
     health: Box<[Health]>,
+    /// One bit a member, by its number, in whole words a pool; only pools that answer `last-good` have some.
+    last_good: Arc<[u64]>,
+    /// The sum over targets and remembering pools, wrapping.
+    id: u64,
+    fixed: Arc<Fixed>,
+}
+
+/// What stays while the snapshot does.
+#[derive(Debug)]
+struct Fixed {
+    /// What identifies each target.
+    hashes: Box<[u64]>,
+    /// Which pool remembers by which target, sorted; the pool by its place.
+    watchers: Box<[(TargetIndex, u32)]>,
 }
 
 impl Conditions {
     /// Conditions of a snapshot: `health` is asked once a target, in order.
     pub fn new(snapshot: &Snapshot, health: impl FnMut(TargetIndex) -> Health) -> Self {
-        let _ = snapshot;
-        let mut health = health;
-        Self { health: (0..0).map(|i| health(TargetIndex(i))).collect() }
+        Self::of(snapshot.targets(), snapshot.steer_pools(), health)
     }
 
-    /// The same conditions with some targets changed: a copy of a few kilobytes, never a rebuild.
-    pub fn with(&self, snapshot: &Snapshot, changes: &[(TargetIndex, Health)]) -> Self {
-        let _ = snapshot;
-        let mut next = self.clone();
-        for (target, health) in changes {
-            next.health[target.0 as usize] = *health;
-        }
+    /// Conditions of a snapshot that replaces another: pools that answer `last-good` remember over the change, by the
+    /// names of pool and cluster.
+    pub fn after(snapshot: &Snapshot, previous: (&Snapshot, &Self), health: impl FnMut(TargetIndex) -> Health) -> Self {
+        let mut next = Self::new(snapshot, health);
+        next.carry(snapshot.steer_pools(), previous.0.steer_pools(), previous.1);
         next
     }
 
-    /// The health of one target.
+    /// The same conditions with some targets changed: a copy of a few kilobytes, never a rebuild.
+    ///
+    /// Targets that the snapshot does not have are passed over: a verdict may come for one that a reload has dropped.
+    pub fn with(&self, snapshot: &Snapshot, changes: &[(TargetIndex, Health)]) -> Self {
+        self.changed(snapshot.steer_pools(), changes)
+    }
+
+    /// The health of one target; one that is not known was never judged.
     pub fn health(&self, target: TargetIndex) -> Health {
-        self.health[target.0 as usize]
+        self.health.get(target.0 as usize).copied().unwrap_or(Health::PENDING)
     }
 
     /// Equal ids of snapshot and conditions give equal answers on every server.
     pub fn id(&self) -> u64 {
-        0
+        self.id
     }
+
+    /// The health of all targets, by their index.
+    pub(crate) fn all(&self) -> &[Health] {
+        &self.health
+    }
+
+    /// The members of a pool that were the last to be up, by number, one bit each; empty where that is not remembered.
+    pub(crate) fn last_good(&self, pool: &SteerPool) -> &[u64] {
+        self.last_good.get(pool.memory()).unwrap_or_default()
+    }
+
+    /// [`Conditions::new`] from the pieces.
+    pub(crate) fn of(targets: &[Target], pools: &[SteerPool], health: impl FnMut(TargetIndex) -> Health) -> Self {
+        let indices = (0..).map(TargetIndex).zip(targets);
+        let health: Box<[Health]> = indices.map(|(index, _)| index).map(health).collect();
+        let hashes: Box<[u64]> = targets.iter().map(target_hash).collect();
+        let remembering = || (0..).zip(pools).filter(|(_, pool)| !pool.memory().is_empty());
+        let mut watchers: Vec<(TargetIndex, u32)> =
+            remembering().flat_map(|(place, pool)| pool.all_targets().map(move |target| (target, place))).collect();
+        watchers.sort_unstable();
+        watchers.dedup();
+        let words = pools.iter().map(|pool| pool.memory().end).max().unwrap_or_default();
+        let id = hashes.iter().zip(&health).fold(0u64, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
+        let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
+        let mut conditions = Self { health, last_good: vec![0; words].into(), id, fixed };
+        for (_, pool) in remembering() {
+            conditions.id = conditions.id.wrapping_add(pool.memory_hash(conditions.last_good(pool)));
+            conditions.remember(pool);
+        }
+        conditions
+    }
+
+    /// [`Conditions::with`] from the pieces.
+    pub(crate) fn changed(&self, pools: &[SteerPool], changes: &[(TargetIndex, Health)]) -> Self {
+        let mut next = self.clone();
+        for (target, health) in changes {
+            let at = target.0 as usize;
+            let (Some(slot), Some(hash)) = (next.health.get_mut(at), next.fixed.hashes.get(at)) else { continue };
+            next.id = next.id.wrapping_sub(part(*hash, *slot)).wrapping_add(part(*hash, *health));
+            *slot = *health;
+        }
+        for (target, _) in changes {
+            let begin = self.fixed.watchers.partition_point(|(watched, _)| watched < target);
+            for (_, place) in self.fixed.watchers[begin..].iter().take_while(|(watched, _)| watched == target) {
+                if let Some(pool) = pools.get(*place as usize) {
+                    next.remember(pool);
+                }
+            }
+        }
+        next
+    }
+
+    /// Takes over what pools of the same name remembered, where nothing of them is live now.
+    pub(crate) fn carry(&mut self, pools: &[SteerPool], old_pools: &[SteerPool], old: &Self) {
+        let remembering = |pool: &&SteerPool| !pool.memory().is_empty();
+        let by_name: HashMap<_, _> = old_pools.iter().filter(remembering).map(|pool| (pool.name(), pool)).collect();
+        for pool in pools.iter().filter(remembering) {
+            let Some(before) = by_name.get(pool.name()) else { continue };
+            if self.last_good(pool).iter().any(|word| *word != 0) {
+                continue;
+            }
+            let was_good: Vec<_> = before.clusters_among(old.last_good(before)).collect();
+            let members = pool.clusters().enumerate().filter(|(_, cluster)| was_good.contains(cluster));
+            let numbers: Vec<_> = members.map(|(number, _)| number).collect();
+            self.set_last_good(pool, |words| {
+                numbers.iter().for_each(|number| words[number / 64] |= 1 << (number % 64))
+            });
+        }
+    }
+
+    /// Notes who is live in a pool, if anyone is.
+    fn remember(&mut self, pool: &SteerPool) {
+        let live = pool.live(self);
+        if live.iter().any(|word| *word != 0) && !live.starts_with(self.last_good(pool)) {
+            self.set_last_good(pool, |words| words.copy_from_slice(&live[..words.len()]));
+        }
+    }
+
+    fn set_last_good(&mut self, pool: &SteerPool, set: impl FnOnce(&mut [u64])) {
+        let before = pool.memory_hash(self.last_good(pool));
+        if self.last_good.get(pool.memory()).is_some() {
+            // Copied only now that it changes: until then all versions share one.
+            set(&mut Arc::make_mut(&mut self.last_good)[pool.memory()]);
+        }
+        self.id = self.id.wrapping_sub(before).wrapping_add(pool.memory_hash(self.last_good(pool)));
+    }
+}
+
+/// What a target adds to the id.
+fn part(hash: u64, health: Health) -> u64 {
+    mix(hash ^ u64::from(health.bits()))
 }

@@ -2,7 +2,7 @@
 
 use fairway_model::{Desired, Fault, Target};
 
-use crate::text::ZoneData;
+use crate::{steer::SteerPool, text::ZoneData};
 
 /// Answers to `hostname.bind` and `id.server` and to NSID (RFC 4892, RFC 5001), and `version.bind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,18 @@ pub struct Slot {
 #[derive(Debug)]
 pub struct Snapshot {
     targets: Vec<Target>,
+    steer_pools: Vec<SteerPool>,
 }
 
 impl Snapshot {
     /// Every target that members are judged by, in the order of their index.
     pub fn targets(&self) -> &[Target] {
         &self.targets
+    }
+
+    /// Every pool, compiled for choosing.
+    pub fn steer_pools(&self) -> &[SteerPool] {
+        &self.steer_pools
     }
 }
 
@@ -43,5 +49,5 @@ pub fn compile(
     previous: Option<&Snapshot>,
 ) -> Result<Snapshot, Vec<Fault>> {
     let _ = (desired, zones, identity, previous);
-    Ok(Snapshot { targets: vec![] })
+    Ok(Snapshot { targets: vec![], steer_pools: vec![] })
 }

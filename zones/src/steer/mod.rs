@@ -1,1 +1,35 @@
 //! How a pool chooses: one file a policy, and why it chose.
+//!
+//! [`SteerPool::choose`] is the decision: a pure function of the pool, the conditions, the client and, for pools that
+//! draw per query, the draw. It works in integers only, allocates nothing, and looks at each member a bounded number of
+//! times. What it returns is the number of an answer that was made when the pool was compiled ([`SteerPool::sets`]).
+//!
+//! The order of reading: [`choose`](SteerPool::choose) walks the stages (live, pending, down), `pick` walks the tiers of
+//! one stage, and a policy's file says which of two candidates is preferred.
+
+mod choose;
+mod client_net;
+mod down;
+mod explain;
+mod failover;
+mod hash;
+mod log2;
+mod memory;
+mod pick;
+mod pool;
+mod sets;
+mod standing;
+mod targets;
+mod trace;
+mod weighted;
+
+pub use choose::{Answer, Basis, Choice, Family, Kind, Members};
+pub use client_net::ClientNet;
+pub use explain::{AddressNote, Explanation, HashInput, MemberNote, Reason, Recorder};
+pub use pool::SteerPool;
+pub use sets::SETS_MAX;
+pub use targets::TargetTable;
+pub use trace::{Sight, Trace};
+
+pub(crate) use hash::mix;
+pub(crate) use targets::target_hash;

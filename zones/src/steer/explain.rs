@@ -1,0 +1,293 @@
+//! Why a pool answered what it answered: every member in or out, and for which reason.
+//!
+//! Nothing is decided here. The [`Recorder`] listens to the one decision there is.
+
+use std::{fmt, net::IpAddr};
+
+use fairway_model::{ClusterName, Forced, Health, Policy, PoolName, Spread, Weight};
+
+use super::{
+    Answer, Basis, Choice, ClientNet, Family, Kind, Sight, SteerPool, Trace,
+    standing::{DOWN, NOT_OUT, PENDING, Standings, standing},
+};
+use crate::{Conditions, Draw, TargetIndex};
+
+/// A decision, as people need to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The pool.
+    pub pool: PoolName,
+    /// Its policy.
+    pub policy: Policy,
+    /// What was asked.
+    pub kind: Kind,
+    /// What was answered.
+    pub choice: Choice,
+    /// What stands for the client.
+    pub input: HashInput,
+    /// The tiers that were looked at for the answer, in order; none for a down answer that is no choice among members.
+    pub tiers: Vec<u8>,
+    /// Every member, in declared order.
+    pub members: Vec<MemberNote>,
+}
+
+/// What a choice depends on beside the pool and its health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashInput {
+    /// Nothing: every client gets the same.
+    Everyone,
+    /// The client's network; its length is the ECS scope.
+    Client(ClientNet),
+    /// The draw of this query.
+    Draw(u64),
+}
+
+/// A member in a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberNote {
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// Its weight as declared.
+    pub weight: Weight,
+    /// Its tier.
+    pub tier: u8,
+    /// Whether it is answered only when no member of weight 1 or more can be.
+    pub standby: bool,
+    /// Its addresses of both families.
+    pub addresses: Vec<AddressNote>,
+    /// Why it is in the answer, or why not.
+    pub reason: Reason,
+}
+
+/// One address of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressNote {
+    /// The address.
+    pub address: IpAddr,
+    /// What it is judged by.
+    pub target: TargetIndex,
+    /// How that stands.
+    pub health: Health,
+}
+
+/// Why a member is in an answer or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// In: chosen.
+    Chosen,
+    /// In: everything is down, and all members are answered.
+    AnsweredAll,
+    /// Out: could be answered, but this client falls to another.
+    NotChosen,
+    /// Out: an earlier member is live.
+    Later,
+    /// Out: only some of its addresses can be answered, and a whole member is.
+    PartlyUp,
+    /// Out: a lower tier is in use.
+    LaterTier,
+    /// Out: standby, and a member of weight 1 or more can be answered.
+    Standby,
+    /// Out: has no address of the family asked.
+    LacksFamily,
+    /// Out: can be answered in the other family only.
+    OtherFamily,
+    /// Out: was not among the last to be up.
+    NotLastGood,
+    /// Out: never judged.
+    Pending,
+    /// Out: its probes fail.
+    Down,
+    /// Out: forced down.
+    ForcedDown,
+    /// Out: drained.
+    Drained,
+}
+
+impl Reason {
+    /// Whether the member is in the answer.
+    pub fn is_in(self) -> bool {
+        matches!(self, Self::Chosen | Self::AnsweredAll)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Chosen => "chosen",
+            Self::AnsweredAll => "answered with all others, since everything is down",
+            Self::NotChosen => "can be answered, but this client falls to another member",
+            Self::Later => "an earlier member comes first",
+            Self::PartlyUp => "only some of its addresses can be answered, and a whole member goes first",
+            Self::LaterTier => "an earlier tier is in use",
+            Self::Standby => "standby: a member of weight 1 or more goes first",
+            Self::LacksFamily => "has no address of this family",
+            Self::OtherFamily => "can be answered in the other family only",
+            Self::NotLastGood => "was not among the last to be up",
+            Self::Pending => "pending: never judged",
+            Self::Down => "down",
+            Self::ForcedDown => "forced down",
+            Self::Drained => "drained",
+        })
+    }
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Live => "live members",
+            Self::Pending => "no judged member is live: members never judged are answered",
+            Self::Panic => "panic: too little of the weight is live, so verdicts are ignored",
+            Self::Down => "nothing is live: the down answer",
+            Self::NoFamily => "no member has an address of this family",
+        })
+    }
+}
+
+impl SteerPool {
+    /// Chooses, and tells why.
+    pub fn explain(&self, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) -> Explanation {
+        let mut recorder = Recorder::default();
+        self.choose(kind, conditions, client, draw, &mut recorder);
+        recorder.into_explanation().expect("a decision was recorded")
+    }
+}
+
+/// Listens to decisions and keeps the last one.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    explanation: Option<Explanation>,
+    /// The answer that is every address of the family asked.
+    everyone: Option<Answer>,
+    /// What the last stage saw of each member, in declared order.
+    sights: Vec<Option<Sight>>,
+}
+
+impl Recorder {
+    /// The last decision heard, if there was one.
+    pub fn into_explanation(self) -> Option<Explanation> {
+        self.explanation
+    }
+}
+
+impl Trace for Recorder {
+    fn begin(&mut self, pool: &SteerPool, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) {
+        let input = match (pool.policy, pool.spread) {
+            (Policy::Failover, _) => HashInput::Everyone,
+            (Policy::Weighted, Spread::Client) => HashInput::Client(client),
+            (Policy::Weighted, Spread::Query) => HashInput::Draw(draw.0),
+        };
+        self.sights = vec![None; pool.members.len()];
+        self.everyone = match kind {
+            Kind::Addresses(family) => pool.plans[family as usize].all.map(Answer::Set),
+            Kind::Cname => None,
+        };
+        self.explanation = Some(Explanation {
+            pool: pool.name().clone(),
+            policy: pool.policy,
+            kind,
+            choice: Choice::plain(Answer::Nothing, Basis::NoFamily),
+            input,
+            tiers: Vec::new(),
+            members: member_notes(pool, conditions),
+        });
+    }
+
+    fn stage(&mut self, _basis: Basis) {
+        self.sights.fill(None);
+    }
+
+    fn member(&mut self, number: u8, sight: Sight) {
+        self.sights[usize::from(number)] = Some(sight);
+    }
+
+    fn end(&mut self, choice: &Choice) {
+        let Some(explanation) = &mut self.explanation else { return };
+        explanation.choice = *choice;
+        let looked_at = explanation.members.iter().zip(&self.sights).filter(|(_, sight)| sight.is_some());
+        explanation.tiers = looked_at.map(|(member, _)| member.tier).collect();
+        explanation.tiers.sort_unstable();
+        explanation.tiers.dedup();
+        let last = last_looked_at(&explanation.members, &self.sights);
+        let everyone = choice.basis == Basis::Down && Some(choice.answer) == self.everyone;
+        for (number, sight) in (0..=u8::MAX).zip(&self.sights) {
+            let mut reason = reason(explanation, number, *sight, last);
+            if everyone && reason != Reason::LacksFamily {
+                reason = Reason::AnsweredAll;
+            }
+            explanation.members[usize::from(number)].reason = reason;
+        }
+    }
+}
+
+/// Standby and tier of the last group that was looked at; none where no member was.
+fn last_looked_at(members: &[MemberNote], sights: &[Option<Sight>]) -> Option<(bool, u8)> {
+    let seen = members.iter().zip(sights).filter(|(_, sight)| sight.is_some());
+    seen.map(|(member, _)| (member.standby, member.tier)).max()
+}
+
+/// The members before the decision: what is declared, and how it stands.
+fn member_notes(pool: &SteerPool, conditions: &Conditions) -> Vec<MemberNote> {
+    let mut members: Vec<_> = pool.members.iter().collect();
+    members.sort_by_key(|m| m.number);
+    let note = |member: &&super::pool::Member| {
+        let addresses = Family::BOTH.into_iter().flat_map(|family| {
+            let spot = &member.spots[family as usize];
+            pool.addresses(member.number, family).enumerate().map(|(place, address)| {
+                let target = pool.target_of(spot, place);
+                AddressNote { address, target, health: conditions.health(target) }
+            })
+        });
+        MemberNote {
+            cluster: pool.cluster(member.number).clone(),
+            weight: Weight(pool.declared_weight(member.number)),
+            tier: member.tier,
+            standby: member.standby,
+            addresses: addresses.collect(),
+            reason: Reason::NotChosen,
+        }
+    };
+    members.iter().map(note).collect()
+}
+
+fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Option<(bool, u8)>) -> Reason {
+    let (member, choice) = (&explanation.members[usize::from(number)], &explanation.choice);
+    let asked = |note: &&AddressNote| match explanation.kind {
+        Kind::Addresses(family) => family.holds(&note.address),
+        Kind::Cname => true,
+    };
+    let mut addresses = member.addresses.iter().filter(asked).peekable();
+    if choice.members.as_slice().contains(&number) {
+        return Reason::Chosen;
+    }
+    if addresses.peek().is_none() {
+        return Reason::LacksFamily;
+    }
+    let Some(last) = last else { return state(addresses) };
+    match (sight, explanation.policy) {
+        (Some(Sight::Candidate), Policy::Weighted) => Reason::NotChosen,
+        (Some(Sight::Candidate), Policy::Failover) => Reason::Later,
+        (Some(Sight::Part), _) => Reason::PartlyUp,
+        (Some(Sight::Elsewhere), _) => Reason::OtherFamily,
+        (Some(Sight::Excluded), _) => Reason::NotLastGood,
+        (Some(Sight::Unfit), _) => state(addresses),
+        (None, _) if member.standby && !last.0 => Reason::Standby,
+        (None, _) if (member.standby, member.tier) > last => Reason::LaterTier,
+        (None, _) => Reason::Later,
+    }
+}
+
+/// Why none of these addresses could be answered.
+fn state<'a>(addresses: impl Iterator<Item = &'a AddressNote>) -> Reason {
+    let (mut seen, mut forced): (Standings, _) = (0, None);
+    for note in addresses {
+        seen |= standing(note.health);
+        forced = forced.or_else(|| note.health.forced());
+    }
+    match forced {
+        _ if seen & NOT_OUT == PENDING => Reason::Pending,
+        _ if seen & DOWN != 0 => Reason::Down,
+        Some(Forced::Drain) => Reason::Drained,
+        Some(Forced::Down) => Reason::ForcedDown,
+        _ => Reason::NotChosen,
+    }
+}

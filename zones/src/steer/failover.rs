@@ -1,0 +1,8 @@
+//! Policy `failover`: the first live member by tier, then by declared order. The same for every client.
+
+use super::pick::Score;
+
+/// Prefers the member that is tried earlier.
+pub(super) fn score(place: usize) -> Score {
+    Score { cost: place as u64, weight: 1, key: 0 }
+}

@@ -1,0 +1,90 @@
+//! The logarithm of a hash, in integers: what turns equal chances into shares by weight.
+
+/// Binary places of a [`cost`].
+pub(super) const PLACES: u32 = 40;
+
+/// `-log2(u)` of the hash taken as a number `u` between 0 and 1, with [`PLACES`] binary places: at most 64 * 2^40.
+///
+/// For uniform hashes these are exponentially distributed, so that the smallest of `cost / weight` falls on each of
+/// several candidates by exactly its share of the weight. Between two entries of the table a straight line is drawn; it
+/// passes through the exact value 0 at `u = 1`, so the error is at most 1/1000 of the cost also for the smallest costs,
+/// which decide between very unequal weights.
+pub(super) const fn cost(hash: u64) -> u64 {
+    // u = hash / 2^64 = 2^-(zeros + 1) * (1 + fraction); an all-zero hash counts as 1.
+    let hash = hash | 1;
+    let zeros = hash.leading_zeros();
+    let fraction = hash << zeros << 1;
+    let entry = (fraction >> 56) as usize;
+    let (high, low) = (TABLE[entry], TABLE[entry + 1]);
+    // A step is under 2^33 and the place between two entries has 31 bits: the product fits.
+    let between = fraction >> 25 & 0x7fff_ffff;
+    ((zeros as u64) << PLACES) + high - (((high - low) * between) >> 31)
+}
+
+/// `1 - log2(1 + i / 256)` with [`PLACES`] binary places.
+static TABLE: [u64; 257] = table();
+
+const fn table() -> [u64; 257] {
+    let mut table = [0; 257];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (1 << PLACES) - log2(256 + i as u64);
+        i += 1;
+    }
+    table
+}
+
+/// `log2(x / 256)` for 256 <= x < 512, rounded to [`PLACES`] binary places: one binary digit a squaring.
+const fn log2(x: u64) -> u64 {
+    let mut square = (x as u128) << 54; // 62 binary places, between 1 and 2
+    let mut digits = 0;
+    let mut place = 0;
+    while place <= PLACES {
+        square = (square * square) >> 62;
+        digits <<= 1;
+        if square >= 2 << 62 {
+            square >>= 1;
+            digits |= 1;
+        }
+        place += 1;
+    }
+    (digits + 1) >> 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: f64 = (1u64 << PLACES) as f64;
+
+    #[test]
+    fn the_table_is_the_logarithm() {
+        for (i, entry) in TABLE.iter().enumerate() {
+            let exact = (1.0 - (1.0 + i as f64 / 256.0).log2()) * ONE;
+            assert!((*entry as f64 - exact).abs() <= 1.0, "entry {i}: {entry}, exact {exact}");
+        }
+    }
+
+    #[test]
+    fn a_cost_is_within_a_thousandth_of_the_exact_one() {
+        // From 2^-30 up, below which the last place of the cost is coarser than that.
+        let near_one = (34..64).map(|bits| u64::MAX - (1 << bits));
+        let spread = (0..200_000u64).map(|i| super::super::hash::mix(i));
+        for hash in near_one.chain(spread) {
+            // Exact also where the hash is close to 2^64.
+            let exact = -(-((u64::MAX - hash) as f64) / 2f64.powi(64)).ln_1p() / 2f64.ln() * ONE;
+            let error = (cost(hash) as f64 - exact).abs();
+            assert!(error <= exact / 1000.0 + 4.0, "hash {hash:#x}: {} against {exact}", cost(hash));
+        }
+    }
+
+    #[test]
+    fn the_ends_are_finite_and_ordered() {
+        assert_eq!(cost(0), 64 << PLACES);
+        assert_eq!(cost(1), 64 << PLACES);
+        assert_eq!(cost(1 << 63), 1 << PLACES);
+        assert!(cost(u64::MAX) < 4);
+        let falling: Vec<_> = (0..64).map(|zeros| cost(u64::MAX >> zeros)).collect();
+        assert!(falling.is_sorted());
+    }
+}

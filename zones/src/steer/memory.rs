@@ -1,0 +1,42 @@
+//! Who was the last to be up: what pools with the down answer `last-good` keep in [`Conditions`].
+
+use std::ops::Range;
+
+use fairway_model::ClusterName;
+
+use super::{Kind, SteerPool, hash, pick::Lens, standing::LIVE};
+use crate::Conditions;
+
+/// Words that hold one bit for each of the 255 members a pool may have.
+const WORDS_MAX: usize = 4;
+
+impl SteerPool {
+    /// The words of the pool in the memory of [`Conditions`], one bit a member by its number; empty unless its down
+    /// answer is `last-good`.
+    pub(crate) fn memory(&self) -> Range<usize> {
+        let begin = self.memory_begin as usize;
+        begin..begin + if self.remembers() { self.members.len().div_ceil(64) } else { 0 }
+    }
+
+    /// The members that are live now, one bit each.
+    pub(crate) fn live(&self, conditions: &Conditions) -> [u64; WORDS_MAX] {
+        let lens = Lens::new(self, conditions, Kind::Cname);
+        let mut words = [0; WORDS_MAX];
+        for member in self.members.iter().filter(|m| lens.any(m) & LIVE != 0) {
+            words[usize::from(member.number / 64)] |= 1 << (member.number % 64);
+        }
+        words
+    }
+
+    /// The clusters of the members whose bit is set.
+    pub(crate) fn clusters_among(&self, words: &[u64]) -> impl Iterator<Item = &ClusterName> {
+        let is_set = |number: usize| words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1);
+        self.clusters().enumerate().filter(move |(number, _)| is_set(*number)).map(|(_, cluster)| cluster)
+    }
+
+    /// What the pool's memory adds to the id of conditions.
+    pub(crate) fn memory_hash(&self, words: &[u64]) -> u64 {
+        let name = hash::text(hash::seed::MEMORY, self.name().as_str());
+        words.iter().fold(name, |hash, word| hash::mix(hash ^ word))
+    }
+}

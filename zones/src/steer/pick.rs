@@ -1,0 +1,277 @@
+//! Walks the tiers of one stage and keeps the preferred candidates.
+
+use fairway_model::{Health, Policy};
+
+use super::{
+    Answer, Basis, Choice, Family, Kind, Members, Sight, SteerPool, Trace, failover,
+    pool::{Member, Spot},
+    standing::{PENDING, Standings, standing},
+    weighted,
+};
+use crate::{Conditions, TargetIndex};
+
+/// What is asked and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) kind: Kind,
+    /// Stands for the client.
+    pub(super) seed: u64,
+}
+
+/// The pool's members as the conditions show them.
+pub(super) struct Lens<'a> {
+    health: &'a [Health],
+    targets: &'a [TargetIndex],
+    kind: Kind,
+    /// Members that may take part, by number, one bit each; all where there is none.
+    only: Option<&'a [u64]>,
+}
+
+impl<'a> Lens<'a> {
+    pub(super) fn new(pool: &'a SteerPool, conditions: &'a Conditions, kind: Kind) -> Self {
+        Self { health: conditions.all(), targets: &pool.targets, kind, only: None }
+    }
+
+    /// The same, with only these members taking part.
+    pub(super) fn only(&self, members: &'a [u64]) -> Self {
+        Self { only: Some(members), ..*self }
+    }
+
+    /// The standings of all addresses of a member.
+    pub(super) fn any(&self, member: &Member) -> Standings {
+        self.standings(&member.spots[0]) | self.standings(&member.spots[1])
+    }
+
+    /// The standings of its addresses of one family.
+    pub(super) fn standings(&self, spot: &Spot) -> Standings {
+        if spot.has_one_target() {
+            return self.standing(TargetIndex(spot.at));
+        }
+        self.spread_targets(spot).iter().fold(0, |seen, target| seen | self.standing(*target))
+    }
+
+    /// What the member offers to the question, and what it offers only to another.
+    fn asked_and_other(&self, member: &Member) -> (Standings, Standings) {
+        match self.kind {
+            Kind::Addresses(family) => {
+                let other = || self.standings(&member.spots[family.other() as usize]);
+                let asked = self.standings(&member.spots[family as usize]);
+                (asked, other())
+            }
+            Kind::Cname => (self.any(member), 0),
+        }
+    }
+
+    /// The addresses whose standing is admitted, as a mask.
+    fn mask(&self, spot: &Spot, admitted: Standings) -> u32 {
+        if spot.has_one_target() {
+            return spot.all();
+        }
+        let targets = (0..).zip(self.spread_targets(spot));
+        targets.fold(0, |mask, (i, target)| mask | u32::from(self.standing(*target) & admitted != 0) << i)
+    }
+
+    fn spread_targets(&self, spot: &Spot) -> &[TargetIndex] {
+        let begin = spot.at as usize;
+        self.targets.get(begin..begin + spot.addresses() as usize).unwrap_or_default()
+    }
+
+    /// A target that the conditions do not know was never judged.
+    fn standing(&self, target: TargetIndex) -> Standings {
+        self.health.get(target.0 as usize).map_or(PENDING, |health| standing(*health))
+    }
+
+    fn takes_part(&self, member: &Member) -> bool {
+        let word = |words: &[u64]| words.get(usize::from(member.number / 64)).copied().unwrap_or_default();
+        self.only.is_none_or(|words| word(words) >> (member.number % 64) & 1 == 1)
+    }
+
+    /// What a member is to this stage. `whole` asks to tell apart those of which only a part may be answered.
+    fn sight(&self, member: &Member, admitted: Standings, whole: bool) -> Sight {
+        if !self.takes_part(member) {
+            return Sight::Excluded;
+        }
+        let (asked, other) = self.asked_and_other(member);
+        if asked & admitted == 0 {
+            return if other & admitted == 0 { Sight::Unfit } else { Sight::Elsewhere };
+        }
+        if whole && asked & !admitted != 0 { Sight::Part } else { Sight::Candidate }
+    }
+}
+
+/// How much a candidate is preferred: the smallest `cost / weight` is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Score {
+    /// At most 2^47.
+    pub(super) cost: u64,
+    /// 1 to 65535.
+    pub(super) weight: u16,
+    /// Decides between equals; distinct within a pool.
+    pub(super) key: u64,
+}
+
+impl Score {
+    fn beats(&self, other: &Self) -> bool {
+        // Fractions compared by cross-multiplication: exact, without a division; under 2^63.
+        let (mine, its) = (self.cost * u64::from(other.weight), other.cost * u64::from(self.weight));
+        mine < its || mine == its && self.key < other.key
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// Only some of its addresses may be answered, and whole members go first.
+    part: bool,
+    score: Score,
+    /// Its place in [`SteerPool::members`].
+    place: usize,
+}
+
+impl Entry {
+    fn beats(&self, other: &Self) -> bool {
+        if self.part == other.part { self.score.beats(&other.score) } else { other.part }
+    }
+}
+
+/// The preferred candidates of a stage, best first: room for K, used up to what is wanted.
+pub(super) struct Picked<const K: usize> {
+    entries: [Entry; K],
+    count: usize,
+    wanted: usize,
+    /// A member fits, but only for another family.
+    elsewhere: bool,
+    /// The last group that took part.
+    group: u8,
+    admitted: Standings,
+}
+
+impl<const K: usize> Picked<K> {
+    fn new(wanted: u8, admitted: Standings) -> Self {
+        let wanted = usize::from(wanted).clamp(1, K);
+        Self { entries: [Entry::default(); K], count: 0, wanted, elsewhere: false, group: 0, admitted }
+    }
+
+    fn entries(&self) -> &[Entry] {
+        &self.entries[..self.count]
+    }
+
+    fn offer(&mut self, entry: Entry) {
+        let mut at = self.count;
+        while at > 0 && entry.beats(&self.entries[at - 1]) {
+            if at < self.wanted {
+                self.entries[at] = self.entries[at - 1];
+            }
+            at -= 1;
+        }
+        if at < self.wanted {
+            self.entries[at] = entry;
+            self.count = (self.count + 1).min(self.wanted);
+        }
+    }
+
+    /// Whether nothing that a policy prefers less can still get in.
+    fn is_full(&self) -> bool {
+        self.count == self.wanted && self.entries().last().is_some_and(|last| !last.part)
+    }
+}
+
+impl SteerPool {
+    /// Walks the members by tier and keeps the preferred ones among those whose standing is admitted.
+    ///
+    /// A tier is left for the next one when it has no candidate. It is joined by the next when less than `minHealthy` of
+    /// its weight is admitted; that goes by the members as a whole, so that both families come to the same tiers.
+    pub(super) fn pick<const K: usize, T: Trace>(
+        &self,
+        asked: Asked,
+        lens: &Lens<'_>,
+        admitted: Standings,
+        trace: &mut T,
+    ) -> Picked<K> {
+        let wanted = self.wanted(asked.kind);
+        let mut picked = Picked::new(wanted, admitted);
+        let (mut fit, mut total) = (0u64, 0u64);
+        for (place, member) in self.members.iter().enumerate() {
+            let sight = lens.sight(member, admitted, wanted > 1);
+            trace.member(member.number, sight);
+            let weight = u64::from(member.weight);
+            total += weight;
+            if let Sight::Candidate | Sight::Part = sight {
+                let score = match self.policy {
+                    Policy::Failover => failover::score(place),
+                    Policy::Weighted => weighted::score(asked.seed, member.key, member.weight),
+                };
+                fit += weight;
+                picked.group = member.group;
+                picked.offer(Entry { part: sight == Sight::Part, score, place });
+                if self.policy == Policy::Failover && picked.is_full() {
+                    break;
+                }
+            } else if sight == Sight::Elsewhere {
+                fit += weight;
+                picked.elsewhere = true;
+            }
+            if member.ends_group {
+                let short = fit * 1000 < total * u64::from(self.min_healthy);
+                if picked.count > 0 && !(short && member.next_may_help) {
+                    break;
+                }
+                (fit, total) = (0, 0);
+            }
+        }
+        picked
+    }
+
+    /// Clusters an answer of this kind names at most.
+    fn wanted(&self, kind: Kind) -> u8 {
+        match kind {
+            Kind::Addresses(family) => self.plans[family as usize].answers,
+            Kind::Cname => 1,
+        }
+    }
+
+    /// The answer of a stage from what was picked; none where nobody fits in either family.
+    pub(super) fn answer<const K: usize>(&self, lens: &Lens<'_>, picked: &Picked<K>, basis: Basis) -> Option<Choice> {
+        let Some(first) = picked.entries().first() else {
+            return picked.elsewhere.then(|| Choice::plain(Answer::Nothing, basis));
+        };
+        let mut members = Members::default();
+        members.push(self.members[first.place].number);
+        let answer = match lens.kind {
+            Kind::Cname => Answer::Member(self.members[first.place].number),
+            Kind::Addresses(family) => Answer::Set(self.set(family, lens, picked, first, &mut members)),
+        };
+        Some(Choice { answer, members, basis })
+    }
+
+    /// The number of the picked members' address list; adds the further ones to `members`.
+    fn set<const K: usize>(
+        &self,
+        family: Family,
+        lens: &Lens<'_>,
+        picked: &Picked<K>,
+        first: &Entry,
+        members: &mut Members,
+    ) -> u16 {
+        let plan = &self.plans[family as usize];
+        let spot = |place: usize| &self.members[place].spots[family as usize];
+        if plan.answers == 1 || first.part {
+            return spot(first.place).answer(lens.mask(spot(first.place), picked.admitted));
+        }
+        let start = spot(first.place).rank;
+        if plan.windows {
+            let further = (1..plan.answers).map(|step| (u16::from(start) + u16::from(step)) % u16::from(plan.members));
+            let further = further.map(|rank| &self.members[usize::from(plan.ring[usize::from(rank)])]);
+            let fits =
+                |m: &&Member| m.group <= picked.group && lens.sight(m, picked.admitted, true) == Sight::Candidate;
+            further.take_while(fits).for_each(|m| members.push(m.number));
+            return plan.window(start, members.as_slice().len() as u8);
+        }
+        let (mut ranks, mut count) = ([start; 8], 1);
+        for entry in picked.entries()[1..].iter().filter(|entry| !entry.part) {
+            ranks[count] = spot(entry.place).rank;
+            count += 1;
+            members.push(self.members[entry.place].number);
+        }
+        plan.combination(&mut ranks[..count])
+    }
+}

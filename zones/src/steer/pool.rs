@@ -1,0 +1,331 @@
+//! A pool compiled for choosing: one flat list of members in the order they are tried, and the numbers of its answers.
+//!
+//! What only people ask for (names, addresses) stands apart, behind one pointer that the answer path never follows.
+
+use std::{net::IpAddr, sync::Arc};
+
+use fairway_model::{
+    Cluster, ClusterName, Desired, DownAnswer, Mode, Policy, Pool, PoolName, ProbeAddress, Spread, Target, ZoneSpec,
+};
+
+use super::{Family, client_net::ClientNet, hash, sets::Plan, targets::TargetTable};
+use crate::TargetIndex;
+
+/// A pool compiled for choosing.
+#[derive(Debug)]
+pub struct SteerPool {
+    /// Members in the order they are tried: weight 1 and more by tier, then standby by tier, else as declared.
+    pub(super) members: Box<[Member]>,
+    /// Targets of members with several addresses in a family, one an address.
+    pub(super) targets: Box<[TargetIndex]>,
+    /// How the answers of each family are numbered, IPv4 first.
+    pub(super) plans: [Plan; 2],
+    pub(super) policy: Policy,
+    pub(super) mode: Mode,
+    pub(super) spread: Spread,
+    pub(super) down: Down,
+    /// Bits of a client's address that count, IPv4 first; both 0 where clients are not told apart.
+    scopes: [u8; 2],
+    /// Thousandths of the weight; 0 = never.
+    pub(super) panic_threshold: u16,
+    /// Thousandths of a tier's weight; 0 = only when none of it is live.
+    pub(super) min_healthy: u16,
+    /// Where the pool's words stand in the memory of who was the last to be up; only for [`Down::LastGood`].
+    pub(super) memory_begin: u32,
+    /// What only people ask for.
+    cold: Box<Cold>,
+}
+
+/// [`DownAnswer`] without what it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Down {
+    All,
+    Empty,
+    FallbackAddresses,
+    FallbackCname,
+    LastGood,
+    Refuse,
+}
+
+/// A member as the deciding loop reads it: half a cache line.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Stable hash of the pool's and the cluster's name.
+    pub(super) key: u64,
+    /// Its addresses of each family, IPv4 first.
+    pub(super) spots: [Spot; 2],
+    /// Its share; 1 for standby members and where all weights are 0: they share equally.
+    pub(super) weight: u16,
+    /// Its place in declared order.
+    pub(super) number: u8,
+    /// Its tier as declared.
+    pub(super) tier: u8,
+    /// Counts the tiers in the order they are tried, standby tiers after all others.
+    pub(super) group: u8,
+    /// The last of its group: here it is decided whether the next group takes part.
+    pub(super) ends_group: bool,
+    /// Whether the next group may join this one when it is short of weight, and not only replace it.
+    pub(super) next_may_help: bool,
+    /// Weight 0 while others have more.
+    pub(super) standby: bool,
+}
+
+/// The addresses of a member in one family.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spot {
+    /// The target, where one speaks for all addresses; else where their targets begin in [`SteerPool::targets`].
+    pub(super) at: u32,
+    /// Number of the first answer with only some of the addresses.
+    pub(super) parts: u16,
+    /// Its place in declared order among the members that have the family.
+    pub(super) rank: u8,
+    /// How many addresses it has, 0 to 8, and [`Spot::ONE_TARGET`].
+    count: u8,
+}
+
+impl Spot {
+    /// Flag of a count: one target speaks for all addresses.
+    const ONE_TARGET: u8 = 0x80;
+
+    /// How many addresses the member has in this family.
+    pub(super) const fn addresses(&self) -> u32 {
+        (self.count & !Self::ONE_TARGET) as u32
+    }
+
+    /// Whether [`Spot::at`] is the target itself.
+    pub(super) const fn has_one_target(&self) -> bool {
+        self.count & Self::ONE_TARGET != 0
+    }
+
+    /// All addresses, as a mask.
+    pub(super) const fn all(&self) -> u32 {
+        (1 << self.addresses()) - 1
+    }
+}
+
+#[derive(Debug)]
+struct Cold {
+    name: PoolName,
+    /// In declared order.
+    sites: Box<[Site]>,
+    fallback: Box<[IpAddr]>,
+}
+
+/// A member as people see it.
+#[derive(Debug)]
+struct Site {
+    cluster: ClusterName,
+    weight: u16,
+    addresses: Box<[IpAddr]>,
+}
+
+impl SteerPool {
+    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take.
+    ///
+    /// Members whose cluster is not declared are left out; [`Desired::problems`] has named them.
+    pub fn build(desired: &Desired, pool: &Pool, zone: Option<&ZoneSpec>, targets: &mut TargetTable) -> Self {
+        let declared: Vec<(usize, &Cluster)> = pool
+            .members
+            .iter()
+            .enumerate()
+            .filter_map(|(place, m)| Some((place, desired.clusters.get(&m.cluster)?)))
+            .take(Pool::MEMBERS_MAX)
+            .collect();
+        let mut spread_targets = Vec::new();
+        let mut members: Vec<Member> = (0..=u8::MAX)
+            .zip(&declared)
+            .map(|(number, (place, cluster))| {
+                let mut member = Member::new(pool, *place, number, cluster);
+                member.judge_by(Judges { desired, pool, place: *place, zone, targets }, cluster, &mut spread_targets);
+                member
+            })
+            .collect();
+        let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, family));
+        order(&mut members);
+        let [v4, v6] = plans;
+        let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
+        let down = Down::of(&pool.down);
+        let hashes = pool.policy == Policy::Weighted && pool.spread == Spread::Client;
+        Self {
+            plans,
+            targets: spread_targets.into(),
+            policy: pool.policy,
+            mode: pool.mode,
+            spread: pool.spread,
+            down,
+            scopes: if hashes { [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)] } else { [0, 0] },
+            panic_threshold: pool.panic_threshold.thousandths(),
+            min_healthy: pool.min_healthy.thousandths(),
+            memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
+            cold: Box::new(Cold::new(pool, &declared)),
+            members: members.into(),
+        }
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> &PoolName {
+        &self.cold.name
+    }
+
+    /// What it answers with: names of clusters' own, or addresses.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The members' clusters, in declared order: the place is the member's number.
+    pub fn clusters(&self) -> impl ExactSizeIterator<Item = &ClusterName> {
+        self.cold.sites.iter().map(|site| &site.cluster)
+    }
+
+    /// The block of addresses that this client is one of, as the pool tells clients apart.
+    pub fn client_net(&self, address: IpAddr) -> ClientNet {
+        let address = address.to_canonical();
+        ClientNet::new(address, self.scope(address.is_ipv4()))
+    }
+
+    /// How many leading bits of a client's address the answer depends on: the ECS scope (RFC 7871 section 7.2.1).
+    /// 0 where every client gets the same (failover) or each query draws.
+    pub fn scope(&self, is_v4: bool) -> u8 {
+        self.scopes[usize::from(!is_v4)]
+    }
+
+    /// The cluster of a member, by its number.
+    pub(super) fn cluster(&self, number: u8) -> &ClusterName {
+        &self.cold.sites[usize::from(number)].cluster
+    }
+
+    /// The weight of a member as declared, by its number.
+    pub(super) fn declared_weight(&self, number: u8) -> u16 {
+        self.cold.sites[usize::from(number)].weight
+    }
+
+    /// The addresses of a member in one family, in declared order, by the member's number.
+    pub(super) fn addresses(&self, number: u8, family: Family) -> impl Iterator<Item = IpAddr> {
+        self.cold.sites[usize::from(number)].addresses.iter().copied().filter(move |a| family.holds(a))
+    }
+
+    /// The fallback addresses of one family.
+    pub(super) fn fallback(&self, family: Family) -> impl Iterator<Item = IpAddr> {
+        self.cold.fallback.iter().copied().filter(move |a| family.holds(a))
+    }
+
+    /// The target of one address of a member.
+    pub(super) fn target_of(&self, spot: &Spot, address: usize) -> TargetIndex {
+        if spot.has_one_target() { TargetIndex(spot.at) } else { self.targets[spot.at as usize + address] }
+    }
+
+    /// Whether it keeps in mind who was the last to be up.
+    pub(super) fn remembers(&self) -> bool {
+        self.down == Down::LastGood
+    }
+
+    /// Every target that the pool looks at, some more than once.
+    pub(crate) fn all_targets(&self) -> impl Iterator<Item = TargetIndex> {
+        let spots = self.members.iter().flat_map(|m| &m.spots).filter(|s| s.addresses() > 0);
+        spots.flat_map(|spot| (0..spot.addresses() as usize).map(|address| self.target_of(spot, address)))
+    }
+}
+
+impl Down {
+    fn of(answer: &DownAnswer) -> Self {
+        match answer {
+            DownAnswer::All => Self::All,
+            DownAnswer::Empty => Self::Empty,
+            DownAnswer::FallbackAddresses(_) => Self::FallbackAddresses,
+            DownAnswer::FallbackCname(_) => Self::FallbackCname,
+            DownAnswer::LastGood => Self::LastGood,
+            DownAnswer::Refuse => Self::Refuse,
+        }
+    }
+}
+
+impl Cold {
+    fn new(pool: &Pool, declared: &[(usize, &Cluster)]) -> Self {
+        let site = |(place, cluster): &(usize, &Cluster)| Site {
+            cluster: cluster.name.clone(),
+            weight: pool.members[*place].weight.0,
+            addresses: cluster.addresses.as_slice().into(),
+        };
+        let fallback = match &pool.down {
+            DownAnswer::FallbackAddresses(addresses) => addresses.as_slice().into(),
+            _ => Box::default(),
+        };
+        Self { name: pool.name.clone(), sites: declared.iter().map(site).collect(), fallback }
+    }
+}
+
+/// What the targets of a member come from.
+struct Judges<'a> {
+    desired: &'a Desired,
+    pool: &'a Pool,
+    /// The member's place in the pool.
+    place: usize,
+    zone: Option<&'a ZoneSpec>,
+    targets: &'a mut TargetTable,
+}
+
+impl Member {
+    fn new(pool: &Pool, place: usize, number: u8, cluster: &Cluster) -> Self {
+        let declared = &pool.members[place];
+        let all_standby = pool.members.iter().all(|m| m.weight.0 == 0);
+        let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
+        let cluster_key = hash::text(hash::seed::CLUSTER, cluster.name.as_str());
+        Self {
+            key: hash::mix(pool_key ^ cluster_key),
+            spots: Family::BOTH.map(|family| Spot::new(cluster, family)),
+            weight: declared.weight.0.max(1),
+            number,
+            tier: declared.tier.number(),
+            group: 0,
+            ends_group: false,
+            next_may_help: false,
+            standby: declared.weight.0 == 0 && !all_standby,
+        }
+    }
+
+    /// Gives each address its target: that of the member's own probe, else one an address.
+    fn judge_by(&mut self, judges: Judges<'_>, cluster: &Cluster, spread: &mut Vec<TargetIndex>) {
+        let Judges { desired, pool, place, zone, targets } = judges;
+        let (label, monitor) = desired.monitor_of(pool, place, zone);
+        let mut intern =
+            |address| targets.intern(Target { address, monitor: Arc::clone(&monitor), label: label.clone() });
+        let probe = pool.members[place].probe.as_ref();
+        for (family, spot) in Family::BOTH.into_iter().zip(&mut self.spots) {
+            let mut addresses = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX);
+            match (spot.addresses(), probe) {
+                (0, _) => {}
+                (_, Some(probe)) => spot.at = intern(probe.clone()).0,
+                (1, None) => spot.at = addresses.next().map_or(0, |a| intern(ProbeAddress::Address(*a)).0),
+                (_, None) => {
+                    spot.at = u32::try_from(spread.len()).expect("at most 255 members of 16 addresses");
+                    spread.extend(addresses.map(|a| intern(ProbeAddress::Address(*a))));
+                    continue;
+                }
+            }
+            if spot.addresses() > 0 {
+                spot.count |= Spot::ONE_TARGET;
+            }
+        }
+    }
+}
+
+impl Spot {
+    fn new(cluster: &Cluster, family: Family) -> Self {
+        let count = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX).count();
+        Self { count: u8::try_from(count).expect("at most 8 were taken"), ..Self::default() }
+    }
+}
+
+/// Sorts members into the order they are tried and marks where groups end.
+fn order(members: &mut [Member]) {
+    members.sort_by_key(|m| (m.standby, m.tier, m.number));
+    let mut group = 0;
+    for i in 0..members.len() {
+        let next = members.get(i + 1).map(|next| (next.standby, next.tier));
+        let member = &mut members[i];
+        member.group = group;
+        member.ends_group = next != Some((member.standby, member.tier));
+        member.next_may_help = member.ends_group && next.is_some_and(|(standby, _)| !standby);
+        group += u8::from(member.ends_group);
+    }
+}

@@ -1,0 +1,218 @@
+//! The numbers of a pool's answers: every list of addresses it can ever give, in a fixed order.
+//!
+//! A choice is a number into this list; nothing is composed for a query. Per family, in this order:
+//!
+//! 1. whole members. One cluster an answer: each member. Several: every combination of 1 to k members where those are at
+//!    most [`COMBINATIONS_MAX`], by size and then in colexicographic order; else the windows of 1 to k neighbours on the
+//!    ring of members in declared order, by length and then by start.
+//! 2. parts of one member, for when only some of its addresses may be answered: with 2 or 3 addresses every non-empty
+//!    part by its bit mask, with more of them each single address.
+//! 3. every address of every member, if the pool can come to answer it.
+//! 4. the fallback addresses, if there are any.
+
+use std::{collections::HashSet, net::IpAddr};
+
+use fairway_model::{Cluster, DownAnswer, Mode, Pool};
+
+use super::{
+    Family,
+    pool::{Member, Spot, SteerPool},
+};
+
+/// Most combinations that are numbered one by one; a pool with more takes windows.
+const COMBINATIONS_MAX: u32 = 64;
+
+/// Most answers of one family a pool can have: 8 windows and 8 parts for each of 255 members, and the two down answers.
+pub const SETS_MAX: u16 = (Pool::ANSWERS_MAX as u16 + Cluster::ADDRESSES_MAX as u16) * Pool::MEMBERS_MAX as u16 + 2;
+
+/// How the answers of one family are numbered.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Members that have an address of the family.
+    pub(super) members: u8,
+    /// Clusters an answer names at most: what was asked for, as far as there are so many members.
+    pub(super) answers: u8,
+    /// Whether windows of the ring are numbered, and not combinations.
+    pub(super) windows: bool,
+    /// The answer with every address; none where one member is all members.
+    pub(super) all: Option<u16>,
+    /// The fallback addresses.
+    pub(super) fallback: Option<u16>,
+    /// Places of the members in the order they are tried, by rank; empty unless windows are numbered.
+    pub(super) ring: Box<[u8]>,
+}
+
+impl Plan {
+    /// Numbers the answers of a family and tells each member its rank and the number of its first part.
+    ///
+    /// `members` are in declared order. In mode `cname` only fallback addresses are answers of a family.
+    pub(super) fn new(pool: &Pool, members: &mut [Member], family: Family) -> Self {
+        let mut spots: Vec<&mut Spot> = members.iter_mut().map(|m| &mut m.spots[family as usize]).collect();
+        spots.retain(|spot| spot.addresses() > 0 && pool.mode == Mode::Address);
+        let ranks = u8::try_from(spots.len()).expect("a pool has at most 255 members");
+        let answers = pool.answers.clamp(1, Pool::ANSWERS_MAX).min(ranks.max(1));
+        let windows = answers > 1 && combinations(ranks, answers).is_none();
+        let mut plan = Self { members: ranks, answers, windows, all: None, fallback: None, ring: Box::default() };
+        let mut count = plan.whole_answers();
+        for (rank, spot) in (0..ranks).zip(spots) {
+            spot.rank = rank;
+            spot.parts = count;
+            count += parts(spot).fold(0, |n, _| n + 1);
+        }
+        if matches!(pool.down, DownAnswer::All | DownAnswer::LastGood) && ranks > 1 {
+            plan.all = Some(count);
+            count += 1;
+        }
+        if matches!(&pool.down, DownAnswer::FallbackAddresses(addresses) if addresses.iter().any(|a| family.holds(a))) {
+            plan.fallback = Some(count);
+        }
+        plan
+    }
+
+    /// Lays out the ring of windows, now that the members are in the order they are tried.
+    pub(super) fn with_ring(mut self, members: &[Member], family: Family) -> Self {
+        if self.windows {
+            let spot = |place: &u8| &members[usize::from(*place)].spots[family as usize];
+            let places = (0..=u8::MAX).zip(members).map(|(place, _)| place);
+            let mut ring: Vec<u8> = places.filter(|place| spot(place).addresses() > 0).collect();
+            ring.sort_by_key(|place| spot(place).rank);
+            self.ring = ring.into();
+        }
+        self
+    }
+
+    /// How many answers are whole members.
+    fn whole_answers(&self) -> u16 {
+        let windows = u16::from(self.members) * u16::from(self.answers);
+        combinations(self.members, self.answers).filter(|_| !self.windows && self.answers > 1).unwrap_or(windows)
+    }
+
+    /// The answer with the members of these ranks, which are distinct and at most [`Plan::answers`]; they get sorted.
+    pub(super) fn combination(&self, ranks: &mut [u8]) -> u16 {
+        ranks.sort_unstable();
+        let smaller: u32 = (1..ranks.len()).map(|size| binomial(self.members.into(), size as u32)).sum();
+        let colex: u32 = (1..).zip(&*ranks).map(|(place, rank)| binomial(u32::from(*rank), place)).sum();
+        (smaller + colex) as u16 // at most COMBINATIONS_MAX
+    }
+
+    /// The answer with `length` neighbours on the ring from the member of this rank on.
+    pub(super) fn window(&self, start: u8, length: u8) -> u16 {
+        (u16::from(length) - 1) * u16::from(self.members) + u16::from(start)
+    }
+}
+
+impl Spot {
+    /// The answer with the addresses of a mask, which has at least one bit set.
+    pub(super) fn answer(&self, mask: u32) -> u16 {
+        match self.addresses() {
+            _ if mask == self.all() => self.rank.into(),
+            0..=3 => self.parts + mask as u16 - 1,
+            _ => self.parts + mask.trailing_zeros() as u16,
+        }
+    }
+}
+
+/// The masks of the numbered parts of a member, in order; none where its addresses stand and fall together.
+fn parts(spot: &Spot) -> impl Iterator<Item = u32> + use<> {
+    let (all, small) = (spot.all(), spot.addresses() <= 3);
+    let count = match spot.addresses() {
+        _ if spot.has_one_target() => 0,
+        0..=3 => all.saturating_sub(1),
+        addresses => addresses,
+    };
+    (0..count).map(move |i| if small { i + 1 } else { 1 << i })
+}
+
+/// How many combinations of 1 to `most` out of `members` there are, if at most [`COMBINATIONS_MAX`].
+fn combinations(members: u8, most: u8) -> Option<u16> {
+    let mut sum = 0;
+    for size in 1..=u32::from(most) {
+        // Stops long before a binomial could overflow: the first, `members` itself, is at most 64 from here on.
+        sum += binomial(u32::from(members), size);
+        if sum > COMBINATIONS_MAX {
+            return None;
+        }
+    }
+    u16::try_from(sum).ok()
+}
+
+/// Combinations of `k` out of `n`.
+fn binomial(n: u32, k: u32) -> u32 {
+    // Each step's product is a binomial times its divisor, so the division is exact.
+    (0..k).fold(1, |c, i| c * n.saturating_sub(i) / (i + 1))
+}
+
+impl SteerPool {
+    /// Every list of addresses this pool can ever answer in a family; the place in it is the number of a
+    /// [`super::Answer::Set`]. No list is empty, and none has an address twice. At most [`SETS_MAX`] of them.
+    pub fn sets(&self, family: Family) -> Vec<Vec<IpAddr>> {
+        let plan = &self.plans[family as usize];
+        let mut by_rank: Vec<&Member> =
+            self.members.iter().filter(|m| m.spots[family as usize].addresses() > 0).collect();
+        by_rank.sort_by_key(|m| m.number);
+        if self.mode == Mode::Cname {
+            by_rank.clear();
+        }
+        let whole = |ranks: &[usize]| union(ranks.iter().flat_map(|r| self.addresses(by_rank[*r].number, family)));
+        let mut sets: Vec<_> = rank_lists(plan).iter().map(|ranks| whole(ranks)).collect();
+        for member in &by_rank {
+            let spot = &member.spots[family as usize];
+            let addresses: Vec<_> = self.addresses(member.number, family).collect();
+            let part = |mask: u32| (0..).zip(&addresses).filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
+            sets.extend(parts(spot).map(|mask| -> Vec<_> { part(mask) }));
+        }
+        if plan.all.is_some() {
+            sets.push(whole(&(0..by_rank.len()).collect::<Vec<_>>()));
+        }
+        if plan.fallback.is_some() {
+            sets.push(union(self.fallback(family)));
+        }
+        sets
+    }
+}
+
+/// The ranks of each answer of whole members, in the order of their numbers.
+fn rank_lists(plan: &Plan) -> Vec<Vec<usize>> {
+    let members = usize::from(plan.members);
+    let sizes = 1..=usize::from(plan.answers).min(members);
+    if plan.windows {
+        let window = |start, length| (start..start + length).map(|rank| rank % members).collect();
+        return sizes.flat_map(|length| (0..members).map(move |start| window(start, length))).collect();
+    }
+    sizes.flat_map(|size| Colex::new(members, size)).collect()
+}
+
+/// Combinations in colexicographic order: by the largest element, then by the next.
+struct Colex {
+    members: usize,
+    next: Option<Vec<usize>>,
+}
+
+impl Colex {
+    fn new(members: usize, size: usize) -> Self {
+        Self { members, next: (size <= members).then(|| (0..size).collect()) }
+    }
+}
+
+impl Iterator for Colex {
+    type Item = Vec<usize>;
+
+    fn next(&mut self) -> Option<Vec<usize>> {
+        let given = self.next.take()?;
+        let mut after = given.clone();
+        // The first element that can grow without meeting the next one; those before it start again.
+        let grows = (0..after.len()).find(|&i| after[i] + 1 < *after.get(i + 1).unwrap_or(&self.members));
+        if let Some(grows) = grows {
+            after[grows] += 1;
+            (0..grows).for_each(|i| after[i] = i);
+            self.next = Some(after);
+        }
+        Some(given)
+    }
+}
+
+/// The addresses in order, each once: an RRset has no duplicates (RFC 2181 section 5), but two clusters may share one.
+fn union(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let mut seen = HashSet::new();
+    addresses.filter(|a| seen.insert(*a)).collect()
+}

@@ -1,0 +1,57 @@
+//! How targets stand, as sets of bits that one `or` joins: the alphabet of the deciding code.
+
+use fairway_model::{Forced, Health, Standing, Verdict};
+
+/// A set of standings: those seen among some addresses, or those that may be answered.
+pub(crate) type Standings = u8;
+
+/// Up, or unknown: counts fully.
+pub(crate) const LIVE: Standings = 1;
+/// Never judged.
+pub(crate) const PENDING: Standings = 2;
+/// Down by its probes.
+pub(crate) const DOWN: Standings = 4;
+/// Out by force: never answered.
+pub(crate) const OUT: Standings = 8;
+/// Everything an operator did not take out.
+pub(crate) const NOT_OUT: Standings = LIVE | PENDING | DOWN;
+
+/// The standing of one target, as a set of one.
+pub(crate) const fn standing(health: Health) -> Standings {
+    (NIBBLES >> (4 * health.bits()) & 15) as Standings
+}
+
+/// [`Health::standing`] for each of the 16 health bytes, four bits each: one shift instead of a tree of branches.
+const NIBBLES: u64 = {
+    const VERDICTS: [Verdict; 4] = [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown];
+    const FORCES: [Option<Forced>; 4] = [None, Some(Forced::Up), Some(Forced::Down), Some(Forced::Drain)];
+    let mut nibbles = 0;
+    let mut i = 0;
+    while i < 16 {
+        let health = Health::new(VERDICTS[i % 4], FORCES[i / 4]);
+        let standing = match health.standing() {
+            Standing::Up | Standing::Unknown => LIVE,
+            Standing::Pending => PENDING,
+            Standing::Down => DOWN,
+            Standing::Out => OUT,
+        };
+        nibbles |= (standing as u64) << (4 * health.bits());
+        i += 1;
+    }
+    nibbles
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn force_decides_first_and_stale_evidence_counts_as_up() {
+        assert_eq!(standing(Health::PENDING), PENDING);
+        assert_eq!(standing(Health::new(Verdict::Unknown, None)), LIVE);
+        assert_eq!(standing(Health::new(Verdict::Down, None)), DOWN);
+        assert_eq!(standing(Health::new(Verdict::Down, Some(Forced::Up))), LIVE);
+        assert_eq!(standing(Health::new(Verdict::Up, Some(Forced::Down))), OUT);
+        assert_eq!(standing(Health::new(Verdict::Up, Some(Forced::Drain))), OUT);
+    }
+}

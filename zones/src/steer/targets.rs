@@ -1,0 +1,95 @@
+//! Gives each target a number: equal address and equal monitor are one target, whoever uses it.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hash, Hasher},
+};
+
+use fairway_model::Target;
+
+use super::hash::StableHasher;
+use crate::TargetIndex;
+
+/// Numbers what pools are judged by while they are compiled.
+#[derive(Debug, Default)]
+pub struct TargetTable {
+    targets: Vec<Target>,
+    numbers: HashMap<Target, TargetIndex, BuildHasherDefault<StableHasher>>,
+    /// Words of memory handed out to pools that remember who was the last to be up.
+    memory_words: u32,
+}
+
+impl TargetTable {
+    /// A table without targets.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of this target, given now if it is new.
+    pub fn intern(&mut self, target: Target) -> TargetIndex {
+        if let Some(number) = self.numbers.get(&target) {
+            return *number;
+        }
+        let number = TargetIndex(u32::try_from(self.targets.len()).expect("memory ends before 2^32 targets"));
+        self.targets.push(target.clone());
+        self.numbers.insert(target, number);
+        number
+    }
+
+    /// Every target, in the order of its number.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// The targets without the table.
+    pub fn into_targets(self) -> Vec<Target> {
+        self.targets
+    }
+
+    /// Reserves words of memory in [`crate::Conditions`]; returns where they begin.
+    pub(super) fn reserve_memory(&mut self, words: usize) -> u32 {
+        let begin = self.memory_words;
+        self.memory_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
+        begin
+    }
+}
+
+/// What identifies a target, as a number that is equal on every server.
+pub(crate) fn target_hash(target: &Target) -> u64 {
+    let mut hasher = StableHasher::default();
+    target.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fairway_model::{Check, Monitor, MonitorName, ProbeAddress};
+
+    use super::*;
+
+    fn target(address: &str, port: u16, label: &str) -> Target {
+        Target {
+            address: ProbeAddress::Address(address.parse().unwrap()),
+            monitor: Arc::new(Monitor::new(Check::Tcp { port })),
+            label: MonitorName::new(label).unwrap(),
+        }
+    }
+
+    #[test]
+    fn equal_targets_share_a_number_whatever_their_monitor_is_called() {
+        let mut table = TargetTable::new();
+        let numbers =
+            [("192.0.2.1", 443, "a"), ("192.0.2.1", 443, "b"), ("192.0.2.1", 80, "a"), ("192.0.2.2", 443, "a")]
+                .map(|(address, port, label)| table.intern(target(address, port, label)).0);
+        assert_eq!(numbers, [0, 0, 1, 2]);
+        assert_eq!(table.into_targets().len(), 3);
+    }
+
+    #[test]
+    fn the_hash_of_a_target_is_what_it_always_was() {
+        assert_eq!(target_hash(&target("192.0.2.1", 443, "a")), 0xb425_c73b_60ec_94e3);
+        assert_eq!(target_hash(&target("2001:db8::1", 443, "a")), 0x85a7_726b_e95a_87c8);
+    }
+}
