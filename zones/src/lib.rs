@@ -4,17 +4,24 @@
 #![deny(unsafe_code)]
 
 mod client;
+mod compile;
 mod conditions;
+mod explain;
+mod lookup;
 mod respond;
 mod snapshot;
 pub mod steer;
+mod table;
 mod tally;
 pub mod text;
 mod view;
+mod wire;
 
 pub use client::{Client, Draw, Now, Transport};
+pub use compile::compile;
 pub use conditions::{Conditions, TargetIndex};
-pub use respond::{Outcome, respond};
-pub use snapshot::{ServerIdentity, Slot, Snapshot, compile};
-pub use tally::{Tallies, Tally};
+pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, decode, explain};
+pub use respond::{Outcome, Query, find, read, respond, write};
+pub use snapshot::{PoolInfo, ServerIdentity, ServerOptions, Slot, Snapshot, ZoneInfo};
+pub use tally::{RCODES, SLOTS_MAX, Sample, Tallies, Tally};
 pub use view::View;

@@ -1,16 +1,181 @@
-//! Counters of one thread, summed by the reader.
+//! Counters of one thread, summed by the reader, and a bounded ring of sampled queries.
+//!
+//! One writer a tally: an addition is a relaxed load and a relaxed store, no locked instruction, no line shared between
+//! writers. What adds up: `queries = responses + drops`; the responses' codes add up to the responses.
 
-/// Counters of one worker thread: one writer, relaxed stores, no shared line.
+mod ring;
+
+use std::{
+    net::IpAddr,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use crate::{Client, Transport, wire::Rcode};
+
+use ring::Ring;
+pub use ring::Sample;
+
+/// Most answer counters (a cluster in a pool each); what is past them is counted in slot 0, "other".
+pub const SLOTS_MAX: usize = 4096;
+/// Response codes counted one by one, BADVERS (16) the last; others do not occur.
+pub const RCODES: usize = 17;
+
+/// One counter, written by one thread.
 #[derive(Debug, Default)]
-pub struct Tally {}
+struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    fn add(&self, count: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
+    }
+}
+
+/// Counters of one worker thread: that thread alone writes, anyone may read.
+#[derive(Debug)]
+pub struct Tally {
+    queries: [Counter; 4],
+    rcodes: [Counter; RCODES],
+    drops: Counter,
+    truncated: Counter,
+    edns: Counter,
+    ecs: Counter,
+    down_answers: Counter,
+    slots: Box<[Counter]>,
+    ring: Ring,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let slots = (0..SLOTS_MAX).map(|_| Counter::default()).collect();
+        Self {
+            queries: Default::default(),
+            rcodes: Default::default(),
+            drops: Counter::default(),
+            truncated: Counter::default(),
+            edns: Counter::default(),
+            ecs: Counter::default(),
+            down_answers: Counter::default(),
+            slots,
+            ring: Ring::default(),
+        }
+    }
+}
+
+/// What one response was, for counting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    pub(crate) rcode: Rcode,
+    pub(crate) truncated: bool,
+    pub(crate) edns: bool,
+    pub(crate) ecs: bool,
+    pub(crate) down: bool,
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn query(&self, client: &Client) {
+        let family = usize::from(client.address.is_ipv6());
+        let stream = usize::from(client.transport == Transport::Tcp);
+        self.queries[stream * 2 + family].add(1);
+    }
+
+    #[inline]
+    pub(crate) fn drop_one(&self) {
+        self.drops.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn response(&self, counted: Counted) {
+        self.rcodes[usize::from(counted.rcode.0).min(RCODES - 1)].add(1);
+        for (counter, holds) in [
+            (&self.truncated, counted.truncated),
+            (&self.edns, counted.edns),
+            (&self.ecs, counted.ecs),
+            (&self.down_answers, counted.down),
+        ] {
+            if holds {
+                counter.add(1);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn answer(&self, slot: u16) {
+        self.slots[usize::from(slot) % SLOTS_MAX].add(1);
+    }
+
+    /// Keeps one of every `every` queries for the query log; 0, the default, keeps none.
+    pub fn sample_every(&self, every: u32) {
+        self.ring.sample_every(every);
+    }
+
+    /// Whether the query now counted is to be sampled.
+    #[inline]
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.ring.is_due()
+    }
+
+    pub(crate) fn sample(&self, client: &Client, packet: &[u8], question_end: usize, rcode: Rcode, now: u64) {
+        self.ring.push(client, packet, question_end, rcode.0, now);
+    }
+
+    /// Takes what was sampled since the last call; one reader at a time. Samples that found the ring full are lost and
+    /// counted in [`Tallies::samples_lost`].
+    pub fn take_samples(&self, each: impl FnMut(Sample)) {
+        self.ring.drain(each);
+    }
+
+    /// Adds this thread's counters to a sum.
+    pub fn add_to(&self, sum: &mut Tallies) {
+        let add = |to: &mut u64, from: &Counter| *to += from.0.load(Relaxed);
+        for (to, from) in sum.queries.iter_mut().zip(&self.queries) {
+            add(to, from);
+        }
+        for (to, from) in sum.rcodes.iter_mut().zip(&self.rcodes) {
+            add(to, from);
+        }
+        sum.answers.resize(SLOTS_MAX, 0);
+        for (to, from) in sum.answers.iter_mut().zip(&self.slots) {
+            add(to, from);
+        }
+        add(&mut sum.drops, &self.drops);
+        add(&mut sum.truncated, &self.truncated);
+        add(&mut sum.edns, &self.edns);
+        add(&mut sum.ecs, &self.ecs);
+        add(&mut sum.down_answers, &self.down_answers);
+        sum.samples_lost += self.ring.lost();
+    }
+}
 
 /// The sum over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tallies {}
+pub struct Tallies {
+    /// Packets taken: UDP over IPv4, UDP over IPv6, TCP over IPv4, TCP over IPv6.
+    pub queries: [u64; 4],
+    /// Responses by code.
+    pub rcodes: [u64; RCODES],
+    /// Packets not answered at all.
+    pub drops: u64,
+    /// Responses with TC.
+    pub truncated: u64,
+    /// Responses with OPT.
+    pub edns: u64,
+    /// Responses that echo a client subnet.
+    pub ecs: u64,
+    /// Answers of pools in which no member was live.
+    pub down_answers: u64,
+    /// Answers by slot: see [`crate::Snapshot::slots`]; slot 0 is "other".
+    pub answers: Vec<u64>,
+    /// Samples that found the ring full.
+    pub samples_lost: u64,
+}
 
-impl Tally {
-    /// Adds this thread's counters to a sum.
-    pub fn add_to(&self, sum: &mut Tallies) {
-        let _ = sum;
-    }
+/// A client's address in two words: the family is told by the IPv4-mapped form.
+fn address_words(address: IpAddr) -> [u64; 2] {
+    let bits = match address {
+        IpAddr::V4(a) => a.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(a) => a.to_bits(),
+    };
+    [(bits >> 64) as u64, bits as u64]
 }

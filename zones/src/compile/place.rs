@@ -1,0 +1,132 @@
+//! Which node each record belongs to. A zone served here hides what a zone above it says about the same names.
+
+use fairway_model::{Fault, Name, Place, Rtype};
+
+use super::{Compiler, key};
+use crate::{
+    snapshot::Node,
+    text::{Record, ZoneData},
+};
+
+/// The zones, those with fewer labels first, so that a parent's number is smaller than its child's.
+pub(super) struct Origins<'a> {
+    pub(super) zones: Vec<&'a ZoneData>,
+    /// Records that no text has: addresses of clusters at their own names.
+    pub(super) made: Vec<Record>,
+}
+
+/// A record at its node.
+#[derive(Clone, Copy)]
+pub(super) struct Placed {
+    pub(super) node: u32,
+    pub(super) rtype: Rtype,
+    /// Number of the zone whose text has it; [`Placed::MADE`] for none.
+    pub(super) zone: u16,
+    pub(super) record: u32,
+}
+
+impl Placed {
+    pub(super) const MADE: u16 = u16::MAX;
+}
+
+impl<'a> Origins<'a> {
+    pub(super) fn new(zones: &'a [ZoneData]) -> Self {
+        let mut zones: Vec<_> = zones.iter().collect();
+        zones.sort_by_key(|z| (z.origin.label_count(), z.origin.clone()));
+        Self { zones, made: Vec::new() }
+    }
+
+    /// The closest zone that holds the name.
+    pub(super) fn of(&self, name: &Name) -> Option<u16> {
+        self.zones.iter().rposition(|z| name.is_within(&z.origin)).map(|n| n as u16)
+    }
+
+    pub(super) fn record(&self, placed: &Placed) -> &Record {
+        match self.zones.get(usize::from(placed.zone)) {
+            Some(zone) => &zone.records[placed.record as usize],
+            None => &self.made[placed.record as usize],
+        }
+    }
+
+    /// Where a record stands.
+    pub(super) fn place(&self, placed: &Placed) -> Place {
+        match self.zones.get(usize::from(placed.zone)) {
+            Some(zone) => zone.place(&zone.records[placed.record as usize]),
+            None => Place::file("configuration"),
+        }
+    }
+
+    /// Zones below this one.
+    fn nested(&self, number: usize) -> Vec<u16> {
+        let origin = &self.zones[number].origin;
+        let below = |n: &usize| *n != number && self.zones[*n].origin.is_within(origin);
+        (0..self.zones.len()).filter(below).map(|n| n as u16).collect()
+    }
+}
+
+impl Compiler<'_> {
+    pub(super) fn place_records(&mut self) {
+        for number in 0..self.origins.zones.len() {
+            self.place_zone(number);
+        }
+    }
+
+    fn place_zone(&mut self, number: usize) {
+        let zone = self.origins.zones[number];
+        let nested = self.origins.nested(number);
+        let apex_labels = zone.origin.label_count();
+        let mut last: Option<(&Name, u32)> = None;
+        for (index, record) in zone.records.iter().enumerate() {
+            let node = match last {
+                Some((owner, node)) if *owner == record.owner => node,
+                _ if !record.owner.is_within(&zone.origin) => {
+                    let what = format!("{} lies outside of zone {}", record.owner, zone.origin);
+                    self.faults.push(Fault::error(zone.place(record), what, "move it to its own zone's file"));
+                    continue;
+                }
+                _ => match self.node_for(record, number, &nested, apex_labels) {
+                    Some(node) => node,
+                    None => continue,
+                },
+            };
+            // At the apex of a zone below, only DS is the parent's, so the next record is looked at anew.
+            last = (self.names.nodes[node as usize].zone == number as u16).then_some((&record.owner, node));
+            self.mark(node, record.rtype);
+            self.placed.push(Placed { node, rtype: record.rtype, zone: number as u16, record: index as u32 });
+        }
+    }
+
+    /// The node of a record of this zone; none if a zone below hides it.
+    fn node_for(&mut self, record: &Record, number: usize, nested: &[u16], apex_labels: usize) -> Option<u32> {
+        let key = key(&record.owner);
+        let below = nested.iter().rev().find(|n| record.owner.is_within(&self.origins.zones[usize::from(**n)].origin));
+        let Some(below) = below else { return Some(self.names.intern(&key, apex_labels, number as u16)) };
+        if record.owner != self.origins.zones[usize::from(*below)].origin {
+            return None;
+        }
+        match record.rtype {
+            // DS stands at the parent's side of the cut (RFC 4035 section 3.1.4.1).
+            Rtype::DS => self.names.find(&key),
+            Rtype::NS => {
+                // The delegation itself is the child's to answer; what it makes exist above itself stays.
+                if let Some(above) = record.owner.parent() {
+                    self.names.intern(&super::key(&above), apex_labels, number as u16);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn mark(&mut self, node: u32, rtype: Rtype) {
+        let node = &mut self.names.nodes[node as usize];
+        match rtype {
+            // NS at a wildcard delegates nothing: it is data (RFC 4592 section 4.2).
+            Rtype::NS if !node.is(Node::APEX) && !self.names.arena[node.name as usize..].starts_with(b"\x01*") => {
+                node.flags |= Node::CUT;
+            }
+            Rtype::DNAME => node.flags |= Node::DNAME,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Steered names: pools compiled once each, their numbered answers written out, the clusters' own names filled in.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use fairway_model::{
+    Cluster, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Target, Ttl, ZoneSpec,
+};
+
+use super::{Compiler, digest, key, place::Placed, set_target};
+use crate::{
+    snapshot::{Node, PoolInfo, Slot, Snapshot, Steered},
+    steer::{Family, SteerPool, TargetTable},
+    tally::SLOTS_MAX,
+    text::Record,
+};
+
+/// What comes out of the wish, beside names and sets.
+#[derive(Default)]
+pub(super) struct Compiled {
+    pub(super) steered: Vec<Steered>,
+    pub(super) pools: Vec<SteerPool>,
+    pub(super) infos: Vec<PoolInfo>,
+    pub(super) pool_slots: Vec<Box<[u16]>>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) slot_numbers: HashMap<Slot, u16>,
+    pub(super) targets: Vec<Target>,
+    pub(super) id: u64,
+}
+
+/// What is compiled only once, however many names use it.
+#[derive(Default)]
+struct Shared {
+    /// A pool whose members take their zone's monitor is another pool in another zone.
+    pools: HashMap<(PoolName, Option<MonitorName>), u32>,
+    /// Its answers, by TTL.
+    answers: HashMap<(u32, Ttl), u32>,
+    targets: TargetTable,
+}
+
+impl Compiler<'_> {
+    pub(super) fn place_steered(&mut self, previous: Option<&Snapshot>) -> Compiled {
+        let mut compiled = Compiled::default();
+        if let Some(previous) = previous {
+            compiled.slots.clone_from(&previous.slots);
+            compiled.slot_numbers.clone_from(&previous.slot_numbers);
+        }
+        let mut shared = Shared::default();
+        let desired = self.desired;
+        for name in desired.names.values() {
+            let Some(pool) = desired.pools.get(&name.pool) else {
+                let what = format!("{}: pool {} is not declared", name.name, name.pool);
+                self.faults.push(Fault::error(Place::file("configuration"), what, "declare it"));
+                continue;
+            };
+            let Some(zone) = self.origins.of(&name.name) else {
+                let what = format!("{} lies in none of the zones", name.name);
+                self.faults.push(Fault::error(
+                    Place::file("configuration"),
+                    what,
+                    "declare its zone, or mend the name",
+                ));
+                continue;
+            };
+            let number = self.compile_pool(pool, desired.zone_of(&name.name), &mut shared, &mut compiled);
+            let ttl = name.ttl.unwrap_or(pool.ttl);
+            let steered = *shared.answers.entry((number, ttl)).or_insert_with(|| {
+                compiled.steered.push(self.write_answers(number, pool, ttl, &compiled.pools[number as usize]));
+                compiled.steered.len() as u32
+            });
+            let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
+            let node = self.names.intern(&key(&name.name), apex_labels, zone);
+            self.names.nodes[node as usize].steered = steered;
+            compiled.infos[number as usize].names.push(name.name.clone());
+            compiled.id = compiled
+                .id
+                .wrapping_add(digest(format!("{} {} {ttl}", name.name.to_lowercase(), pool.name).as_bytes()));
+        }
+        self.place_cluster_names();
+        self.refuse_mixed(&compiled);
+        compiled.targets = shared.targets.into_targets();
+        compiled
+    }
+
+    fn compile_pool(&self, pool: &Pool, zone: Option<&ZoneSpec>, shared: &mut Shared, compiled: &mut Compiled) -> u32 {
+        let of_zone = zone.and_then(|z| z.monitor.clone());
+        let takes_it = pool.monitor.is_none() && pool.members.iter().any(|m| m.monitor.is_none());
+        let monitor = of_zone.filter(|_| takes_it);
+        let number = compiled.pools.len() as u32;
+        let known = *shared.pools.entry((pool.name.clone(), monitor)).or_insert(number);
+        if known != number {
+            return known;
+        }
+        let steer = SteerPool::build(self.desired, pool, zone, &mut shared.targets);
+        let clusters: Vec<_> = steer.clusters().cloned().collect();
+        let slot = |cluster| {
+            compiled_slot(&mut compiled.slots, &mut compiled.slot_numbers, Slot { pool: pool.name.clone(), cluster })
+        };
+        compiled.pool_slots.push(clusters.iter().cloned().map(slot).collect());
+        let of: Vec<_> = clusters
+            .iter()
+            .filter_map(|c| self.desired.clusters.get(c))
+            .map(|c| (&c.name, &c.addresses, &c.dns_name))
+            .collect();
+        compiled.id = compiled.id.wrapping_add(digest(format!("{pool:?} {of:?}").as_bytes()));
+        compiled.infos.push(PoolInfo { name: pool.name.clone(), clusters, ttl: pool.ttl, names: Vec::new() });
+        compiled.pools.push(steer);
+        number
+    }
+
+    /// Writes every numbered answer of a pool with one TTL.
+    fn write_answers(&mut self, number: u32, pool: &Pool, ttl: Ttl, steer: &SteerPool) -> Steered {
+        let addresses = |compiler: &mut Self, family: Family, rtype: Rtype| {
+            let first = compiler.sets.sets.len() as u32;
+            for list in steer.sets(family) {
+                let octets: Vec<Vec<u8>> = list.iter().map(octets).collect();
+                compiler.add_set(rtype, ttl, octets.iter().map(Vec::as_slice));
+            }
+            first
+        };
+        let v4 = addresses(self, Family::V4, Rtype::A);
+        let v6 = addresses(self, Family::V6, Rtype::AAAA);
+        let members = self.sets.sets.len() as u32;
+        if pool.mode == Mode::Cname {
+            let root = Name::root();
+            for cluster in steer.clusters() {
+                let name = self.desired.clusters.get(cluster).and_then(|c| c.dns_name.as_ref());
+                self.add_alias(ttl, name.unwrap_or(&root));
+            }
+        }
+        let fallback = match &pool.down {
+            DownAnswer::FallbackCname(target) => self.add_alias(ttl, target),
+            _ => Steered::NONE,
+        };
+        Steered { pool: number, cname: pool.mode == Mode::Cname, v4, v6, members, fallback }
+    }
+
+    fn add_set<'r>(&mut self, rtype: Rtype, ttl: Ttl, rdatas: impl Iterator<Item = &'r [u8]>) -> u32 {
+        let number = self.sets.sets.len() as u32;
+        // Names in these sets are left whole: one pool may answer in several zones. Pools are bounded far under a message.
+        let added = self.sets.add(rtype, ttl.secs(), rdatas, &Name::root(), &mut self.mentions);
+        debug_assert!(added.is_ok(), "at most 255 members of 8 addresses: 57,120 octets");
+        number
+    }
+
+    fn add_alias(&mut self, ttl: Ttl, target: &Name) -> u32 {
+        let number = self.add_set(Rtype::CNAME, ttl, std::iter::once(target.as_wire()));
+        set_target(&mut self.sets.sets[number as usize], &mut self.names.arena, Rtype::CNAME, target.as_wire());
+        number
+    }
+
+    /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and the zone text says
+    /// nothing about it (S0-43: the name's addresses follow in the same answer).
+    fn place_cluster_names(&mut self) {
+        let mut wanted: BTreeMap<Name, (&Cluster, Ttl)> = BTreeMap::new();
+        for pool in self.desired.pools.values().filter(|p| p.mode == Mode::Cname) {
+            for cluster in pool.members.iter().filter_map(|m| self.desired.clusters.get(&m.cluster)) {
+                let Some(name) = &cluster.dns_name else { continue };
+                let entry = wanted.entry(name.clone()).or_insert((cluster, pool.ttl));
+                entry.1 = entry.1.min(pool.ttl);
+            }
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        let speaks = |p: &&Placed| matches!(p.rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
+        let spoken_of: HashSet<u32> = self.placed.iter().filter(speaks).map(|p| p.node).collect();
+        for (name, (cluster, ttl)) in wanted {
+            let Some(zone) = self.origins.of(&name) else { continue };
+            let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
+            let node = self.names.intern(&key(&name), apex_labels, zone);
+            if spoken_of.contains(&node) || self.names.nodes[node as usize].steered != 0 {
+                continue;
+            }
+            for address in &cluster.addresses {
+                let rtype = if address.is_ipv4() { Rtype::A } else { Rtype::AAAA };
+                let record = self.origins.made.len() as u32;
+                let rdata = octets(address).into();
+                self.origins.made.push(Record { owner: name.clone(), rtype, ttl, rdata, file: 0, line: 0 });
+                self.placed.push(Placed { node, rtype, zone: Placed::MADE, record });
+            }
+        }
+    }
+
+    /// A steered name owns its address types; an alias owns all of them.
+    fn refuse_mixed(&mut self, compiled: &Compiled) {
+        for placed in &self.placed {
+            let Some(steered) = self.names.nodes[placed.node as usize].steered.checked_sub(1) else { continue };
+            let steered = compiled.steered[steered as usize];
+            let pool = compiled.pools[steered.pool as usize].name();
+            let record = self.origins.record(placed);
+            let alias = steered.cname || steered.fallback != Steered::NONE;
+            let (what, way_out) = match placed.rtype {
+                Rtype::A | Rtype::AAAA => (
+                    format!(
+                        "{} {} stands in the zone file, but pool {pool} answers this name's addresses",
+                        record.owner, placed.rtype
+                    ),
+                    "take the record out, or the name out of the steered names",
+                ),
+                Rtype::CNAME => (
+                    format!("{} has a CNAME in the zone file, but pool {pool} answers this name", record.owner),
+                    "take the record out, or the name out of the steered names",
+                ),
+                other if alias => (
+                    format!(
+                        "{} {other} stands beside the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)",
+                        record.owner
+                    ),
+                    "take the record out, or give the pool mode address and fallback addresses",
+                ),
+                _ => continue,
+            };
+            self.faults.push(Fault::error(self.origins.place(placed), what, way_out));
+        }
+    }
+
+    /// A steered name at or below a delegation would never be answered.
+    pub(super) fn refuse_hidden_steered(&mut self) {
+        for name in self.desired.names.keys() {
+            let Some(number) = self.names.find(&key(name)) else { continue };
+            let node = self.names.nodes[number as usize];
+            let above = if node.is(Node::CUT) { Some(number) } else { node.occluder.checked_sub(1) };
+            let Some(above) = above else { continue };
+            let hides = |p: &&Placed| p.node == above && matches!(p.rtype, Rtype::NS | Rtype::DNAME);
+            let Some(placed) = self.placed.iter().find(hides) else { continue };
+            let what = format!("the steered name {name} is hidden by this {} record", placed.rtype);
+            self.faults.push(Fault::error(self.origins.place(placed), what, "take one of the two out"));
+        }
+    }
+}
+
+/// The counter of a cluster in a pool: the one it had, else the next free one, else 0 ("other").
+fn compiled_slot(slots: &mut Vec<Slot>, numbers: &mut HashMap<Slot, u16>, slot: Slot) -> u16 {
+    if let Some(number) = numbers.get(&slot) {
+        return *number;
+    }
+    if slots.len() + 1 >= SLOTS_MAX {
+        return 0;
+    }
+    slots.push(slot.clone());
+    let number = slots.len() as u16;
+    numbers.insert(slot, number);
+    number
+}
+
+fn octets(address: &std::net::IpAddr) -> Vec<u8> {
+    match address {
+        std::net::IpAddr::V4(a) => a.octets().to_vec(),
+        std::net::IpAddr::V6(a) => a.octets().to_vec(),
+    }
+}

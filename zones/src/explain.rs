@@ -1,0 +1,231 @@
+//! Why this answer: the very code that answers, listened to, and its response read back.
+
+mod decode;
+
+use std::net::IpAddr;
+
+use fairway_model::{Name, Network, Rtype};
+
+pub use self::decode::{ExplainedRecord, decode};
+use crate::{
+    Client, Draw, Now, Snapshot, Tally, Transport, View,
+    lookup::Found,
+    respond::{Outcome, Query, find, read, write_traced},
+    snapshot::Node,
+    steer,
+    wire::Key,
+};
+
+/// Watches an answer being made. The one for `()` compiles to nothing.
+pub(crate) trait Trace: steer::Trace {
+    /// A name of the chain was looked up.
+    fn located(&mut self, snapshot: &Snapshot, key: &Key, found: Found);
+}
+
+impl Trace for () {
+    #[inline]
+    fn located(&mut self, _: &Snapshot, _: &Key, _: Found) {}
+}
+
+/// One answer, with every step that led to it.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// The name asked for.
+    pub name: Name,
+    /// The type asked for.
+    pub rtype: Rtype,
+    /// The network of the client that was played; none for a client that says nothing of itself.
+    pub client: Option<Network>,
+    /// The names looked at, in order: the one asked for, then those that aliases led to.
+    pub steps: Vec<ExplainedStep>,
+    /// Mnemonic of the response code.
+    pub rcode: &'static str,
+    /// Whether the answer has authority (AA).
+    pub authoritative: bool,
+    /// Answer section.
+    pub answer: Vec<ExplainedRecord>,
+    /// Authority section.
+    pub authority: Vec<ExplainedRecord>,
+    /// Additional section, without OPT.
+    pub additional: Vec<ExplainedRecord>,
+    /// How many bits of the client's address the answer depends on, as the response says (RFC 7871); none without a client.
+    pub scope: Option<u8>,
+    /// Where the TTL of the answer comes from.
+    pub ttl_reason: String,
+}
+
+/// One name on the way to an answer.
+#[derive(Clone, Debug)]
+pub struct ExplainedStep {
+    /// The name.
+    pub name: Name,
+    /// The zone it was looked for in; none outside of all zones.
+    pub zone: Option<Name>,
+    /// What stands at the name.
+    pub node: NodeKind,
+    /// How its pool chose, for a steered name.
+    pub pool: Option<steer::Explanation>,
+}
+
+/// What stands at a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Records of a zone file.
+    Static,
+    /// A pool answers its addresses; other types may come from the zone file.
+    Steered,
+    /// Nothing itself, but names below it: NODATA (RFC 8020).
+    EmptyNonTerminal,
+    /// Nothing itself; this wildcard stands for it (RFC 4592), static or steered.
+    Wildcard {
+        /// The wildcard's name.
+        name: Name,
+        /// Whether a pool answers.
+        steered: bool,
+    },
+    /// At or below a delegation to other servers.
+    Delegation(Name),
+    /// Below a DNAME (RFC 6672).
+    Dname(Name),
+    /// The zone has no such name: NXDOMAIN.
+    Nothing,
+    /// No zone of ours: REFUSED.
+    Outside,
+}
+
+/// Plays one query and tells how its answer came about.
+///
+/// `client` comes as the client subnet of the query (RFC 7871); without one, the query says nothing about its client.
+pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) -> Explained {
+    let packet = question(name, rtype, client);
+    let mut query: Query = read(&packet);
+    find(&view.snapshot, &mut query);
+    let from = Client { address: IpAddr::from([127, 0, 0, 1]), port: 53, transport: Transport::Tcp };
+    let mut out = vec![0; 65_535];
+    let mut listener = Listener::default();
+    let tally = Tally::default();
+    let outcome = write_traced(view, &from, &packet, &query.0, Now(0), Draw(0), &tally, &mut out, &mut listener);
+    let Outcome::Reply(length) = outcome else { unreachable!("a well-formed query from a real port is answered") };
+    let message = decode(&out[..length]).expect("our own response is well-formed");
+    let steps: Vec<ExplainedStep> = listener.steps.into_iter().map(Heard::into_step).collect();
+    let ttl_reason = ttl_reason(&view.snapshot, &steps, &message);
+    Explained {
+        name: name.clone(),
+        rtype,
+        client,
+        steps,
+        rcode: message.rcode,
+        authoritative: message.authoritative,
+        answer: message.answer,
+        authority: message.authority,
+        additional: message.additional,
+        scope: message.scope,
+        ttl_reason,
+    }
+}
+
+fn ttl_reason(snapshot: &Snapshot, steps: &[ExplainedStep], message: &decode::Decoded) -> String {
+    let Some(first) = message.answer.first() else {
+        return match message.authority.iter().find(|r| r.rtype == Rtype::SOA) {
+            Some(soa) => format!("{} s: the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5)", soa.ttl.secs()),
+            None => "no record to keep".to_owned(),
+        };
+    };
+    let ttl = first.ttl;
+    let pool = steps.first().and_then(|s| s.pool.as_ref());
+    match pool.and_then(|p| snapshot.pool_infos().iter().find(|i| i.name == p.pool)) {
+        Some(info) if info.ttl == ttl => format!("{ttl}: of pool {}", info.name),
+        Some(info) => format!("{ttl}: declared at the name, in place of pool {}'s {}", info.name, info.ttl),
+        None => format!("{ttl}: of the zone's records"),
+    }
+}
+
+/// A query in wire form; RD clear, EDNS with the client's network where there is one.
+fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Vec<u8> {
+    let mut packet = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(client.is_some())];
+    packet.extend_from_slice(name.as_wire());
+    packet.extend_from_slice(&rtype.0.to_be_bytes());
+    packet.extend_from_slice(&[0, 1]);
+    let Some(network) = client else { return packet };
+    let octets = match network.address() {
+        IpAddr::V4(a) => a.octets().to_vec(),
+        IpAddr::V6(a) => a.octets().to_vec(),
+    };
+    let octets = &octets[..usize::from(network.length()).div_ceil(8)];
+    let family = if network.address().is_ipv4() { 1 } else { 2 };
+    let length = octets.len() as u8;
+    // OPT: root, type 41, payload 1232, TTL 0; one option, client subnet.
+    packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, length + 8]);
+    packet.extend_from_slice(&[0, 8, 0, length + 4, 0, family, network.length(), 0]);
+    packet.extend_from_slice(octets);
+    packet
+}
+
+#[derive(Default)]
+struct Listener {
+    steps: Vec<Heard>,
+}
+
+/// A step as it was heard; the pool's part ends with the step.
+struct Heard {
+    step: ExplainedStep,
+    recorder: steer::Recorder,
+}
+
+impl Heard {
+    fn into_step(self) -> ExplainedStep {
+        ExplainedStep { pool: self.recorder.into_explanation(), ..self.step }
+    }
+}
+
+impl Trace for Listener {
+    fn located(&mut self, snapshot: &Snapshot, key: &Key, found: Found) {
+        let node_name = |number| name_of(snapshot.node_name(snapshot.node(number)));
+        let zone_of = |zone: u16| Some(snapshot.zones[usize::from(zone)].info.origin.clone());
+        let (zone, node) = match found {
+            Found::Exact(number) => {
+                let node = snapshot.node(number);
+                let kind = match (node.steered, node.set_count) {
+                    (0, 0) => NodeKind::EmptyNonTerminal,
+                    (0, _) => NodeKind::Static,
+                    _ => NodeKind::Steered,
+                };
+                (zone_of(node.zone), kind)
+            }
+            Found::Wildcard(number) => {
+                let node: &Node = snapshot.node(number);
+                (zone_of(node.zone), NodeKind::Wildcard { name: node_name(number), steered: node.steered != 0 })
+            }
+            Found::Cut(number) => (zone_of(snapshot.node(number).zone), NodeKind::Delegation(node_name(number))),
+            Found::Dname(number) => (zone_of(snapshot.node(number).zone), NodeKind::Dname(node_name(number))),
+            Found::Nothing(zone) => (zone_of(zone), NodeKind::Nothing),
+            Found::Outside => (None, NodeKind::Outside),
+        };
+        let step = ExplainedStep { name: name_of(key.suffix(key.labels())), zone, node, pool: None };
+        self.steps.push(Heard { step, recorder: steer::Recorder::default() });
+    }
+}
+
+/// Hands what the pool says to the step it is part of.
+macro_rules! forward {
+    ($($method:ident($($argument:ident: $type:ty),*)),* $(,)?) => {
+        impl steer::Trace for Listener {
+            $(fn $method(&mut self, $($argument: $type),*) {
+                if let Some(heard) = self.steps.last_mut() {
+                    heard.recorder.$method($($argument),*);
+                }
+            })*
+        }
+    };
+}
+
+forward! {
+    begin(pool: &steer::SteerPool, kind: steer::Kind, conditions: &crate::Conditions, client: steer::ClientNet, draw: Draw),
+    stage(basis: steer::Basis),
+    member(number: u8, sight: steer::Sight),
+    end(choice: &steer::Choice),
+}
+
+fn name_of(wire: &[u8]) -> Name {
+    Name::from_wire(wire).expect("compiled names are valid")
+}

@@ -1,0 +1,240 @@
+//! From a found name to the sections of a response: records, chains of CNAME and DNAME, negative answers.
+
+use fairway_model::Rtype;
+
+use super::{Ending, Response};
+use crate::{
+    Snapshot,
+    explain::Trace,
+    lookup::{Found, locate},
+    snapshot::{Node, RrSet},
+    wire::{Full, HEADER, Key, Rcode, Section, Writer},
+};
+
+/// Most CNAMEs and DNAMEs followed in one answer; what was found until then is kept. Real chains have one or two.
+pub(crate) const CHAIN_MAX: usize = 16;
+
+/// One answer being written.
+pub(super) struct Answering<'a, 'w, 'o, T> {
+    pub(super) from: &'a Response<'a>,
+    pub(super) writer: &'w mut Writer<'o>,
+    pub(super) trace: &'w mut T,
+    pub(super) ending: Ending,
+}
+
+/// The name an answer is looked for at, at one step of a chain.
+pub(super) struct Step {
+    pub(super) key: Key,
+    /// Where the name stands in the message.
+    pub(super) at: usize,
+    /// Node of that very name.
+    exact: Option<u32>,
+}
+
+/// How a step ended.
+#[allow(clippy::large_enum_variant, reason = "lives on the stack for one link; a box would allocate")]
+pub(super) enum Next {
+    Done,
+    /// Goes on at this name, which stands at this place of the message.
+    Follow(Key, usize),
+}
+
+impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
+    pub(super) fn new(from: &'a Response<'a>, writer: &'w mut Writer<'o>, trace: &'w mut T) -> Self {
+        Self { from, writer, trace, ending: Ending::of(Rcode::NOERROR) }
+    }
+
+    /// Writes the answer; one that does not fit is taken back and marked TC.
+    pub(super) fn run(mut self) -> Ending {
+        let start = self.writer.at();
+        if self.follow_chain().is_err() {
+            self.writer.truncate(start);
+        }
+        self.ending
+    }
+
+    pub(super) fn snapshot(&self) -> &'a Snapshot {
+        &self.from.view.snapshot
+    }
+
+    fn follow_chain(&mut self) -> Result<(), Full> {
+        let query = self.from.query;
+        let mut step = Step { key: query.key.clone(), at: HEADER, exact: query.node.checked_sub(1) };
+        for links in 0..=CHAIN_MAX {
+            match self.step(&step, links == 0)? {
+                Next::Done => return Ok(()),
+                Next::Follow(key, at) => {
+                    let exact = self.snapshot().find_key(&key, key.hash());
+                    step = Step { key, at, exact };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step, first: bool) -> Result<Next, Full> {
+        let snapshot = self.snapshot();
+        let found = locate(snapshot, &step.key, step.exact);
+        self.trace.located(snapshot, &step.key, found);
+        match found {
+            // The end of a chain outside of our zones is for the resolver to find.
+            Found::Outside if first => self.ending.rcode = Rcode::REFUSED,
+            Found::Outside => {}
+            Found::Cut(number) if self.is_parents_ds(step, number) => return self.at_node(step, snapshot.node(number)),
+            Found::Cut(number) => {
+                self.refer(step, snapshot.node(number))?;
+            }
+            Found::Dname(number) => return self.redirect(step, snapshot.node(number)),
+            Found::Nothing(zone) => {
+                self.writer.set_authoritative();
+                self.ending.rcode = Rcode::NXDOMAIN;
+                self.negative(step, zone)?;
+            }
+            Found::Exact(number) | Found::Wildcard(number) => return self.at_node(step, snapshot.node(number)),
+        }
+        Ok(Next::Done)
+    }
+
+    /// DS of a delegated name is the parent's to answer (RFC 4035 section 3.1.4.1).
+    fn is_parents_ds(&self, step: &Step, cut: u32) -> bool {
+        self.from.query.rtype == Rtype::DS && step.exact == Some(cut)
+    }
+
+    fn at_node(&mut self, step: &Step, node: &'a Node) -> Result<Next, Full> {
+        self.writer.set_authoritative();
+        let snapshot = self.snapshot();
+        let rtype = self.from.query.rtype;
+        if let Some(number) = node.steered.checked_sub(1)
+            && let Some(next) = self.steer(step, node, &snapshot.steered[number as usize])?
+        {
+            return Ok(next);
+        }
+        if let Some(set) = snapshot.set(node, rtype) {
+            let start = self.set(step, node, set, Section::Answer)?;
+            self.extras(step, set, start)?;
+            return Ok(Next::Done);
+        }
+        if let Some(set) = snapshot.set(node, Rtype::CNAME) {
+            return self.alias(step, node, set);
+        }
+        if rtype == Rtype::ANY && (node.set_count > 0 || node.steered != 0) {
+            return self.any(step).map(|()| Next::Done);
+        }
+        self.negative(step, self.zone_of(node))?;
+        Ok(Next::Done)
+    }
+
+    /// The zone that denies: at an apex, the parent's for DS, where we serve it too.
+    fn zone_of(&self, node: &Node) -> u16 {
+        let parent = self.snapshot().zones[usize::from(node.zone)].parent;
+        parent.filter(|_| node.is(Node::APEX) && self.from.query.rtype == Rtype::DS).unwrap_or(node.zone)
+    }
+
+    /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
+    pub(super) fn alias(&mut self, step: &Step, node: &Node, set: &RrSet) -> Result<Next, Full> {
+        let start = self.set(step, node, set, Section::Answer)?;
+        if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
+            return Ok(Next::Done);
+        }
+        // The target's name begins behind the owner (2), type, class, TTL and length (10).
+        let key = Key::read(self.snapshot().target(set)).expect("a compiled target is a valid name");
+        Ok(Next::Follow(key, start + 12))
+    }
+
+    /// RFC 6672: the DNAME, a CNAME made from it, and on at the name that gives.
+    fn redirect(&mut self, step: &Step, node: &Node) -> Result<Next, Full> {
+        self.writer.set_authoritative();
+        let snapshot = self.snapshot();
+        let Some(set) = snapshot.set(node, Rtype::DNAME) else { return Ok(Next::Done) };
+        let name = snapshot.node_name(node);
+        let prefix = step.key.len() - name.len();
+        let above = Step { key: Key::read(name).expect("a node's name is valid"), at: step.at + prefix, exact: None };
+        let start = self.set(&above, node, set, Section::Answer)?;
+        let target = snapshot.target(set);
+        if prefix + target.len() > 255 {
+            self.ending.rcode = Rcode::YXDOMAIN;
+            return Ok(Next::Done);
+        }
+        // The labels in front keep the case they were asked in; they may be far back in the message, but uncompressed,
+        // since a name below a DNAME was never written with a pointer inside them.
+        let mut made = [0; 256];
+        made[..prefix].copy_from_slice(&self.writer.written()[step.at..step.at + prefix]);
+        made[prefix..prefix + target.len()].copy_from_slice(target);
+        let key = Key::read(&made).expect("the length was checked, and both parts are valid");
+        let at = self.synthesise(step.at, set.ttl, &made[..prefix], start + 12)?;
+        if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
+            return Ok(Next::Done);
+        }
+        Ok(Next::Follow(key, at))
+    }
+
+    /// Writes the CNAME a DNAME stands for; gives the place of its target.
+    fn synthesise(&mut self, owner: usize, ttl: u32, prefix: &[u8], suffix_at: usize) -> Result<usize, Full> {
+        let [o0, o1] = pointer(owner);
+        let [t0, t1, t2, t3] = ttl.to_be_bytes();
+        let [l0, l1] = (prefix.len() as u16 + 2).to_be_bytes();
+        self.writer.copy(&[o0, o1, 0, 5, 0, 1, t0, t1, t2, t3, l0, l1])?;
+        let at = self.writer.copy(prefix)?;
+        self.writer.copy(&pointer(suffix_at))?;
+        self.writer.count(Section::Answer, 1);
+        Ok(at)
+    }
+
+    /// RFC 8482 section 4.2: one small record in place of everything.
+    fn any(&mut self, step: &Step) -> Result<(), Full> {
+        let [o0, o1] = pointer(step.at);
+        self.writer.copy(&[o0, o1, 0, 13, 0, 1])?;
+        self.writer.copy(&ANY_TTL.to_be_bytes())?;
+        self.writer.copy(b"\x00\x09\x07RFC8482\x00")?;
+        self.writer.count(Section::Answer, 1);
+        Ok(())
+    }
+
+    /// The SOA of a zone that holds the name of this step, for a negative answer (RFC 2308).
+    pub(super) fn negative(&mut self, step: &Step, zone: u16) -> Result<(), Full> {
+        let snapshot = self.snapshot();
+        let zone = &snapshot.zones[usize::from(zone)];
+        let apex = step.at + step.key.len() - usize::from(zone.origin_len);
+        let set = &snapshot.sets[zone.negative as usize];
+        self.place(set, apex, apex, Section::Authority).map(|_| ())
+    }
+
+    /// Writes a set whose owner is the name of this step; gives the place of its first record.
+    pub(super) fn set(&mut self, step: &Step, node: &Node, set: &RrSet, section: Section) -> Result<usize, Full> {
+        let origin = usize::from(self.snapshot().zones[usize::from(node.zone)].origin_len);
+        self.place(set, step.at, (step.at + step.key.len()).saturating_sub(origin), section)
+    }
+
+    /// Copies a set's records and points owners and apexes where they belong.
+    #[inline]
+    pub(super) fn place(&mut self, set: &RrSet, owner: usize, apex: usize, section: Section) -> Result<usize, Full> {
+        let snapshot = self.snapshot();
+        let start = self.writer.copy(&snapshot.blobs[set.blob as usize..][..set.len as usize])?;
+        if owner != HEADER {
+            self.own(set, start, owner);
+        }
+        for patch in &snapshot.patches[set.patches as usize..][..set.patch_count as usize] {
+            self.writer.patch(start + *patch as usize, 0xc000 | apex as u16);
+        }
+        self.writer.count(section, set.count);
+        Ok(start)
+    }
+
+    /// Points the owner of each record of a set to another place than the question.
+    fn own(&mut self, set: &RrSet, start: usize, owner: usize) {
+        let mut at = start;
+        for _ in 0..set.count {
+            self.writer.patch(at, 0xc000 | owner as u16);
+            let length = &self.writer.written()[at + 10..at + 12];
+            at += 12 + usize::from(u16::from_be_bytes([length[0], length[1]]));
+        }
+    }
+}
+
+/// A compression pointer (RFC 1035 section 4.1.4) to a place under 0x4000.
+pub(super) fn pointer(at: usize) -> [u8; 2] {
+    (0xc000 | at as u16).to_be_bytes()
+}
+
+// As long as RFC 8482's own example keeps it: nobody gains by asking again soon.
+const ANY_TTL: u32 = 3789;

@@ -1,0 +1,35 @@
+//! Questions about the server itself, in class CH (RFC 4892).
+
+use fairway_model::Rtype;
+
+use super::{Ending, Response};
+use crate::wire::{Rcode, Section, Writer};
+
+impl Response<'_> {
+    /// Answers what is configured; everything else in this class is refused.
+    pub(super) fn chaos(&self, writer: &mut Writer<'_>) -> Ending {
+        let identity = &self.view.snapshot.options.identity;
+        let text = match self.query.key.suffix(self.query.key.labels()) {
+            b"\x07version\x04bind\x00" | b"\x07version\x06server\x00" => identity.version.as_deref(),
+            b"\x08hostname\x04bind\x00" | b"\x02id\x06server\x00" => identity.id.as_deref(),
+            _ => None,
+        };
+        let Some(text) = text else { return Ending::of(Rcode::REFUSED) };
+        writer.set_authoritative();
+        if !matches!(self.query.rtype, Rtype::TXT | Rtype::ANY) {
+            return Ending::of(Rcode::NOERROR);
+        }
+        let text = &text.as_bytes()[..text.len().min(255)];
+        let length = text.len() as u8;
+        // Owner: the question's name; type TXT, class CH, TTL 0.
+        let head = [0xc0, 12, 0, 16, 0, 3, 0, 0, 0, 0, 0, 0, length];
+        let start = writer.at();
+        if writer.copy(&head).and_then(|_| writer.copy(text)).is_err() {
+            writer.truncate(start);
+            return Ending::of(Rcode::NOERROR);
+        }
+        writer.patch(start + 10, u16::from(length) + 1);
+        writer.count(Section::Answer, 1);
+        Ending::of(Rcode::NOERROR)
+    }
+}

@@ -1,0 +1,73 @@
+//! Queries signed by TSIG: no key is configured, so none is known (RFC 8945 section 5.2.1).
+
+use super::{Ending, Response};
+use crate::wire::{Rcode, Record, u16_at};
+
+impl Response<'_> {
+    /// NOTAUTH with the TSIG record given back, unsigned, its error BADKEY. One that breaks its own form is FORMERR.
+    pub(super) fn bad_key(&self, at: usize, out: &mut [u8], limit: usize) -> (usize, Ending) {
+        let writer = self.writer(out, limit);
+        let Some(parts) = Parts::read(self.packet, at, self.query.question_end()) else {
+            return self.finish(writer, Ending::of(Rcode::FORMERR));
+        };
+        let (end, ending) = self.finish(writer, Ending::of(Rcode::NOTAUTH));
+        // TSIG comes last, behind OPT. It is no longer than the query's own, so the response is no longer than the query
+        // but for our OPT.
+        let fixed_out = parts.write(&mut out[end..]);
+        let Some(length) = fixed_out else { return (end, ending) };
+        let count = u16_at(out, 10).unwrap_or(0) + 1;
+        out[10..12].copy_from_slice(&count.to_be_bytes());
+        (end + length, ending)
+    }
+}
+
+/// The parts of a query's TSIG that come back.
+struct Parts<'a> {
+    owner: &'a [u8],
+    algorithm: &'a [u8],
+    /// Time signed (6 octets) and fudge (2).
+    time: &'a [u8],
+    original_id: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn read(packet: &'a [u8], at: usize, question_end: usize) -> Option<Self> {
+        let record = Record::read(packet, at)?;
+        let owner = packet.get(at..record.owner_end)?;
+        // The owner is given back as it stands, so a pointer in it must lead into the question, which is given back too.
+        if let Some(pointer) =
+            owner.len().checked_sub(2).and_then(|p| u16_at(owner, p)).filter(|p| p & 0xc000 == 0xc000)
+            && owner.last() != Some(&0)
+            && usize::from(pointer & 0x3fff) >= question_end
+        {
+            return None;
+        }
+        let mut end = 0;
+        while *record.rdata.get(end)? != 0 {
+            let length = usize::from(record.rdata[end]);
+            if length > 63 {
+                return None; // The algorithm's name is not compressed (RFC 8945 section 4.2).
+            }
+            end += 1 + length;
+        }
+        let (algorithm, rest) = record.rdata.split_at(end + 1);
+        let mac = usize::from(u16_at(rest, 8)?);
+        let original_id = rest.get(10 + mac..12 + mac)?;
+        let other = usize::from(u16_at(rest, 14 + mac)?);
+        (rest.len() == 16 + mac + other).then_some(Self { owner, algorithm, time: &rest[..8], original_id })
+    }
+
+    /// Writes the record; gives its length, or nothing where it does not fit.
+    fn write(&self, out: &mut [u8]) -> Option<usize> {
+        let rdata = (self.algorithm.len() + 16) as u16;
+        let head = [0, 250, 0, 255, 0, 0, 0, 0, (rdata >> 8) as u8, rdata as u8];
+        // MAC size 0, the original ID, error 17 (BADKEY), other length 0.
+        let tail: [&[u8]; 3] = [&[0, 0], self.original_id, &[0, 17, 0, 0]];
+        let mut at = 0;
+        for part in [self.owner, &head, self.algorithm, self.time].into_iter().chain(tail) {
+            out.get_mut(at..at + part.len())?.copy_from_slice(part);
+            at += part.len();
+        }
+        Some(at)
+    }
+}

@@ -1,0 +1,86 @@
+//! Steered names: the pool chooses, and what it chose was written when it was compiled.
+
+use fairway_model::Rtype;
+
+use super::{
+    Ending, Response,
+    answer::{Answering, Next, Step},
+};
+use crate::{
+    explain::Trace,
+    snapshot::{Node, Steered},
+    steer::{Answer, Basis, Choice, Family, Kind, SteerPool},
+    wire::{Full, HEADER, Rcode, Section},
+};
+
+impl<'a, T: Trace> Answering<'a, '_, '_, T> {
+    /// Answers from the name's pool; none where the type is not the pool's to answer.
+    pub(super) fn steer(&mut self, step: &Step, node: &'a Node, steered: &Steered) -> Result<Option<Next>, Full> {
+        let pool = &self.snapshot().pools[steered.pool as usize];
+        let rtype = self.from.query.rtype;
+        let kind = match rtype {
+            _ if steered.cname => Kind::Cname,
+            Rtype::A => Kind::V4,
+            Rtype::AAAA => Kind::V6,
+            // While the name is an alias, it is one for every type (RFC 1034 section 3.6.2).
+            _ if steered.fallback != Steered::NONE => Kind::V4,
+            _ => return Ok(None),
+        };
+        let choice = self.choose(pool, kind);
+        if kind == Kind::V4 && rtype != Rtype::A && choice.answer != Answer::FallbackCname {
+            return Ok(None);
+        }
+        let snapshot = self.snapshot();
+        let slots = &snapshot.pool_slots[steered.pool as usize];
+        for member in choice.members.as_slice() {
+            self.from.tally.answer(slots[usize::from(*member)]);
+        }
+        self.ending.down |= choice.basis == Basis::Down;
+        let (kind_sets, family) =
+            if rtype == Rtype::AAAA { (steered.v6, Family::V6) } else { (steered.v4, Family::V4) };
+        let set = match choice.answer {
+            Answer::Set(number) => kind_sets + u32::from(number),
+            Answer::Member(number) => {
+                return self
+                    .alias(step, node, &snapshot.sets[steered.members as usize + usize::from(number)])
+                    .map(Some);
+            }
+            Answer::FallbackCname => {
+                return self.alias(step, node, &snapshot.sets[steered.fallback as usize]).map(Some);
+            }
+            Answer::FallbackAddresses if matches!(rtype, Rtype::A | Rtype::AAAA) => match pool.fallback_set(family) {
+                Some(number) => kind_sets + u32::from(number),
+                None => return self.negative(step, node.zone).map(|()| Some(Next::Done)),
+            },
+            Answer::FallbackAddresses | Answer::Nothing => {
+                return self.negative(step, node.zone).map(|()| Some(Next::Done));
+            }
+            Answer::Refuse => {
+                self.refuse();
+                return Ok(Some(Next::Done));
+            }
+        };
+        self.place(&snapshot.sets[set as usize], step.at, HEADER, Section::Answer)?;
+        Ok(Some(Next::Done))
+    }
+
+    fn choose(&mut self, pool: &SteerPool, kind: Kind) -> Choice {
+        let Response { view, client, query, draw, .. } = self.from;
+        let subnet = query.edns.and_then(|edns| edns.ecs).and_then(|ecs| ecs.client());
+        if let Some(address) = subnet {
+            self.ending.scope = self.ending.scope.max(pool.scope(address.is_ipv4()));
+        }
+        let net = pool.client_net(subnet.unwrap_or(client.address));
+        pool.choose(kind, &view.conditions, net, *draw, self.trace)
+    }
+
+    /// SERVFAIL with nothing in it, so that the resolver asks another server.
+    fn refuse(&mut self) {
+        let scope = self.ending.scope;
+        self.writer.clear(self.from.query.question_end());
+        self.ending = Ending { scope, error: Some(NO_REACHABLE_AUTHORITY), down: true, ..Ending::of(Rcode::SERVFAIL) };
+    }
+}
+
+/// Extended error "No Reachable Authority" (RFC 8914 section 4.23): the nearest there is to "every cluster is down".
+const NO_REACHABLE_AUTHORITY: u16 = 22;

@@ -1,0 +1,75 @@
+//! Names to node numbers: one open-addressing table over all zones.
+
+/// A hash table of lower-case names. Slots hold a 32-bit tag of the hash and the node's number plus one, so that a probe
+/// touches the name itself only when the tag agrees.
+#[derive(Debug)]
+pub(crate) struct Table {
+    slots: Box<[u64]>,
+}
+
+impl Table {
+    /// A table with room for `count` names. At most half of the slots are used, so probe runs stay short.
+    pub(crate) fn with_room(count: usize) -> Self {
+        Self { slots: vec![0; (count.max(4) * 2).next_power_of_two()].into() }
+    }
+
+    /// How many names it has room for.
+    pub(crate) fn room(&self) -> usize {
+        self.slots.len() / 2
+    }
+
+    /// Places a node; the caller keeps within [`Table::room`].
+    pub(crate) fn place(&mut self, hash: u64, number: u32) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = hash & TAG | u64::from(number + 1);
+    }
+
+    /// The number of the node with this hash for which `is_it` holds.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        // Half of the slots are free, so the run ends.
+        while self.slots[at] != 0 {
+            let slot = self.slots[at];
+            if (slot ^ hash) & TAG == 0 {
+                let number = slot as u32 - 1;
+                if is_it(number) {
+                    return Some(number);
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+}
+
+/// The half of a hash that is kept in the slot; the other half chooses the slot.
+const TAG: u64 = 0xffff_ffff_0000_0000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_with_equal_hashes_are_told_apart() {
+        let mut table = Table::with_room(4);
+        for (number, hash) in [7, 7, 1 << 40, 7].into_iter().enumerate() {
+            table.place(hash, number as u32);
+        }
+        for wanted in [0, 1, 3] {
+            assert_eq!(table.find(7, |n| n == wanted), Some(wanted));
+        }
+        assert_eq!(table.find(1 << 40, |n| n == 2), Some(2));
+        assert_eq!(table.find(9, |_| false), None);
+    }
+
+    #[test]
+    fn an_empty_table_finds_nothing() {
+        assert_eq!(Table::with_room(0).find(0, |_| true), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! EDNS: the OPT record of a query (RFC 6891) and the options we act on.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::u16_at;
+
+/// What a query's OPT record asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Edns {
+    /// Payload the client can take over UDP, as written.
+    pub(crate) payload: u16,
+    /// EDNS version; only 0 exists.
+    pub(crate) version: u8,
+    /// DNSSEC OK, copied into the response (RFC 3225).
+    pub(crate) dnssec_ok: bool,
+    /// The client asks for the server's identifier (RFC 5001).
+    pub(crate) nsid: bool,
+    /// The client asks for the idle time limit (RFC 7828).
+    pub(crate) keepalive: bool,
+    /// Client subnet (RFC 7871).
+    pub(crate) ecs: Option<Ecs>,
+}
+
+/// A client subnet option (RFC 7871 section 6), as it will be echoed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ecs {
+    /// IANA address family: 1, 2, or 0 in an option that says nothing.
+    pub(crate) family: u16,
+    /// Leading bits given.
+    pub(crate) source: u8,
+    /// Those bits, the rest zero.
+    pub(crate) address: IpAddr,
+}
+
+impl Ecs {
+    /// The address to steer by; none where the client asks not to be told apart (source length 0).
+    pub(crate) fn client(self) -> Option<IpAddr> {
+        (self.source > 0).then_some(self.address)
+    }
+
+    /// Octets of the address part.
+    pub(crate) fn octets(&self) -> ([u8; 16], usize) {
+        let mut octets = [0; 16];
+        match self.address {
+            IpAddr::V4(a) => octets[..4].copy_from_slice(&a.octets()),
+            IpAddr::V6(a) => octets = a.octets(),
+        }
+        (octets, usize::from(self.source).div_ceil(8))
+    }
+}
+
+/// The OPT record, or an option in it, breaks its own form: FORMERR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EdnsFault;
+
+impl Edns {
+    /// Reads the fixed part (class and TTL fields) and the options. Unknown options are skipped.
+    pub(crate) fn read(class: u16, ttl: u32, rdata: &[u8]) -> Result<Self, EdnsFault> {
+        let [_, version, flags, _] = ttl.to_be_bytes();
+        let mut edns = Self { payload: class, version, dnssec_ok: flags & 0x80 != 0, ..Self::default() };
+        if version != 0 {
+            return Ok(edns); // BADVERS: what a later version's options mean is not ours to judge.
+        }
+        let mut rest = rdata;
+        while !rest.is_empty() {
+            let (code, length) = (u16_at(rest, 0).ok_or(EdnsFault)?, u16_at(rest, 2).ok_or(EdnsFault)?);
+            let end = 4 + usize::from(length);
+            let data = rest.get(4..end).ok_or(EdnsFault)?;
+            rest = &rest[end..];
+            match code {
+                NSID => edns.nsid = true,
+                KEEPALIVE => edns.keepalive = true,
+                ECS if edns.ecs.is_some() => return Err(EdnsFault),
+                ECS => edns.ecs = Some(read_ecs(data)?),
+                _ => {}
+            }
+        }
+        Ok(edns)
+    }
+}
+
+/// RFC 7871 section 6: the scope of a query is 0, the address has just the octets its length needs, and no bit past it.
+fn read_ecs(data: &[u8]) -> Result<Ecs, EdnsFault> {
+    let [f0, f1, source, scope, octets @ ..] = data else { return Err(EdnsFault) };
+    let (family, source) = (u16::from_be_bytes([*f0, *f1]), *source);
+    let width = match family {
+        0 => 0,
+        1 => 32,
+        2 => 128,
+        _ => return Err(EdnsFault),
+    };
+    if *scope != 0 || source > width || octets.len() != usize::from(source).div_ceil(8) {
+        return Err(EdnsFault);
+    }
+    if let (Some(last), used @ 1..) = (octets.last(), source % 8)
+        && last << used != 0
+    {
+        return Err(EdnsFault);
+    }
+    let mut full = [0; 16];
+    full[..octets.len()].copy_from_slice(octets);
+    let address = match family {
+        2 => IpAddr::V6(Ipv6Addr::from(full)),
+        _ => IpAddr::V4(Ipv4Addr::new(full[0], full[1], full[2], full[3])),
+    };
+    Ok(Ecs { family, source, address })
+}
+
+/// Option codes (IANA "DNS EDNS0 Option Codes").
+pub(super) const NSID: u16 = 3;
+pub(super) const ECS: u16 = 8;
+pub(super) const KEEPALIVE: u16 = 11;
+pub(super) const EXTENDED_ERROR: u16 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ecs(data: &[u8]) -> Result<Ecs, EdnsFault> {
+        read_ecs(data)
+    }
+
+    #[test]
+    fn a_well_formed_subnet_is_read() {
+        let read = ecs(&[0, 1, 24, 0, 192, 0, 2]).unwrap();
+        assert_eq!((read.source, read.address), (24, "192.0.2.0".parse().unwrap()));
+        assert_eq!(ecs(&[0, 1, 0, 0]).unwrap().client(), None);
+        assert_eq!(ecs(&[0, 0, 0, 0]).unwrap().client(), None);
+    }
+
+    #[test]
+    fn every_broken_subnet_is_a_fault() {
+        let broken: [&[u8]; 8] = [
+            &[0, 1, 24],                     // cut off
+            &[0, 1, 24, 24, 192, 0, 2],      // scope in a query
+            &[0, 1, 24, 0, 192, 0, 2, 0],    // too many octets
+            &[0, 1, 24, 0, 192, 0],          // too few
+            &[0, 1, 20, 0, 192, 0, 0x2f],    // bits past the length
+            &[0, 1, 33, 0, 192, 0, 2, 0, 0], // longer than the family
+            &[0, 3, 8, 0, 1],                // unknown family
+            &[0, 0, 8, 0, 1],                // family 0 with an address
+        ];
+        for data in broken {
+            assert_eq!(ecs(data), Err(EdnsFault), "{data:?}");
+        }
+    }
+
+    #[test]
+    fn options_past_the_end_are_a_fault_and_unknown_ones_are_not() {
+        assert_eq!(Edns::read(1232, 0, &[0, 3, 0, 4, 1]), Err(EdnsFault));
+        assert_eq!(Edns::read(1232, 0, &[0, 3, 0]), Err(EdnsFault));
+        assert!(Edns::read(1232, 0, &[0xff, 0, 0, 1, 9, 0, 3, 0, 0]).unwrap().nsid);
+    }
+
+    #[test]
+    fn two_subnets_are_a_fault() {
+        let one = [0, 8, 0, 4, 0, 1, 0, 0];
+        assert_eq!(Edns::read(1232, 0, &[one, one].concat()), Err(EdnsFault));
+    }
+}

@@ -1,0 +1,37 @@
+//! The DNS message on the wire: reading a query, writing a response. No lookup, no policy.
+
+mod edns;
+mod fold;
+mod query;
+mod writer;
+
+pub(crate) use edns::Edns;
+pub(crate) use fold::{Key, SEED as ROOT_HASH, step};
+pub(crate) use query::Query;
+pub(crate) use query::{Record, Refusal, parse};
+pub(crate) use writer::{Full, Opt, Section, Writer};
+
+/// Octets of a message header (RFC 1035 section 4.1.1).
+pub(crate) const HEADER: usize = 12;
+
+/// Response codes (IANA "DNS RCODEs").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rcode(pub(crate) u16);
+
+impl Rcode {
+    pub(crate) const NOERROR: Self = Self(0);
+    pub(crate) const FORMERR: Self = Self(1);
+    pub(crate) const SERVFAIL: Self = Self(2);
+    pub(crate) const NXDOMAIN: Self = Self(3);
+    pub(crate) const NOTIMP: Self = Self(4);
+    pub(crate) const REFUSED: Self = Self(5);
+    pub(crate) const YXDOMAIN: Self = Self(6);
+    pub(crate) const NOTAUTH: Self = Self(9);
+    /// Extended: its upper bits travel in the OPT record (RFC 6891 section 6.1.3).
+    pub(crate) const BADVERS: Self = Self(16);
+}
+
+/// The big-endian number at `at`, if both octets are there.
+pub(crate) fn u16_at(octets: &[u8], at: usize) -> Option<u16> {
+    octets.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
+}

@@ -1,0 +1,241 @@
+//! Stage one: a packet becomes a question, or a reason not to look for an answer. Bounded by the packet's length.
+
+use fairway_model::Rtype;
+
+use super::{Edns, HEADER, Key, Rcode, u16_at};
+
+/// A packet that was read. It holds no reference to the packet, so that a batch of them can wait for their memory.
+#[derive(Clone)]
+pub(crate) struct Query {
+    pub(crate) key: Key,
+    pub(crate) hash: u64,
+    pub(crate) rtype: Rtype,
+    pub(crate) class: u16,
+    pub(crate) edns: Option<Edns>,
+    pub(crate) refusal: Option<Refusal>,
+    /// Node index plus one once located; 0 for none.
+    pub(crate) node: u32,
+}
+
+/// Why no answer is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Nothing is sent at all.
+    Drop,
+    /// A bare header with this code: what stands behind the header cannot be trusted.
+    Bare(Rcode),
+    /// This code with the question, and OPT where one came.
+    Question(Rcode),
+    /// NOTAUTH with a TSIG record that says BADKEY (RFC 8945 section 5.2.1). The record begins here in the packet.
+    BadKey(u16),
+}
+
+impl Query {
+    fn without_question(refusal: Refusal) -> Self {
+        let key = Key::read(&[0]).expect("one zero octet is the root");
+        Self { key, hash: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(refusal), node: 0 }
+    }
+
+    /// Where the question ends in the packet, and so where answers begin.
+    pub(crate) fn question_end(&self) -> usize {
+        HEADER + self.key.len() + 4
+    }
+}
+
+/// Reads one packet.
+pub(crate) fn parse(packet: &[u8]) -> Query {
+    let Some((header, body)) = packet.split_first_chunk::<HEADER>() else {
+        return Query::without_question(Refusal::Drop);
+    };
+    if header[2] & 0x80 != 0 {
+        return Query::without_question(Refusal::Drop); // A response: answering it would make a loop.
+    }
+    let opcode = header[2] >> 3 & 15;
+    if !matches!(opcode, QUERY | NOTIFY | UPDATE) {
+        return Query::without_question(Refusal::Bare(Rcode::NOTIMP));
+    }
+    let count = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    if count(4) != 1 {
+        return Query::without_question(Refusal::Bare(Rcode::FORMERR)); // RFC 9619
+    }
+    let Some(key) = Key::read(body) else { return Query::without_question(Refusal::Bare(Rcode::FORMERR)) };
+    let end = HEADER + key.len();
+    let (Some(rtype), Some(class)) = (u16_at(packet, end), u16_at(packet, end + 2)) else {
+        return Query::without_question(Refusal::Bare(Rcode::FORMERR));
+    };
+    let hash = key.hash();
+    let mut query = Query { key, hash, rtype: Rtype(rtype), class, edns: None, refusal: None, node: 0 };
+    if opcode != QUERY {
+        query.refusal = Some(Refusal::Question(Rcode::REFUSED));
+        return query;
+    }
+    let before = usize::from(count(6)) + usize::from(count(8));
+    if before == 0 && count(10) == 0 && packet.len() == end + 4 {
+        return query;
+    }
+    query.refusal = read_records(packet, end + 4, before, usize::from(count(10)), &mut query.edns).err();
+    if query.refusal.is_none() && query.edns.is_some_and(|edns| edns.version != 0) {
+        query.refusal = Some(Refusal::Question(Rcode::BADVERS));
+    }
+    query
+}
+
+/// Walks the records behind the question: the first `before` are skipped, among the `additional` OPT and TSIG are heeded.
+fn read_records(
+    packet: &[u8],
+    start: usize,
+    before: usize,
+    additional: usize,
+    edns: &mut Option<Edns>,
+) -> Result<(), Refusal> {
+    const FORMERR: Refusal = Refusal::Question(Rcode::FORMERR);
+    let mut at = start;
+    let mut signed = None;
+    for index in 0..before + additional {
+        let record = Record::read(packet, at).ok_or(FORMERR)?;
+        if signed.is_some() {
+            return Err(FORMERR); // TSIG is not the last record (RFC 8945 section 5.1).
+        }
+        match record.rtype {
+            Rtype::OPT if index < before || edns.is_some() || !record.root => return Err(FORMERR),
+            Rtype::OPT => *edns = Some(Edns::read(record.class, record.ttl, record.rdata).map_err(|_| FORMERR)?),
+            Rtype::TSIG if index < before => return Err(FORMERR),
+            Rtype::TSIG => signed = Some(at as u16),
+            _ => {}
+        }
+        at = record.end;
+    }
+    if at != packet.len() {
+        return Err(FORMERR);
+    }
+    signed.map_or(Ok(()), |at| Err(Refusal::BadKey(at)))
+}
+
+/// One record of a query, as far as it matters here.
+pub(crate) struct Record<'a> {
+    /// Whether the owner is written as the root.
+    pub(crate) root: bool,
+    pub(crate) rtype: Rtype,
+    pub(crate) class: u16,
+    pub(crate) ttl: u32,
+    pub(crate) rdata: &'a [u8],
+    /// Where the owner ends.
+    pub(crate) owner_end: usize,
+    /// Where the record ends.
+    pub(crate) end: usize,
+}
+
+impl<'a> Record<'a> {
+    /// Reads the record at `at`; its owner is skipped, never followed.
+    pub(crate) fn read(packet: &'a [u8], at: usize) -> Option<Self> {
+        let owner_end = skip_name(packet, at)?;
+        let fixed = packet.get(owner_end..owner_end + 10)?;
+        let rdata_start = owner_end + 10;
+        let end = rdata_start + usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
+        Some(Self {
+            root: owner_end == at + 1,
+            rtype: Rtype(u16::from_be_bytes([fixed[0], fixed[1]])),
+            class: u16::from_be_bytes([fixed[2], fixed[3]]),
+            ttl: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
+            rdata: packet.get(rdata_start..end)?,
+            owner_end,
+            end,
+        })
+    }
+}
+
+/// Where the name at `at` ends. A pointer ends it; it must point back, before the name itself.
+fn skip_name(packet: &[u8], at: usize) -> Option<usize> {
+    let mut here = at;
+    loop {
+        let length = *packet.get(here)?;
+        match length {
+            0 => return Some(here + 1),
+            1..=63 => here += 1 + usize::from(length),
+            0xc0.. => {
+                let low = *packet.get(here + 1)?;
+                let to = usize::from(length & 0x3f) << 8 | usize::from(low);
+                return (HEADER..at).contains(&to).then_some(here + 2);
+            }
+            _ => return None,
+        }
+        if here - at >= 255 {
+            return None;
+        }
+    }
+}
+
+/// Opcodes (IANA "DNS OpCodes").
+const QUERY: u8 = 0;
+const NOTIFY: u8 = 4;
+const UPDATE: u8 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(counts: [u16; 4], rest: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x12, 0x34, 0x01, 0x00];
+        packet.extend(counts.iter().flat_map(|c| c.to_be_bytes()));
+        packet.extend(rest);
+        packet
+    }
+
+    const QUESTION: &[u8] = b"\x01A\x00\x00\x01\x00\x01";
+    const OPT: &[u8] = b"\x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x00";
+
+    fn refusal(counts: [u16; 4], rest: &[u8]) -> Option<Refusal> {
+        parse(&packet(counts, rest)).refusal
+    }
+
+    #[test]
+    fn a_plain_question_is_read() {
+        let query = parse(&packet([1, 0, 0, 0], QUESTION));
+        assert_eq!((query.refusal, query.rtype, query.class), (None, Rtype::A, 1));
+        assert_eq!(query.key.suffix(1), b"\x01a\x00");
+        assert_eq!(query.question_end(), 12 + 7);
+    }
+
+    #[test]
+    fn responses_and_short_packets_are_dropped() {
+        let mut response = packet([1, 0, 0, 0], QUESTION);
+        response[2] |= 0x80;
+        assert_eq!(parse(&response).refusal, Some(Refusal::Drop));
+        assert_eq!(parse(&response[..11]).refusal, Some(Refusal::Drop));
+    }
+
+    #[test]
+    fn an_opt_is_read_once_and_only_at_the_root() {
+        assert_eq!(parse(&packet([1, 0, 0, 1], &[QUESTION, OPT].concat())).edns.unwrap().payload, 1232);
+        let twice = refusal([1, 0, 0, 2], &[QUESTION, OPT, OPT].concat());
+        assert_eq!(twice, Some(Refusal::Question(Rcode::FORMERR)));
+        let owned = refusal([1, 0, 0, 1], &[QUESTION, b"\x01x", OPT].concat());
+        assert_eq!(owned, Some(Refusal::Question(Rcode::FORMERR)));
+    }
+
+    #[test]
+    fn counts_that_lie_and_octets_left_over_are_format_errors() {
+        assert_eq!(refusal([1, 0, 0, 1], QUESTION), Some(Refusal::Question(Rcode::FORMERR)));
+        assert_eq!(refusal([1, 0, 0, 0], &[QUESTION, b"x"].concat()), Some(Refusal::Question(Rcode::FORMERR)));
+        assert_eq!(refusal([2, 0, 0, 0], QUESTION), Some(Refusal::Bare(Rcode::FORMERR)));
+        assert_eq!(refusal([0, 0, 0, 0], b""), Some(Refusal::Bare(Rcode::FORMERR)));
+        assert_eq!(refusal([1, 0, 0, 0], b"\xc0\x0c\x00\x01\x00\x01"), Some(Refusal::Bare(Rcode::FORMERR)));
+    }
+
+    #[test]
+    fn pointers_must_point_back() {
+        let record = b"\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00";
+        let with = |pointer: [u8; 2]| refusal([1, 1, 0, 0], &[QUESTION, &pointer, record].concat());
+        assert_eq!(with([0xc0, 12]), None);
+        assert_eq!(with([0xc0, 19]), Some(Refusal::Question(Rcode::FORMERR))); // itself
+        assert_eq!(with([0xc0, 40]), Some(Refusal::Question(Rcode::FORMERR))); // forward
+    }
+
+    #[test]
+    fn a_signature_that_is_not_last_is_a_format_error() {
+        let tsig = b"\x00\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x00";
+        assert_eq!(refusal([1, 0, 0, 1], &[QUESTION, tsig].concat()), Some(Refusal::BadKey(19)));
+        let early = refusal([1, 0, 0, 2], &[QUESTION, tsig, OPT].concat());
+        assert_eq!(early, Some(Refusal::Question(Rcode::FORMERR)));
+    }
+}

@@ -1,0 +1,267 @@
+//! Answers as a resolver sees them, asked of [`fairway_zones::respond`] itself. The rules one by one are recipes of the
+//! integration crate; here stands what needs the pieces: writers' limits, counters, samples, explain.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
+use std::sync::Arc;
+
+use fairway_model::{
+    Cluster, ClusterName, Desired, Forced, Health, Member, Name, Policy, Pool, PoolName, Rtype, SteeredName, Verdict,
+    ZoneSpec,
+};
+use fairway_zones::{
+    Client, Conditions, Draw, NodeKind, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile, decode,
+    explain, respond, text::read_zone,
+};
+
+const ZONE: &str = "\
+$ORIGIN example.test.
+$TTL 300
+@ IN SOA ns1 hostmaster 7 3600 600 86400 60
+@ IN NS ns1
+ns1 IN A 192.0.2.53
+www IN A 192.0.2.1
+www IN A 192.0.2.2
+www IN TXT \"hello\"
+alias IN CNAME www
+far IN CNAME www.elsewhere.test.
+loop1 IN CNAME loop2
+loop2 IN CNAME loop1
+a.b.ent IN A 192.0.2.3
+*.wild IN A 192.0.2.4
+sub IN NS ns.sub
+sub IN NS ns.other
+ns.sub IN A 192.0.2.5
+ns.other IN A 192.0.2.6
+sub IN DS 1 13 2 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
+old IN DNAME new
+x.new IN A 192.0.2.7
+_sip._udp IN SRV 0 0 5060 www
+shop IN TXT \"beside the pool\"
+";
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn desired() -> Desired {
+    let zone = name("example.test");
+    let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Failover);
+    let mut desired =
+        Desired { zones: [(zone.clone(), ZoneSpec { name: zone, monitor: None })].into(), ..Desired::default() };
+    for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
+        let cluster = ClusterName::new(cluster).unwrap();
+        pool.members.push(Member::new(cluster.clone()));
+        let addresses = vec![address.parse().unwrap()];
+        let made = Cluster {
+            name: cluster.clone(),
+            addresses,
+            dns_name: None,
+            location: None,
+            capacity: None,
+            services: vec![],
+        };
+        desired.clusters.insert(cluster, made);
+    }
+    for steered in ["shop.example.test", "*.pool.example.test"] {
+        let steered = SteeredName { name: name(steered), pool: pool.name.clone(), ttl: None };
+        desired.names.insert(steered.name.clone(), steered);
+    }
+    desired.pools.insert(pool.name.clone(), pool);
+    desired
+}
+
+fn view(text: &str, desired: &Desired, health: Health) -> View {
+    let (zone, faults) = read_zone(&name("example.test"), "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
+    assert!(faults.iter().all(|f| !f.is_error()), "{faults:?}");
+    let (snapshot, _) = compile(desired, &[zone], &ServerOptions::default(), None).unwrap();
+    let conditions = Conditions::new(&snapshot, |_| health);
+    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+}
+
+fn up() -> View {
+    view(ZONE, &desired(), Health::new(Verdict::Up, None))
+}
+
+fn packet(owner: &str, rtype: Rtype, opt: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
+    packet.extend_from_slice(name(owner).as_wire());
+    packet.extend_from_slice(&rtype.0.to_be_bytes());
+    packet.extend_from_slice(&[0, 1]);
+    packet.extend_from_slice(opt);
+    packet
+}
+
+fn client(transport: Transport) -> Client {
+    Client { address: "198.51.100.7".parse().unwrap(), port: 4242, transport }
+}
+
+fn send(view: &View, packet: &[u8], transport: Transport, tally: &Tally) -> Vec<u8> {
+    let mut out = vec![0xee; 65_535];
+    match respond(view, &client(transport), packet, Now(1), Draw(0), tally, &mut out) {
+        Outcome::Reply(length) => out[..length].to_vec(),
+        Outcome::Drop => vec![],
+    }
+}
+
+/// The answer as one line a section: `RCODE aa | answer | authority | additional`.
+fn ask(view: &View, owner: &str, rtype: Rtype) -> String {
+    let reply = send(view, &packet(owner, rtype, &[]), Transport::Udp, &Tally::default());
+    let read = decode(&reply).expect("well-formed");
+    let section = |records: &[fairway_zones::ExplainedRecord]| {
+        records
+            .iter()
+            .map(|r| format!("{} {} {} {}", r.owner, r.ttl.secs(), r.rtype, r.rdata))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let aa = if read.authoritative { " aa" } else { "" };
+    format!(
+        "{}{aa} | {} | {} | {}",
+        read.rcode,
+        section(&read.answer),
+        section(&read.authority),
+        section(&read.additional)
+    )
+}
+
+const SOA: &str = "example.test. 60 SOA ns1.example.test. hostmaster.example.test. 7 3600 600 86400 60";
+
+#[test]
+fn what_stands_in_the_zone_is_answered() {
+    let view = up();
+    let www = "www.example.test. 300 A 192.0.2.1, www.example.test. 300 A 192.0.2.2";
+    assert_eq!(ask(&view, "www.example.test", Rtype::A), format!("NOERROR aa | {www} |  | "));
+    assert_eq!(ask(&view, "WWW.example.TEST", Rtype::TXT), "NOERROR aa | WWW.example.TEST. 300 TXT \"hello\" |  | ");
+    let alias = format!("NOERROR aa | alias.example.test. 300 CNAME www.example.test., {www} |  | ");
+    assert_eq!(ask(&view, "alias.example.test", Rtype::A), alias);
+    assert_eq!(
+        ask(&view, "_sip._udp.example.test", Rtype::SRV),
+        format!("NOERROR aa | _sip._udp.example.test. 300 SRV 0 0 5060 www.example.test. |  | {www}")
+    );
+}
+
+#[test]
+fn what_is_not_there_is_denied_with_the_zones_soa() {
+    let view = up();
+    assert_eq!(ask(&view, "nope.example.test", Rtype::A), format!("NXDOMAIN aa |  | {SOA} | "));
+    assert_eq!(ask(&view, "www.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(ask(&view, "ent.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(ask(&view, "x.b.ent.example.test", Rtype::A), format!("NXDOMAIN aa |  | {SOA} | "));
+    assert_eq!(ask(&view, "elsewhere.test", Rtype::A), "REFUSED |  |  | ");
+}
+
+#[test]
+fn chains_end_where_they_must_and_keep_what_they_found() {
+    let view = up();
+    assert_eq!(
+        ask(&view, "far.example.test", Rtype::A),
+        "NOERROR aa | far.example.test. 300 CNAME www.elsewhere.test. |  | "
+    );
+    assert!(ask(&view, "loop1.example.test", Rtype::A).starts_with("NOERROR aa | loop1.example.test. 300 CNAME loop2"));
+}
+
+#[test]
+fn wildcards_delegations_and_dnames_are_followed() {
+    let view = up();
+    assert_eq!(
+        ask(&view, "a.b.wild.example.test", Rtype::A),
+        "NOERROR aa | a.b.wild.example.test. 300 A 192.0.2.4 |  | "
+    );
+    assert_eq!(
+        ask(&view, "x.y.sub.example.test", Rtype::A),
+        "NOERROR |  | sub.example.test. 300 NS ns.sub.example.test., sub.example.test. 300 NS ns.other.example.test. | \
+         ns.sub.example.test. 300 A 192.0.2.5, ns.other.example.test. 300 A 192.0.2.6"
+    );
+    assert!(ask(&view, "sub.example.test", Rtype::DS).starts_with("NOERROR aa | sub.example.test. 300 DS 1 13 2"));
+    assert_eq!(
+        ask(&view, "x.old.example.test", Rtype::A),
+        "NOERROR aa | old.example.test. 300 DNAME new.example.test., x.old.example.test. 300 CNAME x.new.example.test., \
+         x.new.example.test. 300 A 192.0.2.7 |  | "
+    );
+}
+
+#[test]
+fn a_pool_answers_addresses_and_the_file_the_rest() {
+    let view = up();
+    assert_eq!(ask(&view, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.1 |  | ");
+    assert_eq!(
+        ask(&view, "shop.example.test", Rtype::TXT),
+        "NOERROR aa | shop.example.test. 300 TXT \"beside the pool\" |  | "
+    );
+    assert_eq!(ask(&view, "shop.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(
+        ask(&view, "any.pool.example.test", Rtype::A),
+        "NOERROR aa | any.pool.example.test. 30 A 203.0.113.1 |  | "
+    );
+}
+
+#[test]
+fn a_flip_changes_the_answer_without_a_rebuild() {
+    let mut view = up();
+    let conditions =
+        view.conditions.with(&view.snapshot, &[(fairway_zones::TargetIndex(0), Health::new(Verdict::Down, None))]);
+    view.conditions = Arc::new(conditions);
+    assert_eq!(ask(&view, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.2 |  | ");
+}
+
+#[test]
+fn drained_everywhere_is_no_data_and_never_nxdomain() {
+    let view = view(ZONE, &desired(), Health::new(Verdict::Up, Some(Forced::Drain)));
+    assert_eq!(ask(&view, "shop.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
+}
+
+#[test]
+fn an_address_in_the_file_at_a_steered_name_is_refused_with_its_place() {
+    let text = format!("{ZONE}shop IN A 192.0.2.9\n");
+    let (zone, _) = read_zone(&name("example.test"), "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
+    let faults = compile(&desired(), &[zone], &ServerOptions::default(), None).unwrap_err();
+    assert_eq!(faults.len(), 1);
+    let line = text.lines().count();
+    assert!(
+        faults[0].to_string().starts_with(&format!("test.zone:{line}:1: shop.example.test. A stands in the zone file"))
+    );
+}
+
+#[test]
+fn counters_add_up_and_samples_are_kept() {
+    let (view, tally) = (up(), Tally::default());
+    tally.sample_every(2);
+    for owner in ["shop.example.test", "www.example.test", "nope.example.test", "elsewhere.test"] {
+        send(&view, &packet(owner, Rtype::A, &[]), Transport::Udp, &tally);
+    }
+    send(&view, &[0; 5], Transport::Udp, &tally);
+    let mut sum = Tallies::default();
+    tally.add_to(&mut sum);
+    assert_eq!(sum.queries.iter().sum::<u64>(), sum.rcodes.iter().sum::<u64>() + sum.drops);
+    assert_eq!((sum.rcodes[0], sum.rcodes[3], sum.rcodes[5], sum.drops), (2, 1, 1, 1));
+    assert_eq!(sum.answers[1], 1);
+    assert_eq!(view.snapshot.slots()[0].cluster.as_str(), "eu1");
+    let mut samples = vec![];
+    tally.take_samples(|s| samples.push(s));
+    assert_eq!(samples.len(), 2);
+    assert!(samples[0].question.starts_with(b"\x03www"));
+}
+
+#[test]
+fn answers_that_do_not_fit_are_taken_back_whole_on_udp_and_whole_on_tcp() {
+    let many: String = (0..200).map(|i| format!("big IN A 10.0.{}.{}\n", i / 250, i % 250)).collect();
+    let view = view(&format!("{ZONE}{many}"), &desired(), Health::PENDING);
+    let question = packet("big.example.test", Rtype::A, &[]);
+    let udp = send(&view, &question, Transport::Udp, &Tally::default());
+    assert_eq!((udp.len(), udp[2] & 2, udp[7]), (question.len(), 2, 0));
+    let tcp = send(&view, &question, Transport::Tcp, &Tally::default());
+    assert_eq!((decode(&tcp).unwrap().answer.len(), tcp[2] & 2), (200, 0));
+}
+
+#[test]
+fn an_explanation_tells_zone_node_pool_and_ttl() {
+    let view = up();
+    let told = explain(&view, &name("x.pool.example.test"), Rtype::A, Some("192.0.2.0/24".parse().unwrap()));
+    let wildcard = NodeKind::Wildcard { name: name("*.pool.example.test"), steered: true };
+    assert_eq!((told.rcode, &told.steps[0].node, told.scope), ("NOERROR", &wildcard, Some(0)));
+    assert_eq!(told.steps[0].zone, Some(name("example.test")));
+    assert_eq!(told.steps[0].pool.as_ref().unwrap().members.len(), 2);
+    assert_eq!(told.ttl_reason, "30 s: of pool shop");
+    let negative = explain(&view, &name("nope.example.test"), Rtype::A, None);
+    assert_eq!(negative.steps[0].node, NodeKind::Nothing);
+}
