@@ -1,0 +1,112 @@
+//! Where records may stand: the apex, cuts, below cuts and DNAMEs, wildcards, host names.
+
+use fairway_model::{Name, Rtype};
+
+use super::{Check, Kinds, Node, nodes::Folded};
+use crate::text::{Record, rdata_names};
+
+impl Check<'_, '_> {
+    /// Tells of data that is never answered because a cut or a DNAME above hides it; says whether all of the node is.
+    pub(super) fn hidden(&mut self, node: &Node) -> bool {
+        let owner = self.nodes.owner(node);
+        let glue = self.glue.contains(&Folded(owner.as_wire()));
+        let above = self.nodes.cover(owner.as_wire());
+        let (cover, below) = match above {
+            Some(cover) => (cover, true),
+            None if self.nodes.is_cut(node) => (node, false),
+            None => return false,
+        };
+        let cut = self.nodes.is_cut(cover);
+        let shown = |record: &&Record| match record.rtype {
+            Rtype::A | Rtype::AAAA => cut && glue,
+            Rtype::NS | Rtype::DS => cut && !below,
+            Rtype::NSEC | Rtype::RRSIG => !below || !cut,
+            Rtype::NSEC3 => !cut,
+            _ => false,
+        };
+        if let Some(record) = self.nodes.records(node).find(|record| !shown(record)) {
+            let top = self.nodes.owner(cover);
+            let by = if cut { "delegation" } else { "DNAME" };
+            let what = format!("{} data of {owner} is never answered: the {by} at {top} hides it", record.rtype);
+            let way_out = if cut { format!("move it into the zone {top}, or remove it") } else { "remove it".into() };
+            self.warning(record, what, way_out);
+        }
+        below
+    }
+
+    /// Types that may stand only at certain names.
+    pub(super) fn place_of(&mut self, node: &Node, record: &Record) {
+        let owner = &record.owner;
+        match record.rtype {
+            Rtype::SOA if !self.nodes.is_apex(node) => {
+                let what = format!("{owner} has an SOA record and is not the apex {}", self.nodes.zone.origin);
+                self.error(record, what, "remove it, or check the zone's name");
+            }
+            Rtype::SOA => self.mailbox(record),
+            Rtype::NS if owner.is_wildcard() => {
+                let what = format!("{owner} is a wildcard with NS records, which mean nothing (RFC 4592 section 4.2)");
+                self.error(record, what, "delegate each name by itself");
+            }
+            Rtype::DNAME if owner.is_wildcard() => {
+                let what =
+                    format!("{owner} is a wildcard with a DNAME, whose meaning is not defined (RFC 4592 section 4.4)");
+                self.warning(record, what, "give each name a DNAME of its own");
+            }
+            Rtype::DS if self.nodes.is_apex(node) => {
+                self.error(
+                    record,
+                    format!("{owner} is the apex, and its DS belongs into the parent zone"),
+                    "move it there",
+                );
+            }
+            Rtype::DS if !node.kinds.any(Kinds::NS) => {
+                let what = format!("{owner} has a DS record and is not delegated, so nothing asks for it");
+                self.warning(record, what, "add its NS records, or remove it");
+            }
+            Rtype::SVCB | Rtype::HTTPS if record.rdata.starts_with(&[0, 0]) && service_parameters(record) => {
+                let what = "a record of priority 0 has parameters, which clients ignore (RFC 9460 section 2.4.2)";
+                self.warning(record, what, "remove them, or give it a priority of 1 or more");
+            }
+            _ => {}
+        }
+    }
+
+    /// Host names are letters, digits and hyphens (RFC 952, RFC 1123 section 2.1): software refuses others.
+    pub(super) fn host_name(&mut self, record: &Record) {
+        let owner = record.owner.as_wire();
+        let first = usize::from(record.owner.is_wildcard()) * 2; // octets of the label "*"
+        if matches!(record.rtype, Rtype::A | Rtype::AAAA) && !is_host_name(&owner[first..]) {
+            let what = format!("{} has an address and is no host name (RFC 1123 section 2.1)", record.owner);
+            self.warning(record, what, "use letters, digits and hyphens only");
+        }
+    }
+
+    /// The mailbox of an SOA is written as a name: its `@` is a dot (RFC 1035 section 8).
+    fn mailbox(&mut self, record: &Record) {
+        let names = rdata_names(record.rtype, &record.rdata);
+        let Some(wire) = names.get(1).map(|name| &record.rdata[name.range.clone()]) else { return };
+        if wire.contains(&b'@') {
+            let mailbox = Name::from_wire(wire).map_or_else(|_| String::new(), |name| name.to_string());
+            let what = format!("the SOA's mailbox {mailbox} has an @, which stands for the zone's own name there");
+            self.warning(record, what, "write a dot for the @: hostmaster.example.com.");
+        }
+    }
+}
+
+/// Whether every label is letters, digits and hyphens, and neither begins nor ends with a hyphen.
+pub(super) fn is_host_name(mut wire: &[u8]) -> bool {
+    while let Some((length, rest)) = wire.split_first().filter(|(length, _)| **length > 0) {
+        let Some((label, tail)) = rest.split_at_checked(usize::from(*length)) else { return false };
+        let plain = label.iter().all(|octet| octet.is_ascii_alphanumeric() || *octet == b'-');
+        if !plain || label.starts_with(b"-") || label.ends_with(b"-") {
+            return false;
+        }
+        wire = tail;
+    }
+    true
+}
+
+/// Whether an SVCB or HTTPS record has parameters.
+fn service_parameters(record: &Record) -> bool {
+    rdata_names(record.rtype, &record.rdata).first().is_some_and(|target| target.range.end < record.rdata.len())
+}

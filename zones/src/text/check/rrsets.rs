@@ -1,0 +1,134 @@
+//! Rules within one RRset, and between the RRsets of one owner.
+
+use std::borrow::Cow;
+
+use fairway_model::{Rtype, Ttl};
+
+use super::{Check, Kinds, Node};
+use crate::text::{Record, rdata_names};
+
+/// Octets of a message besides name and records: header, type and class of the question, OPT.
+const OVERHEAD: usize = 12 + 4 + 11;
+/// Octets of a record besides its data, its owner compressed.
+const RECORD_OVERHEAD: usize = 12;
+/// Most octets of a message over TCP (RFC 1035 section 4.2.2).
+const MESSAGE_MAX: usize = 65_535;
+
+impl<'z> Check<'z, '_> {
+    /// Duplicates, TTLs, types that stand alone, size.
+    pub(super) fn rrsets(&mut self, node: &Node) {
+        let records = &self.nodes.zone.records;
+        let indices = self.nodes.indices(node);
+        if let [single] = indices {
+            return self.size(&[*single]);
+        }
+        let mut sorted: Vec<(Rtype, Cow<'z, [u8]>, usize)> =
+            indices.iter().map(|index| (records[*index].rtype, canonical(&records[*index]), *index)).collect();
+        sorted.sort_unstable();
+        for rrset in sorted.chunk_by(|a, b| a.0 == b.0) {
+            let mut distinct: Vec<usize> = Vec::with_capacity(rrset.len());
+            for same in rrset.chunk_by(|a, b| a.1 == b.1) {
+                distinct.push(same[0].2);
+                self.dropped.extend(same[1..].iter().map(|(_, _, index)| *index));
+            }
+            distinct.sort_unstable();
+            let all: Vec<usize> = rrset.iter().map(|(_, _, index)| *index).collect();
+            self.ttl(&all);
+            self.alone(&distinct);
+            self.size(&distinct);
+            self.service_modes(&distinct);
+        }
+    }
+
+    /// One TTL for the whole RRset, the smallest. Signatures follow what they cover, not each other (RFC 4034 section 3).
+    fn ttl(&mut self, rrset: &[usize]) {
+        let records = &self.nodes.zone.records;
+        let ttl_of = |index: &usize| records[*index].ttl;
+        let smallest = rrset.iter().map(ttl_of).min().unwrap_or(Ttl::MAX);
+        let differing = rrset.iter().copied().filter(|index| ttl_of(index) != smallest);
+        let Some(first) = differing.clone().min() else { return };
+        let record = &records[first];
+        if matches!(record.rtype, Rtype::RRSIG | Rtype::SIG) {
+            return;
+        }
+        self.ttls.extend(differing.map(|index| (index, smallest)));
+        let what = format!(
+            "the {} records of {} have different TTLs, so all get the smallest, {smallest} (RFC 2181 section 5.2)",
+            record.rtype, record.owner
+        );
+        self.warning(record, what, "give them one TTL");
+    }
+
+    /// SOA, CNAME and DNAME are one record (RFC 2181 section 10.1, RFC 6672 section 2.4).
+    fn alone(&mut self, rrset: &[usize]) {
+        let [_, second, ..] = rrset else { return };
+        let record = &self.nodes.zone.records[*second];
+        if matches!(record.rtype, Rtype::SOA | Rtype::CNAME | Rtype::DNAME) {
+            let what = format!("{} has {} different {} records", record.owner, rrset.len(), record.rtype);
+            self.error(record, what, "keep one");
+        }
+    }
+
+    /// An RRset fits into one message, or nobody can ever get it.
+    fn size(&mut self, rrset: &[usize]) {
+        let records = &self.nodes.zone.records;
+        let Some(first) = rrset.first().map(|index| &records[*index]) else { return };
+        let data: usize = rrset.iter().map(|index| RECORD_OVERHEAD + records[*index].rdata.len()).sum();
+        let octets = OVERHEAD + first.owner.as_wire().len() + data;
+        if octets > MESSAGE_MAX {
+            let what = format!(
+                "the {} records of {} need a message of {octets} octets; 65535 is the most",
+                first.rtype, first.owner
+            );
+            self.error(first, what, "make them fewer or shorter");
+        }
+    }
+
+    /// AliasMode stands alone (RFC 9460 section 2.4.1), and without parameters (section 2.4.2).
+    fn service_modes(&mut self, rrset: &[usize]) {
+        let records = &self.nodes.zone.records;
+        let is_alias = |index: &&usize| records[**index].rdata.starts_with(&[0, 0]);
+        let Some(first) = rrset.first().map(|index| &records[*index]) else { return };
+        if !matches!(first.rtype, Rtype::SVCB | Rtype::HTTPS) || rrset.len() < 2 {
+            return;
+        }
+        if let Some(alias) = rrset.iter().find(is_alias) {
+            let what = format!(
+                "{} has an {} record of priority 0 beside others, which clients then ignore (RFC 9460 section 2.4.1)",
+                first.owner, first.rtype
+            );
+            self.warning(&records[*alias], what, "keep only that one, or give it a priority of 1 or more");
+        }
+    }
+
+    /// CNAME stands with nothing but what signs it (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
+    pub(super) fn cname_and_others(&mut self, node: &Node) {
+        let others = Kinds::ADDRESS.and(Kinds::DNAME).and(Kinds::NS).and(Kinds::OTHER);
+        if !node.kinds.any(Kinds::CNAME) || !node.kinds.any(others) {
+            return;
+        }
+        let beside = |r: &&Record| {
+            !matches!(r.rtype, Rtype::CNAME | Rtype::RRSIG | Rtype::NSEC | Rtype::SIG | Rtype::KEY | Rtype::NXT)
+        };
+        let other = self.nodes.records(node).find(beside).map_or(Rtype::CNAME, |r| r.rtype);
+        if let Some(cname) = self.nodes.records(node).find(|r| r.rtype == Rtype::CNAME) {
+            let what = format!(
+                "{} has a CNAME beside {other} data; a CNAME stands alone (RFC 1034 section 3.6.2)",
+                cname.owner
+            );
+            self.error(cname, what, "remove one of the two");
+        }
+    }
+}
+
+/// RDATA with its names in lower case, the form in which two records are the same.
+fn canonical(record: &Record) -> Cow<'_, [u8]> {
+    if !record.rdata.iter().any(u8::is_ascii_uppercase) {
+        return Cow::Borrowed(&record.rdata);
+    }
+    let mut lower = Cow::Borrowed(&*record.rdata);
+    for name in rdata_names(record.rtype, &record.rdata) {
+        lower.to_mut()[name.range].make_ascii_lowercase();
+    }
+    lower
+}

@@ -1,0 +1,139 @@
+//! Names that NS, MX and SRV point to: inside the zone they must have addresses, and be no aliases.
+
+use std::collections::HashSet;
+
+use fairway_model::{Name, Rtype};
+
+use super::{
+    Check, Kinds, Node, Nodes,
+    nodes::{Folded, ancestors},
+    places::is_host_name,
+};
+use crate::text::{Record, rdata_names};
+
+/// What a target inside the zone is.
+enum Target<'n> {
+    /// It has addresses, from the file or steered.
+    Address,
+    /// It has a CNAME.
+    Alias,
+    /// A DNAME at this node renames it.
+    Renamed(&'n Node),
+    /// The zone delegates it away, and has no address for it.
+    Delegated,
+    /// It exists not, or without addresses.
+    Missing,
+}
+
+/// Every name that an NS record of the zone names.
+pub(super) fn name_servers<'z>(nodes: &Nodes<'z>) -> HashSet<Folded<'z>> {
+    let records = nodes.iter().filter(|node| node.kinds.any(Kinds::NS)).flat_map(|node| nodes.records(node));
+    records.filter(|record| record.rtype == Rtype::NS).map(|record| Folded(&record.rdata)).collect()
+}
+
+impl Check<'_, '_> {
+    /// Checks where an NS, MX or SRV record points to.
+    pub(super) fn target(&mut self, record: &Record) {
+        if !matches!(record.rtype, Rtype::NS | Rtype::MX | Rtype::SRV) {
+            return;
+        }
+        let names = rdata_names(record.rtype, &record.rdata);
+        let Some(wire) = names.first().map(|name| &record.rdata[name.range.clone()]) else { return };
+        let Ok(target) = Name::from_wire(wire) else { return };
+        // A target of "." says that there is none (RFC 2782, RFC 7505).
+        if target.is_root() {
+            return;
+        }
+        self.target_form(record, &target);
+        if !target.is_within(&self.nodes.zone.origin) {
+            return;
+        }
+        let what = match self.resolve(&target) {
+            Target::Address => return,
+            Target::Delegated if record.rtype == Rtype::NS && target.is_within(&record.owner) => {
+                let what = format!("{target} serves {} from inside it and has no glue address", record.owner);
+                let way_out = "add its A or AAAA record; without it nobody reaches that server";
+                return self.warning(record, what, way_out);
+            }
+            Target::Delegated => return,
+            Target::Alias => format!("{} names {target}, which is a CNAME (RFC 2181 section 10.3)", record.rtype),
+            Target::Renamed(dname) => {
+                format!("{} names {target}, which the DNAME at {} renames", record.rtype, self.nodes.owner(dname))
+            }
+            Target::Missing => format!("{} names {target}, which has no A or AAAA record", record.rtype),
+        };
+        let way_out = self.way_out(&target);
+        // The rule of named-checkzone: a zone without its servers is refused, one with lost mail is not.
+        if record.rtype == Rtype::NS {
+            self.error(record, what, way_out);
+        } else {
+            self.warning(record, what, way_out);
+        }
+    }
+
+    fn way_out(&self, target: &Name) -> String {
+        let origin = &self.nodes.zone.origin;
+        let shortened = target.as_wire().strip_suffix(origin.as_wire()).map(|front| [front, &[0]].concat());
+        let doubled = shortened.and_then(|front| Name::from_wire(&front).ok()).filter(|name| name.is_within(origin));
+        match doubled {
+            Some(name) if !origin.is_root() => format!("end the name with a dot if {name} is meant"),
+            _ => "name a target that has an address, or add one".to_owned(),
+        }
+    }
+
+    /// Targets that look like addresses, or that software will not look up.
+    fn target_form(&mut self, record: &Record, target: &Name) {
+        let numbers = target.labels().take(4).filter(|label| is_decimal_octet(label)).count();
+        let rest = target.as_wire().len() - target.labels().take(4).map(|label| label.len() + 1).sum::<usize>();
+        if numbers == 4 && (rest == 1 || rest == self.nodes.zone.origin.as_wire().len()) {
+            let what = format!("{} names {target}, which looks like an address", record.rtype);
+            self.warning(record, what, "give the server a name with an A record, and name that");
+        } else if !is_host_name(target.as_wire()) {
+            let what = format!("{} names {target}, which is no host name (RFC 1123 section 2.1)", record.rtype);
+            self.warning(record, what, "use letters, digits and hyphens only");
+        }
+    }
+
+    fn resolve(&self, target: &Name) -> Target<'_> {
+        let wire = target.as_wire();
+        let node = self.nodes.get(wire);
+        let has_address = node.is_some_and(|node| node.kinds.any(Kinds::ADDRESS));
+        match self.nodes.cover(wire) {
+            Some(cover) if !self.nodes.is_cut(cover) => return Target::Renamed(cover),
+            Some(_) if has_address => return Target::Address,
+            Some(_) => return Target::Delegated,
+            None if has_address || (self.steered)(target) => return Target::Address,
+            None => {}
+        }
+        match node {
+            Some(node) if self.nodes.is_cut(node) => Target::Delegated,
+            Some(node) if node.kinds.any(Kinds::CNAME) => Target::Alias,
+            Some(_) => Target::Missing,
+            None => self.by_wildcard(wire),
+        }
+    }
+
+    /// What a wildcard makes of a name that does not exist itself. Empty non-terminals are not counted as existing,
+    /// which can only spare a fault.
+    fn by_wildcard(&self, wire: &[u8]) -> Target<'_> {
+        for encloser in ancestors(wire, &self.nodes.zone.origin) {
+            let Some(wildcard) = Name::from_wire(encloser).ok().and_then(|name| name.child(b"*").ok()) else { break };
+            let node = self.nodes.get(wildcard.as_wire());
+            if (self.steered)(&wildcard) {
+                return Target::Address;
+            }
+            match node {
+                Some(node) if node.kinds.any(Kinds::ADDRESS) => return Target::Address,
+                Some(node) if node.kinds.any(Kinds::CNAME) => return Target::Alias,
+                Some(_) => break,
+                None if self.nodes.get(encloser).is_some() => break,
+                None => {}
+            }
+        }
+        Target::Missing
+    }
+}
+
+fn is_decimal_octet(label: &[u8]) -> bool {
+    label.len() <= 3 && std::str::from_utf8(label).is_ok_and(|text| text.parse::<u8>().is_ok())
+}

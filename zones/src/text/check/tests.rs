@@ -1,0 +1,200 @@
+use fairway_model::{Fault, Name};
+
+use crate::text::{ZoneData, check_zone, read_zone};
+
+/// What every zone of these tests begins with.
+const HEAD: &str = "$TTL 60\n@ SOA ns h 1 1h 15m 2w 5m\n@ NS ns\nns A 192.0.2.1\n";
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn check(text: &str, steered: &[&str]) -> (ZoneData, Vec<Fault>) {
+    let steered: Vec<Name> = steered.iter().map(|text| name(text)).collect();
+    let mut refuse = |_: &str| Err("no files here".to_owned());
+    let (mut zone, faults) = read_zone(&name("e.test"), "z", text.as_bytes(), &mut refuse);
+    assert_eq!(faults, []);
+    let faults = check_zone(&mut zone, &|name| steered.contains(name));
+    (zone, faults)
+}
+
+/// What is found in a zone of the usual head and these lines; warnings begin with `warning`.
+fn found(lines: &str) -> Vec<String> {
+    check(&format!("{HEAD}{lines}"), &[]).1.iter().map(|fault| fault.to_string().replace("z:", "")).collect()
+}
+
+#[track_caller]
+fn error(lines: &str, line: u32, part: &str) {
+    let found = found(lines);
+    let expected = format!("{line}:1: ");
+    let hit = found.iter().any(|f| f.starts_with(&expected) && !f.contains("warning") && f.contains(part));
+    assert!(hit, "{found:#?}");
+}
+
+#[track_caller]
+fn warning(lines: &str, line: u32, part: &str) {
+    let found = found(lines);
+    let expected = format!("{line}:1: warning: ");
+    assert!(found.iter().any(|f| f.starts_with(&expected) && f.contains(part)), "{found:#?}");
+    assert!(found.iter().all(|f| f.contains("warning")), "{found:#?}");
+}
+
+#[track_caller]
+fn fine(lines: &str) {
+    assert_eq!(found(lines), <[String; 0]>::default());
+}
+
+#[test]
+fn an_apex_needs_its_soa_and_a_name_server() {
+    let faults = check("$TTL 60\na A 192.0.2.1\n", &[]).1;
+    assert_eq!(faults.len(), 2);
+    assert!(faults.iter().all(Fault::is_error));
+    assert!(faults[0].what.contains("no SOA") && faults[1].what.contains("no NS"));
+    error("@ SOA ns h 2 1h 15m 2w 5m\n", 5, "2 different SOA");
+    error("a SOA ns h 2 1h 15m 2w 5m\n", 5, "not the apex");
+}
+
+#[test]
+fn the_usual_zone_is_fine() {
+    fine("");
+    fine("@ MX 10 mail\nmail AAAA 2001:db8::1\n_sip._udp SRV 1 1 5060 mail\nwww CNAME elsewhere.example.\n");
+    fine(
+        "sub NS ns.sub\nsub DS 1 8 2 0000000000000000000000000000000000000000000000000000000000000000\nns.sub A 192.0.2.7\n",
+    );
+    fine("@ MX 0 .\n_no._tcp SRV 0 0 0 .\n@ NS ns.elsewhere.example.\n");
+}
+
+#[test]
+fn a_cname_stands_alone_but_for_what_signs_it() {
+    error("c CNAME x.\nc A 192.0.2.1\n", 5, "CNAME beside A");
+    error("c A 192.0.2.1\nc CNAME x.\n", 6, "CNAME beside A");
+    error("c CNAME x.\nC CNAME y.\n", 6, "2 different CNAME");
+    error("c CNAME x.\nc DNAME y.\n", 5, "CNAME beside DNAME");
+    error("@ CNAME x.\n", 5, "CNAME beside SOA");
+    fine("c CNAME x.\nc NSEC d CNAME NSEC\n");
+}
+
+#[test]
+fn a_dname_is_one_and_hides_what_is_below() {
+    error("d DNAME x.\nd DNAME y.\n", 6, "2 different DNAME");
+    warning("d DNAME x.\na.d A 192.0.2.1\n", 6, "the DNAME at d.e.test. hides it");
+    warning("d DNAME x.\n@ MX 1 a.d\n", 6, "DNAME at d.e.test. renames");
+    error("d DNAME x.\n@ NS a.d\n", 6, "DNAME at d.e.test. renames");
+    warning("*.d DNAME x.\n", 5, "wildcard with a DNAME");
+    fine("d DNAME x.\nd A 192.0.2.1\n");
+}
+
+#[test]
+fn name_servers_inside_the_zone_have_addresses_and_no_alias() {
+    error("@ NS c\n", 5, "NS names c.e.test., which has no A or AAAA");
+    error("sub NS c\n", 5, "which has no A or AAAA");
+    error("@ NS c\nc CNAME ns\n", 5, "is a CNAME");
+    error("@ NS ns.e.test\n", 5, "end the name with a dot if ns.e.test. is meant");
+    fine("@ NS x.w\n*.w A 192.0.2.3\n");
+    error("@ NS x.y.w\n*.w A 192.0.2.3\ny.w TXT stops\n", 5, "no A or AAAA");
+}
+
+#[test]
+fn mail_and_service_targets_are_only_mentioned() {
+    warning("@ MX 1 c\nc CNAME ns\n", 5, "is a CNAME");
+    warning("@ MX 1 c\n", 5, "no A or AAAA");
+    warning("_a._tcp SRV 1 1 1 c\nc CNAME ns\n", 5, "is a CNAME");
+    warning("_a._tcp SRV 1 1 1 c\n", 5, "no A or AAAA");
+    warning("@ MX 1 192.0.2.1\n192.0.2.1 A 192.0.2.1\n", 5, "looks like an address");
+    warning("@ MX 1 192.0.2.1.\n", 5, "looks like an address");
+    warning("@ MX 1 a_b.example.\n", 5, "no host name");
+}
+
+#[test]
+fn a_delegation_needs_glue_only_for_servers_inside_it() {
+    warning("sub NS ns.sub\n", 5, "no glue");
+    warning("sub NS sub\n", 5, "no glue");
+    fine("sub NS sub\nsub A 192.0.2.4\n");
+    fine("sub NS ns.sub\nns.sub A 192.0.2.1\nother NS ns2.sub\n");
+}
+
+#[test]
+fn data_below_a_cut_is_hidden_unless_it_is_glue() {
+    warning("sub NS ns\nx.sub TXT a\n", 6, "TXT data of x.sub.e.test. is never answered");
+    warning("sub NS ns\nx.sub A 192.0.2.1\n", 6, "never answered");
+    warning("sub NS ns\nsub TXT a\n", 6, "never answered");
+    warning("sub NS ns\nx.sub NS ns\n", 6, "the delegation at sub.e.test. hides it");
+    error("*.w NS ns\n", 5, "wildcard");
+}
+
+#[test]
+fn ds_stands_at_cuts_and_not_at_the_apex() {
+    let digest = "00".repeat(32);
+    error(&format!("@ DS 1 8 2 {digest}\n"), 5, "belongs into the parent");
+    warning(&format!("d DS 1 8 2 {digest}\n"), 5, "not delegated");
+}
+
+#[test]
+fn duplicates_are_dropped_whatever_the_case_of_their_names() {
+    let (zone, faults) = check(&format!("{HEAD}NS A 192.0.2.1\n@ NS NS\nt TXT a\nt TXT A\n"), &[]);
+    assert_eq!(faults, []);
+    let lines: Vec<u32> = zone.records.iter().map(|record| record.line).collect();
+    assert_eq!(lines, [2, 3, 4, 7, 8]);
+}
+
+#[test]
+fn an_rrset_gets_its_smallest_ttl() {
+    let (zone, faults) = check(&format!("{HEAD}ns 30 A 192.0.2.2\nns 90 A 192.0.2.3\nns 70 AAAA ::1\n"), &[]);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(!faults[0].is_error() && faults[0].place.line == 4, "{faults:?}");
+    let ttls: Vec<u32> = zone.records.iter().map(|record| record.ttl.secs()).collect();
+    assert_eq!(ttls, [60, 60, 30, 30, 30, 70]);
+}
+
+#[test]
+fn signatures_keep_their_own_ttls() {
+    let signature = |kind, ttl| format!("ns {ttl} RRSIG {kind} 13 3 60 20300101000000 20250101000000 1 e.test. AAAA\n");
+    fine(&format!("{}{}", signature("A", 60), signature("AAAA", 30)));
+}
+
+#[test]
+fn an_rrset_that_no_message_can_hold_is_refused() {
+    let string = format!("\"{}\" ", "x".repeat(255));
+    fine(&format!("big TXT {}\n", string.repeat(242)));
+    let many: String = (0..300).map(|n| format!("many TXT {n} \"{}\"\n", "x".repeat(250))).collect();
+    error(&many, 5, "65535 is the most");
+}
+
+#[test]
+fn alias_mode_stands_alone_and_bare() {
+    warning("s HTTPS 0 x.\ns HTTPS 1 . port=1\n", 5, "priority 0 beside others");
+    warning("s SVCB 0 x. port=1\n", 5, "which clients ignore");
+    fine("s HTTPS 0 x.\n");
+}
+
+#[test]
+fn odd_host_names_and_mailboxes_are_mentioned() {
+    warning("a_b A 192.0.2.1\n", 5, "no host name");
+    fine("*.a A 192.0.2.1\n_dmarc TXT x\n");
+    let faults = check("$TTL 60\n@ SOA ns h@e.test. 1 1h 15m 2w 5m\n@ NS ns\nns A 192.0.2.1\n", &[]).1;
+    assert!(faults.len() == 1 && faults[0].what.contains("has an @"), "{faults:?}");
+}
+
+#[test]
+fn steered_names_have_addresses_and_take_none_from_the_file() {
+    let (_, faults) = check(
+        &format!("{HEAD}@ NS s\n@ MX 1 s\n@ MX 2 any.w\n_a._tcp SRV 1 1 1 s\nwww CNAME s\ns TXT static\n"),
+        &["s.e.test", "*.w.e.test"],
+    );
+    assert_eq!(faults, []);
+    for line in ["s A 192.0.2.9", "s AAAA ::1", "s CNAME x."] {
+        let (_, faults) = check(&format!("{HEAD}{line}\n"), &["s.e.test"]);
+        assert!(faults.len() == 1 && faults[0].is_error() && faults[0].place.line == 5, "{line} {faults:?}");
+    }
+    // An exact name beside a steered wildcard is its own.
+    assert_eq!(check(&format!("{HEAD}own.w A 192.0.2.9\n"), &["*.w.e.test"]).1, []);
+}
+
+#[test]
+fn a_flood_of_faults_is_bounded() {
+    let lines: String = (0..500).map(|n| format!("@ NS x{n}\n@ MX 1 x{n}\n")).collect();
+    let faults = check(&format!("{HEAD}{lines}"), &[]).1;
+    assert_eq!(faults.len(), 202);
+    assert!(faults.iter().any(|f| f.is_error() && f.what == "and 400 more errors"));
+    assert!(faults.iter().any(|f| !f.is_error() && f.what == "and 400 more warnings"));
+}
