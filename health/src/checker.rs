@@ -1,14 +1,34 @@
-//! The loop around schedule, probe and judge.
+//! The loop around schedule, probe and judge: its handle, and what it tells.
+//!
+//! One task owns everything known of all targets (`table`), starts probes and weighs their findings (`round`), and
+//! sends flips through a bounded channel without ever waiting for its reader (`outbox`). The handle talks to it by
+//! commands; there is no lock between them.
 
-use std::time::{Duration, SystemTime};
+mod outbox;
+mod round;
+mod table;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use fairway_model::{Cause, Target, Verdict};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+
+use self::{
+    round::{Command, Round},
+    table::Entry,
+};
+use crate::probe::{self, Workshop};
 
 /// Bounds of a checker.
 #[derive(Clone, Debug)]
 pub struct CheckerSettings {
-    /// Most probe sockets open at once; default 1024.
+    /// Most probe sockets open at once; default 1024, at least 1. Keep it below the process's limit of open files.
     pub sockets_max: usize,
 }
 
@@ -18,7 +38,7 @@ impl Default for CheckerSettings {
     }
 }
 
-/// A verdict that changed.
+/// A verdict that changed. Where the reader was slow, several changes of one target in one: from the oldest to the newest.
 #[derive(Clone, Debug)]
 pub struct Flip {
     /// Whose.
@@ -55,7 +75,7 @@ pub struct TargetState {
     pub since: SystemTime,
     /// Passes or failures in a row, ending with the last probe.
     pub streak: u8,
-    /// The last probe's cause; none if it passed or none ran.
+    /// The last probe's cause, also of one that told nothing; none if it passed or none ran.
     pub last_cause: Option<Cause>,
     /// How long the last conclusive probe took.
     pub last_duration: Option<Duration>,
@@ -72,7 +92,7 @@ pub struct TargetState {
 }
 
 /// What was known of a target before a restart.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The verdict then.
     pub verdict: Verdict,
@@ -80,35 +100,132 @@ pub struct Restored {
     pub since: SystemTime,
     /// The last changes, oldest first.
     pub history: Vec<HistoryEntry>,
-    /// When the record was written: an old one restores the history, and `unknown` instead of its verdict.
+    /// When the record was written. Within 60 s, or three periods where that is longer, the verdict holds; an older
+    /// one (or one from the future: the clock was stepped) restores `unknown` instead, and the history.
     pub written: SystemTime,
 }
 
-/// Handle of the checking task. Dropping it ends the task.
-#[derive(Debug)]
-pub struct Checker {}
+/// What the checker knows of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observer {
+    /// Probes running now, a socket each.
+    pub probes_running: usize,
+    /// Probes that are due and wait for a socket. Lasting: `sockets_max` is too small for the targets that hang.
+    pub probes_waiting: usize,
+    /// Flips that the reader of the channel has not made room for.
+    pub flips_waiting: usize,
+    /// How often the process was held up (starved, stopped, its runtime blocked) for 5 ms or more.
+    pub stalls: u64,
+    /// For how long altogether. Probes that fell into it count only if they passed.
+    pub held_up: Duration,
+}
+
+/// Handle of the checking task. Dropping it ends the task, and the probes that run.
+pub struct Checker {
+    commands: mpsc::Sender<Command>,
+    /// Targets without a verdict.
+    unjudged: watch::Receiver<usize>,
+    /// Held while targets change: one change at a time.
+    workshop: Mutex<Workshop>,
+}
 
 impl Checker {
-    /// Starts the checking task on the current runtime. Flips go to `flips`, bounded by it.
+    /// Starts the checking task on the current runtime. Flips go to `flips`, bounded by it: where it is full, they are
+    /// joined per target, and the latest verdict of each arrives as soon as there is room.
+    ///
+    /// Give it a runtime that nothing blocks: what holds the runtime up makes probes tell nothing.
     pub fn start(settings: CheckerSettings, flips: mpsc::Sender<Flip>) -> Self {
-        let _ = (settings, flips);
-        Self {}
+        Self::start_with(&settings, flips, RandomState::new().hash_one(0), probe::probe)
     }
 
     /// Makes exactly these targets checked: equal ones keep their state, new ones start (from `restored`, where it knows
     /// them), others end. Returns when the change is in force.
+    ///
+    /// New targets are probed once soon, 5,000 a second and at most within their period; restored ones with a verdict
+    /// that holds at an even chance within a period. A restored verdict is no flip: it is in [`states`](Self::states).
     pub async fn set_targets(&self, targets: Vec<Target>, restored: Vec<(Target, Restored)>) {
-        let _ = (targets, restored);
+        let mut workshop = self.workshop.lock().await;
+        let prepared = workshop.prepare(&targets);
+        let mut known: HashMap<_, _> = restored
+            .into_iter()
+            .filter_map(|(target, restored)| {
+                let prepared = workshop.find(&target.monitor)?;
+                Some(((target.address, Arc::as_ptr(prepared)), restored))
+            })
+            .collect();
+        let entries = targets.into_iter().zip(prepared).map(|(target, work)| {
+            let restored = known.remove(&(target.address.clone(), Arc::as_ptr(&work)));
+            Entry { target, work, restored }
+        });
+        let entries = entries.collect();
+        let (done, wait) = oneshot::channel();
+        if self.commands.send(Command::Set(entries, done)).await.is_ok() {
+            // An error means that the task ended with its runtime: nothing is checked any more.
+            let _ = wait.await;
+        }
     }
 
-    /// Waits until every target has a verdict of its own, at most `limit`; returns how many still have none.
+    /// Waits until every target is judged up or down, at most `limit`; returns how many are still pending or unknown.
     pub async fn first_round(&self, limit: Duration) -> usize {
-        let _ = limit;
-        0
+        let mut unjudged = self.unjudged.clone();
+        let all = unjudged.wait_for(|count| *count == 0);
+        // Either way the count says what is left.
+        let _ = tokio::time::timeout(limit, all).await.map(|result| result.map(|_| ()));
+        *self.unjudged.borrow()
     }
 
-    /// What is known of every target, in the order they were set.
+    /// What is known of every target, in the order they were set; equal ones once.
+    ///
+    /// Copied in pieces, between which checking goes on: states of different targets may be some milliseconds apart.
     pub async fn states(&self) -> Vec<TargetState> {
-        vec![]
+        let mut states = Vec::new();
+        let mut epoch = None;
+        loop {
+            let (reply, answer) = oneshot::channel();
+            if self.commands.send(Command::States { from: states.len(), reply }).await.is_err() {
+                return states;
+            }
+            let Ok(piece) = answer.await else { return states };
+            if epoch.is_some_and(|epoch| epoch != piece.epoch) {
+                // The targets were changed meanwhile: from the beginning.
+                states.clear();
+                epoch = None;
+                continue;
+            }
+            epoch = Some(piece.epoch);
+            states.extend(piece.states);
+            if piece.last {
+                return states;
+            }
+        }
+    }
+
+    /// What the checker knows of itself.
+    pub async fn observer(&self) -> Observer {
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(Command::Observer(reply)).await.is_err() {
+            return Observer::default();
+        }
+        answer.await.unwrap_or_default()
+    }
+
+    /// Starts with a given seed of jitter and a given way to probe.
+    fn start_with<P: round::Probe>(settings: &CheckerSettings, flips: mpsc::Sender<Flip>, seed: u64, probe: P) -> Self {
+        let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
+        let (left, unjudged) = watch::channel(0);
+        tokio::spawn(Round::new(settings.sockets_max.max(1), flips, left, seed, probe).run(inbox));
+        Self { commands, unjudged, workshop: Mutex::new(Workshop::new()) }
     }
 }
+
+impl fmt::Debug for Checker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checker").field("unjudged", &*self.unjudged.borrow()).finish_non_exhaustive()
+    }
+}
+
+/// Commands that wait for the task; further callers wait.
+const COMMANDS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

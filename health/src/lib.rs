@@ -1,9 +1,14 @@
 //! Who is due, probe it, judge it.
 //!
-//! `schedule` and `judge` are pure: time comes in as an argument. `probe` talks to the network.
-//! What operators force over a verdict is not known here; the daemon joins both.
+//! `schedule`, `judge` and `observer` are pure: time comes in as an argument. `probe` talks to the network; `checker`
+//! is the loop around them. What operators force over a verdict is not known here; the daemon joins both.
 #![forbid(unsafe_code)]
 
 mod checker;
+mod judge;
+mod observer;
+mod probe;
+mod schedule;
 
-pub use checker::{Checker, CheckerSettings, Flip, HistoryEntry, Restored, TargetState};
+pub use checker::{Checker, CheckerSettings, Flip, HistoryEntry, Observer, Restored, TargetState};
+pub use probe::{MonitorError, check_monitor};

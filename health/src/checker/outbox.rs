@@ -1,0 +1,161 @@
+//! Flips on their way to a reader that may be slow.
+//!
+//! The channel is bounded, and checking never waits for it. What finds no room waits here, at most one flip a target:
+//! a later one replaces it and keeps where it came from. So nothing is lost that still holds.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::Hash,
+};
+
+use tokio::sync::mpsc::{Permit, Sender, error::TrySendError};
+
+use super::Flip;
+
+/// Flips of targets, named by `K`.
+#[derive(Debug)]
+pub(super) struct Outbox<K> {
+    flips: Sender<Flip>,
+    /// What found no room, at most one a target.
+    waiting: HashMap<K, Flip>,
+    /// Keys of `waiting` in the order they came.
+    order: VecDeque<K>,
+}
+
+impl<K: Copy + Eq + Hash> Outbox<K> {
+    /// An empty outbox before a channel.
+    pub(super) fn new(flips: Sender<Flip>) -> Self {
+        Self { flips, waiting: HashMap::new(), order: VecDeque::new() }
+    }
+
+    /// The channel, to wait for room in.
+    pub(super) fn channel(&self) -> Sender<Flip> {
+        self.flips.clone()
+    }
+
+    /// How many flips wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Sends a flip now, or as soon as there is room.
+    pub(super) fn push(&mut self, key: K, flip: Flip) {
+        if let Some(before) = self.waiting.get_mut(&key) {
+            *before = Flip { from: before.from, ..flip };
+            return;
+        }
+        match self.flips.try_send(flip) {
+            Ok(()) => {}
+            Err(TrySendError::Full(flip)) => {
+                self.waiting.insert(key, flip);
+                self.order.push_back(key);
+            }
+            Err(TrySendError::Closed(_)) => self.clear(),
+        }
+    }
+
+    /// Sends the oldest flip that still says something.
+    pub(super) fn send(&mut self, permit: Permit<'_, Flip>) {
+        while let Some(key) = self.order.pop_front() {
+            match self.waiting.remove(&key) {
+                Some(flip) if flip.from != flip.to => return permit.send(flip),
+                // It went back to what the reader knows, or its target is gone.
+                _ => {}
+            }
+        }
+    }
+
+    /// Forgets the flips of a target that is not checked any more.
+    pub(super) fn remove(&mut self, key: K) {
+        if self.waiting.remove(&key).is_some() {
+            self.order.retain(|other| *other != key);
+        }
+    }
+
+    /// Forgets everything: nobody reads any more.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.order.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use fairway_model::{Cause, Check, Monitor, MonitorName, ProbeAddress, Target, Verdict};
+    use tokio::sync::mpsc::{self, Receiver};
+
+    use super::*;
+
+    fn flip(from: Verdict, to: Verdict) -> Flip {
+        let target = Target {
+            address: ProbeAddress::Address([192, 0, 2, 1].into()),
+            monitor: Monitor::new(Check::Always).into(),
+            label: MonitorName::new("m").unwrap(),
+        };
+        Flip { target, from, to, cause: Cause::new("test"), at: SystemTime::UNIX_EPOCH }
+    }
+
+    fn drain(outbox: &mut Outbox<u32>, reader: &mut Receiver<Flip>) -> Vec<(Verdict, Verdict)> {
+        let mut seen = vec![];
+        loop {
+            while let Ok(flip) = reader.try_recv() {
+                seen.push((flip.from, flip.to));
+            }
+            if outbox.len() == 0 {
+                return seen;
+            }
+            let channel = outbox.channel();
+            outbox.send(channel.try_reserve().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_slow_reader_gets_the_latest_verdict_of_every_target() {
+        let (sender, mut reader) = mpsc::channel(1);
+        let mut outbox = Outbox::new(sender);
+        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
+        outbox.push(2, flip(Verdict::Pending, Verdict::Up));
+        outbox.push(2, flip(Verdict::Up, Verdict::Down));
+        outbox.push(3, flip(Verdict::Pending, Verdict::Down));
+        assert_eq!(outbox.len(), 2);
+        let expected =
+            [(Verdict::Pending, Verdict::Up), (Verdict::Pending, Verdict::Down), (Verdict::Pending, Verdict::Down)];
+        assert_eq!(drain(&mut outbox, &mut reader), expected);
+    }
+
+    #[test]
+    fn a_verdict_that_went_back_is_not_told() {
+        let (sender, mut reader) = mpsc::channel(1);
+        let mut outbox = Outbox::new(sender);
+        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
+        for _ in 0..100 {
+            outbox.push(2, flip(Verdict::Up, Verdict::Down));
+            outbox.push(2, flip(Verdict::Down, Verdict::Up));
+        }
+        assert_eq!((outbox.len(), outbox.order.len()), (1, 1));
+        assert_eq!(drain(&mut outbox, &mut reader), [(Verdict::Pending, Verdict::Up)]);
+    }
+
+    #[test]
+    fn a_target_that_is_gone_is_not_told_of() {
+        let (sender, mut reader) = mpsc::channel(1);
+        let mut outbox = Outbox::new(sender);
+        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
+        outbox.push(2, flip(Verdict::Up, Verdict::Down));
+        outbox.remove(2);
+        assert_eq!(drain(&mut outbox, &mut reader).len(), 1);
+    }
+
+    #[test]
+    fn nothing_piles_up_when_nobody_reads_any_more() {
+        let (sender, reader) = mpsc::channel(1);
+        let mut outbox = Outbox::new(sender);
+        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
+        outbox.push(2, flip(Verdict::Pending, Verdict::Up));
+        drop(reader);
+        outbox.push(3, flip(Verdict::Pending, Verdict::Up));
+        assert_eq!(outbox.len(), 0);
+    }
+}

@@ -1,0 +1,392 @@
+//! The checking task: who is due is probed, what a probe found is weighed and judged, who changed is told.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use fairway_model::{Cause, Outcome, ProbeAddress, Verdict};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::{Id, JoinError, JoinSet},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    Flip, Observer, TargetState,
+    outbox::Outbox,
+    table::{Entry, Key, Slot, Table},
+};
+use crate::{
+    observer::{LagMeter, Reach, tolerance},
+    probe::{Finding, Prepared},
+    schedule::{self, Schedule},
+};
+
+/// A way to probe: what was prepared, and where.
+pub(super) trait Probe: Fn(Arc<Prepared>, ProbeAddress) -> Self::Found + Send + 'static {
+    /// The running probe.
+    type Found: Future<Output = Finding> + Send + 'static;
+}
+
+impl<P, F> Probe for P
+where
+    P: Fn(Arc<Prepared>, ProbeAddress) -> F + Send + 'static,
+    F: Future<Output = Finding> + Send + 'static,
+{
+    type Found = F;
+}
+
+/// What the handle asks of the task.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Check exactly these.
+    Set(Vec<Entry>, oneshot::Sender<()>),
+    /// Tell the states from a position on.
+    States {
+        /// Position in the order that was set.
+        from: usize,
+        /// Gets a piece of them.
+        reply: oneshot::Sender<Piece>,
+    },
+    /// Tell of the checker itself.
+    Observer(oneshot::Sender<Observer>),
+}
+
+/// Some states.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// Changes with the targets.
+    pub(super) epoch: u64,
+    /// The states.
+    pub(super) states: Vec<TargetState>,
+    /// Whether none follow.
+    pub(super) last: bool,
+}
+
+/// Most states in one piece: some 100 µs of work.
+const PIECE: usize = 256;
+
+/// A probe that ended.
+#[derive(Debug)]
+struct Report {
+    due: Instant,
+    started: Instant,
+    ended: Instant,
+    /// Time that the observer lost meanwhile.
+    held_up: Duration,
+    finding: Finding,
+}
+
+/// Everything the task owns.
+pub(super) struct Round<P> {
+    table: Table,
+    schedule: Schedule<Key>,
+    probe: P,
+    sockets_max: usize,
+    running: JoinSet<Report>,
+    /// Whose each running probe is.
+    whose: HashMap<Id, Key>,
+    /// Due, but without a socket; with the due time.
+    waiting: VecDeque<(Instant, Key)>,
+    outbox: Outbox<Key>,
+    unjudged: watch::Sender<usize>,
+    meter: Arc<Mutex<LagMeter>>,
+    reach: Reach<Key>,
+    /// When evidence is next looked at for its age.
+    next_aging: Instant,
+    aging_period: Duration,
+}
+
+impl<P: Probe> Round<P> {
+    pub(super) fn new(
+        sockets_max: usize,
+        flips: mpsc::Sender<Flip>,
+        unjudged: watch::Sender<usize>,
+        seed: u64,
+        probe: P,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            table: Table::default(),
+            schedule: Schedule::new(seed),
+            probe,
+            sockets_max,
+            running: JoinSet::new(),
+            whose: HashMap::new(),
+            waiting: VecDeque::new(),
+            outbox: Outbox::new(flips),
+            unjudged,
+            meter: Arc::new(Mutex::new(LagMeter::new(now))),
+            reach: Reach::new(),
+            next_aging: now + AGING_MAX,
+            aging_period: AGING_MAX,
+        }
+    }
+
+    /// Runs until the handle is dropped.
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+        let mut ticker = JoinSet::new();
+        ticker.spawn(tick(Arc::clone(&self.meter)));
+        let flips = self.outbox.channel();
+        let mut timer = std::pin::pin!(sleep_until(self.next_aging));
+        loop {
+            let wake = self.schedule.next().map_or(self.next_aging, |due| due.min(self.next_aging));
+            if timer.deadline() != wake {
+                timer.as_mut().reset(wake);
+            }
+            tokio::select! {
+                biased;
+                command = inbox.recv() => match command {
+                    Some(command) => self.obey(command),
+                    None => return,
+                },
+                Some(ended) = self.running.join_next_with_id() => self.finish_all(ended),
+                permit = flips.reserve(), if self.outbox.len() > 0 => match permit {
+                    Ok(permit) => self.outbox.send(permit),
+                    Err(_) => self.outbox.clear(),
+                },
+                () = &mut timer => {}
+            }
+            self.start_due();
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Set(entries, done) => {
+                self.set(entries);
+                // The caller may have given up waiting; the change holds all the same.
+                let _ = done.send(());
+            }
+            Command::States { from, reply } => {
+                let (states, last, epoch) = self.table.states(from, PIECE);
+                let _ = reply.send(Piece { epoch, states, last });
+            }
+            Command::Observer(reply) => {
+                let meter = lock(&self.meter);
+                let (held_up, stalls) = (meter.held_up(Instant::now()), meter.stalls());
+                drop(meter);
+                let _ = reply.send(Observer {
+                    probes_running: self.running.len(),
+                    probes_waiting: self.waiting.len(),
+                    flips_waiting: self.outbox.len(),
+                    stalls,
+                    held_up,
+                });
+            }
+        }
+    }
+
+    fn set(&mut self, entries: Vec<Entry>) {
+        let now = Instant::now();
+        let awake = lock(&self.meter).awake(now);
+        let (added, gone) = self.table.set(entries, awake, SystemTime::now());
+        for key in &gone {
+            self.outbox.remove(*key);
+            if let Some(probe) = self.table.remove(*key).and_then(|slot| slot.probe) {
+                probe.abort();
+            }
+        }
+        if !gone.is_empty() {
+            self.schedule.retain(|key| self.table.get(key).is_some());
+            self.waiting.retain(|(_, key)| self.table.get(*key).is_some());
+        }
+        for key in &added {
+            let Some(slot) = self.table.get(*key) else { continue };
+            let period = slot.monitor().period;
+            let over = match (slot.work.is_always(), slot.settled) {
+                (true, _) => Duration::ZERO,
+                (false, true) => period,
+                (false, false) => schedule::first_spread(added.len(), period),
+            };
+            self.schedule.spread(*key, now, over);
+        }
+        let slots = || self.table.keys().iter().filter_map(|key| self.table.get(*key));
+        let shortest = slots().map(|slot| slot.monitor().period).min().unwrap_or(AGING_MAX);
+        self.aging_period = shortest.clamp(AGING_MIN, AGING_MAX);
+        self.next_aging = self.next_aging.min(now + self.aging_period);
+        self.unjudged.send_replace(slots().filter(|slot| !slot.judge.is_judged()).count());
+    }
+
+    /// Starts the probes that are due, as far as there are sockets, and looks at the age of evidence.
+    fn start_due(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_aging {
+            self.age_all(now);
+        }
+        while self.running.len() < self.sockets_max
+            && let Some((due, key)) = self.waiting.pop_front()
+        {
+            self.start(due, key, now);
+        }
+        while let Some((due, key)) = self.schedule.pop(now) {
+            let Some(slot) = self.table.get(key) else { continue };
+            if let Some(next) = schedule::missed(due, now, slot.monitor().period) {
+                self.schedule.at(key, next);
+            } else if slot.work.is_always() {
+                let report = Report { due, started: now, ended: now, held_up: Duration::ZERO, finding: Finding::Pass };
+                self.finish(key, report);
+            } else if self.running.len() < self.sockets_max {
+                self.start(due, key, now);
+            } else {
+                self.waiting.push_back((due, key));
+            }
+        }
+    }
+
+    fn start(&mut self, due: Instant, key: Key, started: Instant) {
+        let Some(slot) = self.table.get_mut(key) else { return };
+        let found = (self.probe)(Arc::clone(&slot.work), slot.target.address.clone());
+        let meter = Arc::clone(&self.meter);
+        let before = lock(&meter).held_up(started);
+        let probe = self.running.spawn(async move {
+            let finding = found.await;
+            let ended = Instant::now();
+            let held_up = lock(&meter).held_up(ended).saturating_sub(before);
+            Report { due, started, ended, held_up, finding }
+        });
+        self.whose.insert(probe.id(), key);
+        slot.probe = Some(probe);
+    }
+
+    /// Takes a probe that ended, and all others that did.
+    fn finish_all(&mut self, ended: Result<(Id, Report), JoinError>) {
+        let mut next = Some(ended);
+        while let Some(ended) = next {
+            let (id, report) = match ended {
+                Ok((id, report)) => (id, Some(report)),
+                Err(error) => (error.id(), None),
+            };
+            if let Some(key) = self.whose.remove(&id) {
+                // Without a report: aborted with its target, which is gone; or a fault of the probe's own code.
+                let report = report.unwrap_or_else(|| broken(Instant::now()));
+                self.finish(key, report);
+            }
+            next = self.running.try_join_next_with_id();
+        }
+    }
+
+    /// Weighs what a probe found, and says when the next one is due.
+    fn finish(&mut self, key: Key, report: Report) {
+        let awake = lock(&self.meter).awake(report.ended);
+        let Some(slot) = self.table.get_mut(key) else { return };
+        slot.probe = None;
+        let Report { due, started, ended, .. } = report;
+        let outcome = weigh(slot, key, &mut self.reach, report);
+        let before = slot.judge.verdict();
+        let change = slot.observe(outcome, ended - started, awake, SystemTime::now());
+        let period = slot.monitor().period;
+        if slot.doubts > 0 {
+            self.schedule.at(key, schedule::retry(started, ended, period, slot.doubts));
+        } else if slot.judge.is_wavering() {
+            self.schedule.at(key, schedule::confirmation(started, ended, period));
+        } else if std::mem::replace(&mut slot.settled, true) {
+            self.schedule.regular(key, due, ended, period);
+        } else {
+            // First probes came close together; from here on they are spread over the whole period.
+            self.schedule.spread(key, ended, period);
+        }
+        if let Some((to, cause)) = change {
+            self.tell(key, before, to, cause);
+        }
+    }
+
+    fn age_all(&mut self, now: Instant) {
+        self.next_aging = now + self.aging_period;
+        let awake = lock(&self.meter).awake(now);
+        let mut lost = vec![];
+        for key in self.table.keys().to_vec() {
+            let Some(slot) = self.table.get_mut(key) else { continue };
+            let before = slot.judge.verdict();
+            if let Some((to, cause)) = slot.age(awake) {
+                lost.push((key, before, to, cause));
+            }
+        }
+        for (key, before, to, cause) in lost {
+            self.tell(key, before, to, cause);
+        }
+    }
+
+    /// Writes a change down and sends it.
+    fn tell(&mut self, key: Key, from: Verdict, to: Verdict, cause: Cause) {
+        let Some(slot) = self.table.get_mut(key) else { return };
+        let at = SystemTime::now();
+        slot.changed(to, cause.clone(), at);
+        let flip = Flip { target: slot.target.clone(), from, to, cause, at };
+        self.outbox.push(key, flip);
+        let judged = |verdict| matches!(verdict, Verdict::Up | Verdict::Down);
+        match (judged(from), judged(to)) {
+            (false, true) => self.unjudged.send_modify(|count| *count = count.saturating_sub(1)),
+            (true, false) => self.unjudged.send_modify(|count| *count += 1),
+            _ => {}
+        }
+    }
+}
+
+/// What a finding is worth, given what the observer knows of itself.
+fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: Report) -> Outcome {
+    let took = report.ended - report.started;
+    let timeout = slot.monitor().timeout;
+    // What a probe took beyond its timeout was lost to the observer too.
+    let lost = report.held_up.max(took.saturating_sub(timeout));
+    let no_route = match &report.finding {
+        Finding::Unreachable(..) => Some(*slot.unreachable_since.get_or_insert(report.started)),
+        _ => None,
+    };
+    slot.unreachable_since = no_route;
+    let heard = matches!(&report.finding, Finding::Pass | Finding::Fail { reached: true, .. });
+    if let Some(family) = slot.network().filter(|_| heard) {
+        reach.note(family, key, report.ended);
+    }
+    match (report.finding, no_route) {
+        (Finding::Pass, _) => Outcome::Pass,
+        (Finding::Unsure(cause), _) => Outcome::Inconclusive(cause),
+        (Finding::Fail { cause, .. } | Finding::Unreachable(_, cause), _) if lost > tolerance(timeout) => {
+            let lost = Duration::from_millis(u64::try_from(lost.as_millis()).unwrap_or(u64::MAX));
+            Outcome::Inconclusive(Cause(format!("{cause}, while this process was held up for {lost:?}")))
+        }
+        (Finding::Fail { cause, .. }, _) => Outcome::Fail(cause),
+        (Finding::Unreachable(family, cause), Some(since)) if reach.other_since(family, key, since) => {
+            Outcome::Fail(cause)
+        }
+        (Finding::Unreachable(family, cause), _) => {
+            Outcome::Inconclusive(Cause(format!("{cause}, and no other {family} target was reached since")))
+        }
+    }
+}
+
+/// The report of a probe that gave none.
+fn broken(now: Instant) -> Report {
+    let finding = Finding::Unsure(Cause::new("probe broke off by a fault of its own; please report it"));
+    Report { due: now, started: now, ended: now, held_up: Duration::ZERO, finding }
+}
+
+/// Measures how late this process is, for as long as it is awake.
+async fn tick(meter: Arc<Mutex<LagMeter>>) {
+    let mut said = None;
+    loop {
+        sleep_until(Instant::now() + LagMeter::TICK).await;
+        let now = Instant::now();
+        let Some(late) = lock(&meter).tick(now) else { continue };
+        let quiet = said.is_some_and(|said| now - said < STALL_LOG_PAUSE);
+        if late >= STALL_LOGGED && !quiet {
+            said = Some(now);
+            tracing::warn!(held_up = ?late, "this process was held up; probes that failed meanwhile do not count");
+        }
+    }
+}
+
+/// The meter; a thread that panicked while it held it left numbers that are still numbers.
+fn lock(meter: &Mutex<LagMeter>) -> std::sync::MutexGuard<'_, LagMeter> {
+    meter.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How often evidence is looked at for its age: once in the shortest period, within these bounds.
+const AGING_MIN: Duration = Duration::from_millis(100);
+const AGING_MAX: Duration = Duration::from_secs(1);
+/// A stall from this length on is logged, at most once in [`STALL_LOG_PAUSE`].
+const STALL_LOGGED: Duration = Duration::from_millis(200);
+const STALL_LOG_PAUSE: Duration = Duration::from_secs(10);

@@ -1,0 +1,274 @@
+//! Everything known of the targets that are checked, one slot each.
+//!
+//! A slot is found by a [`Key`] that no later slot ever has, so that a probe that ends late never speaks for another
+//! target. What probes do and when is not decided here.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use fairway_model::{Cause, Monitor, Outcome, ProbeAddress, Target, Verdict};
+use tokio::{task::AbortHandle, time::Instant};
+
+use super::{HistoryEntry, Restored, TargetState};
+use crate::{judge::Judge, observer::Family, probe::Prepared};
+
+/// Most changes kept of one target.
+const HISTORY_MAX: usize = 16;
+/// A restored verdict holds for this long, or three periods.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// A target that shall be checked.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) target: Target,
+    pub(super) work: Arc<Prepared>,
+    pub(super) restored: Option<Restored>,
+}
+
+/// Name of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Key {
+    index: u32,
+    /// Which of the slots that this index had.
+    generation: u32,
+}
+
+/// What is known of one target.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) target: Target,
+    pub(super) work: Arc<Prepared>,
+    pub(super) judge: Judge,
+    /// Probes in a row that told nothing.
+    pub(super) doubts: u8,
+    /// Whether its probes have their place in the period; not before the first verdict.
+    pub(super) settled: bool,
+    /// The observer's waking time at the last evidence.
+    pub(super) evidence: Duration,
+    /// Start of the first of its last probes in a row that found no route.
+    pub(super) unreachable_since: Option<Instant>,
+    /// The probe that runs.
+    pub(super) probe: Option<AbortHandle>,
+    since: SystemTime,
+    last_cause: Option<Cause>,
+    last_duration: Option<Duration>,
+    last_probe: Option<SystemTime>,
+    passes: u64,
+    failures: u64,
+    inconclusive: u64,
+    history: VecDeque<HistoryEntry>,
+}
+
+impl Slot {
+    fn new(entry: Entry, awake: Duration, wall: SystemTime) -> Self {
+        let Entry { target, work, restored } = entry;
+        let mut slot = Self {
+            judge: Judge::new(Verdict::Pending),
+            doubts: 0,
+            settled: false,
+            evidence: awake,
+            unreachable_since: None,
+            probe: None,
+            since: wall,
+            last_cause: None,
+            last_duration: None,
+            last_probe: None,
+            passes: 0,
+            failures: 0,
+            inconclusive: 0,
+            history: VecDeque::new(),
+            target,
+            work,
+        };
+        if let Some(restored) = restored {
+            slot.restore(restored, wall);
+        }
+        slot
+    }
+
+    fn restore(&mut self, restored: Restored, wall: SystemTime) {
+        let fresh = FRESH.max(self.target.monitor.period.saturating_mul(3));
+        let holds = wall.duration_since(restored.written).is_ok_and(|age| age <= fresh);
+        let skipped = restored.history.len().saturating_sub(HISTORY_MAX);
+        self.history = restored.history.into_iter().skip(skipped).collect();
+        if holds || !matches!(restored.verdict, Verdict::Up | Verdict::Down) {
+            self.judge = Judge::new(restored.verdict);
+            self.since = restored.since;
+            self.settled = self.judge.is_judged();
+        } else {
+            self.judge = Judge::new(Verdict::Unknown);
+            self.changed(Verdict::Unknown, Cause::new("evidence from before the restart is too old"), wall);
+        }
+    }
+
+    /// What the target's monitor says.
+    pub(super) fn monitor(&self) -> &Monitor {
+        &self.target.monitor
+    }
+
+    /// Family of the network that evidence on this target speaks for; none for loopback and for names.
+    pub(super) fn network(&self) -> Option<Family> {
+        let address = match &self.target.address {
+            ProbeAddress::Address(address) => *address,
+            ProbeAddress::Socket(socket) => socket.ip(),
+            ProbeAddress::Host(..) => return None,
+        };
+        (!address.is_loopback()).then_some(Family::of(address))
+    }
+
+    /// Counts an outcome and lets the judge see it; returns the verdict that it led to, with the cause.
+    pub(super) fn observe(
+        &mut self,
+        outcome: Outcome,
+        took: Duration,
+        awake: Duration,
+        wall: SystemTime,
+    ) -> Option<(Verdict, Cause)> {
+        let to = self.judge.observe(&outcome, &self.target.monitor);
+        let conclusive = !matches!(outcome, Outcome::Inconclusive(_));
+        if conclusive {
+            self.doubts = 0;
+            self.evidence = awake;
+            self.last_duration = Some(took);
+            self.last_probe = Some(wall);
+        } else {
+            self.doubts = self.doubts.saturating_add(1);
+        }
+        let (count, cause) = match outcome {
+            Outcome::Pass => (&mut self.passes, None),
+            Outcome::Fail(cause) => (&mut self.failures, Some(cause)),
+            Outcome::Inconclusive(cause) => (&mut self.inconclusive, Some(cause)),
+        };
+        *count += 1;
+        self.last_cause.clone_from(&cause);
+        let passes = self.judge.streak();
+        Some((to?, cause.unwrap_or_else(|| Cause(format!("passes in a row: {passes}")))))
+    }
+
+    /// Lets the verdict go if its last evidence is too old; returns the verdict that this led to, with the cause.
+    pub(super) fn age(&mut self, awake: Duration) -> Option<(Verdict, Cause)> {
+        let age = awake.saturating_sub(self.evidence);
+        let to = self.judge.age(age, &self.target.monitor)?;
+        let why = self.last_cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+        Some((to, Cause(format!("no evidence for {:.1}s{why}", age.as_secs_f64()))))
+    }
+
+    /// Writes a change of the verdict down.
+    pub(super) fn changed(&mut self, to: Verdict, cause: Cause, wall: SystemTime) {
+        self.since = wall;
+        if self.history.len() == HISTORY_MAX {
+            self.history.pop_front();
+        }
+        self.history.push_back(HistoryEntry { at: wall, to, cause });
+    }
+
+    fn state(&self) -> TargetState {
+        TargetState {
+            target: self.target.clone(),
+            verdict: self.judge.verdict(),
+            since: self.since,
+            streak: self.judge.streak(),
+            last_cause: self.last_cause.clone(),
+            last_duration: self.last_duration,
+            last_probe: self.last_probe,
+            passes: self.passes,
+            failures: self.failures,
+            inconclusive: self.inconclusive,
+            history: self.history.iter().cloned().collect(),
+        }
+    }
+}
+
+/// All slots.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    slots: Vec<Option<Slot>>,
+    /// Generation of the next slot at each index.
+    generations: Vec<u32>,
+    free: Vec<u32>,
+    /// Slots by address and by what was prepared for the monitor, which equal monitors share.
+    known: HashMap<(ProbeAddress, usize), Key>,
+    /// Slots as they were set.
+    order: Vec<Key>,
+    epoch: u64,
+}
+
+impl Table {
+    /// Makes exactly these entries known; returns the keys that are new and those that are gone.
+    pub(super) fn set(&mut self, entries: Vec<Entry>, awake: Duration, wall: SystemTime) -> (Vec<Key>, Vec<Key>) {
+        let mut before = std::mem::take(&mut self.known);
+        let mut added = vec![];
+        self.order.clear();
+        self.epoch += 1;
+        for entry in entries {
+            // The slot holds what was prepared, so the number is not given again while it is in use here.
+            let name = (entry.target.address.clone(), Arc::as_ptr(&entry.work) as usize);
+            if self.known.contains_key(&name) {
+                continue;
+            }
+            let key = match before.remove(&name) {
+                Some(key) => {
+                    if let Some(slot) = self.get_mut(key) {
+                        slot.target = entry.target;
+                    }
+                    key
+                }
+                None => {
+                    let key = self.insert(Slot::new(entry, awake, wall));
+                    added.push(key);
+                    key
+                }
+            };
+            self.known.insert(name, key);
+            self.order.push(key);
+        }
+        (added, before.into_values().collect())
+    }
+
+    /// The slot of a key, if it is still there.
+    pub(super) fn get(&self, key: Key) -> Option<&Slot> {
+        let generation = self.generations.get(key.index as usize)?;
+        self.slots[key.index as usize].as_ref().filter(|_| *generation == key.generation)
+    }
+
+    /// The slot of a key, if it is still there.
+    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Slot> {
+        let generation = self.generations.get(key.index as usize)?;
+        self.slots[key.index as usize].as_mut().filter(|_| *generation == key.generation)
+    }
+
+    /// Takes a slot out.
+    pub(super) fn remove(&mut self, key: Key) -> Option<Slot> {
+        self.get(key)?;
+        let slot = self.slots[key.index as usize].take();
+        self.generations[key.index as usize] = key.generation.wrapping_add(1);
+        self.free.push(key.index);
+        slot
+    }
+
+    /// All keys, as they were set.
+    pub(super) fn keys(&self) -> &[Key] {
+        &self.order
+    }
+
+    /// At most `count` states from a position on, in the order that was set; whether they are the last; the epoch,
+    /// which changes with the targets.
+    pub(super) fn states(&self, from: usize, count: usize) -> (Vec<TargetState>, bool, u64) {
+        let keys = self.order.get(from..).unwrap_or(&[]);
+        let states = keys.iter().take(count).filter_map(|key| self.get(*key)).map(Slot::state).collect();
+        (states, keys.len() <= count, self.epoch)
+    }
+
+    fn insert(&mut self, slot: Slot) -> Key {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.generations.push(0);
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.slots[index as usize] = Some(slot);
+        Key { index, generation: self.generations[index as usize] }
+    }
+}

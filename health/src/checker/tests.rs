@@ -1,0 +1,1 @@
+//! The loop in paused time.

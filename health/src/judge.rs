@@ -1,0 +1,102 @@
+//! From outcomes to a verdict. Pure: no clock, no network.
+//!
+//! ```text
+//!              first pass                 fall failures in a row
+//!   pending ───────────────▶ up ──────────────────────────────▶ down
+//!      │                      ▲ ◀────────────────────────────── ▲ │
+//!      │ fall failures        │       rise passes in a row      │ │
+//!      └──────────────────────┼─────────────────────────────────┘ │
+//!                             │ rise passes      fall failures ▲  │
+//!                             └────────── unknown ─────────────┘  │
+//!                        no evidence for 3 periods + timeout ◀────┘ (and from up)
+//! ```
+//! A failure between passes, or a pass between failures, restarts the count; an outcome that tells nothing neither
+//! counts nor restarts. What operators force is not known here.
+
+use std::time::Duration;
+
+use fairway_model::{Monitor, Outcome, Verdict};
+
+/// The judgement of one target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judge {
+    verdict: Verdict,
+    /// Whether the outcomes counted in `streak` passed.
+    passing: bool,
+    /// Equal conclusive outcomes in a row; stops at 255.
+    streak: u8,
+}
+
+impl Judge {
+    /// Starts from a verdict, with no evidence of its own.
+    pub(crate) const fn new(verdict: Verdict) -> Self {
+        Self { verdict, passing: false, streak: 0 }
+    }
+
+    /// The verdict in force.
+    pub(crate) const fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// Passes or failures in a row.
+    pub(crate) const fn streak(&self) -> u8 {
+        self.streak
+    }
+
+    /// Whether there is a verdict that evidence stands behind.
+    pub(crate) const fn is_judged(&self) -> bool {
+        matches!(self.verdict, Verdict::Up | Verdict::Down)
+    }
+
+    /// Counts one outcome; returns the new verdict if it changed.
+    pub(crate) fn observe(&mut self, outcome: &Outcome, monitor: &Monitor) -> Option<Verdict> {
+        let passed = match outcome {
+            Outcome::Inconclusive(_) => return None,
+            Outcome::Pass => true,
+            Outcome::Fail(_) => false,
+        };
+        self.streak = if passed == self.passing { self.streak.saturating_add(1) } else { 1 };
+        self.passing = passed;
+        let enough = match (self.verdict, passed) {
+            (Verdict::Pending, true) => 1,
+            (_, true) => monitor.rise.max(1),
+            (_, false) => monitor.fall.max(1),
+        };
+        if self.streak < enough {
+            return None;
+        }
+        self.change(if passed { Verdict::Up } else { Verdict::Down })
+    }
+
+    /// Lets a verdict go whose last evidence is `age` old; returns the new verdict if it changed.
+    pub(crate) fn age(&mut self, age: Duration, monitor: &Monitor) -> Option<Verdict> {
+        if !self.is_judged() || age <= stale_after(monitor) {
+            return None;
+        }
+        self.streak = 0;
+        self.change(Verdict::Unknown)
+    }
+
+    /// Whether the next probe should follow at once: a failure that may be a death, or any first evidence on a target
+    /// whose verdict was lost. Recovery of a target that is down goes at the pace of the period.
+    pub(crate) const fn is_wavering(&self) -> bool {
+        match self.verdict {
+            Verdict::Up | Verdict::Pending => self.streak > 0 && !self.passing,
+            Verdict::Unknown => self.streak > 0,
+            Verdict::Down => false,
+        }
+    }
+
+    /// Takes the new verdict; none if it is the old one.
+    fn change(&mut self, to: Verdict) -> Option<Verdict> {
+        (std::mem::replace(&mut self.verdict, to) != to).then_some(to)
+    }
+}
+
+/// How long a verdict holds without any evidence: three periods and a timeout.
+pub(crate) const fn stale_after(monitor: &Monitor) -> Duration {
+    monitor.period.saturating_mul(3).saturating_add(monitor.timeout)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! What an error of a probe means: whose fault it is, and its cause in a few words.
+
+use std::{error::Error, io};
+
+use fairway_model::Cause;
+use rustls::{AlertDescription, CertificateError};
+
+/// Why a probe did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The observer's own fault: no descriptor, port, memory or permission.
+    Observer(Cause),
+    /// The target spoke, and it was not what the check asks for.
+    Target(Cause),
+    /// Nothing came back.
+    Silent(Cause),
+    /// No route to the network.
+    Unreachable(Cause),
+}
+
+impl Failure {
+    /// A failure of the target.
+    pub(super) fn target(cause: impl Into<String>) -> Self {
+        Self::Target(Cause::new(cause))
+    }
+
+    /// The failure behind any error of the stack: sockets, TLS, HTTP/1, HTTP/2 and gRPC wrap one another.
+    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut outermost = None;
+        let mut innermost = error;
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+                return Self::Target(of_tls(tls));
+            }
+            if let Some(io) = error.downcast_ref::<io::Error>()
+                && let Some(failure) = of_io(io)
+            {
+                return failure;
+            }
+            if let Some(http) = error.downcast_ref::<hyper::Error>()
+                && let Some(text) = of_http(http)
+            {
+                outermost.get_or_insert(text);
+            }
+            innermost = error;
+            next = error.source().or_else(|| inner(error));
+        }
+        outermost.map_or_else(|| Self::Target(Cause(in_short(&innermost.to_string()))), Self::target)
+    }
+}
+
+/// What an I/O error carries; `source` skips it and goes to the source of what is carried.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let inner = error.downcast_ref::<io::Error>()?.get_ref()?;
+    Some(inner)
+}
+
+/// The meaning of a socket's error; none if it only carries another error.
+fn of_io(error: &io::Error) -> Option<Failure> {
+    if let Some(carried) = error.get_ref() {
+        // rustls and the bounded stream speak through here.
+        return match carried.downcast_ref::<rustls::Error>() {
+            Some(tls) => Some(Failure::Target(of_tls(tls))),
+            None if carried.is::<super::stream::TooMuch>() => Some(Failure::target(carried.to_string())),
+            None if error.kind() == io::ErrorKind::UnexpectedEof => Some(closed()),
+            None => None,
+        };
+    }
+    let observer = |text: &str| Some(Failure::Observer(Cause::new(text)));
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => return observer("no file descriptor left in this process"),
+        Some(libc::ENFILE) => return observer("no file descriptor left on this machine"),
+        Some(libc::ENOBUFS) => return observer("no socket buffer left on this machine"),
+        Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
+            return observer("address family not supported on this machine");
+        }
+        _ => {}
+    }
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::AddrInUse | Kind::AddrNotAvailable => observer("no local port or address left for the probe"),
+        Kind::OutOfMemory => observer("no memory left for the probe"),
+        Kind::PermissionDenied => observer("connecting is not permitted on this machine"),
+        Kind::NetworkDown => observer("network of this machine is down"),
+        Kind::NetworkUnreachable => Some(Failure::Unreachable(Cause::new("network unreachable"))),
+        Kind::HostUnreachable => Some(Failure::Silent(Cause::new("no route to the host"))),
+        Kind::TimedOut => Some(Failure::Silent(Cause::new("connection timed out"))),
+        Kind::ConnectionRefused => Some(Failure::target("connection refused")),
+        Kind::ConnectionReset | Kind::BrokenPipe | Kind::ConnectionAborted => Some(Failure::target("connection reset")),
+        Kind::UnexpectedEof => Some(closed()),
+        _ => Some(Failure::Target(Cause(in_short(&error.to_string())))),
+    }
+}
+
+/// The target hung up before it had said enough.
+fn closed() -> Failure {
+    Failure::target("connection closed before the answer")
+}
+
+/// The meaning of an HTTP library's error, unless what it wraps says more.
+fn of_http(error: &hyper::Error) -> Option<String> {
+    // hyper's `is_parse_too_large` is for servers only.
+    let text = if error.is_parse() && error.to_string().contains("too large") {
+        "response header over 16 KiB or 100 lines"
+    } else if error.is_parse() {
+        "answer is not HTTP"
+    } else if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
+        "connection closed before the answer"
+    } else {
+        return None;
+    };
+    Some(text.to_owned())
+}
+
+/// The cause of a TLS error.
+fn of_tls(error: &rustls::Error) -> Cause {
+    use rustls::Error as Tls;
+    match error {
+        Tls::InvalidCertificate(fault) => of_certificate(fault),
+        Tls::AlertReceived(AlertDescription::CertificateRequired) => Cause::new("target asks for a client certificate"),
+        Tls::AlertReceived(alert) => Cause(format!("TLS alert from the target: {alert:?}")),
+        Tls::InvalidMessage(_) => Cause::new("answer is not TLS"),
+        Tls::NoApplicationProtocol => Cause::new("target offers no HTTP/2 over TLS"),
+        other => Cause(in_short(&format!("TLS: {other}"))),
+    }
+}
+
+/// The cause of a refused certificate.
+fn of_certificate(fault: &CertificateError) -> Cause {
+    match fault {
+        CertificateError::NotValidForNameContext { expected, .. } => {
+            Cause(in_short(&format!("certificate not valid for name {}", expected.to_str())))
+        }
+        CertificateError::NotValidForName => Cause::new("certificate not valid for the name"),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Cause::new("certificate expired"),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            Cause::new("certificate not valid yet")
+        }
+        CertificateError::UnknownIssuer => Cause::new("certificate from an unknown authority"),
+        CertificateError::Revoked => Cause::new("certificate revoked"),
+        other => Cause(in_short(&format!("certificate: {other}"))),
+    }
+}
+
+/// Text in one line of at most 120 characters: part of it may come from the target.
+pub(super) fn in_short(text: &str) -> String {
+    const LENGTH_MAX: usize = 120;
+    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LENGTH_MAX).collect();
+    if text.chars().nth(LENGTH_MAX).is_some() {
+        line.push('…');
+    }
+    line
+}

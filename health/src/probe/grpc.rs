@@ -1,0 +1,139 @@
+//! The grpc.health.v1 request of a probe: `Check` must say SERVING.
+//!
+//! HTTP/2 runs over the probe's own connection, and every task that it needs ends with the probe.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    task::{Context, Poll},
+};
+
+use hyper::{Request, Response, Uri, body::Incoming, client::conn::http2};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+};
+use tonic::{Code, Status, body::Body};
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
+
+use super::{
+    Phase, Place,
+    failure::{Failure, in_short},
+};
+
+/// Longest header list and longest message read.
+const MESSAGE_MAX: usize = 16 * 1024;
+
+/// Everything of a gRPC check but its connection.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// `service` of the request.
+    pub(super) service: String,
+    /// `https` or `http`, for `:scheme`.
+    pub(super) scheme: &'static str,
+    /// Name for `:authority`; default the address probed.
+    pub(super) authority: Option<String>,
+}
+
+impl Plan {
+    /// Sends the request over `stream` and looks at the answer.
+    pub(super) async fn run<S>(&self, stream: S, place: Place<'_>, phase: &mut Phase) -> Result<(), Failure>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        *phase = Phase::Response;
+        let tasks = Tasks::default();
+        let (sender, connection) = http2::Builder::new(tasks.spawner())
+            .max_header_list_size(u32::try_from(MESSAGE_MAX).unwrap_or(u32::MAX))
+            .initial_stream_window_size(Some(u32::try_from(4 * MESSAGE_MAX).unwrap_or(u32::MAX)))
+            .handshake::<_, Body>(TokioIo::new(stream))
+            .await
+            .map_err(|error| Failure::of(&error))?;
+        hyper::rt::Executor::execute(&tasks.spawner(), connection);
+        let origin = self.origin(place)?;
+        let request = HealthCheckRequest { service: self.service.clone() };
+        let answer = HealthClient::with_origin(Sender(sender), origin)
+            .max_decoding_message_size(MESSAGE_MAX)
+            .check(request)
+            .await;
+        match answer {
+            Ok(answer) => match answer.into_inner().status() {
+                ServingStatus::Serving => Ok(()),
+                status => Err(Failure::target(format!("gRPC health {}", status.as_str_name()))),
+            },
+            Err(status) => Err(of_status(&status)),
+        }
+    }
+
+    fn origin(&self, place: Place<'_>) -> Result<Uri, Failure> {
+        let port = place.address.port();
+        // HTTP/2 leaves no default port out here, as gRPC clients do not.
+        let authority = self.authority.as_ref().map_or_else(|| place.authority(0), |name| format!("{name}:{port}"));
+        Uri::builder()
+            .scheme(self.scheme)
+            .authority(authority)
+            .path_and_query("/")
+            .build()
+            .map_err(|error| Failure::target(in_short(&format!("address cannot be asked by gRPC: {error}"))))
+    }
+}
+
+/// The failure that a gRPC status means: that of the connection beneath it, else its code.
+fn of_status(status: &Status) -> Failure {
+    if let Some(beneath) = std::error::Error::source(status) {
+        return Failure::of(beneath);
+    }
+    let code = match status.code() {
+        Code::NotFound => return Failure::target("gRPC health: service not known to the target"),
+        Code::Unimplemented => return Failure::target("gRPC health: not offered by the target"),
+        code => code,
+    };
+    Failure::target(in_short(&format!("gRPC {code:?}: {}", status.message())))
+}
+
+/// Owner of the tasks of one HTTP/2 connection; dropped, it ends them, and with them the socket.
+#[derive(Default)]
+struct Tasks(Arc<Mutex<JoinSet<()>>>);
+
+impl Tasks {
+    /// What hyper spawns through. It does not own: a task that owned its own set would never end.
+    fn spawner(&self) -> Spawner {
+        Spawner(Arc::downgrade(&self.0))
+    }
+}
+
+#[derive(Clone)]
+struct Spawner(Weak<Mutex<JoinSet<()>>>);
+
+impl<F> hyper::rt::Executor<F> for Spawner
+where
+    F: Future + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        if let Some(tasks) = self.0.upgrade() {
+            let task = async {
+                task.await;
+            };
+            tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(task);
+        }
+    }
+}
+
+/// hyper's sender as the service that tonic calls.
+struct Sender(http2::SendRequest<Body>);
+
+impl tower::Service<Request<Body>> for Sender {
+    type Response = Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}

@@ -1,0 +1,94 @@
+//! The TCP connection of a probe: closed by a reset, and bounded in what it reads.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpSocket, TcpStream},
+};
+
+use super::{READ_MAX, failure::Failure};
+
+/// Opens the connection.
+///
+/// Closing it resets it: at 1,000 probes a second, connections left to TIME_WAIT would be 60,000 at any time, here or
+/// at the targets.
+pub(super) async fn connect(address: SocketAddr) -> Result<Bounded, Failure> {
+    let open = async {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_zero_linger()?;
+        socket.set_nodelay(true)?;
+        let stream = socket.connect(address).await?;
+        // A closed port of this machine may be the very port the kernel picked for the probe: TCP then connects the
+        // socket to itself (RFC 9293, 3.5, simultaneous open).
+        if stream.local_addr()? == address {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        Ok(stream)
+    };
+    let stream = open.await.map_err(|error: io::Error| Failure::of(&error))?;
+    Ok(Bounded { stream, left: READ_MAX })
+}
+
+/// A connection that ends with [`TooMuch`] once [`READ_MAX`] bytes were read from it.
+#[derive(Debug)]
+pub(super) struct Bounded {
+    stream: TcpStream,
+    /// Bytes that may still be read.
+    left: usize,
+}
+
+/// The target sent more than a probe reads.
+#[derive(Debug)]
+pub(super) struct TooMuch;
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "answer over {} KiB", READ_MAX / 1024)
+    }
+}
+
+impl std::error::Error for TooMuch {}
+
+impl AsyncRead for Bounded {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.left == 0 {
+            return Poll::Ready(Err(io::Error::other(TooMuch)));
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        self.left = self.left.saturating_sub(buf.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Bounded {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

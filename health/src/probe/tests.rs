@@ -1,0 +1,1 @@
+//! Probes against small servers that behave and misbehave.
