@@ -1,3 +1,7 @@
 //! The `fairway` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fairway::cli::main()
+}

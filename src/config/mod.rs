@@ -2,6 +2,7 @@
 //!
 //! Nothing here is applied: what is read is handed over as model types. The old state is never touched.
 
+mod data_dir;
 mod settings;
 pub mod watch;
 
@@ -10,6 +11,7 @@ use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
 use fairway_model::{Desired, Fault, Forced, Name, Place};
 use fairway_zones::text::ZoneData;
 
+pub use data_dir::data_dir;
 pub use settings::{
     HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
 };
@@ -89,4 +91,9 @@ pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt
 pub fn check(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Vec<Fault> {
     let _ = (source, env);
     vec![]
+}
+
+/// The JSON Schema of the configuration, as indented text: what `fairway config schema` prints.
+pub fn schema() -> String {
+    String::new()
 }

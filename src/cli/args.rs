@@ -1,0 +1,381 @@
+//! Every command and flag, and what the manual says of them. Help, manual pages and completions are all made from here.
+//!
+//! Only definitions: what a command does is in the file that carries its name.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use fairway_model::{ClusterName, Name, Network, Rtype};
+
+use super::{output::ColorWhen, values};
+
+/// Authoritative DNS server whose answers follow the health of clusters.
+///
+/// Fairway answers names with the addresses of the clusters that can take the traffic: it probes their ingress gateways,
+/// and shares clients among those that are up, by weight or in order of preference.
+///
+/// New here? `fairway demo` shows it at work on this machine in fifteen seconds.
+#[derive(Debug, Parser)]
+#[command(name = "fairway", version, max_term_width = 100, after_long_help = AFTER_HELP)]
+#[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Cli {
+    /// When to colour the output: always, never, or auto, which is on a terminal unless NO_COLOR is set or TERM is dumb.
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, display_order = 900)]
+    #[arg(hide_possible_values = true)]
+    pub(super) color: ColorWhen,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What stands below the long help and in the manual.
+const AFTER_HELP: &str = "\
+Exit status:
+  0  done; `check`: no error (there may be warnings)
+  1  it failed: a fault in files, no running server, a port in use; the reason is on standard error
+  2  the command line itself is wrong
+
+Environment:
+  FAIRWAY_CONFIG    --config of serve, FILE of check
+  FAIRWAY_DATA_DIR  --data-dir
+  FAIRWAY_LOG       --log
+  FAIRWAY_URL       --url
+  NO_COLOR          not empty: no colours
+A flag wins over the environment, the environment over the configuration file.";
+
+/// What to do. Commands are described at their arguments, once.
+#[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "a comment here would take the place of the longer one at the arguments")]
+pub(super) enum Command {
+    Serve(ServeArgs),
+    Check(CheckArgs),
+    Explain(ExplainArgs),
+    Status(StatusArgs),
+    #[command(subcommand)]
+    Override(OverrideCommand),
+    Reload(ReloadArgs),
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    Demo(DemoArgs),
+    Version(VersionArgs),
+    Completions(CompletionsArgs),
+    Manual(ManualArgs),
+}
+
+/// Run the name server.
+///
+/// With --config: health checks, steered names, HTTP listener, reload on SIGHUP and when files change. With --listen and --zone
+/// instead: static zones only; nothing is kept on disk and no HTTP listener is opened.
+///
+/// SIGTERM and SIGINT drain: queries that were accepted are answered, then the process ends.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway serve --config /etc/fairway/fairway.yaml
+  fairway serve --listen 127.0.0.1:5300 --zone example.org=example.org.zone
+  dig @127.0.0.1 -p 5300 example.org SOA")]
+pub(super) struct ServeArgs {
+    /// Configuration file, or a folder whose *.yaml files are read together. Environment: FAIRWAY_CONFIG.
+    // Variables are read in code: clap would count them as given, and then refuse them beside flags they do not go with.
+    #[arg(long, short, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(super) config: Option<PathBuf>,
+
+    /// Folder for what must survive a restart; made with mode 0700 if missing, and locked.
+    ///
+    /// Default: `dataDir` of the configuration, else STATE_DIRECTORY (set by systemd), else /var/lib/fairway for root, else
+    /// $XDG_STATE_HOME/fairway or ~/.local/state/fairway. Environment: FAIRWAY_DATA_DIR.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) data_dir: Option<PathBuf>,
+
+    /// Take over from the process that runs on the same data folder without losing a query.
+    ///
+    /// Its sockets are handed over with what is queued in them, then it drains and ends. Without a running process this is a
+    /// plain start.
+    #[arg(long)]
+    pub(super) replace: bool,
+
+    /// Address and port to answer DNS on, UDP and TCP; may be repeated. Only without --config.
+    #[arg(long, value_name = "ADDR:PORT", requires = "zone", conflicts_with_all = ["config", "data_dir", "replace"])]
+    pub(super) listen: Vec<SocketAddr>,
+
+    /// Zone to serve and its file in the format of RFC 1035; may be repeated. Only without --config.
+    #[arg(long, value_name = "NAME=FILE", value_parser = values::zone_file, requires = "listen")]
+    #[arg(conflicts_with = "config", value_hint = ValueHint::FilePath)]
+    pub(super) zone: Vec<(Name, PathBuf)>,
+
+    /// What to log: a level (error, warn, info, debug, trace) or directives like `info,fairway_health=debug`.
+    ///
+    /// Default: `log` of the configuration, else `info`. Lines are for people on a terminal, else one JSON object each.
+    /// Environment: FAIRWAY_LOG.
+    #[arg(long, value_name = "FILTER")]
+    pub(super) log: Option<String>,
+}
+
+/// Check configuration and zone files; show every fault at once.
+///
+/// Each fault is one line on standard output, `file:line:column: what and why; way out`, warnings marked as such; then one line
+/// sums up. Nothing is started and nothing is probed. Exit status 0 without errors (warnings are allowed), else 1.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway check /etc/fairway/fairway.yaml
+  fairway check --zone example.org=example.org.zone")]
+pub(super) struct CheckArgs {
+    /// Configuration file, or a folder whose *.yaml files are read together. Environment: FAIRWAY_CONFIG.
+    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(super) config: Option<PathBuf>,
+
+    /// Zone to check and its file, without any configuration; may be repeated.
+    #[arg(long, value_name = "NAME=FILE", value_parser = values::zone_file, conflicts_with = "config")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(super) zone: Vec<(Name, PathBuf)>,
+
+    /// Treat warnings as errors: exit status 1 if there is any.
+    #[arg(long)]
+    pub(super) strict: bool,
+
+    /// Print only the faults, no closing line.
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+/// Tell why a name is answered the way it is.
+///
+/// Shows the zone, the node, the policy, every member with the reason why it is in or out, where the TTL comes from, and the
+/// answer. Asks the running server. With --config no server is needed: the files alone are used, nothing is probed, and every
+/// target is assumed up but those of clusters named by --down.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway explain shop.gslb.example
+  fairway explain shop.gslb.example --type AAAA --client 203.0.113.0/24
+  fairway explain shop.gslb.example --config fairway.yaml --down eu1")]
+pub(super) struct ExplainArgs {
+    /// Name to explain, absolute with or without its final dot.
+    #[arg(value_name = "NAME", value_parser = values::name)]
+    pub(super) name: Name,
+
+    /// Record type that is asked for: a mnemonic like AAAA, or TYPE65280.
+    #[arg(long = "type", short = 't', value_name = "TYPE", default_value = "A")]
+    pub(super) rtype: Rtype,
+
+    /// Network of the client, as an ECS option would carry it, or one address; default 127.0.0.1.
+    #[arg(long, short, value_name = "SUBNET", value_parser = values::client_network)]
+    pub(super) client: Option<Network>,
+
+    /// Explain from these files alone, without a running server.
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["data_dir", "url"], value_hint = ValueHint::AnyPath)]
+    pub(super) config: Option<PathBuf>,
+
+    /// Play that every target of this cluster is down; may be repeated. Needs --config.
+    #[arg(long, value_name = "CLUSTER", value_parser = values::cluster, requires = "config")]
+    pub(super) down: Vec<ClusterName>,
+
+    /// Which running server to ask.
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+
+    /// Print the explanation as JSON, the same body as `GET /v1/explain`.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Which running server to ask.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ServerArgs {
+    /// Data folder of the server to ask, over its socket `control.sock`; default as for `serve`. Environment:
+    /// FAIRWAY_DATA_DIR.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) data_dir: Option<PathBuf>,
+
+    /// Ask over HTTP instead, at the server's HTTP listener, like http://127.0.0.1:8053. Environment:
+    /// FAIRWAY_URL.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(super) url: Option<String>,
+}
+
+/// Which running server to command.
+#[derive(Clone, Debug, Args)]
+pub(super) struct FolderArgs {
+    /// Data folder of the server to command, over its socket `control.sock`; default as for `serve`. Environment:
+    /// FAIRWAY_DATA_DIR.
+    ///
+    /// Only root and the server's own user may.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) data_dir: Option<PathBuf>,
+}
+
+/// Show what a running server is doing.
+///
+/// Listeners, zones, pools with the health of every member, targets with the cause of their state, overrides, last reload.
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Which running server to ask.
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+
+    /// Print the state as JSON, the same body as `GET /v1/state`.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Force clusters up, down or out for planned work.
+///
+/// An override stands above what probes say, until it expires. It is kept over restarts.
+#[derive(Debug, Subcommand)]
+pub(super) enum OverrideCommand {
+    /// Force everything a pattern matches.
+    ///
+    /// The pattern names clusters, or single addresses of them as CLUSTER/ADDRESS; `*` stands for any characters. The answer
+    /// tells what it holds for now.
+    #[command(after_long_help = "\
+Examples:
+  fairway override add eu1 drain --reason 'kernel update' --for 2h
+  fairway override add 'eu*/203.0.113.10' down --reason 'wrong certificate' --for 30m")]
+    Add(OverrideAddArgs),
+    /// List overrides in force, with reason and expiry.
+    List(OverrideListArgs),
+    /// Take an override back.
+    Remove(OverrideRemoveArgs),
+}
+
+/// What `override add` takes.
+#[derive(Debug, Args)]
+pub(super) struct OverrideAddArgs {
+    /// Which clusters or addresses: a pattern like `eu1`, `eu*`, `eu1/203.0.113.10`.
+    #[arg(value_name = "PATTERN")]
+    pub(super) scope: String,
+
+    /// What they count as from now on.
+    #[arg(value_enum)]
+    pub(super) state: ForceState,
+
+    /// Why, for those who read `status` and the log.
+    #[arg(long, short, value_name = "TEXT")]
+    pub(super) reason: String,
+
+    /// For how long, up to 30d: like 30m, 2h, 1d12h. There is no default: an override that never ends is forgotten.
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::duration)]
+    pub(super) lasts: Duration,
+
+    /// Which running server to command.
+    #[command(flatten)]
+    pub(super) server: FolderArgs,
+}
+
+/// What a member can be forced to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ForceState {
+    /// Answered whatever its probes say.
+    Up,
+    /// Not answered whatever its probes say, also when everything else is down.
+    Down,
+    /// Not answered any more, for planned work.
+    Drain,
+}
+
+/// What `override list` takes.
+#[derive(Debug, Args)]
+pub(super) struct OverrideListArgs {
+    /// Which running server to ask.
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+
+    /// Print the list as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What `override remove` takes.
+#[derive(Debug, Args)]
+pub(super) struct OverrideRemoveArgs {
+    /// Its id, as `override list` shows it.
+    pub(super) id: String,
+
+    /// Which running server to command.
+    #[command(flatten)]
+    pub(super) server: FolderArgs,
+}
+
+/// Have a running server read its configuration and zones again.
+///
+/// It also does so by itself when files change, and on SIGHUP. A bad new state is refused with its faults, and the old one
+/// keeps serving: exit status 1.
+#[derive(Debug, Args)]
+pub(super) struct ReloadArgs {
+    /// Which running server to command.
+    #[command(flatten)]
+    pub(super) server: FolderArgs,
+}
+
+/// Help with writing a configuration.
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Print the JSON Schema of the configuration, for editors and tools.
+    Schema,
+    /// Print a commented configuration to start from.
+    Example,
+}
+
+/// See it work on this machine: a name server, three gateways, one failure and its repair.
+///
+/// Starts three ingress gateways on loopback addresses and a name server that steers two names by their health:
+/// shop.demo.example in shares of 60, 30 and 10, pay.demo.example in order of preference. Then it takes a gateway down and up
+/// again, and shows when the verdict came, when the answers changed, and which share of clients each cluster got. Everything is
+/// on loopback and in a temporary folder; nothing stays behind.
+///
+/// Shares are counted over many client networks, told apart by the ECS option (RFC 7871) of the demo's own queries: one client
+/// always gets one answer, so asking again and again from this machine shows one cluster only.
+///
+/// Keeps running for you to play with until Ctrl-C.
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// Use real Envoy processes as gateways, in the shape of istio-ingressgateway.
+    ///
+    /// The binary is FAIRWAY_ENVOY, else `envoy` on the PATH.
+    #[arg(long)]
+    pub(super) envoy: bool,
+
+    /// End after the show, within about 15 seconds: exit status 0 if everything that was announced happened, else 1.
+    #[arg(long)]
+    pub(super) once: bool,
+
+    /// UDP and TCP port of the name server; default 5353, or any free one if that is taken.
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) port: Option<u16>,
+}
+
+/// Print the version.
+#[derive(Debug, Args)]
+pub(super) struct VersionArgs {
+    /// Print as JSON, the same body as `GET /version`.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Print a completion script for a shell.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway completions bash > /etc/bash_completion.d/fairway
+  fairway completions zsh > \"${fpath[1]}/_fairway\"
+  fairway completions fish > ~/.config/fish/completions/fairway.fish")]
+pub(super) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(super) shell: Shell,
+}
+
+/// Print the manual as roff pages.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway manual | man -l -
+  fairway manual --dir /usr/local/share/man/man1")]
+pub(super) struct ManualArgs {
+    /// Write one page a command into this folder, which must exist, instead of the main page to standard output.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) dir: Option<PathBuf>,
+}

@@ -1,0 +1,36 @@
+//! `fairway config schema` and `fairway config example`.
+
+use std::process::ExitCode;
+
+use super::{args::ConfigCommand, output::Out};
+
+/// The commented configuration to start from.
+const EXAMPLE: &str = include_str!("example.yaml");
+
+/// Prints the one or the other.
+pub(super) fn config(out: Out, command: &ConfigCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ConfigCommand::Schema => out.line(crate::config::schema().trim_end())?,
+        ConfigCommand::Example => out.print(EXAMPLE)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::config::{Source, load};
+
+    #[test]
+    #[ignore = "the reader of configurations is being written"]
+    fn the_example_has_no_fault_and_no_warning() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fairway.yaml");
+        fs::write(&file, EXAMPLE).unwrap();
+        let loaded = load(&Source::Path(file), &|_| None).unwrap();
+        assert_eq!(loaded.warnings, []);
+        assert_eq!((loaded.desired.zones.len(), loaded.desired.names.len()), (1, 3));
+    }
+}

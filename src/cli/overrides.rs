@@ -1,0 +1,115 @@
+//! `fairway override add`, `list` and `remove`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use fairway_model::Timestamp;
+
+use super::{
+    args::{ForceState, OverrideAddArgs, OverrideCommand, OverrideListArgs, OverrideRemoveArgs},
+    ask,
+    output::{Cell, Out, Palette, Tone, span, table},
+    wait,
+};
+use crate::api::state_wire::{NewOverride, OverrideState};
+
+/// Runs one of the commands.
+pub(super) fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        OverrideCommand::Add(args) => add(out, args),
+        OverrideCommand::List(args) => list(out, &args),
+        OverrideCommand::Remove(args) => remove(out, &args),
+    }
+}
+
+fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
+    let client = ask::commanded(&args.server)?;
+    let force = match args.state {
+        ForceState::Up => "up",
+        ForceState::Down => "down",
+        ForceState::Drain => "drain",
+    };
+    let new =
+        NewOverride { scope: args.scope, force: force.to_owned(), reason: args.reason, for_secs: args.lasts.as_secs() };
+    let added = wait(async { Ok(client.add_override(&new).await?) })?;
+    let id = added.id.as_deref().unwrap_or("-");
+    let (scope, expires) = (&added.scope, &added.expires);
+    out.line(&format!("override {id}: {scope} is forced {force} until {expires}"))?;
+    if added.holds_for.is_empty() {
+        let nothing = format!("it matches nothing now; `fairway override remove {id}` takes it back");
+        out.line(&format!("  {}", out.palette.paint(Tone::Warn, &nothing)))?;
+    }
+    for address in &added.holds_for {
+        out.line(&format!("  {address}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(out: Out, args: &OverrideListArgs) -> anyhow::Result<ExitCode> {
+    let client = ask::asked(&args.server)?;
+    let state = wait(async { Ok(client.state().await?) })?;
+    if args.json {
+        out.line(&serde_json::to_string_pretty(&state.overrides).context("the list has no JSON form")?)?;
+    } else if state.overrides.is_empty() {
+        out.line("no override is in force")?;
+    } else {
+        out.print(&list_text(out.palette, &state.overrides, &state.now))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(out: Out, args: &OverrideRemoveArgs) -> anyhow::Result<ExitCode> {
+    let client = ask::commanded(&args.server)?;
+    let removed = wait(async { Ok(client.remove_override(&args.id).await?) })?;
+    out.line(&format!("removed: {} is no longer forced {}", removed.scope, removed.force))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Overrides as a table; nothing where there is none.
+pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str) -> String {
+    if overrides.is_empty() {
+        return String::new();
+    }
+    let row = |o: &OverrideState| {
+        vec![
+            Cell::from(o.id.as_deref().unwrap_or(o.source.as_str())),
+            o.scope.as_str().into(),
+            Cell::new(Tone::Warn, o.force.as_str()),
+            left(&o.expires, now).into(),
+            o.holds_for.len().to_string().into(),
+            o.reason.as_str().into(),
+        ]
+    };
+    let head = ["id", "scope", "forced", "ends", "addresses", "reason"];
+    table(palette, 2, &head, &overrides.iter().map(row).collect::<Vec<_>>())
+}
+
+/// How long until a moment, both in RFC 3339.
+fn left(moment: &str, now: &str) -> String {
+    match (moment.parse::<Timestamp>(), now.parse::<Timestamp>()) {
+        (Ok(then), Ok(now)) => format!("in {}", span(then.since(now).as_secs())),
+        _ => moment.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_show_when_they_end_and_what_they_hold_for() {
+        let one = OverrideState {
+            id: Some("7".into()),
+            scope: "eu*".into(),
+            force: "drain".into(),
+            reason: "kernel update".into(),
+            expires: "2026-01-01T02:00:00Z".into(),
+            holds_for: vec!["eu1/192.0.2.1".into()],
+            ..OverrideState::default()
+        };
+        let text = list_text(Palette::PLAIN, &[one], "2026-01-01T00:30:00Z");
+        let line = "  7   eu*    drain   in 1 h 30 min  1          kernel update\n";
+        assert!(text.ends_with(line), "{text}");
+        assert_eq!(list_text(Palette::PLAIN, &[], ""), "");
+    }
+}

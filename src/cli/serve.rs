@@ -1,0 +1,47 @@
+//! `fairway serve`: flags become a source and its environment; the daemon does the rest.
+
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
+
+use super::{args::ServeArgs, usage, variable, wait};
+use crate::{
+    config::{LogFormat, Source},
+    control::{Daemon, Environment, Options},
+    observe::logs::Logs,
+};
+
+/// Runs the name server until it is told to end.
+pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    // Before any thread: the log must not miss why a start fails.
+    let filter = args.log.clone().or_else(|| variable("FAIRWAY_LOG")).unwrap_or_else(|| "info".to_owned());
+    let logs = Logs::start(&filter, LogFormat::Auto)?;
+    let mut options = Options::new(source(&args)?);
+    options.replace = args.replace;
+    options.logs = Some(logs);
+    options.environment = environment(&args);
+    wait(async {
+        let daemon = Daemon::start(options).await?;
+        daemon.run_until_stopped().await;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn source(args: &ServeArgs) -> anyhow::Result<Source> {
+    if !args.listen.is_empty() {
+        return Ok(Source::Flags { listen: args.listen.clone(), zones: args.zone.clone() });
+    }
+    match args.config.clone().or_else(|| variable("FAIRWAY_CONFIG").map(PathBuf::from)) {
+        Some(path) => Ok(Source::Path(path)),
+        None => usage(
+            "nothing to serve: give --config FILE, or --listen ADDR:PORT and --zone NAME=FILE; `fairway config example` \
+             prints a configuration to start from",
+        ),
+    }
+}
+
+/// The process' environment with flags laid over the variables of the same meaning.
+fn environment(args: &ServeArgs) -> Environment {
+    let folder = args.data_dir.as_ref().map(|path| path.display().to_string());
+    let flags = [("FAIRWAY_DATA_DIR", folder), ("FAIRWAY_LOG", args.log.clone())];
+    let flags: BTreeMap<_, _> = flags.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    Arc::new(move |name| flags.get(name).cloned().or_else(|| variable(name)))
+}

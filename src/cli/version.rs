@@ -1,0 +1,18 @@
+//! `fairway version`.
+
+use std::process::ExitCode;
+
+use super::{args::VersionArgs, output::Out};
+
+/// The program's version.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Prints the version.
+pub(super) fn version(out: Out, args: &VersionArgs) -> anyhow::Result<ExitCode> {
+    if args.json {
+        out.line(&format!("{{\"version\":\"{VERSION}\"}}"))?;
+    } else {
+        out.line(&format!("fairway {VERSION}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
