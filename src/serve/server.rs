@@ -70,9 +70,11 @@ impl Server {
         self.tallies.push(Arc::clone(&tally));
         self.udp.push(Arc::clone(&counters));
         self.threads.push(thread::Builder::new().name(name).spawn(move || {
-            let _running = running;
-            let (socket, shared, tally, counters, stop) = (&socket, &shared, &tally, &counters, &stop);
-            Worker { socket, shared, tally, counters, stop }.run(responder);
+            let worker = Worker { socket: &socket, shared: &shared, tally: &tally, counters: &counters, stop: &stop };
+            worker.run(responder);
+            // The end is told only once the port is free.
+            drop(socket);
+            drop(running);
         })?);
         Ok(())
     }
