@@ -22,6 +22,9 @@ pub(super) const RECEIVE_TIMEOUT: Duration = Duration::from_millis(200);
 /// counts 768 octets or more for the smallest packet; 4 MiB holds about 5,000.
 const SOCKET_BUFFER: usize = 4 << 20;
 
+/// Octets of a connection's answers that the kernel keeps before they are sent.
+const UNSENT_MAX: u32 = 64 << 10;
+
 /// Connections that wait to be accepted; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4_096;
 
@@ -120,8 +123,7 @@ fn complete_one(
         prepare_udp(socket).map_err(|e| BindFault::new(Protocol::Udp, address.port(), e))?;
     }
     for listener in &bound.tcp {
-        // Accepting must never block: another process may have taken the connection that made it ready.
-        listener.set_nonblocking(true).map_err(|e| BindFault::new(Protocol::Tcp, address.port(), e))?;
+        prepare_tcp(listener).map_err(|e| BindFault::new(Protocol::Tcp, address.port(), e))?;
     }
     Ok(bound)
 }
@@ -200,6 +202,16 @@ fn new_socket(address: SocketAddr, kind: Type, only_v6: bool) -> io::Result<Sock
         socket.set_only_v6(only_v6)?;
     }
     Ok(socket)
+}
+
+/// Sets what the TCP thread relies on; connections inherit the two options. Repeating it does no harm.
+fn prepare_tcp(listener: &TcpListener) -> io::Result<()> {
+    // Accepting must never block: another process may have taken the connection that made it ready.
+    listener.set_nonblocking(true)?;
+    // An answer leaves at once, not when the one before is acknowledged.
+    sockopt::set_tcp_nodelay(listener, true)?;
+    // The kernel takes no more than this beyond what is on its way, so a client that does not read costs little there too.
+    SockRef::from(listener).set_tcp_notsent_lowat(UNSENT_MAX)
 }
 
 /// Sets what a worker relies on. Repeating it does no harm.

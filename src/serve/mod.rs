@@ -17,11 +17,13 @@ mod activation;
 mod batch;
 mod bind;
 mod bind_error;
+mod draws;
 mod responder;
 mod server;
 mod sockets;
 mod stats;
 mod stop;
+mod tcp;
 mod udp;
 
 pub use activation::ActivationError;
@@ -29,7 +31,8 @@ pub use bind_error::{BindError, BindErrors, BindFault, Protocol};
 pub use responder::{Responder, Zones};
 pub use server::Server;
 pub use sockets::Sockets;
-pub use stats::{Stats, UdpStats};
+pub use stats::{Stats, TcpStats, UdpStats};
+pub use tcp::{Close, TcpSettings};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    net::UdpSocket,
+    net::{TcpListener, UdpSocket},
     sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
@@ -13,10 +13,11 @@ use fairway_zones::{Tallies, Tally, View};
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Responder, Sockets, Stats, Zones,
+    Responder, Sockets, Stats, TcpSettings, Zones,
     sockets::Shared,
-    stats::UdpCounters,
+    stats::{TcpCounters, UdpCounters},
     stop::{Phase, Stop},
+    tcp,
     udp::Worker,
 };
 
@@ -27,6 +28,7 @@ pub struct Server {
     stop: Stop,
     tallies: Vec<Arc<Tally>>,
     udp: Vec<Arc<UdpCounters>>,
+    tcp: Arc<TcpCounters>,
     threads: Vec<JoinHandle<()>>,
     /// Closed once every thread has ended.
     ended: mpsc::Receiver<()>,
@@ -41,26 +43,53 @@ impl fmt::Debug for Server {
 
 impl Server {
     /// Starts a thread a UDP socket and one for TCP. Every batch and every message reads `view` anew.
-    pub fn start(sockets: Sockets, view: Arc<ArcSwap<View>>) -> io::Result<Self> {
-        Self::start_with(sockets, || Zones::new(Arc::clone(&view)))
+    pub fn start(sockets: Sockets, view: Arc<ArcSwap<View>>, tcp: TcpSettings) -> io::Result<Self> {
+        Self::start_with(sockets, tcp, || Zones::new(Arc::clone(&view)))
     }
 
     /// Starts with a responder of the caller's, one a thread.
-    pub fn start_with<R: Responder>(sockets: Sockets, mut responder: impl FnMut() -> R) -> io::Result<Self> {
+    pub fn start_with<R: Responder>(
+        sockets: Sockets,
+        tcp: TcpSettings,
+        mut responder: impl FnMut() -> R,
+    ) -> io::Result<Self> {
         let (phase, stop) = Stop::new();
         let (running, ended) = mpsc::channel(1);
-        let (tallies, udp, threads) = (vec![], vec![], vec![]);
-        let mut server = Self { sockets, phase, stop, tallies, udp, threads, ended, running };
-        let mut jobs = vec![];
-        for bound in &server.sockets.bound {
+        let (mut datagrams, mut streams) = (vec![], vec![]);
+        for bound in &sockets.bound {
             for socket in &bound.udp {
-                jobs.push((socket.try_clone()?, bound.shared.clone()));
+                datagrams.push((socket.try_clone()?, bound.shared.clone()));
+            }
+            for listener in &bound.tcp {
+                streams.push((listener.try_clone()?, bound.shared.clone()));
             }
         }
-        for (socket, shared) in jobs {
+        let (tallies, udp, threads, counters) = (vec![], vec![], vec![], Arc::default());
+        let mut server = Self { sockets, phase, stop, tallies, udp, tcp: counters, threads, ended, running };
+        for (socket, shared) in datagrams {
             server.start_udp(socket, shared, responder())?;
         }
+        if !streams.is_empty() {
+            server.start_tcp(streams, tcp, responder())?;
+        }
         Ok(server)
+    }
+
+    fn start_tcp<R: Responder>(
+        &mut self,
+        listeners: Vec<(TcpListener, Shared)>,
+        settings: TcpSettings,
+        responder: R,
+    ) -> io::Result<()> {
+        let (running, tally) = (self.running.clone(), Arc::new(Tally::default()));
+        self.tallies.push(Arc::clone(&tally));
+        let counters = (tally, Arc::clone(&self.tcp));
+        let thread = tcp::Thread::new(listeners, responder, counters, settings, self.stop.clone())?;
+        self.threads.push(thread::Builder::new().name("fairway-tcp".to_owned()).spawn(move || {
+            thread.run();
+            drop(running);
+        })?);
+        Ok(())
     }
 
     fn start_udp<R: Responder>(&mut self, socket: UdpSocket, shared: Shared, responder: R) -> io::Result<()> {
@@ -88,7 +117,7 @@ impl Server {
 
     /// What the transports did since they started.
     pub fn stats(&self) -> Stats {
-        let mut sum = Stats::default();
+        let mut sum = Stats { tcp: self.tcp.read(), ..Stats::default() };
         self.udp.iter().for_each(|counters| counters.add_to(&mut sum.udp));
         sum
     }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::tcp::Close;
+
 /// A counter with one writer: a plain load and store, no locked instruction.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
@@ -23,6 +25,8 @@ impl Counter {
 pub struct Stats {
     /// Datagrams.
     pub udp: UdpStats,
+    /// Streams.
+    pub tcp: TcpStats,
 }
 
 /// What the UDP workers did. `received` = `answered` + `dropped` + `send_errors`.
@@ -44,6 +48,58 @@ pub struct UdpStats {
     pub batches: u64,
     /// Panics survived; anything but 0 is a fault of this program worth reporting.
     pub panics: u64,
+}
+
+/// What the TCP thread did. `accepted` = `active` + the sum of `closed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpStats {
+    /// Connections taken.
+    pub accepted: u64,
+    /// Connections open now.
+    pub active: u64,
+    /// Messages received whole.
+    pub messages: u64,
+    /// Connections that could not be taken: out of descriptors or memory, or broken before they were.
+    pub accept_errors: u64,
+    /// Connections ended, in the order of [`Close::ALL`].
+    pub closed: [u64; Close::ALL.len()],
+}
+
+impl TcpStats {
+    /// Connections ended for one reason.
+    pub fn closed(&self, why: Close) -> u64 {
+        self.closed[why as usize]
+    }
+}
+
+/// The counters of the TCP thread.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct TcpCounters {
+    /// See [`TcpStats::accepted`].
+    pub(super) accepted: Counter,
+    /// See [`TcpStats::messages`].
+    pub(super) messages: Counter,
+    /// See [`TcpStats::accept_errors`].
+    pub(super) accept_errors: Counter,
+    /// See [`TcpStats::closed`].
+    pub(super) closed: [Counter; Close::ALL.len()],
+}
+
+impl TcpCounters {
+    /// The counters now.
+    pub(super) fn read(&self) -> TcpStats {
+        // Read before `accepted`, so that no connection seems closed before it was accepted.
+        let closed = std::array::from_fn(|why| self.closed[why].get());
+        let accepted = self.accepted.get();
+        TcpStats {
+            accepted,
+            active: accepted.saturating_sub(closed.iter().sum()),
+            messages: self.messages.get(),
+            accept_errors: self.accept_errors.get(),
+            closed,
+        }
+    }
 }
 
 /// The counters of one UDP worker, on cache lines of their own.

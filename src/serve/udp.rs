@@ -1,18 +1,18 @@
 //! A UDP worker: receive a batch, answer it, send it, without a lock, an allocation or a channel between.
 
 use std::{
-    hash::{BuildHasher, RandomState},
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use fairway_zones::{Client, Draw, Now, Outcome, Tally, Transport};
+use fairway_zones::{Client, Now, Outcome, Tally, Transport};
 
 use super::{
     Responder,
-    batch::{BATCH, Batch},
+    batch::Batch,
+    draws::Draws,
     sockets::Shared,
     stats::UdpCounters,
     stop::{Phase, Stop},
@@ -142,20 +142,4 @@ fn close_to_newcomers(socket: &UdpSocket) -> io::Result<()> {
         });
     }
     socket.connect(address)
-}
-
-/// Random numbers of one worker: xorshift, seeded apart from every other worker's. Not for secrets.
-struct Draws(u64);
-
-impl Draws {
-    fn new() -> Self {
-        Self(RandomState::new().hash_one(BATCH) | 1)
-    }
-
-    fn next(&mut self) -> Draw {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        Draw(self.0)
-    }
 }

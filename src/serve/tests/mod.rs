@@ -1,16 +1,19 @@
 //! Transports on loopback, with a responder whose answers show which query they belong to.
 
 mod bind;
+mod tcp;
+mod tcp_bounds;
 mod udp;
 
 use std::{
-    net::{SocketAddr, UdpSocket},
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream, UdpSocket},
     time::{Duration, Instant},
 };
 
 use fairway_zones::{Client, Draw, Now, Outcome, Tally};
 
-use super::{Responder, Server, Sockets};
+use super::{Close, Responder, Server, Sockets, TcpSettings};
 
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -64,7 +67,7 @@ fn address(text: &str) -> SocketAddr {
 fn echo_on(text: &str, workers: usize) -> (Server, SocketAddr) {
     let sockets = Sockets::bind(&[address(text)], workers).unwrap();
     let bound = sockets.addresses()[0];
-    (Server::start_with(sockets, || Echo).unwrap(), bound)
+    (Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap(), bound)
 }
 
 /// A UDP client with a receive timeout.
@@ -80,5 +83,57 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(started.elapsed() < PATIENCE, "did not come: {what}");
         std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// A server that echoes on 127.0.0.1, with bounds of the test's own.
+fn echo_with(tcp: TcpSettings) -> (Server, SocketAddr) {
+    let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
+    let bound = sockets.addresses()[0];
+    (Server::start_with(sockets, tcp, || Echo).unwrap(), bound)
+}
+
+/// A TCP client with a receive timeout.
+fn connect(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// A TCP client at a loopback address of its own.
+fn connect_from(from: &str, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&address(from).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.into()
+}
+
+/// A message as it goes over a stream.
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&u16::try_from(message.len()).unwrap().to_be_bytes()[..], message].concat()
+}
+
+/// The next message of a stream; none if it ends or breaks.
+fn next_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).ok()?;
+    let mut message = vec![0; u16::from_be_bytes(length).into()];
+    stream.read_exact(&mut message).ok()?;
+    Some(message)
+}
+
+/// Asks and waits for the answer's ID.
+fn ask_stream(stream: &mut TcpStream, number: u16) -> Option<u16> {
+    stream.write_all(&framed(&packet(number, "ask"))).ok()?;
+    next_message(stream).map(|answer| id(&answer))
+}
+
+/// Whether the server closes or resets the stream.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    match stream.read(&mut [0; 1]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
     }
 }

@@ -96,7 +96,7 @@ async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learn
             client.connect(at).unwrap();
             client.send(&packet(number as u16, "queued")).unwrap();
         }
-        Server::start_with(sockets, || Echo).unwrap().drain(PATIENCE).await;
+        Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap().drain(PATIENCE).await;
         let mut answer = [0; 512];
         for (number, client) in clients.iter().enumerate() {
             let length = client.recv(&mut answer).expect("what was queued is answered");
@@ -114,10 +114,10 @@ async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learn
 async fn leaving_keeps_the_queue_for_whoever_holds_the_sockets() {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
     let (kept, at) = (sockets.try_clone().unwrap(), sockets.addresses()[0]);
-    Server::start_with(sockets, || Echo).unwrap().leave(PATIENCE).await;
+    Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap().leave(PATIENCE).await;
     let client = client("127.0.0.1:0");
     client.send_to(&packet(3, "waits"), at).unwrap();
-    let _next = Server::start_with(kept, || Echo).unwrap();
+    let _next = Server::start_with(kept, TcpSettings::default(), || Echo).unwrap();
     let mut answer = [0; 512];
     assert_eq!(client.recv(&mut answer).expect("the next server answers"), 17);
 }

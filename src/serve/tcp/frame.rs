@@ -1,0 +1,52 @@
+//! Messages in a stream: two octets of length, then so many octets (RFC 1035 section 4.2.2).
+
+/// Octets of a DNS header; no message is shorter.
+const HEADER: usize = 12;
+
+/// Octets of the length before each message.
+pub(super) const LENGTH: usize = 2;
+
+/// What a stream of octets begins with.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Frame<'a> {
+    /// A whole message, its length in front taken off.
+    Message(&'a [u8]),
+    /// Part of one, or nothing.
+    Incomplete,
+    /// A length that no message has: 0 or less than a header. What follows cannot be trusted to be in step.
+    Broken,
+}
+
+/// Reads the first message.
+pub(super) fn first(octets: &[u8]) -> Frame<'_> {
+    let Some((length, rest)) = octets.split_first_chunk::<LENGTH>() else { return Frame::Incomplete };
+    let length = usize::from(u16::from_be_bytes(*length));
+    if length < HEADER {
+        return Frame::Broken;
+    }
+    rest.get(..length).map_or(Frame::Incomplete, Frame::Message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_whole_only_with_its_last_octet() {
+        let stream = [&[0, 12][..], &[7; 12], &[0, 13]].concat();
+        assert_eq!(first(&stream), Frame::Message(&[7; 12]));
+        assert_eq!(first(&stream[14..]), Frame::Incomplete);
+        for cut in 0..14 {
+            assert_eq!(first(&stream[..cut]), Frame::Incomplete, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn lengths_under_a_header_are_broken_at_once() {
+        for length in 0..12 {
+            assert_eq!(first(&[0, length]), Frame::Broken);
+        }
+        assert_eq!(first(&[0, 12]), Frame::Incomplete);
+        assert_eq!(first(&[255, 255, 1]), Frame::Incomplete);
+    }
+}

@@ -1,0 +1,142 @@
+//! Streams on loopback: clients that take more than their share.
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(150);
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let (server, at) = echo_with(TcpSettings { idle: SHORT, ..TcpSettings::default() });
+    let mut stream = connect(at);
+    assert_eq!(ask_stream(&mut stream, 1), Some(1));
+    let asked = Instant::now();
+    assert!(is_closed(&mut stream));
+    assert!(asked.elapsed() > SHORT / 2, "not before its time");
+    until("the count", || server.stats().tcp.closed(Close::Idle) == 1);
+}
+
+#[test]
+fn a_message_that_drips_is_given_up_at_its_deadline() {
+    let (server, at) = echo_with(TcpSettings { message: SHORT, ..TcpSettings::default() });
+    let mut stream = connect(at);
+    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    stream.write_all(&[0, 200]).unwrap();
+    let begun = Instant::now();
+    while stream.write_all(&[1]).is_ok()
+        && stream.read(&mut [0]).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
+    {
+        assert!(begun.elapsed() < PATIENCE, "dripping must not extend the deadline");
+    }
+    assert_eq!(server.stats().tcp.closed(Close::SlowMessage), 1);
+}
+
+#[test]
+fn a_client_that_does_not_read_costs_bounded_memory_and_stalls_no_one() {
+    let (server, at) = echo_with(TcpSettings { write: 4 * SHORT, ..TcpSettings::default() });
+    let mut greedy = connect(at);
+    greedy.set_nonblocking(true).unwrap();
+    let query = framed(&packet(1, "FILL65000"));
+    let mut other = connect(at);
+    let mut asked = 0;
+    while server.stats().tcp.closed(Close::SlowReader) == 0 {
+        // It asks for 65 kB again and again and takes nothing.
+        asked += usize::from(greedy.write(&query).is_ok());
+        assert_eq!(ask_stream(&mut other, 9), Some(9));
+        assert!(asked < 100_000, "the server stops reading");
+    }
+    let answered = server.stats().tcp.messages;
+    assert!(answered > 1);
+    assert_eq!(server.stats().tcp.active, 1);
+}
+
+#[test]
+fn a_flood_of_half_sent_queries_keeps_no_newcomer_out() {
+    let settings = TcpSettings { connections: 40, per_client: 1_000, ..TcpSettings::default() };
+    let (server, at) = echo_with(settings);
+    let mut half_sent = vec![];
+    for number in 0..300 {
+        let mut stream = connect(at);
+        stream.write_all(&[0, 40, 1]).unwrap();
+        half_sent.push(stream);
+        if number % 10 == 0 {
+            assert_eq!(ask_stream(&mut connect(at), number), Some(number));
+        }
+    }
+    until("the evictions", || server.stats().tcp.accepted == 330 && server.stats().tcp.active == 40);
+}
+
+#[test]
+fn a_full_server_closes_who_asked_longest_ago() {
+    let (_server, at) = echo_with(TcpSettings { connections: 3, ..TcpSettings::default() });
+    let [mut early, mut idlest, mut late] = [connect(at), connect(at), connect(at)];
+    for stream in [&mut early, &mut idlest, &mut late] {
+        assert_eq!(ask_stream(stream, 1), Some(1));
+    }
+    assert_eq!(ask_stream(&mut early, 2), Some(2));
+    let mut newcomer = connect(at);
+    assert_eq!(ask_stream(&mut newcomer, 2), Some(2));
+    assert!(is_closed(&mut idlest));
+    assert_eq!([ask_stream(&mut early, 3), ask_stream(&mut late, 3)], [Some(3), Some(3)]);
+}
+
+#[test]
+fn one_client_at_its_bound_takes_nothing_from_others() {
+    let (_server, at) = echo_with(TcpSettings { per_client: 2, ..TcpSettings::default() });
+    let mut other = connect_from("127.0.0.9:0", at);
+    assert_eq!(ask_stream(&mut other, 1), Some(1));
+    let mut streams: Vec<_> = (0..5).map(|_| connect_from("127.0.0.8:0", at)).collect();
+    assert_eq!(ask_stream(&mut streams[4], 2), Some(2));
+    assert!(streams[..3].iter_mut().all(is_closed));
+    assert_eq!([ask_stream(&mut streams[3], 3), ask_stream(&mut other, 3)], [Some(3), Some(3)]);
+}
+
+#[test]
+fn thousands_of_connections_leave_udp_untouched() {
+    let (_server, at) = echo_with(TcpSettings { connections: 100, per_client: 100, ..TcpSettings::default() });
+    let udp = client("127.0.0.1:0");
+    udp.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut answer = [0; 64];
+    for number in 0..2_000 {
+        let mut stream = connect(at);
+        stream.write_all(&[0, 99]).unwrap();
+        udp.send_to(&packet(number, "udp"), at).unwrap();
+        let length = udp.recv(&mut answer).expect("an answer by UDP");
+        assert_eq!(id(&answer[..length]), number);
+    }
+}
+
+/// Runs the test of this name again, alone, in a process of its own whose number of descriptors is cut.
+#[test]
+fn out_of_descriptors_the_idlest_makes_room_and_nothing_leaks() {
+    const CHILD: &str = "FAIRWAY_TEST_FEW_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_some() {
+        return few_descriptors();
+    }
+    let name = "serve::tests::tcp_bounds::out_of_descriptors_the_idlest_makes_room_and_nothing_leaks";
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn few_descriptors() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let (server, at) = echo_with(TcpSettings::default());
+    // Both ends of a connection are in this process, so clients in advance: they connect, and few are accepted.
+    let mut clients: Vec<_> =
+        (0..60).map(|_| socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap()).collect();
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, descriptors() + 5, hard).unwrap();
+    for client in &clients {
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.connect(&at.into()).unwrap();
+    }
+    let mut last: TcpStream = clients.pop().unwrap().into();
+    assert_eq!(ask_stream(&mut last, 8), Some(8), "the newcomer is served");
+    let stats = server.stats().tcp;
+    assert!(stats.accept_errors > 0 && stats.closed(Close::Evicted) > 40, "{stats:?}");
+    assert!(stats.accept_errors < 200, "no busy loop: {stats:?}");
+    drop(clients);
+    until("the closes", || server.stats().tcp.active <= 1);
+    setrlimit(Resource::RLIMIT_NOFILE, hard.min(1_024), hard).unwrap();
+}
