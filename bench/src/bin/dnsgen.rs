@@ -1,0 +1,341 @@
+//! Load generator: one thread, one core, every answer matched and checked.
+//!
+//! Closed loop (default): `--socks` connected sockets with `--window` queries outstanding on each; as many new queries
+//! leave as answers came. Open loop (`--rate`): queries leave on a schedule, and latency counts from the scheduled instant;
+//! the generator's own hold-ups shift the schedule instead of making a burst. Prints one JSON object.
+
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    os::fd::AsFd,
+};
+
+use clap::Parser;
+use fairway_bench::{
+    Batch, Histogram, Queries, QueryForm, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns, ticks_of,
+};
+
+/// Asks a DNS server questions from a file, as fast as it answers or at a fixed rate.
+#[derive(Parser)]
+struct Options {
+    /// Server to ask.
+    #[arg(long, default_value = "127.0.0.1:5300")]
+    server: SocketAddr,
+    /// Query file: `name TYPE` a line.
+    #[arg(long)]
+    file: String,
+    /// Sockets, each with a port of its own.
+    #[arg(long, default_value_t = 16)]
+    socks: usize,
+    /// Queries outstanding on each socket (closed loop).
+    #[arg(long, default_value_t = 8)]
+    window: usize,
+    /// Queries a second (open loop); 0 for the closed loop.
+    #[arg(long, default_value_t = 0.0)]
+    rate: f64,
+    /// Seconds measured.
+    #[arg(long, default_value_t = 1.0)]
+    dur: f64,
+    /// Seconds before that.
+    #[arg(long, default_value_t = 0.15)]
+    warm: f64,
+    /// Ends after so many answers; 0 for never.
+    #[arg(long, default_value_t = 0)]
+    count: u64,
+    /// Seconds after which a query counts as lost.
+    #[arg(long, default_value_t = 0.25)]
+    timeout: f64,
+    /// Percent of the queries with EDNS.
+    #[arg(long, default_value_t = 50)]
+    edns: u32,
+    /// A client subnet in every query.
+    #[arg(long)]
+    ecs: bool,
+    /// Checks the question only: for the limit responder.
+    #[arg(long)]
+    echo: bool,
+    /// Where in the file to start; by default the clock says.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Processes of the server, whose CPU time is counted.
+    #[arg(long, value_delimiter = ',')]
+    pids: Vec<i32>,
+}
+
+fn main() -> io::Result<()> {
+    let options = Options::parse();
+    let form = QueryForm { edns_percent: options.edns, ecs: options.ecs };
+    let queries = Queries::read(&options.file, form)?;
+    let mut generator = Generator::new(&options, &queries)?;
+    let (before, after) = generator.run()?;
+    println!("{}", report(&before, &after, &generator.latency));
+    Ok(())
+}
+
+/// What has happened up to an instant.
+#[derive(Clone, Default)]
+struct Count {
+    at_ns: u64,
+    right: u64,
+    wrong: u64,
+    stray: u64,
+    lost: u64,
+    skipped: u64,
+    server_cpu_ns: u64,
+    server_ticks: (u64, u64),
+    own_cpu_ns: u64,
+}
+
+/// A query under way.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    query: u32,
+    generation: u16,
+    used: bool,
+    since_ns: u64,
+}
+
+struct Port {
+    socket: UdpSocket,
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    batch: Batch,
+}
+
+/// Queries of one length, with a cursor: a segmented send takes packets of one length.
+struct Group {
+    len: usize,
+    queries: Vec<u32>,
+    cursor: usize,
+}
+
+struct Generator<'a> {
+    options: &'a Options,
+    queries: &'a Queries,
+    ports: Vec<Port>,
+    groups: Vec<Group>,
+    /// Groups take turns in proportion to their size: the turn walks over the file's own order.
+    turn: usize,
+    next_port: usize,
+    segments: Segments,
+    count: Count,
+    latency: Histogram,
+}
+
+/// Queries of one batch, and IDs: six bits of generation over ten of slot.
+const BATCH: usize = 32;
+const SLOTS_MAX: usize = 1024;
+
+impl<'a> Generator<'a> {
+    fn new(options: &'a Options, queries: &'a Queries) -> io::Result<Self> {
+        let window = if options.rate > 0.0 { SLOTS_MAX } else { options.window.min(SLOTS_MAX) };
+        let mut groups: Vec<Group> = Vec::new();
+        for number in 0..queries.len() {
+            let len = queries.packet(number).len();
+            match groups.iter_mut().find(|g| g.len == len) {
+                Some(group) => group.queries.push(number as u32),
+                None => groups.push(Group { len, queries: vec![number as u32], cursor: 0 }),
+            }
+        }
+        let seed = options.seed.unwrap_or_else(monotonic_ns).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        for group in &mut groups {
+            group.cursor = seed as usize % group.queries.len();
+        }
+        let ports = (0..options.socks).map(|_| Port::new(options.server, window)).collect::<io::Result<_>>()?;
+        let (segments, count, latency) = (Segments::default(), Count::default(), Histogram::default());
+        Ok(Self { options, queries, ports, groups, turn: 0, next_port: 0, segments, count, latency })
+    }
+
+    /// Warms up, measures, and gives the counts at both ends of the measured time.
+    fn run(&mut self) -> io::Result<(Count, Count)> {
+        let begin = monotonic_ns();
+        let timeout = ns(self.options.timeout);
+        let (mut before, mut scan) = (None, begin + timeout);
+        let mut schedule = Schedule { base: begin, issued: 0, rate: self.options.rate };
+        loop {
+            let now = monotonic_ns();
+            if before.is_none() && now >= begin + ns(self.options.warm) {
+                self.latency = Histogram::default();
+                schedule = Schedule { base: now, issued: 0, rate: self.options.rate };
+                before = Some(self.counted(now));
+            }
+            let done = self.options.count > 0 && self.count.right + self.count.wrong >= self.options.count;
+            if let Some(count) = before.as_ref().filter(|b| done || now >= b.at_ns + ns(self.options.dur)) {
+                return Ok((count.clone(), self.counted(now)));
+            }
+            if now >= scan {
+                scan = now + timeout;
+                self.give_up(now, timeout);
+            }
+            self.exchange(now, &mut schedule)?;
+        }
+    }
+
+    fn exchange(&mut self, now: u64, schedule: &mut Schedule) -> io::Result<()> {
+        for port in 0..self.ports.len() {
+            if schedule.rate == 0.0 {
+                self.receive(port, BATCH);
+                self.send(port, BATCH, |_| now)?;
+            } else {
+                while self.receive(port, BATCH) == BATCH {}
+            }
+        }
+        if schedule.rate == 0.0 {
+            return Ok(());
+        }
+        let due = schedule.due(monotonic_ns(), &mut self.count.skipped);
+        while schedule.issued < due {
+            let wanted = ((due - schedule.issued) as usize).min(BATCH);
+            let port = self.next_port;
+            self.next_port = (port + 1) % self.ports.len();
+            let first = schedule.issued;
+            let schedule_at = *schedule;
+            let sent = self.send(port, wanted, |i| schedule_at.instant(first + i as u64 + 1))?;
+            self.count.skipped += (wanted - sent) as u64;
+            schedule.issued += wanted as u64;
+        }
+        Ok(())
+    }
+
+    /// Sends up to `wanted` queries on free slots, each timed from `since(i)`.
+    fn send(&mut self, port: usize, wanted: usize, since: impl Fn(usize) -> u64) -> io::Result<usize> {
+        let port = &mut self.ports[port];
+        let wanted = wanted.min(port.free.len()).min(Segments::MAX);
+        if wanted == 0 {
+            return Ok(0);
+        }
+        self.turn = (self.turn + 1) % self.queries.len();
+        let len = self.queries.packet(self.turn).len();
+        let group = self.groups.iter_mut().find(|g| g.len == len).expect("every length has its group");
+        self.segments.start(len);
+        for i in 0..wanted {
+            let Some(slot_number) = port.free.pop() else { break };
+            let query = group.queries[group.cursor];
+            group.cursor = (group.cursor + 1) % group.queries.len();
+            let slot = &mut port.slots[usize::from(slot_number)];
+            *slot = Slot { query, generation: (slot.generation + 1) & 0x3f, used: true, since_ns: since(i) };
+            let packet = self.segments.push(self.queries.packet(query as usize));
+            packet[..2].copy_from_slice(&(slot.generation << 10 | slot_number).to_be_bytes());
+        }
+        match self.segments.send(port.socket.as_fd()) {
+            // Nobody listens yet, or the buffer is full: the queries count as lost in time.
+            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock) => Ok(wanted),
+            Err(e) => Err(e),
+            Ok(()) => Ok(wanted),
+        }
+    }
+
+    fn receive(&mut self, port: usize, max: usize) -> usize {
+        let port = &mut self.ports[port];
+        let got = port.batch.receive(port.socket.as_fd(), max, false);
+        let now = if got > 0 { monotonic_ns() } else { 0 };
+        for number in 0..got {
+            let (octets, len) = port.batch.slot(number);
+            let reply = &octets[..len];
+            let id = reply.first_chunk::<2>().map_or(u16::MAX, |id| u16::from_be_bytes(*id));
+            let slot = port.slots.get_mut(usize::from(id & 0x3ff)).filter(|s| s.used && s.generation == id >> 10);
+            let Some(slot) = slot else {
+                self.count.stray += 1;
+                continue;
+            };
+            slot.used = false;
+            port.free.push(id & 0x3ff);
+            self.latency.add(now.saturating_sub(slot.since_ns));
+            if self.queries.is_right(slot.query as usize, reply, self.options.echo) {
+                self.count.right += 1;
+            } else {
+                self.count.wrong += 1;
+            }
+        }
+        got
+    }
+
+    fn give_up(&mut self, now: u64, timeout: u64) {
+        for port in &mut self.ports {
+            for (number, slot) in (0u16..).zip(&mut port.slots) {
+                if slot.used && now > slot.since_ns + timeout {
+                    slot.used = false;
+                    port.free.push(number);
+                    self.count.lost += 1;
+                }
+            }
+        }
+    }
+
+    fn counted(&self, now: u64) -> Count {
+        let ticks = self.options.pids.iter().filter_map(|pid| ticks_of(*pid));
+        Count {
+            at_ns: now,
+            server_cpu_ns: self.options.pids.iter().filter_map(|pid| cpu_ns_of(*pid)).sum(),
+            server_ticks: ticks.fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1)),
+            own_cpu_ns: process_cpu_ns(),
+            ..self.count.clone()
+        }
+    }
+}
+
+impl Port {
+    fn new(server: SocketAddr, window: usize) -> io::Result<Self> {
+        let socket = UdpSocket::bind(if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" })?;
+        socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20)?;
+        socket.connect(server)?;
+        let free = (0..window as u16).rev().collect();
+        Ok(Self { socket, slots: vec![Slot::default(); window], free, batch: Batch::new(64, 4096) })
+    }
+}
+
+/// When queries of the open loop are due.
+#[derive(Clone, Copy)]
+struct Schedule {
+    base: u64,
+    issued: u64,
+    rate: f64,
+}
+
+impl Schedule {
+    fn instant(&self, number: u64) -> u64 {
+        self.base + (number as f64 * 1e9 / self.rate) as u64
+    }
+
+    /// How many are due by now. After a hold-up of more than 2 ms the schedule moves: the server is not blamed.
+    fn due(&mut self, now: u64, skipped: &mut u64) -> u64 {
+        let due = (now.saturating_sub(self.base) as f64 * self.rate / 1e9) as u64;
+        let late = (self.rate * 0.002) as u64 + 64;
+        if due.saturating_sub(self.issued) <= late {
+            return due;
+        }
+        *skipped += due - self.issued;
+        self.base = now - (self.issued as f64 * 1e9 / self.rate) as u64;
+        self.issued
+    }
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+fn report(before: &Count, after: &Count, latency: &Histogram) -> serde_json::Value {
+    let seconds = (after.at_ns - before.at_ns) as f64 / 1e9;
+    let (right, wrong) = (after.right - before.right, after.wrong - before.wrong);
+    let got = (right + wrong).max(1) as f64;
+    let server = after.server_cpu_ns.saturating_sub(before.server_cpu_ns) as f64;
+    let user = after.server_ticks.0.saturating_sub(before.server_ticks.0) as f64;
+    let system = after.server_ticks.1.saturating_sub(before.server_ticks.1) as f64;
+    let us = |quantile| latency.quantile(quantile) as f64 / 1e3;
+    serde_json::json!({
+        "qps": (right + wrong) as f64 / seconds,
+        "right": right,
+        "wrong": wrong,
+        "lost": after.lost - before.lost,
+        "skipped": after.skipped - before.skipped,
+        "stray": after.stray - before.stray,
+        "seconds": seconds,
+        "p50_us": us(0.5),
+        "p99_us": us(0.99),
+        "p999_us": us(0.999),
+        "server_cpu_ns": server / got,
+        "server_busy": server / 1e9 / seconds,
+        "server_user_share": user / (user + system).max(1.0),
+        "own_cpu_ns": (after.own_cpu_ns - before.own_cpu_ns) as f64 / got,
+    })
+}

@@ -1,0 +1,185 @@
+//! Health targets: small HTTP servers that answer 200 on every path. With `--fail`, the probe of failover times as well:
+//! takes 127.0.1.1 down again and again, asks the server all the while, and says when the last wrong answer left.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use clap::{Parser, ValueEnum};
+use fairway_bench::{monotonic_ns, question};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UdpSocket},
+    sync::watch,
+};
+
+/// Serves health targets on 127.0.1.1 to .3 (or on every loopback address), until ended.
+#[derive(Parser)]
+struct Options {
+    /// Port of the health page.
+    #[arg(long, default_value_t = 8181)]
+    port: u16,
+    /// One listener for all of 127.0.0.0/8 instead of three (bound to 0.0.0.0, answers loopback clients only).
+    #[arg(long)]
+    all_loopback: bool,
+    /// Measures failover of this kind, then ends.
+    #[arg(long)]
+    fail: Option<How>,
+    /// The server that must stop answering with 127.0.1.1.
+    #[arg(long, default_value = "127.0.0.1:5300")]
+    server: SocketAddr,
+    /// The steered name.
+    #[arg(long, default_value = "s0000001.bench.test")]
+    name: String,
+    /// How often.
+    #[arg(long, default_value_t = 20)]
+    reps: u32,
+    /// Seconds watched after each change.
+    #[arg(long, default_value_t = 3.0)]
+    settle: f64,
+}
+
+/// How a target dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum How {
+    /// The port is closed.
+    Refuse,
+    /// Connections are accepted by the kernel and never answered.
+    Hang,
+}
+
+/// What a target does now; none for healthy.
+type State = Option<How>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> io::Result<()> {
+    let options = Options::parse();
+    if options.all_loopback {
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, options.port)).await?;
+        loop {
+            let (stream, peer) = listener.accept().await?;
+            if peer.ip().is_loopback() {
+                tokio::spawn(answer(stream));
+            }
+        }
+    }
+    let (state, seen) = watch::channel(None);
+    for last in 1..=3 {
+        let seen = if last == 1 { seen.clone() } else { watch::channel(None).1 };
+        let listener = bind(last, options.port)?;
+        tokio::spawn(serve(listener, last, options.port, seen));
+    }
+    match options.fail {
+        Some(how) => measure(&options, how, &state).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn bind(last: u8, port: u16) -> io::Result<TcpListener> {
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::new(127, 0, 1, last), port).into())?;
+    socket.listen(1024)
+}
+
+async fn serve(listener: TcpListener, last: u8, port: u16, mut state: watch::Receiver<State>) {
+    let mut listener = Some(listener);
+    loop {
+        let now = *state.borrow_and_update();
+        match (now, &mut listener) {
+            (Some(How::Refuse), open) => *open = None,
+            (_, open @ None) => *open = bind(last, port).ok(),
+            _ => {}
+        }
+        match (&listener, now) {
+            (Some(open), None) => tokio::select! {
+                accepted = open.accept() => if let Ok((stream, _)) = accepted { tokio::spawn(answer(stream)); },
+                changed = state.changed() => if changed.is_err() { std::future::pending::<()>().await },
+            },
+            _ if state.changed().await.is_err() => std::future::pending().await,
+            _ => {}
+        }
+    }
+}
+
+async fn answer(mut stream: TcpStream) {
+    let mut request = [0; 2048];
+    let read = tokio::time::timeout(Duration::from_secs(1), stream.read(&mut request)).await;
+    if matches!(read, Ok(Ok(1..))) {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").await;
+    }
+}
+
+/// Changes the first target, and gives the milliseconds to the last answer with it (going) or the first (coming back).
+async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> io::Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0").await?;
+    socket.connect(options.server).await?;
+    let mut asker = Asker { socket, packet: question(&options.name, 1), id: 0 };
+    let (mut gone, mut back) = (Vec::new(), Vec::new());
+    for round in 0..options.reps {
+        // The phase against the checker's clock differs each time.
+        tokio::time::sleep(Duration::from_millis(137 * u64::from(round * 7 % 16))).await;
+        let t0 = monotonic_ns();
+        state.send_replace(Some(how));
+        let last = asker.watch(t0, options.settle, true).await?;
+        gone.push((last.unwrap_or(t0) - t0) as f64 / 1e6);
+        let t0 = monotonic_ns();
+        state.send_replace(None);
+        if let Some(first) = asker.watch(t0, options.settle * 3.0, false).await? {
+            back.push((first - t0) as f64 / 1e6);
+        }
+    }
+    println!(
+        "{}",
+        serde_json::json!({ "how": format!("{how:?}").to_lowercase(), "gone_ms": spread(&mut gone), "back_ms": spread(&mut back) })
+    );
+    Ok(())
+}
+
+struct Asker {
+    socket: UdpSocket,
+    packet: Vec<u8>,
+    id: u16,
+}
+
+impl Asker {
+    /// Asks every half millisecond for so many seconds: the instant of the last answer with 127.0.1.1, or of the first.
+    async fn watch(&mut self, since: u64, seconds: f64, last: bool) -> io::Result<Option<u64>> {
+        let mut found = None;
+        while monotonic_ns() - since < (seconds * 1e9) as u64 {
+            let asked = monotonic_ns();
+            if self.has_first_target().await? {
+                found = Some(asked);
+                if !last {
+                    break;
+                }
+            }
+            tokio::time::sleep(Duration::from_micros(500)).await;
+        }
+        Ok(found)
+    }
+
+    async fn has_first_target(&mut self) -> io::Result<bool> {
+        self.id = self.id.wrapping_add(1);
+        self.packet[..2].copy_from_slice(&self.id.to_be_bytes());
+        self.socket.send(&self.packet).await?;
+        let mut reply = [0; 2048];
+        let within = Duration::from_millis(100);
+        while let Ok(got) = tokio::time::timeout(within, self.socket.recv(&mut reply)).await {
+            let reply = &reply[..got?];
+            if reply.len() > self.packet.len() && reply[..2] == self.packet[..2] {
+                // RDLENGTH 4 and the address.
+                return Ok(reply[self.packet.len()..].windows(6).any(|w| w == [0, 4, 127, 0, 1, 1]));
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn spread(values: &mut [f64]) -> serde_json::Value {
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| values.get(((values.len() as f64 - 1.0) * share) as usize).map(|v| (v * 10.0).round() / 10.0);
+    serde_json::json!({ "min": at(0.0), "median": at(0.5), "max": at(1.0), "count": values.len() })
+}

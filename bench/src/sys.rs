@@ -1,0 +1,175 @@
+//! System calls that have no safe wrapper: clocks of other processes, batches of datagrams, UDP segmentation.
+#![allow(
+    unsafe_code,
+    reason = "recvmmsg, sendmmsg, UDP_SEGMENT and clocks of processes have no safe form; a comment a block"
+)]
+
+use std::{
+    io,
+    mem::{size_of, zeroed},
+    os::fd::{AsRawFd, BorrowedFd},
+    ptr,
+};
+
+/// CLOCK_MONOTONIC, in nanoseconds.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC).unwrap_or(0)
+}
+
+/// CPU time of this process, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
+}
+
+/// CPU time of another process, all its threads, user and system, in nanoseconds: from the scheduler's clock, not ticks.
+pub fn cpu_ns_of(pid: i32) -> Option<u64> {
+    clock(!pid << 3 | 2) // CPUCLOCK_SCHED of a process, see clock_getcpuclockid(3)
+}
+
+/// User and system time of a process in ticks.
+pub fn ticks_of(pid: i32) -> Option<(u64, u64)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 2..].split(' ').collect();
+    Some((fields.get(11)?.parse().ok()?, fields.get(12)?.parse().ok()?))
+}
+
+fn clock(id: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec for the length of the call.
+    (unsafe { libc::clock_gettime(id, &raw mut time) } == 0)
+        .then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Keeps this thread on one core; a core that is not there is no error, the kernel then keeps the old set.
+pub fn pin_to(core: usize) {
+    // SAFETY: an all-zero cpu_set_t is the empty set; CPU_SET bounds-checks by the type's size; the size passed is its own.
+    unsafe {
+        let mut set: libc::cpu_set_t = zeroed();
+        libc::CPU_SET(core.min(1023), &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+/// Datagrams received, and sent back, with one system call each.
+pub struct Batch {
+    slots: Vec<u8>,
+    slot_len: usize,
+    /// Behind boxes that are never moved or resized: `headers` points into the other three.
+    iovecs: Box<[libc::iovec]>,
+    _peers: Box<[libc::sockaddr_in]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+impl Batch {
+    /// Room for `count` datagrams of `slot_len` octets.
+    pub fn new(count: usize, slot_len: usize) -> Self {
+        let mut slots = vec![0u8; count * slot_len];
+        // SAFETY: all-zero is a valid sockaddr_in and a valid (empty) mmsghdr.
+        let mut peers: Box<[libc::sockaddr_in]> = vec![unsafe { zeroed() }; count].into();
+        let mut headers: Box<[libc::mmsghdr]> = (0..count).map(|_| unsafe { zeroed() }).collect();
+        let base = slots.as_mut_ptr();
+        let mut iovecs: Box<[libc::iovec]> = (0..count)
+            // SAFETY: `i * slot_len` is within `slots`, which lives as long as `self` and is never resized.
+            .map(|i| libc::iovec { iov_base: unsafe { base.add(i * slot_len) }.cast(), iov_len: slot_len })
+            .collect();
+        for i in 0..count {
+            let header: &mut libc::msghdr = &mut headers[i].msg_hdr;
+            header.msg_iov = &raw mut iovecs[i];
+            header.msg_iovlen = 1;
+            header.msg_name = (&raw mut peers[i]).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+        }
+        Self { slots, slot_len, iovecs, _peers: peers, headers }
+    }
+
+    /// Receives up to `max` datagrams; blocks for the first one if `wait`. Gives how many came; 0 for none.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, max: usize, wait: bool) -> usize {
+        let max = max.min(self.headers.len());
+        for iovec in &mut self.iovecs[..max] {
+            iovec.iov_len = self.slot_len;
+        }
+        let flags = if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
+        // SAFETY: the first `max` headers are valid, and point to buffers of the stated lengths that `self` owns.
+        let got = unsafe {
+            libc::recvmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), max as u32, flags, ptr::null_mut())
+        };
+        usize::try_from(got).unwrap_or(0)
+    }
+
+    /// The slot of one datagram, and how many of its octets came.
+    #[inline]
+    pub fn slot(&mut self, number: usize) -> (&mut [u8], usize) {
+        let len = self.headers[number].msg_len as usize;
+        (&mut self.slots[number * self.slot_len..][..self.slot_len], len)
+    }
+
+    /// How many octets of a slot are sent back.
+    #[inline]
+    pub fn set_reply(&mut self, number: usize, len: usize) {
+        self.iovecs[number].iov_len = len.min(self.slot_len);
+    }
+
+    /// Sends the first `count` slots to where they came from. What the kernel does not take is lost.
+    pub fn reply(&mut self, socket: BorrowedFd<'_>, count: usize) {
+        let mut sent = 0;
+        while sent < count.min(self.headers.len()) {
+            let rest = &mut self.headers[sent..count];
+            // SAFETY: as in `receive`; the kernel filled in the peers.
+            let done =
+                unsafe { libc::sendmmsg(socket.as_raw_fd(), rest.as_mut_ptr(), rest.len() as u32, libc::MSG_DONTWAIT) };
+            sent += usize::try_from(done).unwrap_or(1).max(1);
+        }
+    }
+}
+
+/// Queries of equal length, sent on a connected socket with one UDP_SEGMENT call: cheap for the sender, the same for the
+/// receiver.
+#[derive(Debug, Default)]
+pub struct Segments {
+    octets: Vec<u8>,
+    each: usize,
+}
+
+impl Segments {
+    /// Most segments of one call (kernel: UDP_MAX_SEGMENTS is 64 or more).
+    pub const MAX: usize = 64;
+
+    /// Starts over, for packets of this length.
+    pub fn start(&mut self, each: usize) {
+        self.octets.clear();
+        self.each = each;
+    }
+
+    /// Adds a packet and gives it back to be changed.
+    pub fn push(&mut self, packet: &[u8]) -> &mut [u8] {
+        debug_assert_eq!(packet.len(), self.each, "segments are of one length");
+        let start = self.octets.len();
+        self.octets.extend_from_slice(packet);
+        &mut self.octets[start..]
+    }
+
+    /// Sends what was pushed.
+    pub fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let mut iovec = libc::iovec { iov_base: self.octets.as_mut_ptr().cast(), iov_len: self.octets.len() };
+        let mut control = [0u64; 4]; // aligned, and larger than CMSG_SPACE(2) = 24
+        // SAFETY: `message` points to `iovec` and `control`, both alive over the call; the one control message is written
+        // within `control`, whose length is set to CMSG_SPACE(2), so CMSG_FIRSTHDR is not null.
+        let sent = unsafe {
+            let mut message: libc::msghdr = zeroed();
+            message.msg_iov = &raw mut iovec;
+            message.msg_iovlen = 1;
+            if self.octets.len() > self.each {
+                message.msg_control = control.as_mut_ptr().cast();
+                message.msg_controllen = libc::CMSG_SPACE(2) as _;
+                let head = libc::CMSG_FIRSTHDR(&raw const message);
+                (*head).cmsg_level = libc::SOL_UDP;
+                (*head).cmsg_type = libc::UDP_SEGMENT;
+                (*head).cmsg_len = libc::CMSG_LEN(2) as _;
+                ptr::write_unaligned(libc::CMSG_DATA(head).cast::<u16>(), self.each as u16);
+            }
+            libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT)
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
