@@ -1,0 +1,129 @@
+//! Plays recipes on the code in this process: compile, then `respond` called directly.
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use fairway::config::{self, Source};
+use fairway_model::{Desired, Forced, Health, ProbeAddress, Target, Verdict, ZoneSpec};
+use fairway_zones::{
+    Client, Conditions, Draw, Now, Outcome, ServerIdentity, Snapshot, Tally, Transport, View, compile, respond,
+    text::{ZoneData, read_zone},
+};
+
+use super::{Recipe, Stage, State};
+
+/// First port of the probe addresses that stand for clusters; nothing is ever sent there.
+const PROBE_PORT: u16 = 20_001;
+
+/// The compiled recipe and the health of its clusters.
+pub struct InProcess {
+    snapshot: Arc<Snapshot>,
+    clusters: Vec<String>,
+    states: BTreeMap<String, State>,
+    tally: Tally,
+}
+
+impl InProcess {
+    /// Compiles the recipe; every cluster is up.
+    pub fn new(recipe: &Recipe) -> Result<Self, String> {
+        let (desired, zones) = if recipe.config.is_empty() { read_zones(recipe)? } else { read_config(recipe)? };
+        let (version, id) = recipe.identity.clone();
+        let faults = |faults: Vec<fairway_model::Fault>| format!("the recipe does not compile: {faults:#?}");
+        let snapshot = compile(&desired, &zones, &ServerIdentity { version, id }, None).map_err(faults)?;
+        let clusters = recipe.probed_clusters();
+        Ok(Self { snapshot: Arc::new(snapshot), clusters, states: BTreeMap::new(), tally: Tally::default() })
+    }
+
+    /// The pair that queries are answered from now.
+    pub fn view(&self) -> View {
+        let targets = self.snapshot.targets();
+        let conditions = Conditions::new(&self.snapshot, |index| self.health(&targets[index.0 as usize]));
+        View { snapshot: Arc::clone(&self.snapshot), conditions: Arc::new(conditions) }
+    }
+
+    fn health(&self, target: &Target) -> Health {
+        let cluster = match &target.address {
+            ProbeAddress::Socket(socket) => self.clusters.get(usize::from(socket.port() - PROBE_PORT)),
+            _ => None,
+        };
+        let state = cluster.and_then(|name| self.states.get(name)).copied().unwrap_or(State::Up);
+        match state {
+            State::Up => Health::new(Verdict::Up, None),
+            State::Down => Health::new(Verdict::Down, None),
+            State::Pending => Health::PENDING,
+            State::Unknown => Health::new(Verdict::Unknown, None),
+            State::ForcedUp => Health::new(Verdict::Down, Some(Forced::Up)),
+            State::ForcedDown => Health::new(Verdict::Up, Some(Forced::Down)),
+            State::Drained => Health::new(Verdict::Up, Some(Forced::Drain)),
+        }
+    }
+}
+
+/// Static zones only: no configuration is read, so that these recipes need nothing but the crate of zones.
+fn read_zones(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
+    let mut desired = Desired::default();
+    let mut zones = Vec::new();
+    for (name, text) in &recipe.zones {
+        let mut include = |path: &str| Err(format!("{path}: a recipe includes nothing"));
+        let (data, faults) = read_zone(name, &format!("{name}zone"), text.as_bytes(), &mut include);
+        if faults.iter().any(fairway_model::Fault::is_error) {
+            return Err(format!("the zone {name} is refused: {faults:#?}"));
+        }
+        desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor: None });
+        zones.push(data);
+    }
+    Ok((desired, zones))
+}
+
+fn read_config(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let clusters = recipe.probed_clusters();
+    let probe = |name: &str| {
+        let index = clusters.iter().position(|c| c == name).expect("the name comes from the same list");
+        let port = PROBE_PORT + u16::try_from(index).expect("a recipe has few clusters");
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string()
+    };
+    let listen = "listen: { dns: [\"127.0.0.1:53\"] }";
+    let file = recipe.write_config(folder.path(), listen, probe).map_err(|e| e.to_string())?;
+    let loaded = config::load(&Source::Path(file), &|_| None);
+    let loaded = loaded.map_err(|faults| format!("the configuration is refused: {faults:#?}"))?;
+    Ok((loaded.desired, loaded.zones))
+}
+
+impl Stage for InProcess {
+    fn exchange(
+        &mut self,
+        octets: &[u8],
+        transport: Transport,
+        from: Option<SocketAddr>,
+        _: bool,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 5353)));
+        let mut out = vec![0xee; if transport == Transport::Udp { 1232 } else { 65_535 }];
+        let client = Client::new(from, transport);
+        let view = self.view();
+        match respond(&view, &client, octets, Now(1_700_000_000), Draw(7), &self.tally, &mut out) {
+            Outcome::Reply(length) => Ok(Some(out[..length].to_vec())),
+            Outcome::Drop => Ok(None),
+        }
+    }
+
+    fn set_health(&mut self, cluster: &str, state: State) -> Result<bool, String> {
+        if !self.clusters.iter().any(|c| c == cluster) {
+            return Err(format!("no member is probed at \"{{{cluster}}}\""));
+        }
+        self.states.insert(cluster.to_owned(), state);
+        Ok(true)
+    }
+
+    fn can_ask_from(&self, _: SocketAddr) -> bool {
+        true
+    }
+
+    fn pause(&mut self) -> bool {
+        false
+    }
+}

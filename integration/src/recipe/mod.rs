@@ -1,0 +1,139 @@
+//! Recipes: tests of the server's answers, written as text that a DNS operator can read.
+//!
+//! [`Recipe::parse`] reads one; [`run()`] plays it on a [`Stage`], which is the code in this process or the real binary.
+//! The format is described in `integration/recipes/README.md`.
+
+mod expect;
+mod in_process;
+mod parse;
+mod run;
+
+use std::path::{Path, PathBuf};
+
+use fairway_model::Name;
+
+pub use expect::{Expect, Expected, SizeLimit};
+pub use in_process::InProcess;
+pub use run::{Stage, run};
+
+use crate::query::Query;
+
+/// One recipe: what is served, and what is asked of it.
+#[derive(Clone, Debug, Default)]
+pub struct Recipe {
+    /// The file it came from.
+    pub path: PathBuf,
+    /// Zones and their text.
+    pub zones: Vec<(Name, String)>,
+    /// The steered part of the configuration, as YAML; empty for static zones only.
+    pub config: String,
+    /// Text of `version.bind`, and of NSID, `hostname.bind` and `id.server`.
+    pub identity: (Option<String>, Option<String>),
+    /// The questions, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One question and what must come of it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Number: RFC and section, unique in the recipe.
+    pub id: String,
+    /// The rule, as a sentence.
+    pub rule: String,
+    /// Line it begins at.
+    pub line: usize,
+    /// Whether a `query` or `raw` line was given.
+    pub asked: bool,
+    /// Health that changes before it: cluster and state.
+    pub health: Vec<(String, State)>,
+    /// What is sent.
+    pub query: Query,
+    /// What must come back.
+    pub expect: Expect,
+}
+
+/// The state of a cluster's targets, as a recipe sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of decisions.md's states, and an operator's force")]
+pub enum State {
+    Up,
+    Down,
+    Pending,
+    Unknown,
+    ForcedUp,
+    ForcedDown,
+    Drained,
+}
+
+/// Where the recipes stand.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes")
+}
+
+/// Names of all recipe files, without `.recipe`, sorted.
+pub fn names() -> Vec<String> {
+    let entries = std::fs::read_dir(folder()).expect("the folder of recipes is part of the crate");
+    let paths = entries.map(|e| e.expect("a readable entry").path());
+    let recipes = paths.filter(|p| p.extension().is_some_and(|e| e == "recipe"));
+    let mut names: Vec<_> = recipes.filter_map(|p| Some(p.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort();
+    names
+}
+
+impl Recipe {
+    /// Reads the recipe of this name.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let path = folder().join(format!("{name}.recipe"));
+        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Self { path, ..Self::parse(&text).map_err(|e| format!("{name}.recipe:{e}"))? })
+    }
+
+    /// Clusters whose health the recipe plays with: every `"{NAME}"` in its configuration, in order.
+    pub fn probed_clusters(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        let mut rest = &self.config[..];
+        while let Some((_, after)) = rest.split_once("\"{") {
+            let Some((name, tail)) = after.split_once("}\"") else { break };
+            if !found.iter().any(|f| f == name) {
+                found.push(name.to_owned());
+            }
+            rest = tail;
+        }
+        found
+    }
+
+    /// The configuration with each `"{NAME}"` replaced by a probe address.
+    pub fn config_with(&self, probe_of: impl Fn(&str) -> String) -> String {
+        let mut text = self.config.clone();
+        for cluster in self.probed_clusters() {
+            text = text.replace(&format!("\"{{{cluster}}}\""), &format!("\"{}\"", probe_of(&cluster)));
+        }
+        text
+    }
+
+    /// Writes zone files and the configuration below `folder`; gives the configuration's path.
+    ///
+    /// `listen` is put in front: the lines that only the process that reads it can know.
+    pub fn write_config(
+        &self,
+        folder: &Path,
+        listen: &str,
+        probe_of: impl Fn(&str) -> String,
+    ) -> std::io::Result<PathBuf> {
+        let mut text = format!("version: 1\n{listen}\nzones:\n");
+        for (index, (name, zone)) in self.zones.iter().enumerate() {
+            let file = format!("{index}.zone");
+            std::fs::write(folder.join(&file), zone)?;
+            text += &format!("  - {{ name: \"{name}\", file: {file} }}\n");
+        }
+        for (key, value) in [("version", &self.identity.0), ("id", &self.identity.1)] {
+            let first = !text.contains("identity:");
+            let value = value.iter().map(|v| format!("{}  {key}: \"{v}\"\n", if first { "identity:\n" } else { "" }));
+            text.extend(value);
+        }
+        text += &self.config_with(probe_of);
+        let path = folder.join("fairway.yaml");
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+}
