@@ -45,6 +45,8 @@ pub struct Expect {
     pub same: Option<String>,
     /// Whether the case of names must be as written.
     pub exact_case: bool,
+    /// Whether the second decoder is left out: it is known to refuse what the rule allows.
+    pub one_decoder: bool,
     /// What OPT holds.
     pub edns: EdnsExpect,
 }
@@ -66,6 +68,7 @@ impl Default for Expect {
             tsig_error: None,
             same: None,
             exact_case: false,
+            one_decoder: false,
             edns: EdnsExpect::default(),
         }
     }
@@ -176,8 +179,9 @@ pub(super) fn check(expect: &Expect, exchange: &Exchange<'_>) -> Vec<String> {
     check_size(expect, exchange, &message, &mut faults);
     check_edns(expect, exchange, &message, &mut faults);
     check_expected(expect, &message, &mut faults);
-    if let Err(error) = hickory_proto::op::Message::from_vec(exchange.received) {
-        faults.push(format!("a second decoder refuses the reply: {error}"));
+    match hickory_proto::op::Message::from_vec(exchange.received) {
+        Err(error) if !expect.one_decoder => faults.push(format!("a second decoder refuses the reply: {error}")),
+        _ => {}
     }
     faults
 }
@@ -218,15 +222,19 @@ fn check_question(exchange: &Exchange<'_>, message: &Message, faults: &mut Vec<S
 
 fn check_records(message: &Message, faults: &mut Vec<String>) {
     let records: Vec<_> = message.sections.iter().flatten().collect();
+    let mut twice = Vec::new();
     for (index, record) in records.iter().enumerate() {
         let rrset = |r: &&&Record| (&r.owner, r.rtype, r.class) == (&record.owner, record.rtype, record.class);
         let earlier: Vec<_> = records[..index].iter().filter(rrset).collect();
         if earlier.iter().any(|e| e.rdata == record.rdata) {
-            faults.push(format!("{record} stands twice (RFC 2181 section 5)"));
+            twice.push(record);
         }
         if earlier.iter().any(|e| e.ttl != record.ttl) {
             faults.push(format!("{} {} has several TTLs (RFC 2181 section 5.2)", record.owner, record.rtype));
         }
+    }
+    if let Some(first) = twice.first() {
+        faults.push(format!("{} records stand twice, the first is {first} (RFC 2181 section 5)", twice.len()));
     }
 }
 
@@ -245,8 +253,10 @@ fn check_size(expect: &Expect, exchange: &Exchange<'_>, message: &Message, fault
 
 fn check_edns(expect: &Expect, exchange: &Exchange<'_>, message: &Message, faults: &mut Vec<String>) {
     const FORMERR: u16 = 1;
+    const NOTIMP: u16 = 4;
     let expected = &expect.edns;
-    let present = expected.present.or((message.rcode() != FORMERR).then_some(exchange.query.edns.is_some()));
+    let present =
+        expected.present.or((![FORMERR, NOTIMP].contains(&message.rcode())).then_some(exchange.query.edns.is_some()));
     if present.is_some_and(|p| p != message.edns.is_some()) {
         let word = if message.edns.is_some() { "there, and should not be" } else { "missing" };
         faults.push(format!("OPT is {word} (RFC 6891 section 6.1.1)"));
@@ -285,6 +295,7 @@ fn is_sound_subnet(data: &[u8]) -> bool {
     let width = match u16::from_be_bytes([*family_high, *family_low]) {
         1 => 32,
         2 => 128,
+        0 => 0, // "no family" goes with a source length of 0
         _ => return false,
     };
     let stray = address.last().is_some_and(|last| source % 8 != 0 && last << (source % 8) != 0);
@@ -308,16 +319,16 @@ fn check_expected(expect: &Expect, message: &Message, faults: &mut Vec<String>) 
     let none: &[Expected] = &[];
     let answers: Vec<&[Expected]> = if first { expect.answers.iter().map(Vec::as_slice).collect() } else { vec![none] };
     if !expect.any[0] && !answers.iter().any(|wanted| is_answer(wanted, answer, expect.exact_case)) {
-        faults.push(format!("answer section is {answer:#?}"));
+        faults.push(format!("answer section is {answer:?}"));
     }
     let wanted = if first { &expect.authority } else { none };
     if !expect.any[1] && !is_set(wanted, none, authority, expect.exact_case) {
-        faults.push(format!("authority section is {authority:#?}"));
+        faults.push(format!("authority section is {authority:?}"));
     }
     let additional = check_tsig(expect, additional, faults);
     let (wanted, may) = if first { (&expect.additional[..], &expect.may_additional[..]) } else { (none, none) };
     if !expect.any[2] && !is_set(wanted, may, additional, expect.exact_case) {
-        faults.push(format!("additional section is {additional:#?}"));
+        faults.push(format!("additional section is {additional:?}"));
     }
     let mut rrsets: Vec<_> = answer.iter().map(|r| (&r.owner, r.rtype)).collect();
     rrsets.sort();

@@ -9,7 +9,8 @@ use std::{
 use fairway::config::{self, Source};
 use fairway_model::{Desired, Forced, Health, ProbeAddress, Target, Verdict, ZoneSpec};
 use fairway_zones::{
-    Client, Conditions, Draw, Now, Outcome, ServerIdentity, Snapshot, Tally, Transport, View, compile, respond,
+    Client, Conditions, Draw, Now, Outcome, ServerIdentity, ServerOptions, Snapshot, Tally, Transport, View, compile,
+    respond,
     text::{ZoneData, read_zone},
 };
 
@@ -31,8 +32,9 @@ impl InProcess {
     pub fn new(recipe: &Recipe) -> Result<Self, String> {
         let (desired, zones) = if recipe.config.is_empty() { read_zones(recipe)? } else { read_config(recipe)? };
         let (version, id) = recipe.identity.clone();
+        let options = ServerOptions { identity: ServerIdentity { version, id }, ..ServerOptions::default() };
         let faults = |faults: Vec<fairway_model::Fault>| format!("the recipe does not compile: {faults:#?}");
-        let snapshot = compile(&desired, &zones, &ServerIdentity { version, id }, None).map_err(faults)?;
+        let snapshot = compile(&desired, &zones, &options, None).map_err(faults)?.0;
         let clusters = recipe.probed_clusters();
         Ok(Self { snapshot: Arc::new(snapshot), clusters, states: BTreeMap::new(), tally: Tally::default() })
     }

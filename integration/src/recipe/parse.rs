@@ -123,6 +123,7 @@ impl Step {
                 expect.tsig_error = Some(error.ok_or("write: tsig error=NUMBER")?);
             }
             "same" => expect.same = Some(rest.to_owned()),
+            "one-decoder" => expect.one_decoder = true,
             "exact-case" => expect.exact_case = true,
             _ => return Err(format!("{word:?} is no word of a step; see integration/recipes/README.md")),
         }
@@ -194,7 +195,9 @@ fn edns(expect: &mut Expect, text: &str) -> Result<(), String> {
             None if word == "keepalive" => expected.keepalive = true,
             Some(("size", value)) => expected.size = Some(number(value)?),
             Some(("scope", "any")) => expected.scope = None,
-            Some(("scope", value)) => expected.scope = value.parse().map_err(|_| format!("{word:?} has no number"))?,
+            Some(("scope", value)) => {
+                expected.scope = Some(value.parse().map_err(|_| format!("{word:?} has no number"))?)
+            }
             Some(("ede", value)) => expected.extended_error = Some(number(value)?),
             Some(("nsid", value)) => expected.nsid = Some(value.trim_matches('"').as_bytes().to_vec()),
             _ => return Err(format!("{word:?} is no word of an edns line")),

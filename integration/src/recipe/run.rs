@@ -44,7 +44,8 @@ pub trait Stage {
 /// What the steps gave so far, by number and transport.
 type Seen = BTreeMap<(String, bool), Vec<Record>>;
 
-/// Plays every step over every transport it asks for; gives each fault with file, line, number and rule.
+/// Plays every step over every transport it asks for; gives each fault with file, line, number and rule, and those that
+/// both transports share once.
 pub fn run(recipe: &Recipe, stage: &mut dyn Stage) -> Vec<String> {
     let mut faults = Vec::new();
     let mut seen = Seen::new();
@@ -66,10 +67,13 @@ pub fn run(recipe: &Recipe, stage: &mut dyn Stage) -> Vec<String> {
             Transports::Tcp => &[Transport::Tcp],
             Transports::Udp => &[Transport::Udp],
         };
+        let mut told: Vec<String> = Vec::new();
         for transport in transports {
             let found = settle(step, *transport, stage, &mut seen);
+            let news: Vec<_> = found.into_iter().filter(|fault| !told.contains(fault)).collect();
             let place = format!("{}:{} step {} ({transport:?})", recipe.path.display(), step.line, step.id);
-            faults.extend(found.into_iter().map(|fault| format!("{place}: {}: {fault}", step.rule)));
+            faults.extend(news.iter().map(|fault| format!("{place}: {}: {fault}", step.rule)));
+            told.extend(news);
         }
     }
     faults
