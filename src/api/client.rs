@@ -16,7 +16,10 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
-use crate::api::state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version};
+use crate::api::{
+    explain_wire::Explanation,
+    state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version},
+};
 
 /// Where a running daemon is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,15 +68,15 @@ impl Client {
         self.json(Method::GET, "/v1/state", None::<&()>).await
     }
 
-    /// `GET /v1/explain`, as text for people.
-    pub async fn explain(&self, query: &ExplainQuery) -> Result<String, ClientError> {
+    /// `GET /v1/explain`.
+    pub async fn explain(&self, query: &ExplainQuery) -> Result<Explanation, ClientError> {
         let mut path = format!("/v1/explain?name={}", escape(&query.name));
         for (key, value) in [("type", &query.rtype), ("client", &query.client)] {
             if let Some(value) = value {
                 path += &format!("&{key}={}", escape(value));
             }
         }
-        Ok(String::from_utf8_lossy(&self.call(Method::GET, &path, None).await?).into_owned())
+        self.json(Method::GET, &path, None::<&()>).await
     }
 
     /// `GET /version`.

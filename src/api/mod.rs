@@ -4,4 +4,5 @@
 //! also takes commands, from root and from the daemon's own user alone. Nothing here decides: `control` does.
 
 pub mod client;
+pub mod explain_wire;
 pub mod state_wire;
