@@ -1,1 +1,117 @@
+use std::collections::BTreeSet;
 
+use fairway_model::{Fault, Name, Rtype};
+
+use super::{Record, ZoneData, check_rdata, check_zone, rdata_from_text, rdata_names, rdata_text, read_zone};
+
+mod cuts;
+mod lines;
+
+const RICH: &str = include_str!("../../testdata/rich.zone");
+const PORTABLE: &str = include_str!("../../testdata/rich.portable.zone");
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn read(origin: &str, text: &[u8]) -> (ZoneData, Vec<Fault>) {
+    read_zone(&name(origin), "z", text, &mut |_| Err("no files here".to_owned()))
+}
+
+fn read_rich(text: &str) -> ZoneData {
+    let (mut zone, faults) = read("rich.test", text.as_bytes());
+    assert_eq!(faults, []);
+    let faults = check_zone(&mut zone, &|_| false);
+    assert!(faults.iter().all(|fault| !fault.is_error()), "{faults:#?}");
+    zone
+}
+
+/// A record by what it says; names in RDATA keep their case, owners do not.
+fn meaning(record: &Record) -> (String, Rtype, u32, String) {
+    let hex = record.rdata.iter().map(|octet| format!("{octet:02x}")).collect();
+    (record.owner.to_lowercase().to_string(), record.rtype, record.ttl.secs(), hex)
+}
+
+#[test]
+fn every_type_is_read_as_bind_reads_it() {
+    let ours: BTreeSet<_> = read_rich(RICH).records.iter().map(meaning).collect();
+    let binds: BTreeSet<_> = read_rich(PORTABLE).records.iter().map(meaning).collect();
+    assert_eq!(ours.difference(&binds).collect::<Vec<_>>(), Vec::<&_>::new(), "only ours");
+    assert_eq!(binds.difference(&ours).collect::<Vec<_>>(), Vec::<&_>::new(), "only BIND's");
+    assert!(ours.len() > 140);
+}
+
+#[test]
+fn every_type_of_the_table_stands_in_the_rich_zone() {
+    let there: BTreeSet<_> = read_rich(RICH).records.iter().map(|record| record.rtype).collect();
+    let known = (1..=u16::MAX).map(Rtype).filter(|t| t.mnemonic().is_some() && !t.is_meta());
+    // NXT and A6 are historic and have no form of their own here.
+    let missing: Vec<_> = known.filter(|t| !there.contains(t) && !matches!(*t, Rtype::NXT | Rtype::A6)).collect();
+    assert_eq!(missing, [Rtype::MD, Rtype::MF], "BIND refuses these two");
+}
+
+#[test]
+fn the_rich_zone_is_found_without_errors() {
+    let (mut zone, _) = read("rich.test", RICH.as_bytes());
+    let faults = check_zone(&mut zone, &|_| false);
+    assert_eq!(faults, []);
+}
+
+#[test]
+fn text_of_rdata_comes_back_as_the_same_octets() {
+    for record in read_rich(RICH).records {
+        let text = rdata_text(record.rtype, &record.rdata);
+        let known = record.rtype.mnemonic().is_some() && record.rtype != Rtype::NULL;
+        assert_eq!(text.starts_with("\\#"), !known, "{} {text}", record.rtype);
+        let back = rdata_from_text(record.rtype, text.as_bytes(), &Name::root());
+        assert_eq!(back.as_ref(), Ok(&record.rdata), "{} {text}", record.rtype);
+        check_rdata(record.rtype, &record.rdata).unwrap();
+    }
+}
+
+#[test]
+fn rdata_that_its_type_does_not_explain_is_shown_in_generic_form() {
+    assert_eq!(rdata_text(Rtype::A, &[1, 2, 3]), "\\# 3 010203");
+    assert_eq!(rdata_text(Rtype(65280), &[]), "\\# 0");
+    assert_eq!(rdata_text(Rtype::MX, &[0, 1, 0]), "1 .");
+}
+
+#[test]
+fn every_cut_or_stretched_rdata_is_refused_or_still_sound() {
+    for record in read_rich(RICH).records {
+        for end in 0..record.rdata.len() {
+            // What is still sound must come back from its text; the rest is refused without a panic.
+            let cut = &record.rdata[..end];
+            let text = rdata_text(record.rtype, cut);
+            let back = rdata_from_text(record.rtype, text.as_bytes(), &Name::root());
+            assert_eq!(back.is_ok(), check_rdata(record.rtype, cut).is_ok(), "{} {text}", record.rtype);
+            assert!(rdata_names(record.rtype, cut).iter().all(|name| name.range.end <= end));
+        }
+    }
+}
+
+#[test]
+fn names_in_rdata_are_found_and_only_old_types_compress() {
+    let mut compressible = BTreeSet::new();
+    for record in read_rich(RICH).records {
+        for found in rdata_names(record.rtype, &record.rdata) {
+            let inside = Name::from_wire(&record.rdata[found.range.clone()]).unwrap();
+            assert_eq!(inside.as_wire().len(), found.range.len());
+            if found.compressible {
+                compressible.insert(record.rtype);
+            }
+        }
+    }
+    let rfc1035 = ["NS", "CNAME", "SOA", "MB", "MG", "MR", "PTR", "MINFO", "MX"];
+    assert_eq!(compressible, rfc1035.iter().map(|t| t.parse().unwrap()).collect());
+    let names = |rtype, rdata: &[u8]| {
+        let found = rdata_names(rtype, rdata).into_iter();
+        found.map(|name| (name.range.start, name.range.end)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(Rtype::SRV, b"\0\x01\0\x02\0\x03\x01a\0"), [(6, 9)]);
+    assert_eq!(names(Rtype::SOA, &[b"\x01a\0\0".to_vec(), vec![0; 20]].concat()), [(0, 3), (3, 4)]);
+    assert_eq!(names(Rtype::HIP, b"\x01\x02\0\x01\xaa\xbb\x01a\0\x01b\0"), [(6, 9), (9, 12)]);
+    assert_eq!(names(Rtype::IPSECKEY, b"\x0a\x03\x00\x01a\0"), [(3, 6)]);
+    assert_eq!(names(Rtype::AMTRELAY, b"\x0a\x83\x01a\0"), [(2, 5)]);
+    assert_eq!(names(Rtype::MX, b"\0\x01\x01a"), []);
+}

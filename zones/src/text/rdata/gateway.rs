@@ -9,7 +9,7 @@ use fairway_model::Name;
 
 use super::{
     codec,
-    read::{Source, refuse, refuse_because},
+    source::{Source, refuse, refuse_because},
     table::Field,
     wire::{Malformed, name_length},
 };

@@ -1,7 +1,7 @@
 //! LOC, a position on the earth (RFC 1876). Integers only: thousandths of a second of arc, centimetres.
 
 use super::{
-    read::{Source, refuse},
+    source::{Source, refuse},
     wire::Malformed,
 };
 use crate::text::{faults::Wrong, lexer::Word};

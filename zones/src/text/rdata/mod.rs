@@ -8,6 +8,7 @@ mod location;
 mod prefixes;
 mod read;
 mod services;
+mod source;
 mod svcb;
 mod table;
 mod time;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{
-    read::{Source, read_ipv4, read_ipv6, refuse},
+    source::{Source, read_ipv4, read_ipv6, refuse},
     time::read_number,
     wire::Malformed,
 };

@@ -1,7 +1,7 @@
 //! Protocol and ports of WKS (RFC 1035 section 3.4.2). Few names of ports are known: the type is long obsolete.
 
 use super::{
-    read::{Source, refuse},
+    source::{Source, refuse},
     time::read_number,
     wire::Malformed,
 };

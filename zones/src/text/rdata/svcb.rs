@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{
     codec,
-    read::{Source, read_ipv4, read_ipv6, refuse, refuse_because, unescape},
+    source::{Source, read_ipv4, read_ipv6, refuse, refuse_because, unescape},
     time::read_number,
     wire::Malformed,
     write::write_octets,
