@@ -197,7 +197,9 @@ impl<'a> Compiler<'a> {
             let below = mention.target.as_ref().is_some_and(|t| t.to_lowercase().as_wire().ends_with(owner_name));
             for set in target.sets..target.sets + u32::from(target.set_count) {
                 let rtype = self.sets.sets[set as usize].rtype;
-                if matches!(rtype, Rtype::A | Rtype::AAAA) && !extras.iter().any(|e| e.set == set) {
+                // A service record's target may have one of its own: AliasMode leads there (RFC 9460 section 4.1).
+                let same = rtype == self.sets.sets[mention.set as usize].rtype && mention.service && set != mention.set;
+                if (matches!(rtype, Rtype::A | Rtype::AAAA) || same) && !extras.iter().any(|e| e.set == set) {
                     extras.push(Extra { at: mention.at, set, required: delegation && below });
                 }
             }

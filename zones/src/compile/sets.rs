@@ -23,6 +23,8 @@ pub(super) struct Mention {
     pub(super) at: u32,
     /// The name; none for the owner.
     pub(super) target: Option<Name>,
+    /// Whether it stands in an SVCB or HTTPS record.
+    pub(super) service: bool,
 }
 
 /// A record set has more octets than a message can hold.
@@ -139,12 +141,15 @@ fn mention(rtype: Rtype, rdata: &[u8], set: u32, rdata_at: u32, mentions: &mut V
     };
     let Some(target) = rdata.get(skip..).and_then(|wire| Name::from_wire(wire).ok()) else { return };
     let owner_itself = target.is_root();
+    let service = matches!(rtype, Rtype::SVCB | Rtype::HTTPS);
     match rtype {
         // AliasMode's root means "not there"; ServiceMode's means the owner (RFC 9460 sections 2.5.1 and 2.5.2).
         Rtype::SVCB | Rtype::HTTPS if owner_itself && rdata.starts_with(&[0, 0]) => {}
-        Rtype::SVCB | Rtype::HTTPS if owner_itself => mentions.push(Mention { set, at: Extra::OWNER, target: None }),
+        Rtype::SVCB | Rtype::HTTPS if owner_itself => {
+            mentions.push(Mention { set, at: Extra::OWNER, target: None, service })
+        }
         _ if owner_itself => {}
         // Compressed or not, the name begins where it does in RDATA: what stands before it is never shortened.
-        _ => mentions.push(Mention { set, at: rdata_at + skip as u32, target: Some(target) }),
+        _ => mentions.push(Mention { set, at: rdata_at + skip as u32, target: Some(target), service }),
     }
 }

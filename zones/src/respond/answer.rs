@@ -1,6 +1,6 @@
 //! From a found name to the sections of a response: records, chains of CNAME and DNAME, negative answers.
 
-use fairway_model::Rtype;
+use fairway_model::{Name, Rtype};
 
 use super::{Ending, Response};
 use crate::{
@@ -23,20 +23,28 @@ pub(super) struct Answering<'a, 'w, 'o, T> {
 }
 
 /// The name an answer is looked for at, at one step of a chain.
-pub(super) struct Step {
-    pub(super) key: Key,
-    /// Where the name stands in the message.
+pub(super) struct Step<'k> {
+    pub(super) key: &'k Key,
+    /// Where the name stands in the message, uncompressed at least up to its zone's apex.
     pub(super) at: usize,
     /// Node of that very name.
     exact: Option<u32>,
+    /// DNAMEs already in the answer, and where: a record is written once.
+    dnames: &'k [(u32, usize)],
 }
 
 /// How a step ended.
 #[allow(clippy::large_enum_variant, reason = "lives on the stack for one link; a box would allocate")]
 pub(super) enum Next {
     Done,
-    /// Goes on at this name, which stands at this place of the message.
-    Follow(Key, usize),
+    /// Goes on at another name.
+    Follow {
+        key: Key,
+        /// Where that name stands in the message.
+        at: usize,
+        /// The DNAME that led there, and where it stands.
+        dname: Option<(u32, usize)>,
+    },
 }
 
 impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
@@ -59,32 +67,47 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     fn follow_chain(&mut self) -> Result<(), Full> {
         let query = self.from.query;
-        let mut step = Step { key: query.key.clone(), at: HEADER, exact: query.node.checked_sub(1) };
-        for links in 0..=CHAIN_MAX {
-            match self.step(&step, links == 0)? {
-                Next::Done => return Ok(()),
-                Next::Follow(key, at) => {
-                    let exact = self.snapshot().find_key(&key, key.hash());
-                    step = Step { key, at, exact };
-                }
+        let first = Step { key: &query.key, at: HEADER, exact: query.node.checked_sub(1), dnames: &[] };
+        match self.step(&first)? {
+            Next::Done => Ok(()),
+            link => self.go_on(link),
+        }
+    }
+
+    /// Follows links until the chain ends, comes back to a name it was at, or is too long.
+    fn go_on(&mut self, first: Next) -> Result<(), Full> {
+        let snapshot = self.snapshot();
+        let mut visited = [self.from.query.hash; CHAIN_MAX + 1];
+        let mut dnames = [(0, 0); CHAIN_MAX];
+        let (mut redirects, mut next) = (0, first);
+        for link in 1..=CHAIN_MAX {
+            let Next::Follow { key, at, dname } = next else { return Ok(()) };
+            if let Some(written) = dname {
+                dnames[redirects] = written;
+                redirects += 1;
             }
+            let hash = key.hash();
+            if visited[..link].contains(&hash) {
+                return Ok(());
+            }
+            visited[link] = hash;
+            let exact = snapshot.find_key(&key, hash);
+            next = self.step(&Step { key: &key, at, exact, dnames: &dnames[..redirects] })?;
         }
         Ok(())
     }
 
-    fn step(&mut self, step: &Step, first: bool) -> Result<Next, Full> {
+    fn step(&mut self, step: &Step<'_>) -> Result<Next, Full> {
         let snapshot = self.snapshot();
-        let found = locate(snapshot, &step.key, step.exact);
-        self.trace.located(snapshot, &step.key, found);
+        let found = locate(snapshot, step.key, step.exact);
+        self.trace.located(snapshot, step.key, found);
         match found {
+            Found::Outside if step.at == HEADER => self.ending.rcode = Rcode::REFUSED,
             // The end of a chain outside of our zones is for the resolver to find.
-            Found::Outside if first => self.ending.rcode = Rcode::REFUSED,
             Found::Outside => {}
             Found::Cut(number) if self.is_parents_ds(step, number) => return self.at_node(step, snapshot.node(number)),
-            Found::Cut(number) => {
-                self.refer(step, snapshot.node(number))?;
-            }
-            Found::Dname(number) => return self.redirect(step, snapshot.node(number)),
+            Found::Cut(number) => self.refer(step, snapshot.node(number))?,
+            Found::Dname(number) => return self.redirect(step, number),
             Found::Nothing(zone) => {
                 self.writer.set_authoritative();
                 self.ending.rcode = Rcode::NXDOMAIN;
@@ -96,11 +119,11 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// DS of a delegated name is the parent's to answer (RFC 4035 section 3.1.4.1).
-    fn is_parents_ds(&self, step: &Step, cut: u32) -> bool {
+    fn is_parents_ds(&self, step: &Step<'_>, cut: u32) -> bool {
         self.from.query.rtype == Rtype::DS && step.exact == Some(cut)
     }
 
-    fn at_node(&mut self, step: &Step, node: &'a Node) -> Result<Next, Full> {
+    fn at_node(&mut self, step: &Step<'_>, node: &'a Node) -> Result<Next, Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         let rtype = self.from.query.rtype;
@@ -131,57 +154,63 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
-    pub(super) fn alias(&mut self, step: &Step, node: &Node, set: &RrSet) -> Result<Next, Full> {
+    pub(super) fn alias(&mut self, step: &Step<'_>, node: &Node, set: &RrSet) -> Result<Next, Full> {
         let start = self.set(step, node, set, Section::Answer)?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(Next::Done);
         }
-        // The target's name begins behind the owner (2), type, class, TTL and length (10).
         let key = Key::read(self.snapshot().target(set)).expect("a compiled target is a valid name");
-        Ok(Next::Follow(key, start + 12))
+        // The target's name begins behind the owner (2), type, class, TTL and length (10).
+        Ok(Next::Follow { key, at: start + 12, dname: None })
     }
 
     /// RFC 6672: the DNAME, a CNAME made from it, and on at the name that gives.
-    fn redirect(&mut self, step: &Step, node: &Node) -> Result<Next, Full> {
+    fn redirect(&mut self, step: &Step<'_>, number: u32) -> Result<Next, Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
+        let node = snapshot.node(number);
         let Some(set) = snapshot.set(node, Rtype::DNAME) else { return Ok(Next::Done) };
-        let name = snapshot.node_name(node);
-        let prefix = step.key.len() - name.len();
-        let above = Step { key: Key::read(name).expect("a node's name is valid"), at: step.at + prefix, exact: None };
-        let start = self.set(&above, node, set, Section::Answer)?;
+        let prefix = step.key.len() - usize::from(node.name_len);
+        let known = step.dnames.iter().find(|(known, _)| *known == number);
+        let start = match known {
+            Some((_, start)) => *start,
+            None => {
+                let key = Key::read(snapshot.node_name(node)).expect("a node's name is valid");
+                let owner = Step { key: &key, at: step.at + prefix, exact: None, dnames: &[] };
+                self.set(&owner, node, set, Section::Answer)?
+            }
+        };
         let target = snapshot.target(set);
-        if prefix + target.len() > 255 {
+        if prefix + target.len() > Name::OCTETS_MAX {
             self.ending.rcode = Rcode::YXDOMAIN;
             return Ok(Next::Done);
         }
-        // The labels in front keep the case they were asked in; they may be far back in the message, but uncompressed,
-        // since a name below a DNAME was never written with a pointer inside them.
+        // The labels in front keep the case they were asked in.
         let mut made = [0; 256];
         made[..prefix].copy_from_slice(&self.writer.written()[step.at..step.at + prefix]);
         made[prefix..prefix + target.len()].copy_from_slice(target);
-        let key = Key::read(&made).expect("the length was checked, and both parts are valid");
-        let at = self.synthesise(step.at, set.ttl, &made[..prefix], start + 12)?;
+        let made = &made[..prefix + target.len()];
+        let at = self.synthesise(step.at, set.ttl, made)?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(Next::Done);
         }
-        Ok(Next::Follow(key, at))
+        let key = Key::read(made).expect("the length was checked, and both parts are valid");
+        Ok(Next::Follow { key, at, dname: Some((number, start)) })
     }
 
-    /// Writes the CNAME a DNAME stands for; gives the place of its target.
-    fn synthesise(&mut self, owner: usize, ttl: u32, prefix: &[u8], suffix_at: usize) -> Result<usize, Full> {
+    /// Writes the CNAME a DNAME stands for; gives the place of its target, which is left uncompressed: a further link may
+    /// cut it anywhere.
+    fn synthesise(&mut self, owner: usize, ttl: u32, target: &[u8]) -> Result<usize, Full> {
         let [o0, o1] = pointer(owner);
         let [t0, t1, t2, t3] = ttl.to_be_bytes();
-        let [l0, l1] = (prefix.len() as u16 + 2).to_be_bytes();
-        self.writer.copy(&[o0, o1, 0, 5, 0, 1, t0, t1, t2, t3, l0, l1])?;
-        let at = self.writer.copy(prefix)?;
-        self.writer.copy(&pointer(suffix_at))?;
+        self.writer.copy(&[o0, o1, 0, 5, 0, 1, t0, t1, t2, t3, 0, target.len() as u8])?;
+        let at = self.writer.copy(target)?;
         self.writer.count(Section::Answer, 1);
         Ok(at)
     }
 
     /// RFC 8482 section 4.2: one small record in place of everything.
-    fn any(&mut self, step: &Step) -> Result<(), Full> {
+    fn any(&mut self, step: &Step<'_>) -> Result<(), Full> {
         let [o0, o1] = pointer(step.at);
         self.writer.copy(&[o0, o1, 0, 13, 0, 1])?;
         self.writer.copy(&ANY_TTL.to_be_bytes())?;
@@ -191,7 +220,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// The SOA of a zone that holds the name of this step, for a negative answer (RFC 2308).
-    pub(super) fn negative(&mut self, step: &Step, zone: u16) -> Result<(), Full> {
+    pub(super) fn negative(&mut self, step: &Step<'_>, zone: u16) -> Result<(), Full> {
         let snapshot = self.snapshot();
         let zone = &snapshot.zones[usize::from(zone)];
         let apex = step.at + step.key.len() - usize::from(zone.origin_len);
@@ -200,7 +229,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// Writes a set whose owner is the name of this step; gives the place of its first record.
-    pub(super) fn set(&mut self, step: &Step, node: &Node, set: &RrSet, section: Section) -> Result<usize, Full> {
+    pub(super) fn set(&mut self, step: &Step<'_>, node: &Node, set: &RrSet, section: Section) -> Result<usize, Full> {
         let origin = usize::from(self.snapshot().zones[usize::from(node.zone)].origin_len);
         self.place(set, step.at, (step.at + step.key.len()).saturating_sub(origin), section)
     }

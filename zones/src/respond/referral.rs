@@ -11,7 +11,7 @@ use crate::{
 
 impl<T: Trace> Answering<'_, '_, '_, T> {
     /// Refers to the servers of a delegated zone: NS in the authority section, glue behind it (RFC 1034 section 4.3.2).
-    pub(super) fn refer(&mut self, step: &Step, cut: &Node) -> Result<(), Full> {
+    pub(super) fn refer(&mut self, step: &Step<'_>, cut: &Node) -> Result<(), Full> {
         let snapshot = self.snapshot();
         let Some(set) = snapshot.set(cut, Rtype::NS) else { return Ok(()) };
         let owner = step.at + step.key.len() - usize::from(cut.name_len);
@@ -22,7 +22,7 @@ impl<T: Trace> Answering<'_, '_, '_, T> {
     }
 
     /// Adds what belongs with a set that was written at `start`. Required glue must fit; the rest comes if it does.
-    pub(super) fn extras(&mut self, step: &Step, set: &RrSet, start: usize) -> Result<(), Full> {
+    pub(super) fn extras(&mut self, step: &Step<'_>, set: &RrSet, start: usize) -> Result<(), Full> {
         let snapshot = self.snapshot();
         for extra in &snapshot.extras[set.extras as usize..][..set.extra_count as usize] {
             let owner = if extra.at == Extra::OWNER { step.at } else { start + extra.at as usize };

@@ -15,7 +15,7 @@ use crate::{
 
 impl<'a, T: Trace> Answering<'a, '_, '_, T> {
     /// Answers from the name's pool; none where the type is not the pool's to answer.
-    pub(super) fn steer(&mut self, step: &Step, node: &'a Node, steered: &Steered) -> Result<Option<Next>, Full> {
+    pub(super) fn steer(&mut self, step: &Step<'_>, node: &'a Node, steered: &Steered) -> Result<Option<Next>, Full> {
         let pool = &self.snapshot().pools[steered.pool as usize];
         let rtype = self.from.query.rtype;
         let kind = match rtype {
