@@ -18,6 +18,7 @@ mod batch;
 mod bind;
 mod bind_error;
 mod draws;
+pub mod handover;
 mod responder;
 mod server;
 mod sockets;

@@ -1,6 +1,7 @@
 //! Transports on loopback, with a responder whose answers show which query they belong to.
 
 mod bind;
+mod handover;
 mod tcp;
 mod tcp_bounds;
 mod udp;
