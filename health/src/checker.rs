@@ -6,6 +6,7 @@
 
 mod outbox;
 mod round;
+mod sockets;
 mod table;
 
 use std::{
@@ -213,7 +214,7 @@ impl Checker {
     fn start_with<P: round::Probe>(settings: &CheckerSettings, flips: mpsc::Sender<Flip>, seed: u64, probe: P) -> Self {
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (left, unjudged) = watch::channel(0);
-        tokio::spawn(Round::new(settings.sockets_max.max(1), flips, left, seed, probe).run(inbox));
+        tokio::spawn(Round::new(settings.sockets_max, flips, left, seed, probe).run(inbox));
         Self { commands, unjudged, workshop: Mutex::new(Workshop::new()) }
     }
 }

@@ -77,6 +77,14 @@ impl Judge {
         self.change(Verdict::Unknown)
     }
 
+    /// Whether the last evidence was a failure, or would be if there was any.
+    pub(crate) const fn is_failing(&self) -> bool {
+        match self.streak {
+            0 => matches!(self.verdict, Verdict::Down),
+            _ => !self.passing,
+        }
+    }
+
     /// Whether the next probe should follow at once: a failure that may be a death, or any first evidence on a target
     /// whose verdict was lost. Recovery of a target that is down goes at the pace of the period.
     pub(crate) const fn is_wavering(&self) -> bool {

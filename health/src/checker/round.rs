@@ -1,7 +1,7 @@
 //! The checking task: who is due is probed, what a probe found is weighed and judged, who changed is told.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -17,6 +17,7 @@ use tokio::{
 use super::{
     Flip, Observer, TargetState,
     outbox::Outbox,
+    sockets::{Lane, Sockets},
     table::{Entry, Key, Slot, Table},
 };
 use crate::{
@@ -85,12 +86,10 @@ pub(super) struct Round<P> {
     table: Table,
     schedule: Schedule<Key>,
     probe: P,
-    sockets_max: usize,
+    sockets: Sockets<Key>,
     running: JoinSet<Report>,
-    /// Whose each running probe is.
-    whose: HashMap<Id, Key>,
-    /// Due, but without a socket; with the due time.
-    waiting: VecDeque<(Instant, Key)>,
+    /// Whose each running probe is, and which kind of socket it has.
+    whose: HashMap<Id, (Key, Lane)>,
     outbox: Outbox<Key>,
     unjudged: watch::Sender<usize>,
     meter: Arc<Mutex<LagMeter>>,
@@ -113,10 +112,9 @@ impl<P: Probe> Round<P> {
             table: Table::default(),
             schedule: Schedule::new(seed),
             probe,
-            sockets_max,
+            sockets: Sockets::new(sockets_max),
             running: JoinSet::new(),
             whose: HashMap::new(),
-            waiting: VecDeque::new(),
             outbox: Outbox::new(flips),
             unjudged,
             meter: Arc::new(Mutex::new(LagMeter::new(now))),
@@ -171,7 +169,7 @@ impl<P: Probe> Round<P> {
                 drop(meter);
                 let _ = reply.send(Observer {
                     probes_running: self.running.len(),
-                    probes_waiting: self.waiting.len(),
+                    probes_waiting: self.sockets.waiting(),
                     flips_waiting: self.outbox.len(),
                     stalls,
                     held_up,
@@ -192,7 +190,7 @@ impl<P: Probe> Round<P> {
         }
         if !gone.is_empty() {
             self.schedule.retain(|key| self.table.get(key).is_some());
-            self.waiting.retain(|(_, key)| self.table.get(*key).is_some());
+            self.sockets.retain(|key| self.table.get(key).is_some());
         }
         for key in &added {
             let Some(slot) = self.table.get(*key) else { continue };
@@ -217,11 +215,6 @@ impl<P: Probe> Round<P> {
         if now >= self.next_aging {
             self.age_all(now);
         }
-        while self.running.len() < self.sockets_max
-            && let Some((due, key)) = self.waiting.pop_front()
-        {
-            self.start(due, key, now);
-        }
         while let Some((due, key)) = self.schedule.pop(now) {
             let Some(slot) = self.table.get(key) else { continue };
             if let Some(next) = schedule::missed(due, now, slot.monitor().period) {
@@ -229,16 +222,17 @@ impl<P: Probe> Round<P> {
             } else if slot.work.is_always() {
                 let report = Report { due, started: now, ended: now, held_up: Duration::ZERO, finding: Finding::Pass };
                 self.finish(key, report);
-            } else if self.running.len() < self.sockets_max {
-                self.start(due, key, now);
             } else {
-                self.waiting.push_back((due, key));
+                self.sockets.queue(slot.lane(), due, key);
             }
+        }
+        while let Some((lane, due, key)) = self.sockets.take() {
+            self.start(lane, due, key, now);
         }
     }
 
-    fn start(&mut self, due: Instant, key: Key, started: Instant) {
-        let Some(slot) = self.table.get_mut(key) else { return };
+    fn start(&mut self, lane: Lane, due: Instant, key: Key, started: Instant) {
+        let Some(slot) = self.table.get_mut(key) else { return self.sockets.release(lane) };
         let found = (self.probe)(Arc::clone(&slot.work), slot.target.address.clone());
         let meter = Arc::clone(&self.meter);
         let before = lock(&meter).held_up(started);
@@ -248,7 +242,7 @@ impl<P: Probe> Round<P> {
             let held_up = lock(&meter).held_up(ended).saturating_sub(before);
             Report { due, started, ended, held_up, finding }
         });
-        self.whose.insert(probe.id(), key);
+        self.whose.insert(probe.id(), (key, lane));
         slot.probe = Some(probe);
     }
 
@@ -260,7 +254,8 @@ impl<P: Probe> Round<P> {
                 Ok((id, report)) => (id, Some(report)),
                 Err(error) => (error.id(), None),
             };
-            if let Some(key) = self.whose.remove(&id) {
+            if let Some((key, lane)) = self.whose.remove(&id) {
+                self.sockets.release(lane);
                 // Without a report: aborted with its target, which is gone; or a fault of the probe's own code.
                 let report = report.unwrap_or_else(|| broken(Instant::now()));
                 self.finish(key, report);

@@ -12,7 +12,7 @@ use std::{
 use fairway_model::{Cause, Monitor, Outcome, ProbeAddress, Target, Verdict};
 use tokio::{task::AbortHandle, time::Instant};
 
-use super::{HistoryEntry, Restored, TargetState};
+use super::{HistoryEntry, Restored, TargetState, sockets::Lane};
 use crate::{judge::Judge, observer::Family, probe::Prepared};
 
 /// Most changes kept of one target.
@@ -107,6 +107,11 @@ impl Slot {
     /// What the target's monitor says.
     pub(super) fn monitor(&self) -> &Monitor {
         &self.target.monitor
+    }
+
+    /// Which sockets its next probe may have.
+    pub(super) const fn lane(&self) -> Lane {
+        if self.doubts > 0 || self.judge.is_failing() { Lane::Suspect } else { Lane::Sound }
     }
 
     /// Family of the network that evidence on this target speaks for; none for loopback and for names.

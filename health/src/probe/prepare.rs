@@ -115,7 +115,7 @@ impl Prepared {
     }
 
     /// Longest time of one probe.
-    pub(super) const fn timeout(&self) -> Duration {
+    pub(crate) const fn timeout(&self) -> Duration {
         self.timeout
     }
 

@@ -1,1 +1,9 @@
-//! Probes against small servers that behave and misbehave.
+//! Probes against small servers that behave and misbehave, and monitors that cannot be run.
+
+mod authority;
+mod grpc;
+mod http;
+mod monitors;
+mod servers;
+mod tcp;
+mod tls;

@@ -1,0 +1,132 @@
+//! Small servers on loopback; they end with the runtime of their test.
+
+use std::{
+    future::Future,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use fairway_model::{Cause, Check, HttpCheck, Monitor, MonitorName, ProbeAddress, StatusSet, Target};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::probe::{Finding, Workshop, probe};
+
+/// Serves every connection with `serve`; returns the address and the count of connections.
+pub(super) async fn serve<S, F>(serve: S) -> (SocketAddr, Arc<AtomicUsize>)
+where
+    S: Fn(TcpStream) -> F + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(serve(stream));
+        }
+    });
+    (address, count)
+}
+
+/// Reads a request and answers with the same bytes each time, then waits for the other side to go.
+pub(super) async fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
+    let answer: Arc<[u8]> = answer.into().into();
+    serve(move |mut stream| {
+        let answer = Arc::clone(&answer);
+        async move {
+            request(&mut stream).await;
+            let _ = stream.write_all(&answer).await;
+            let _ = stream.read(&mut [0]).await;
+        }
+    })
+    .await
+    .0
+}
+
+/// Reads a request and then writes `start` and, for ever, `again`.
+pub(super) async fn streaming(start: &'static str, again: &'static str) -> SocketAddr {
+    serve(move |mut stream| async move {
+        request(&mut stream).await;
+        let mut next = stream.write_all(start.as_bytes()).await;
+        let again = again.repeat(64 * 1024 / again.len());
+        while next.is_ok() {
+            next = stream.write_all(again.as_bytes()).await;
+        }
+    })
+    .await
+    .0
+}
+
+/// Accepts and says nothing for as long as the other side stays.
+pub(super) async fn silent() -> SocketAddr {
+    serve(|mut stream| async move {
+        let mut sink = [0; 1024];
+        while matches!(stream.read(&mut sink).await, Ok(1..)) {}
+    })
+    .await
+    .0
+}
+
+/// An address that nobody listens on.
+pub(super) async fn deaf() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+/// The header of a request, as text.
+pub(super) async fn request(stream: &mut TcpStream) -> String {
+    let mut seen = vec![];
+    let mut buffer = [0; 4096];
+    while !seen.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(length) => seen.extend_from_slice(&buffer[..length]),
+        }
+    }
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// `GET /healthz/ready` of the address probed.
+pub(super) fn http(at: SocketAddr) -> HttpCheck {
+    HttpCheck {
+        port: at.port(),
+        path: "/healthz/ready".to_owned(),
+        method: "GET".to_owned(),
+        host: None,
+        headers: vec![],
+        status: StatusSet::default(),
+        body: None,
+        response_header: None,
+        tls: None,
+    }
+}
+
+/// Probes a loopback address; what passes has 20 s to do so.
+pub(super) async fn run(check: Check, at: SocketAddr) -> Finding {
+    run_at(check, ProbeAddress::Address(at.ip()), Duration::from_secs(20)).await
+}
+
+/// As [`run`], for targets that will not answer: 300 ms.
+pub(super) async fn run_short(check: Check, at: SocketAddr) -> Finding {
+    run_at(check, ProbeAddress::Address(at.ip()), Duration::from_millis(300)).await
+}
+
+pub(super) async fn run_at(check: Check, address: ProbeAddress, timeout: Duration) -> Finding {
+    let monitor = Arc::new(Monitor { timeout, period: timeout, ..Monitor::new(check) });
+    let target = Target { address, monitor, label: MonitorName::new("m").unwrap() };
+    let work = Workshop::new().prepare(std::slice::from_ref(&target)).remove(0);
+    probe(work, target.address).await
+}
+
+/// A failure of a target that was heard.
+pub(super) fn fails(cause: &str) -> Finding {
+    Finding::Fail { cause: Cause::new(cause), reached: true }
+}
