@@ -3,6 +3,6 @@
 use super::pick::Score;
 
 /// Prefers the member that is tried earlier.
-pub(super) fn score(place: usize) -> Score {
-    Score { cost: place as u64, weight: 1, key: 0 }
+pub(super) fn score(place: u8) -> Score {
+    Score { cost: place.into(), weight: 1 }
 }

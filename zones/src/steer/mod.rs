@@ -23,6 +23,9 @@ mod targets;
 mod trace;
 mod weighted;
 
+#[cfg(test)]
+mod tests;
+
 pub use choose::{Answer, Basis, Choice, Family, Kind, Members};
 pub use client_net::ClientNet;
 pub use explain::{AddressNote, Explanation, HashInput, MemberNote, Reason, Recorder};

@@ -43,6 +43,7 @@ impl<'a> Lens<'a> {
     }
 
     /// The standings of its addresses of one family.
+    #[inline]
     pub(super) fn standings(&self, spot: &Spot) -> Standings {
         if spot.has_one_target() {
             return self.standing(TargetIndex(spot.at));
@@ -50,15 +51,20 @@ impl<'a> Lens<'a> {
         self.spread_targets(spot).iter().fold(0, |seen, target| seen | self.standing(*target))
     }
 
-    /// What the member offers to the question, and what it offers only to another.
-    fn asked_and_other(&self, member: &Member) -> (Standings, Standings) {
+    /// What the member offers to the question.
+    #[inline]
+    fn asked(&self, member: &Member) -> Standings {
         match self.kind {
-            Kind::Addresses(family) => {
-                let other = || self.standings(&member.spots[family.other() as usize]);
-                let asked = self.standings(&member.spots[family as usize]);
-                (asked, other())
-            }
-            Kind::Cname => (self.any(member), 0),
+            Kind::Addresses(family) => self.standings(&member.spots[family as usize]),
+            Kind::Cname => self.any(member),
+        }
+    }
+
+    /// What the member offers to another question only.
+    fn other(&self, member: &Member) -> Standings {
+        match self.kind {
+            Kind::Addresses(family) => self.standings(&member.spots[family.other() as usize]),
+            Kind::Cname => 0,
         }
     }
 
@@ -77,6 +83,7 @@ impl<'a> Lens<'a> {
     }
 
     /// A target that the conditions do not know was never judged.
+    #[inline]
     fn standing(&self, target: TargetIndex) -> Standings {
         self.health.get(target.0 as usize).map_or(PENDING, |health| standing(*health))
     }
@@ -87,13 +94,14 @@ impl<'a> Lens<'a> {
     }
 
     /// What a member is to this stage. `whole` asks to tell apart those of which only a part may be answered.
+    #[inline(always)]
     fn sight(&self, member: &Member, admitted: Standings, whole: bool) -> Sight {
-        if !self.takes_part(member) {
+        if self.only.is_some() && !self.takes_part(member) {
             return Sight::Excluded;
         }
-        let (asked, other) = self.asked_and_other(member);
+        let asked = self.asked(member);
         if asked & admitted == 0 {
-            return if other & admitted == 0 { Sight::Unfit } else { Sight::Elsewhere };
+            return if self.other(member) & admitted == 0 { Sight::Unfit } else { Sight::Elsewhere };
         }
         if whole && asked & !admitted != 0 { Sight::Part } else { Sight::Candidate }
     }
@@ -106,28 +114,28 @@ pub(super) struct Score {
     pub(super) cost: u64,
     /// 1 to 65535.
     pub(super) weight: u16,
-    /// Decides between equals; distinct within a pool.
-    pub(super) key: u64,
 }
 
 impl Score {
+    #[inline]
     fn beats(&self, other: &Self) -> bool {
-        // Fractions compared by cross-multiplication: exact, without a division; under 2^63.
-        let (mine, its) = (self.cost * u64::from(other.weight), other.cost * u64::from(self.weight));
-        mine < its || mine == its && self.key < other.key
+        // Fractions compared by cross-multiplication: exact, without a division, and under 2^63. Equals, about one pair
+        // in 2^40, are left in declared order.
+        self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight)
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// Only some of its addresses may be answered, and whole members go first.
-    part: bool,
     score: Score,
     /// Its place in [`SteerPool::members`].
-    place: usize,
+    place: u8,
+    /// Only some of its addresses may be answered, and whole members go first.
+    part: bool,
 }
 
 impl Entry {
+    #[inline]
     fn beats(&self, other: &Self) -> bool {
         if self.part == other.part { self.score.beats(&other.score) } else { other.part }
     }
@@ -155,7 +163,15 @@ impl<const K: usize> Picked<K> {
         &self.entries[..self.count]
     }
 
+    #[inline]
     fn offer(&mut self, entry: Entry) {
+        if K == 1 {
+            // The common case, without the loop.
+            if self.count == 0 || entry.beats(&self.entries[0]) {
+                (self.entries[0], self.count) = (entry, 1);
+            }
+            return;
+        }
         let mut at = self.count;
         while at > 0 && entry.beats(&self.entries[at - 1]) {
             if at < self.wanted {
@@ -190,7 +206,7 @@ impl SteerPool {
         let wanted = self.wanted(asked.kind);
         let mut picked = Picked::new(wanted, admitted);
         let (mut fit, mut total) = (0u64, 0u64);
-        for (place, member) in self.members.iter().enumerate() {
+        for (place, member) in (0..=u8::MAX).zip(&self.members) {
             let sight = lens.sight(member, admitted, wanted > 1);
             trace.member(member.number, sight);
             let weight = u64::from(member.weight);
@@ -202,7 +218,7 @@ impl SteerPool {
                 };
                 fit += weight;
                 picked.group = member.group;
-                picked.offer(Entry { part: sight == Sight::Part, score, place });
+                picked.offer(Entry { score, place, part: sight == Sight::Part });
                 if self.policy == Policy::Failover && picked.is_full() {
                     break;
                 }
@@ -235,9 +251,9 @@ impl SteerPool {
             return picked.elsewhere.then(|| Choice::plain(Answer::Nothing, basis));
         };
         let mut members = Members::default();
-        members.push(self.members[first.place].number);
+        members.push(self.members[usize::from(first.place)].number);
         let answer = match lens.kind {
-            Kind::Cname => Answer::Member(self.members[first.place].number),
+            Kind::Cname => Answer::Member(self.members[usize::from(first.place)].number),
             Kind::Addresses(family) => Answer::Set(self.set(family, lens, picked, first, &mut members)),
         };
         Some(Choice { answer, members, basis })
@@ -253,7 +269,7 @@ impl SteerPool {
         members: &mut Members,
     ) -> u16 {
         let plan = &self.plans[family as usize];
-        let spot = |place: usize| &self.members[place].spots[family as usize];
+        let spot = |place: u8| &self.members[usize::from(place)].spots[family as usize];
         if plan.answers == 1 || first.part {
             return spot(first.place).answer(lens.mask(spot(first.place), picked.admitted));
         }
@@ -270,7 +286,7 @@ impl SteerPool {
         for entry in picked.entries()[1..].iter().filter(|entry| !entry.part) {
             ranks[count] = spot(entry.place).rank;
             count += 1;
-            members.push(self.members[entry.place].number);
+            members.push(self.members[usize::from(entry.place)].number);
         }
         plan.combination(&mut ranks[..count])
     }

@@ -25,5 +25,5 @@ pub(super) fn seed(spread: Spread, client: ClientNet, draw: Draw) -> u64 {
 
 /// Prefers members in proportion to their weight.
 pub(super) fn score(seed: u64, key: u64, weight: u16) -> Score {
-    Score { cost: log2::cost(mix(seed ^ key)), weight, key }
+    Score { cost: log2::cost(mix(seed ^ key)), weight }
 }

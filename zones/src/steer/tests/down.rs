@@ -1,0 +1,154 @@
+//! Every down answer against every way of having no member up (S0-44's matrix), and when there is panic.
+
+use fairway_model::{DownAnswer, Mode, Permille, Policy, Pool};
+
+use super::*;
+
+/// A pool of two whose answer does not depend on the client where only one list is possible.
+fn scene(down: DownAnswer) -> Scene {
+    Scene::new(Policy::Failover, "a b", |pool| pool.down = down)
+}
+
+fn fallback() -> DownAnswer {
+    DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()])
+}
+
+fn fallback_name() -> DownAnswer {
+    DownAnswer::FallbackCname("centre.example".parse().unwrap())
+}
+
+#[test]
+fn each_down_answer_meets_each_way_of_having_nobody_up() {
+    use DownAnswer::{All, Empty, LastGood, Refuse};
+    // Columns: one up, all unknown, all pending, all down, all drained, all forced down, one drained and one down.
+    let states = ["d u", "s s", "p p", "d d", "x x", "f f", "x d"];
+    let rows: [(DownAnswer, [&str; 7]); 6] = [
+        (All, ["b", "a", "a", "a b", "nothing", "nothing", "b"]),
+        (fallback(), ["b", "a", "a", "z", "z", "z", "z"]),
+        (fallback_name(), ["b", "a", "a", "cname fallback", "cname fallback", "cname fallback", "cname fallback"]),
+        (Empty, ["b", "a", "a", "nothing", "nothing", "nothing", "nothing"]),
+        (Refuse, ["b", "a", "a", "refuse", "refuse", "refuse", "refuse"]),
+        (LastGood, ["b", "a", "a", "a b", "nothing", "nothing", "b"]), // nothing remembered: as `all`
+    ];
+    for (down, answers) in rows {
+        let scene = scene(down.clone());
+        for (states, answer) in states.iter().zip(answers) {
+            assert_eq!(scene.answer(Kind::V4, states), answer, "{down:?}, {states}");
+        }
+    }
+}
+
+#[test]
+fn a_pool_without_memory_of_better_times_falls_back_to_all() {
+    let scene = scene(DownAnswer::LastGood);
+    assert_eq!(scene.answer(Kind::V4, "d d"), "a b");
+}
+
+#[test]
+fn the_last_to_be_up_are_answered_while_all_are_down() {
+    let scene = Scene::new(Policy::Failover, "a b c", |pool| pool.down = DownAnswer::LastGood);
+    let mut conditions = scene.conditions("u u u");
+    for states in ["d u u", "d d u", "d d d"] {
+        conditions = scene.changed(&conditions, states);
+    }
+    let answer = |conditions: &Conditions| scene.text(Kind::V4, scene.choose(Kind::V4, conditions, "192.0.2.1").answer);
+    assert_eq!(answer(&conditions), "c");
+    // Drained since: nothing remembered is left, so everyone that is not out.
+    assert_eq!(answer(&scene.changed(&conditions, "d d x")), "a");
+}
+
+#[test]
+fn all_gives_every_address_of_the_family_and_no_address_twice() {
+    let scene = Scene::weighted("a/2+1 b/1+0 c/0+2");
+    assert_eq!(scene.answer(Kind::V4, "d d d"), "a a.2 b");
+    assert_eq!(scene.answer(Kind::V6, "d d d"), "a c c.2");
+}
+
+#[test]
+fn a_drained_address_leaves_the_others_of_its_cluster_in_the_down_answer() {
+    let scene = Scene::failover("a/3+0 b");
+    assert_eq!(scene.answer(Kind::V4, "dxd d"), "a a.3");
+}
+
+#[test]
+fn a_fallback_of_one_family_leaves_the_other_without_data() {
+    let scene = Scene::new(Policy::Weighted, "a/1+1", |pool| pool.down = fallback());
+    assert_eq!(scene.answer(Kind::V4, "d"), "z");
+    assert_eq!(scene.answer(Kind::V6, "d"), "nothing");
+}
+
+#[test]
+fn a_fallback_stands_in_for_a_family_that_no_member_has() {
+    let v6 = DownAnswer::FallbackAddresses(vec!["2001:db8:19::1".parse().unwrap()]);
+    let scene = Scene::new(Policy::Weighted, "a", |pool| pool.down = v6);
+    assert_eq!(scene.answer(Kind::V6, "u"), "nothing");
+    assert_eq!(scene.answer(Kind::V6, "d"), "z");
+    // A CNAME stands for every type, so it is answered for both or for none.
+    let scene = Scene::new(Policy::Weighted, "a", |pool| pool.down = fallback_name());
+    assert_eq!(scene.answer(Kind::V6, "u"), "nothing");
+    assert_eq!(scene.answer(Kind::V6, "d"), "cname fallback");
+}
+
+#[test]
+fn a_family_that_no_member_has_is_no_data_and_no_failure() {
+    for down in [DownAnswer::All, DownAnswer::Empty, DownAnswer::Refuse, DownAnswer::LastGood] {
+        let scene = scene(down);
+        assert_eq!(scene.answer(Kind::V6, "d d"), "nothing");
+        assert_eq!(scene.answer(Kind::V6, "u u"), "nothing");
+    }
+}
+
+#[test]
+fn in_cname_mode_a_down_pool_names_the_member_it_would_choose() {
+    let cname =
+        |down: DownAnswer| Scene::new(Policy::Failover, "a b", |pool| (pool.mode, pool.down) = (Mode::Cname, down));
+    let answers = |down: DownAnswer| {
+        ["u u", "d u", "p p", "d d", "x d", "x x"].map(|s| cname(down.clone()).answer(Kind::Cname, s))
+    };
+    assert_eq!(answers(DownAnswer::All), ["cname a", "cname b", "cname a", "cname a", "cname b", "nothing"]);
+    assert_eq!(answers(DownAnswer::LastGood)[3..], ["cname a", "cname b", "nothing"]);
+    assert_eq!(answers(fallback())[3..], ["fallback addresses"; 3]);
+    assert_eq!(answers(fallback_name())[3..], ["cname fallback"; 3]);
+    assert_eq!(answers(DownAnswer::Refuse)[3..], ["refuse"; 3]);
+    assert_eq!(answers(DownAnswer::Empty)[3..], ["nothing"; 3]);
+    assert_eq!(cname(fallback()).steer.sets(Family::V4).len(), 1);
+    assert_eq!(cname(fallback()).steer.fallback_set(Family::V4), Some(0));
+    assert_eq!(cname(DownAnswer::All).steer.sets(Family::V4).len(), 0);
+}
+
+fn panicking(members: &str, thousandths: u16) -> Scene {
+    let threshold = |pool: &mut Pool| pool.panic_threshold = Permille::new(thousandths).unwrap();
+    Scene::new(Policy::Weighted, members, threshold)
+}
+
+#[test]
+fn below_the_panic_threshold_health_is_ignored() {
+    let scene = panicking("a b c d", 500);
+    let clusters = |states: &str| -> Vec<u8> {
+        let mut seen = scene.spread(&scene.conditions(states), 200);
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    };
+    assert_eq!(clusters("u d d d"), [0, 1, 2, 3]);
+    assert_eq!(clusters("u u d d"), [0, 1], "half is not under half");
+    assert_eq!(clusters("u d d x"), [0, 1, 2], "a drained member is on neither side and never answered");
+    assert_eq!(clusters("u x x x"), [0], "1 of 1");
+    assert_eq!(clusters("u p p p"), [0], "members never judged are no evidence of trouble");
+}
+
+#[test]
+fn panic_needs_something_live_and_leaves_the_rest_to_the_down_answer() {
+    let scene = Scene::new(Policy::Weighted, "a b", |pool| {
+        (pool.panic_threshold, pool.down) = (Permille::new(900).unwrap(), DownAnswer::Refuse);
+    });
+    assert_eq!(scene.answer(Kind::V4, "d d"), "refuse");
+    assert_eq!(panicking("a:0 b c", 900).answer(Kind::V4, "u d d"), "a", "a live standby member is the way out");
+}
+
+#[test]
+fn panic_keeps_the_order_of_tiers() {
+    let scene = panicking("a b c@2", 700);
+    let seen = scene.spread(&scene.conditions("u d u"), 200);
+    assert!(seen.contains(&1) && !seen.contains(&2), "tier 1 alone, both of it");
+}

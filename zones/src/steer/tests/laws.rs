@@ -1,0 +1,164 @@
+//! What holds for every pool under every condition: what may be answered, and that answers exist.
+
+use fairway_model::{DownAnswer, Mode, Permille, Policy, Pool, Spread, Standing};
+use proptest::prelude::*;
+
+use super::*;
+use crate::steer::Basis;
+
+/// Members as text with a state a member: names in order, so that labels fit.
+fn members() -> impl Strategy<Value = (String, String)> {
+    let counts = prop_oneof![Just((1, 0)), Just((1, 1)), Just((0, 1)), (0u8..=3, 1u8..=3), (4u8..=8, 0u8..=8)];
+    let weight = prop_oneof![3 => 1u16..100, 1 => Just(0)];
+    let member = (weight, 1u8..4, counts, "[udpsxfU]{1,4}");
+    prop::collection::vec(member, 1..13).prop_map(|members| {
+        let text = members
+            .iter()
+            .enumerate()
+            .map(|(i, (weight, tier, (v4, v6), _))| format!("{}:{weight}@{tier}/{v4}+{v6}", (b'a' + i as u8) as char));
+        let states = members.iter().map(|m| m.3.clone());
+        (text.collect::<Vec<_>>().join(" "), states.collect::<Vec<_>>().join(" "))
+    })
+}
+
+fn down() -> impl Strategy<Value = DownAnswer> {
+    prop_oneof![
+        Just(DownAnswer::All),
+        Just(DownAnswer::Empty),
+        Just(DownAnswer::Refuse),
+        Just(DownAnswer::LastGood),
+        Just(DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()])),
+        Just(DownAnswer::FallbackCname("centre.example".parse().unwrap())),
+    ]
+}
+
+prop_compose! {
+    fn scene()(
+        (members, states) in members(), policy in prop_oneof![Just(Policy::Weighted), Just(Policy::Failover)],
+        down in down(), answers in 1u8..=8, panic in 0u16..=1000, min_healthy in 0u16..=1000,
+        extra in prop_oneof![3 => Just((0, 0)), 1 => Just((1, 0)), 1 => Just((0, 1)), 1 => Just((1, 1))],
+        spread in prop_oneof![Just(Spread::Client), Just(Spread::Query)],
+    ) -> (Scene, String) {
+        let adjust = |pool: &mut Pool| {
+            (pool.down, pool.answers, pool.spread) = (down, answers, spread);
+            pool.panic_threshold = Permille::new(panic * extra.0).unwrap();
+            pool.min_healthy = Permille::new(min_healthy * extra.1).unwrap();
+        };
+        (Scene::new(policy, &members, adjust), states)
+    }
+}
+
+/// The standing of an answered address.
+fn standing_of(scene: &Scene, conditions: &Conditions, address: &IpAddr) -> Option<Standing> {
+    scene.steer.members.iter().find_map(|member| {
+        Family::BOTH.into_iter().find_map(|family| {
+            let place = scene.steer.addresses(member.number, family).position(|a| a == *address)?;
+            let target = scene.steer.target_of(&member.spots[family as usize], place);
+            Some(conditions.health(target).standing())
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn nothing_is_answered_that_may_not_be((scene, states) in scene(), client in any::<u32>(), draw in any::<u64>()) {
+        let conditions = scene.conditions(&states);
+        for (kind, family) in KINDS {
+            let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
+            let choice = scene.steer.choose(kind, &conditions, client, Draw(draw), &mut ());
+            let Answer::Set(number) = choice.answer else { continue };
+            let sets = scene.steer.sets(family);
+            let set = &sets[usize::from(number)];
+            prop_assert!(!set.is_empty() && set.iter().all(|a| family.holds(a)));
+            if Some(number) == scene.steer.fallback_set(family) {
+                prop_assert_eq!(choice.basis, Basis::Down);
+                continue;
+            }
+            for address in set {
+                let standing = standing_of(&scene, &conditions, address).unwrap();
+                let fits = match choice.basis {
+                    Basis::Live => matches!(standing, Standing::Up | Standing::Unknown),
+                    Basis::Pending => standing == Standing::Pending,
+                    Basis::Panic | Basis::Down => standing != Standing::Out,
+                    Basis::NoFamily => false,
+                };
+                prop_assert!(fits, "{} answered on {:?}", address, choice.basis);
+            }
+            // The members named are those whose addresses are in it.
+            let of_members = choice.members.as_slice().iter().flat_map(|m| scene.steer.addresses(*m, family));
+            let of_members: Vec<_> = of_members.collect();
+            prop_assert!(choice.members.as_slice().is_empty() || set.iter().all(|a| of_members.contains(a)));
+            prop_assert!(choice.members.as_slice().len() <= usize::from(scene.pool.answers));
+        }
+    }
+
+    #[test]
+    fn there_is_an_answer_whenever_a_member_is_live((scene, states) in scene(), client in any::<u32>()) {
+        let conditions = scene.conditions(&states);
+        let client = std::net::Ipv4Addr::from_bits(client).to_string();
+        for (kind, family) in KINDS {
+            let live = scene.steer.members.iter().any(|m| {
+                let spot = &m.spots[family as usize];
+                let standing = |place| conditions.health(scene.steer.target_of(spot, place)).standing();
+                (0..spot.addresses() as usize).any(|place| matches!(standing(place), Standing::Up | Standing::Unknown))
+            });
+            let choice = scene.choose(kind, &conditions, &client);
+            prop_assert!(!live || matches!(choice.answer, Answer::Set(_)), "{:?}", choice);
+        }
+    }
+
+    #[test]
+    fn both_families_agree_where_they_can((scene, states) in scene(), client in any::<u32>()) {
+        let scene = scene.recompiled(Pool { answers: 1, ..scene.pool.clone() });
+        let conditions = scene.conditions(&states);
+        let client = std::net::Ipv4Addr::from_bits(client).to_string();
+        let [v4, v6] = KINDS.map(|(kind, _)| scene.choose(kind, &conditions, &client));
+        let ([a], [b]) = (v4.members.as_slice(), v6.members.as_slice()) else { return Ok(()) };
+        prop_assert_eq!(v4.basis, v6.basis);
+        let member = |number: u8| scene.steer.members.iter().find(|m| m.number == number).unwrap();
+        // Each could have been answered in the other's family as well.
+        let fits = |number: u8, family: Family| {
+            let spot = &member(number).spots[family as usize];
+            (0..spot.addresses() as usize).any(|place| {
+                let standing = conditions.health(scene.steer.target_of(spot, place)).standing();
+                match v4.basis {
+                    Basis::Live => matches!(standing, Standing::Up | Standing::Unknown),
+                    Basis::Pending => standing == Standing::Pending,
+                    _ => standing != Standing::Out,
+                }
+            })
+        };
+        if fits(*a, Family::V6) && fits(*b, Family::V4) {
+            prop_assert_eq!(a, b);
+        }
+    }
+
+    #[test]
+    fn standby_is_never_answered_while_another_is_live((scene, states) in scene(), client in any::<u32>()) {
+        let conditions = scene.conditions(&states);
+        let choice = scene.choose(Kind::V4, &conditions, &std::net::Ipv4Addr::from_bits(client).to_string());
+        prop_assume!(choice.basis == Basis::Live);
+        let weight = |number: u8| scene.pool.members[usize::from(number)].weight.0;
+        let standby = choice.members.as_slice().iter().any(|m| weight(*m) == 0);
+        let live_weighted = (0u8..).zip(&scene.pool.members).any(|(number, member)| {
+            member.weight.0 > 0 && scene.steer.addresses(number, Family::V4).any(|a| {
+                matches!(standing_of(&scene, &conditions, &a), Some(Standing::Up | Standing::Unknown))
+            })
+        });
+        prop_assert!(!(standby && live_weighted));
+    }
+
+    #[test]
+    fn cname_mode_names_a_member_whenever_one_is_not_out((scene, states) in scene(), client in any::<u32>()) {
+        let mut pool = scene.pool.clone();
+        (pool.mode, pool.down) = (Mode::Cname, DownAnswer::All);
+        let any_in = scene.conditions(&states);
+        let any_in = (0..scene.targets.len() as u32)
+            .any(|t| any_in.health(crate::TargetIndex(t)).standing() != Standing::Out);
+        let adjusted = scene.recompiled(pool);
+        let choice = adjusted.choose(Kind::Cname, &adjusted.conditions(&states), &std::net::Ipv4Addr::from_bits(client).to_string());
+        prop_assert_eq!(matches!(choice.answer, Answer::Member(_)), any_in);
+    }
+}

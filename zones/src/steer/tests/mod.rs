@@ -1,0 +1,199 @@
+//! Pools and conditions written as text, and the answers they lead to read back as text.
+
+mod answers;
+mod cost;
+mod down;
+mod explain;
+mod laws;
+mod memory;
+mod shares;
+mod tiers;
+
+use std::net::IpAddr;
+
+use fairway_model::{
+    Cluster, ClusterName, Desired, Forced, Health, Member, Policy, Pool, PoolName, Target, Tier, Verdict, Weight,
+};
+
+use super::{Answer, Choice, Family, Kind, SteerPool, TargetTable};
+use crate::{Conditions, Draw};
+
+/// A pool and what it is compiled to.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) pool: Pool,
+    desired: Desired,
+    pub(super) steer: SteerPool,
+    pub(super) targets: Vec<Target>,
+}
+
+impl Scene {
+    /// A pool of members like `a b:60 c:0@2 d/2+1`: name, weight after `:`, tier after `@`, numbers of IPv4 and IPv6
+    /// addresses after `/` (1+0 where nothing is said).
+    pub(super) fn new(policy: Policy, members: &str, adjust: impl FnOnce(&mut Pool)) -> Self {
+        let mut desired = Desired::default();
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), policy);
+        for (place, text) in members.split_whitespace().enumerate() {
+            let (cluster, member) = member(place, text);
+            desired.clusters.insert(cluster.name.clone(), cluster);
+            pool.members.push(member);
+        }
+        adjust(&mut pool);
+        Self::compile(desired, pool)
+    }
+
+    pub(super) fn compile(desired: Desired, pool: Pool) -> Self {
+        let mut table = TargetTable::new();
+        let steer = SteerPool::build(&desired, &pool, None, &mut table);
+        Self { pool, desired, steer, targets: table.into_targets() }
+    }
+
+    /// The same clusters in another pool.
+    pub(super) fn recompiled(&self, pool: Pool) -> Self {
+        Self::compile(self.desired.clone(), pool)
+    }
+
+    pub(super) fn weighted(members: &str) -> Self {
+        Self::new(Policy::Weighted, members, |_| {})
+    }
+
+    pub(super) fn failover(members: &str) -> Self {
+        Self::new(Policy::Failover, members, |_| {})
+    }
+
+    /// Conditions from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
+    /// `p`ending, `s`tale (unknown), drained `x`, forced down `f`, forced up `U`.
+    pub(super) fn conditions(&self, states: &str) -> Conditions {
+        Conditions::of(&self.targets, std::slice::from_ref(&self.steer), self.health(states))
+    }
+
+    /// The same conditions, changed to these states.
+    pub(super) fn changed(&self, before: &Conditions, states: &str) -> Conditions {
+        let mut health = self.health(states);
+        let indices = (0..self.targets.len() as u32).map(crate::TargetIndex);
+        let changes: Vec<_> = indices.map(|target| (target, health(target))).collect();
+        before.changed(std::slice::from_ref(&self.steer), &changes)
+    }
+
+    fn health(&self, states: &str) -> impl FnMut(crate::TargetIndex) -> Health + use<> {
+        let mut health = vec![Health::PENDING; self.targets.len()];
+        let words: Vec<_> = states.split_whitespace().collect();
+        assert_eq!(words.len(), self.steer.members.len(), "one word a member");
+        for member in &self.steer.members {
+            let mut letters = words[usize::from(member.number)].chars();
+            let mut letter = 'p';
+            for spot in &member.spots {
+                for address in 0..spot.addresses() as usize {
+                    letter = letters.next().unwrap_or(letter);
+                    health[self.steer.target_of(spot, address).0 as usize] = state(letter);
+                }
+            }
+        }
+        move |target| health[target.0 as usize]
+    }
+
+    pub(super) fn choose(&self, kind: Kind, conditions: &Conditions, client: &str) -> Choice {
+        let client = self.steer.client_net(client.parse().unwrap());
+        self.steer.choose(kind, conditions, client, Draw(0), &mut ())
+    }
+
+    /// The answer to one client, as text.
+    pub(super) fn answer(&self, kind: Kind, states: &str) -> String {
+        self.text(kind, self.choose(kind, &self.conditions(states), "198.51.100.7").answer)
+    }
+
+    /// What is answered, as names of clusters, each address after its cluster's by number from 1: `a a.2 b`.
+    pub(super) fn text(&self, kind: Kind, answer: Answer) -> String {
+        match (answer, kind) {
+            (Answer::Set(number), Kind::Addresses(family)) => {
+                let sets = self.steer.sets(family);
+                sets[usize::from(number)].iter().map(label).collect::<Vec<_>>().join(" ")
+            }
+            (Answer::Member(number), Kind::Cname) => format!("cname {}", self.steer.cluster(number)),
+            (Answer::FallbackAddresses, Kind::Cname) => "fallback addresses".to_owned(),
+            (Answer::FallbackCname, _) => "cname fallback".to_owned(),
+            (Answer::Nothing, _) => "nothing".to_owned(),
+            (Answer::Refuse, _) => "refuse".to_owned(),
+            odd => panic!("{odd:?}"),
+        }
+    }
+
+    /// Clusters answered to each of many client networks.
+    pub(super) fn spread(&self, conditions: &Conditions, networks: u32) -> Vec<u8> {
+        let choose = |i: u32| {
+            let client = self.steer.client_net(network(i));
+            self.steer.choose(Kind::V4, conditions, client, Draw(0), &mut ()).members.as_slice()[0]
+        };
+        (0..networks).map(choose).collect()
+    }
+
+    /// Health states in which everyone is up.
+    pub(super) fn all(&self, state: &str) -> String {
+        vec![state; self.pool.members.len()].join(" ")
+    }
+}
+
+/// One /24 of its own for each number below 2^24.
+pub(super) fn network(i: u32) -> IpAddr {
+    std::net::Ipv4Addr::from_bits(i << 8).into()
+}
+
+fn member(place: usize, text: &str) -> (Cluster, Member) {
+    let mark = |text: &str, mark| text.split_once(mark).map(|(head, tail)| (head.to_owned(), tail.to_owned()));
+    let (text, counts) = mark(text, '/').unwrap_or_else(|| (text.to_owned(), "1+0".to_owned()));
+    let (text, tier) = mark(&text, '@').unwrap_or_else(|| (text.clone(), "1".to_owned()));
+    let (name, weight) = mark(&text, ':').unwrap_or_else(|| (text.clone(), "1".to_owned()));
+    let (v4, v6) = counts.split_once('+').unwrap();
+    let number = |text: &str| text.parse::<u16>().unwrap();
+    let v4 = (1..=number(v4)).map(|n| IpAddr::from([10, 0, place as u8, n as u8]));
+    let v6 = (1..=number(v6)).map(|n| IpAddr::from([0x2001, 0xdb8, place as u16, 0, 0, 0, 0, n]));
+    let cluster = Cluster {
+        name: ClusterName::new(&name).unwrap(),
+        addresses: v4.chain(v6).collect(),
+        dns_name: None,
+        location: None,
+        capacity: None,
+        services: vec![],
+    };
+    let mut member = Member::new(cluster.name.clone());
+    member.weight = Weight(number(&weight));
+    member.tier = Tier::new(number(&tier) as u8).unwrap();
+    (cluster, member)
+}
+
+fn state(letter: char) -> Health {
+    match letter {
+        'u' => Health::new(Verdict::Up, None),
+        'd' => Health::new(Verdict::Down, None),
+        'p' => Health::PENDING,
+        's' => Health::new(Verdict::Unknown, None),
+        'x' => Health::new(Verdict::Up, Some(Forced::Drain)),
+        'f' => Health::new(Verdict::Up, Some(Forced::Down)),
+        'U' => Health::new(Verdict::Down, Some(Forced::Up)),
+        odd => panic!("no state {odd}"),
+    }
+}
+
+/// Members are named a, b, c, … in the order of their addresses' third group.
+fn label(address: &IpAddr) -> String {
+    let (place, number) = match address {
+        IpAddr::V4(a) => (u16::from(a.octets()[2]), u16::from(a.octets()[3])),
+        IpAddr::V6(a) => (a.segments()[2], a.segments()[7]),
+    };
+    if place >= 26 {
+        return format!("{address}");
+    }
+    let name = char::from(b'a' + place as u8);
+    if number == 1 { name.to_string() } else { format!("{name}.{number}") }
+}
+
+/// The family's number of an answer.
+pub(super) fn set_of(choice: &Choice) -> u16 {
+    match choice.answer {
+        Answer::Set(number) => number,
+        odd => panic!("{odd:?} is no set"),
+    }
+}
+
+/// Both families' questions.
+pub(super) const KINDS: [(Kind, Family); 2] = [(Kind::V4, Family::V4), (Kind::V6, Family::V6)];

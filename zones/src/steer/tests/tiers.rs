@@ -1,0 +1,152 @@
+//! Which members are in use: tiers, standby, minimum healthy weight, families, partly live members.
+
+use fairway_model::{Permille, Policy};
+
+use super::*;
+
+/// Members answered over many clients, as text.
+fn in_use(scene: &Scene, states: &str) -> String {
+    let mut seen = scene.spread(&scene.conditions(states), 400);
+    seen.sort_unstable();
+    seen.dedup();
+    seen.iter().map(|number| scene.steer.cluster(*number).as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn failover_takes_the_first_live_member_by_tier_then_by_order() {
+    let scene = Scene::failover("a@2 b c@3 d");
+    let answers = ["u u u u", "u d u u", "u d u d", "d d u d"].map(|states| scene.answer(Kind::V4, states));
+    assert_eq!(answers, ["b", "d", "a", "c"]);
+}
+
+#[test]
+fn failover_does_not_depend_on_weights_or_clients() {
+    let scene = Scene::failover("a:1 b:60000");
+    assert_eq!(in_use(&scene, "u u"), "a");
+    assert_eq!(scene.steer.scope(true), 0);
+}
+
+#[test]
+fn a_lower_tier_waits_until_none_of_the_upper_one_is_live() {
+    let scene = Scene::weighted("a b c@2 d@2 e@3");
+    assert_eq!(in_use(&scene, "u u u u u"), "a b");
+    assert_eq!(in_use(&scene, "d u u u u"), "b");
+    assert_eq!(in_use(&scene, "d d u u u"), "c d");
+    assert_eq!(in_use(&scene, "d p d d u"), "e", "a pending member of a better tier waits for its first verdict");
+}
+
+#[test]
+fn a_stale_verdict_counts_like_up() {
+    let scene = Scene::weighted("a b c@2");
+    assert_eq!(in_use(&scene, "s u u"), "a b");
+    assert_eq!(in_use(&scene, "s d u"), "a");
+}
+
+#[test]
+fn standby_members_wait_for_every_tier() {
+    let scene = Scene::weighted("a:0 b:5 c:1@2 d:0@2");
+    assert_eq!(in_use(&scene, "u u u u"), "b");
+    assert_eq!(in_use(&scene, "u d u u"), "c");
+    assert_eq!(in_use(&scene, "u d d u"), "a");
+    assert_eq!(in_use(&scene, "d d d u"), "d");
+    assert_eq!(in_use(&scene, "u p p p"), "a", "a judged standby goes before members never judged");
+    assert_eq!(in_use(&scene, "p p p d"), "b");
+    assert_eq!(in_use(&scene, "p d d d"), "a");
+}
+
+#[test]
+fn weights_that_are_all_0_are_equal_shares() {
+    let scene = Scene::weighted("a:0 b:0 c:0");
+    assert_eq!(in_use(&scene, "u u u"), "a b c");
+}
+
+#[test]
+fn a_tier_short_of_weight_is_joined_by_the_next() {
+    let scene = Scene::new(Policy::Weighted, "a:6 b:4 c@2 d@3 e:0", |p| p.min_healthy = Permille::new(500).unwrap());
+    assert_eq!(in_use(&scene, "u d u u u"), "a", "6 of 10 are enough");
+    assert_eq!(in_use(&scene, "d u u u u"), "b c", "4 of 10 are not");
+    assert_eq!(in_use(&scene, "d u d u u"), "b d", "nor is 0 of 1");
+    assert_eq!(in_use(&scene, "d u d d u"), "b", "standby members replace, they do not join");
+    assert_eq!(in_use(&scene, "x u u u u"), "b c", "what was drained is missing too");
+}
+
+#[test]
+fn forced_up_counts_as_up_and_forced_down_as_gone() {
+    let scene = Scene::weighted("a b c@2");
+    assert_eq!(in_use(&scene, "U f u"), "a");
+    assert_eq!(in_use(&scene, "x f u"), "c");
+}
+
+#[test]
+fn both_families_come_to_one_cluster() {
+    let scene = Scene::weighted("a/1+1 b/1+1 c/1+1");
+    for i in 0..200 {
+        let client = network(i).to_string();
+        let conditions = scene.conditions("u u d");
+        let chosen = KINDS.map(|(kind, _)| scene.choose(kind, &conditions, &client).members);
+        assert_eq!(chosen[0], chosen[1]);
+    }
+}
+
+#[test]
+fn a_member_without_the_family_is_passed_over() {
+    let scene = Scene::failover("a b/1+1");
+    assert_eq!(scene.answer(Kind::V4, "u u"), "a");
+    assert_eq!(scene.answer(Kind::V6, "u u"), "b");
+}
+
+#[test]
+fn a_member_whose_addresses_of_the_family_are_down_is_passed_over_for_it() {
+    let scene = Scene::failover("a/1+1 b@2/1+1");
+    assert_eq!(scene.answer(Kind::V4, "ud u"), "a");
+    assert_eq!(scene.answer(Kind::V6, "ud u"), "b");
+}
+
+#[test]
+fn a_family_without_live_member_has_no_data_while_the_other_works() {
+    for members in ["a/1+1", "a:0/1+1", "a/1+1 b/0+1"] {
+        let scene = Scene::weighted(members);
+        let down = if members.contains('b') { "ud d" } else { "ud" };
+        assert_eq!(scene.answer(Kind::V4, down), "a");
+        assert_eq!(scene.answer(Kind::V6, down), "nothing", "not the down answer: {members}");
+    }
+    // Never judged in one family, down in the other.
+    let scene = Scene::weighted("a/1+1");
+    assert_eq!(scene.answer(Kind::V4, "pd"), "a");
+    assert_eq!(scene.answer(Kind::V6, "pd"), "nothing");
+    assert_eq!(scene.answer(Kind::V6, "dd"), "a");
+}
+
+#[test]
+fn tiers_go_by_whole_members_so_that_families_do_not_part() {
+    // For IPv6 alone tier 1 would be complete; as clusters it is half down.
+    let scene = Scene::new(Policy::Weighted, "a/1+1 b/1+0 c@2/1+1", |p| p.min_healthy = Permille::new(600).unwrap());
+    let conditions = scene.conditions("u d u");
+    for i in 0..200 {
+        let client = network(i).to_string();
+        let chosen = KINDS.map(|(kind, _)| scene.choose(kind, &conditions, &client).members);
+        assert_eq!(chosen[0], chosen[1]);
+    }
+}
+
+#[test]
+fn a_partly_live_member_is_answered_with_what_lives() {
+    let scene = Scene::weighted("a/3+0");
+    let answers = ["uuu", "duu", "udu", "uud", "ddu", "pud"].map(|states| scene.answer(Kind::V4, states));
+    assert_eq!(answers, ["a a.2 a.3", "a.2 a.3", "a a.3", "a a.2", "a.3", "a.2"]);
+    let scene = Scene::weighted("a/5+0");
+    let answers = ["uuuuu", "duuuu", "ddduu"].map(|states| scene.answer(Kind::V4, states));
+    assert_eq!(answers, ["a a.2 a.3 a.4 a.5", "a.2", "a.4"]);
+}
+
+#[test]
+fn a_member_with_its_own_probe_stands_and_falls_as_a_whole() {
+    let scene = Scene::new(Policy::Failover, "a/2+2 b", |pool| {
+        pool.members[0].probe = Some("192.0.2.99:15021".parse().unwrap());
+    });
+    assert_eq!(scene.targets.len(), 2);
+    assert_eq!(scene.answer(Kind::V4, "u u"), "a a.2");
+    assert_eq!(scene.answer(Kind::V6, "u u"), "a a.2");
+    assert_eq!(scene.answer(Kind::V4, "d u"), "b");
+    assert_eq!(scene.answer(Kind::V6, "d u"), "nothing");
+}
