@@ -12,6 +12,8 @@ use super::{
 
 /// How many records all of a zone's $GENERATE lines may make: a short text must not fill the memory.
 const GENERATED_MAX: usize = 1 << 20;
+/// Most octets that all these records may be in text: 64 for each of the most records.
+const OCTETS_MAX: usize = 64 * GENERATED_MAX;
 /// Longest number that a width may ask for; a longer one fits into no name or address.
 const WIDTH_MAX: usize = 127;
 
@@ -38,6 +40,11 @@ impl Reader<'_> {
             substitute(&template, number, &mut text)
                 .map_err(|what| Wrong::new(range_word.at, what, "write ${OFFSET,WIDTH,BASE}, or \\$ for a dollar"))?;
             text.push(b'\n');
+            self.generated_octets += text.len();
+            if self.generated_octets > OCTETS_MAX {
+                let what = "the $GENERATE lines of the zone make over 64 MiB of text";
+                return Err(Wrong::new(range_word.at, what, "write the records out in a file of their own"));
+            }
             // One fault is enough: the other numbers would only repeat it.
             if !self.lines(&mut Lexer::new(&text), &mut generated) {
                 break;

@@ -35,6 +35,8 @@ pub(super) struct Reader<'i> {
     octets_left: usize,
     /// Records that $GENERATE made so far.
     pub(super) generated: usize,
+    /// Octets of text that $GENERATE made so far.
+    pub(super) generated_octets: usize,
     /// RDATA being put together, kept for its memory.
     rdata: Vec<u8>,
 }
@@ -62,6 +64,7 @@ impl<'i> Reader<'i> {
             inclusions: 0,
             octets_left: OCTETS_MAX,
             generated: 0,
+            generated_octets: 0,
             rdata: vec![],
         }
     }

@@ -1,9 +1,6 @@
 //! The records of a zone by owner.
 
-use std::{
-    collections::HashMap,
-    hash::{Hash, Hasher},
-};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use fairway_model::{Name, Rtype};
 
@@ -71,59 +68,108 @@ impl Kinds {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     /// Its first record, whose owner stands for all.
-    first: usize,
+    first: u32,
     /// Its part of the order of records.
-    start: usize,
-    count: usize,
+    start: u32,
+    count: u32,
     pub(super) kinds: Kinds,
 }
 
 /// Every owner of a zone, in the order of first appearance.
+///
+/// A million owners miss the caches whatever is done; so the table of names is one array of 8 octets a slot, touched
+/// once for each owner, and numbers are of 4 octets.
 pub(super) struct Nodes<'z> {
     pub(super) zone: &'z ZoneData,
-    by_name: HashMap<Folded<'z>, usize>,
     nodes: Vec<Node>,
     /// Record indices, those of a node together, in the order of the text.
-    order: Vec<usize>,
+    order: Vec<u32>,
+    /// Open addressing by hash: 0 where a slot is free, else half of the hash and the number of the node plus 1.
+    slots: Vec<u64>,
+    hashing: RandomState,
     /// Whether any name is delegated away or has a DNAME: only then can one name hide another.
     any_cover: bool,
 }
 
 impl<'z> Nodes<'z> {
     pub(super) fn new(zone: &'z ZoneData) -> Self {
-        let mut by_name = HashMap::with_capacity(zone.records.len());
-        let mut nodes: Vec<Node> = Vec::with_capacity(zone.records.len());
-        let mut node_of = Vec::with_capacity(zone.records.len());
-        let mut last: Option<(&Name, usize)> = None;
-        for (index, record) in zone.records.iter().enumerate() {
-            // Records of one owner mostly follow each other.
-            let node = match last {
-                Some((owner, node)) if owner.as_wire() == record.owner.as_wire() => node,
-                _ => *by_name.entry(Folded(record.owner.as_wire())).or_insert_with(|| {
-                    nodes.push(Node { first: index, start: 0, count: 0, kinds: Kinds::default() });
-                    nodes.len() - 1
-                }),
-            };
-            last = Some((&record.owner, node));
-            nodes[node].count += 1;
-            nodes[node].kinds = nodes[node].kinds.and(Kinds::of(record.rtype));
-            node_of.push(node);
-        }
-        let mut start = 0;
-        for node in &mut nodes {
-            node.start = start;
-            start += node.count;
-        }
-        let mut next: Vec<usize> = nodes.iter().map(|node| node.start).collect();
-        let mut order = vec![0; zone.records.len()];
-        for (index, node) in node_of.into_iter().enumerate() {
-            order[next[node]] = index;
-            next[node] += 1;
-        }
-        let mut all = Self { zone, by_name, nodes, order, any_cover: false };
+        // At most half full, so that a probe is short.
+        let slots = vec![0; (2 * zone.records.len() + 2).next_power_of_two()];
+        let nodes = Vec::with_capacity(zone.records.len());
+        let mut all = Self { zone, nodes, order: vec![], slots, hashing: RandomState::new(), any_cover: false };
+        let node_of = all.gather();
+        all.put_in_order(&node_of);
         let any_cover = all.iter().any(|node| all.is_cut(node) || node.kinds.any(Kinds::DNAME));
         all.any_cover = any_cover;
         all
+    }
+
+    /// Makes the nodes, and says for each record which is its own.
+    fn gather(&mut self) -> Vec<u32> {
+        let records = &self.zone.records;
+        let mut node_of: Vec<u32> = Vec::with_capacity(records.len());
+        for (index, record) in records.iter().enumerate() {
+            // Records of one owner mostly follow each other.
+            let before =
+                index.checked_sub(1).filter(|before| records[*before].owner.as_wire() == record.owner.as_wire());
+            let node = match before {
+                Some(before) => node_of[before],
+                None => self.find_or_make(record, index),
+            };
+            let place = &mut self.nodes[widen(node)];
+            place.count += 1;
+            place.kinds = place.kinds.and(Kinds::of(record.rtype));
+            node_of.push(node);
+        }
+        node_of
+    }
+
+    fn find_or_make(&mut self, record: &Record, index: usize) -> u32 {
+        let slot = match self.find(record.owner.as_wire()) {
+            Ok(node) => return node,
+            Err(slot) => slot,
+        };
+        let node = narrow(self.nodes.len());
+        self.slots[slot.place] = slot.tag | u64::from(node + 1);
+        self.nodes.push(Node { first: narrow(index), start: 0, count: 0, kinds: Kinds::default() });
+        node
+    }
+
+    /// The node of a name, or the free slot where it belongs.
+    fn find(&self, name: &[u8]) -> Result<u32, FreeSlot> {
+        let hash = self.hashing.hash_one(Folded(name));
+        let tag = hash & !u64::from(u32::MAX);
+        let mut place = narrow_hash(hash) & (self.slots.len() - 1);
+        // Ends: at most half of the slots are taken.
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 {
+                return Err(FreeSlot { place, tag });
+            }
+            let node = narrow_slot(slot) - 1;
+            let same_tag = slot & !u64::from(u32::MAX) == tag;
+            if same_tag && self.owner(&self.nodes[widen(node)]).as_wire().eq_ignore_ascii_case(name) {
+                return Ok(node);
+            }
+            place = (place + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Sorts record indices by node, by counting.
+    fn put_in_order(&mut self, node_of: &[u32]) {
+        let mut start = 0;
+        let mut next = Vec::with_capacity(self.nodes.len());
+        for node in &mut self.nodes {
+            node.start = start;
+            next.push(start);
+            start += node.count;
+        }
+        self.order = vec![0; node_of.len()];
+        for (index, node) in node_of.iter().enumerate() {
+            let place = &mut next[widen(*node)];
+            self.order[widen(*place)] = narrow(index);
+            *place += 1;
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Node> {
@@ -131,22 +177,22 @@ impl<'z> Nodes<'z> {
     }
 
     pub(super) fn owner(&self, node: &Node) -> &'z Name {
-        &self.zone.records[node.first].owner
+        &self.zone.records[widen(node.first)].owner
     }
 
     /// Indices of a node's records, in the order of the text.
-    pub(super) fn indices(&self, node: &Node) -> &[usize] {
-        &self.order[node.start..node.start + node.count]
+    pub(super) fn indices(&self, node: &Node) -> impl ExactSizeIterator<Item = usize> + Clone {
+        self.order[widen(node.start)..widen(node.start + node.count)].iter().map(|index| widen(*index))
     }
 
     /// A node's records, in the order of the text.
     pub(super) fn records(&self, node: &Node) -> impl Iterator<Item = &'z Record> {
-        self.indices(node).iter().map(|index| &self.zone.records[*index])
+        self.indices(node).map(|index| &self.zone.records[index])
     }
 
     /// The node of a name in wire form.
     pub(super) fn get(&self, name: &[u8]) -> Option<&Node> {
-        self.by_name.get(&Folded(name)).map(|node| &self.nodes[*node])
+        self.find(name).ok().map(|node| &self.nodes[widen(node)])
     }
 
     /// Whether the node is the apex.
@@ -167,6 +213,32 @@ impl<'z> Nodes<'z> {
         let above = ancestors(name, &self.zone.origin).filter_map(|ancestor| self.get(ancestor));
         above.filter(|node| self.is_cut(node) || node.kinds.any(Kinds::DNAME)).last()
     }
+}
+
+/// Where a name that is not there belongs.
+struct FreeSlot {
+    place: usize,
+    /// The half of its hash that the slot keeps.
+    tag: u64,
+}
+
+/// Numbers of records and nodes.
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).expect("2^32 records would take 300 GB of memory")
+}
+
+const fn widen(number: u32) -> usize {
+    number as usize
+}
+
+/// The half of the hash that chooses the slot.
+const fn narrow_hash(hash: u64) -> usize {
+    widen(narrow_slot(hash))
+}
+
+/// The lower half.
+const fn narrow_slot(slot: u64) -> u32 {
+    (slot & u32::MAX as u64) as u32
 }
 
 /// The names strictly above `name`, up to `origin`, in wire form.

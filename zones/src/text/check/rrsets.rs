@@ -18,12 +18,12 @@ impl<'z> Check<'z, '_> {
     /// Duplicates, TTLs, types that stand alone, size.
     pub(super) fn rrsets(&mut self, node: &Node) {
         let records = &self.nodes.zone.records;
-        let indices = self.nodes.indices(node);
-        if let [single] = indices {
-            return self.size(&[*single]);
+        let mut indices = self.nodes.indices(node);
+        if indices.len() == 1 {
+            return indices.next().into_iter().for_each(|index| self.size(&[index]));
         }
         let mut sorted: Vec<(Rtype, Cow<'z, [u8]>, usize)> =
-            indices.iter().map(|index| (records[*index].rtype, canonical(&records[*index]), *index)).collect();
+            indices.map(|index| (records[index].rtype, canonical(&records[index]), index)).collect();
         sorted.sort_unstable();
         for rrset in sorted.chunk_by(|a, b| a.0 == b.0) {
             let mut distinct: Vec<usize> = Vec::with_capacity(rrset.len());

@@ -218,3 +218,13 @@ fn generate_that_is_wrong_or_too_much_is_refused() {
         assert!(found.len() == 1 && found[0].starts_with("z:2:"), "{line}: {found:#?}");
     }
 }
+
+#[test]
+fn generate_cannot_fill_the_memory() {
+    let long = format!("\"{}\" ", "x".repeat(250)).repeat(200);
+    let found = faults(&format!("$TTL 1\n$GENERATE 1-1000000 a TXT {long}\n"));
+    assert!(
+        found.len() == 1 && found[0].starts_with("z:2:11: the $GENERATE lines of the zone make over 64 MiB"),
+        "{found:?}"
+    );
+}
