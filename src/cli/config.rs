@@ -24,7 +24,6 @@ mod tests {
     use crate::config::{Source, load};
 
     #[test]
-    #[ignore = "the reader of configurations is being written"]
     fn the_example_has_no_fault_and_no_warning() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fairway.yaml");

@@ -2,14 +2,30 @@
 //!
 //! Nothing here is applied: what is read is handed over as model types. The old state is never touched.
 
+mod attempt;
+mod convert;
 mod data_dir;
+pub mod environment;
+mod files;
+mod join;
+mod reader;
+mod schema;
 mod settings;
+mod tree;
+mod v1;
+mod values;
+mod values_wire;
 pub mod watch;
+mod wording;
+mod yaml;
 
-use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
+#[cfg(test)]
+mod tests;
 
-use fairway_model::{Desired, Fault, Forced, Name, Place};
-use fairway_zones::text::ZoneData;
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
+
+use fairway_model::{Desired, Fault, Forced, Name, Override, Place};
+use fairway_zones::{ServerOptions, compile, text::ZoneData};
 
 pub use data_dir::data_dir;
 pub use settings::{
@@ -45,6 +61,8 @@ pub struct Loaded {
     pub files: Vec<PathBuf>,
     /// What those files looked like when they were read.
     pub fingerprint: watch::Fingerprint,
+    /// Environment variables that were asked for, for [`environment::unknown_variables`].
+    pub variables: BTreeSet<String>,
     /// Faults that let the input through.
     pub warnings: Vec<Fault>,
 }
@@ -52,8 +70,7 @@ pub struct Loaded {
 /// One override as declared: force over the verdicts of what it matches, with reason and expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideSpec {
-    /// What it matches: `CLUSTER`, `CLUSTER/ADDRESS` or `pool:NAME/CLUSTER`, where `*` stands for any characters and
-    /// `?` for one. Its form is checked.
+    /// What it matches, as a [`fairway_model::Scope`] is written. Its form is checked.
     pub pattern: String,
     /// What is forced.
     pub action: Forced,
@@ -83,17 +100,51 @@ pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loa
 
 /// Reads everything as [`load`] does, and tells what was looked at even if it is refused.
 pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
-    let _ = (source, env);
-    Attempt { fingerprint: watch::Fingerprint::default(), outcome: Err(vec![]) }
+    attempt::attempt(source, env)
 }
 
 /// Every fault of a configuration and its zones, errors and warnings, sorted by place: what `fairway check` prints.
+///
+/// Loads and compiles as a start or a reload does, and applies nothing.
 pub fn check(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Vec<Fault> {
-    let _ = (source, env);
-    vec![]
+    check_at(source, env, SystemTime::now())
+}
+
+/// The same at a given time: expiries are held against it.
+fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTime) -> Vec<Fault> {
+    let loaded = match load(source, env) {
+        Ok(loaded) => loaded,
+        Err(faults) => return faults,
+    };
+    let mut faults = loaded.warnings;
+    faults.extend(loaded.overrides.iter().filter_map(|declared| check_override(declared, now)));
+    let options = ServerOptions { identity: loaded.settings.identity, ..ServerOptions::default() };
+    match compile(&loaded.desired, &loaded.zones, &options, None) {
+        Ok((_, warnings)) => faults.extend(warnings),
+        Err(more) => faults.extend(more),
+    }
+    faults.sort();
+    faults.dedup();
+    faults
+}
+
+fn check_override(declared: &OverrideSpec, now: SystemTime) -> Option<Fault> {
+    let scope: fairway_model::Scope = declared.pattern.parse().ok()?;
+    let place = declared.place.clone();
+    match Override::new(scope, declared.action, &declared.reason, declared.until.into(), now.into()) {
+        Ok(said) if said.holds(now.into()) => None,
+        Ok(said) => {
+            let what = format!("the override of {} ended at {}", said.scope, said.expires);
+            Some(Fault::warning(place, what, "it does nothing any more: take it out"))
+        }
+        Err(error) => Some(Fault::error(place, error.to_string(), "")),
+    }
 }
 
 /// The JSON Schema of the configuration, as indented text: what `fairway config schema` prints.
 pub fn schema() -> String {
-    String::new()
+    format!("{:#}\n", schema::schema())
 }
+
+/// Most faults that one reading tells.
+const FAULTS_MAX: usize = 1_000;

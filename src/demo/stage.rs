@@ -254,7 +254,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[ignore = "the reader of configurations is being written"]
     fn the_configuration_of_the_demo_has_no_fault() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("fairway.yaml");

@@ -1,0 +1,197 @@
+//! One reading from its source to model types: files, YAML, structure, meaning, environment. Each step needs the one
+//! before to be sound, and gives all faults of its own at once.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use fairway_model::{Desired, Fault, Name, Place, ZoneSpec};
+use serde_json::Value;
+
+use super::{
+    Attempt, FAULTS_MAX, Loaded, Settings, Source, convert,
+    environment::{apply, apply_data_dir, apply_dns, apply_http},
+    files::{CONFIG_MAX, Unreadable},
+    join::join,
+    reader::{Environment, Reader},
+    schema,
+    tree::{Data, Node, Part},
+    v1,
+    wording::Worded,
+    yaml,
+};
+
+/// Reads a source.
+pub(super) fn attempt(source: &Source, environment: Environment<'_>) -> Attempt {
+    let mut reader = Reader::new(environment);
+    let converted = match source {
+        Source::Path(path) => from_path(path, &mut reader),
+        Source::Flags { listen, zones } => Some(from_flags(listen, zones, &mut reader)),
+    };
+    let Reader { files, mut faults, refused, variables, .. } = reader;
+    if faults.len() == FAULTS_MAX {
+        let place = faults[FAULTS_MAX - 1].place.clone();
+        faults.push(Fault::error(place, format!("there are more than {FAULTS_MAX} faults"), "mend these first"));
+    }
+    faults.sort();
+    faults.dedup();
+    let fingerprint = files.fingerprint;
+    let outcome = match converted {
+        Some(converted) if !refused => Ok(Loaded {
+            settings: converted.settings,
+            desired: converted.desired,
+            zones: converted.zones,
+            overrides: converted.overrides,
+            files: fingerprint.files().map(Path::to_owned).collect(),
+            fingerprint: fingerprint.clone(),
+            variables,
+            warnings: faults,
+        }),
+        _ => Err(faults),
+    };
+    Attempt { fingerprint, outcome }
+}
+
+fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted> {
+    let paths = match paths(path, reader) {
+        Ok(paths) => paths,
+        Err(why) => {
+            reader.fault(unreadable(path, &why));
+            return None;
+        }
+    };
+    let names: Vec<Arc<str>> = paths.iter().map(|path| path.to_string_lossy().into()).collect();
+    let trees: Vec<Node> =
+        paths.iter().enumerate().filter_map(|(index, path)| tree(path, index, &names, reader)).collect();
+    if trees.is_empty() && reader.refused {
+        return None;
+    }
+    let mut faults = Vec::new();
+    let mut tree = join(trees, &names, &mut faults);
+    if reader.refused {
+        // What seems missing may stand in the file that is left out.
+        tree.add("version", Data::Integer(1));
+    }
+    reader.faults(faults);
+    let value = sound(&mut tree, &names, reader)?;
+    let config: v1::Config = match serde_json::from_value(value) {
+        Ok(config) => config,
+        Err(error) => {
+            // The schema and the structs have one source, so this is a fault of ours; it must not be a panic.
+            let what = format!("the configuration is sound by its schema and cannot be read: {error}");
+            reader.fault(Fault::error(Place::file(&names[0]), what, "please report it"));
+            return None;
+        }
+    };
+    let mut converted = convert::convert(config, &tree, &names, reader);
+    apply(&mut converted.settings, reader);
+    apply_dns(&mut converted.settings, reader);
+    apply_http(&mut converted.settings, reader);
+    apply_data_dir(&mut converted.settings, reader);
+    Some(converted)
+}
+
+/// The part of a tree that its schema finds sound: what is at fault is told and taken out, so that the faults of
+/// meaning in the rest are told at once, too. None if nothing sound is left.
+fn sound(tree: &mut Node, names: &[Arc<str>], reader: &mut Reader<'_>) -> Option<Value> {
+    let value = tree.to_json();
+    let found = schema::faults(&value);
+    if found.is_empty() {
+        return Some(value);
+    }
+    reader.faults(found.iter().map(|worded| worded.fault(tree, names)).collect());
+    let parts: BTreeSet<Part> = found.iter().filter_map(Worded::part).collect();
+    // From the last to the first, so that what is taken out does not move what is still to be taken out.
+    parts.iter().rev().for_each(|part| tree.prune(part));
+    tree.add("version", Data::Integer(1));
+    let value = tree.to_json();
+    schema::faults(&value).is_empty().then_some(value)
+}
+
+/// The files of a configuration.
+fn paths(path: &Path, reader: &mut Reader<'_>) -> Result<Vec<PathBuf>, Unreadable> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let paths = reader.files.list(path)?;
+    if paths.is_empty() {
+        return Err(Unreadable {
+            what: "holds no configuration: no *.yaml and no *.yml".to_owned(),
+            way_out: "put one there, or give another folder",
+        });
+    }
+    Ok(paths)
+}
+
+/// One file as a tree; none if it is empty or at fault.
+fn tree(path: &Path, index: usize, names: &[Arc<str>], reader: &mut Reader<'_>) -> Option<Node> {
+    let octets = match reader.files.read(path, CONFIG_MAX) {
+        Ok(octets) => octets,
+        Err(why) => {
+            reader.fault(unreadable(path, &why));
+            return None;
+        }
+    };
+    let text = match std::str::from_utf8(&octets) {
+        Ok(text) => text,
+        Err(error) => {
+            reader.fault(not_utf8(&names[index], &octets[..error.valid_up_to()]));
+            return None;
+        }
+    };
+    // A byte order mark is no part of the text (YAML 1.2.2 section 5.2), and would count as a column.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // A folder holds at most 1,000 files.
+    let file = u16::try_from(index).unwrap_or(u16::MAX);
+    yaml::parse(text, file, names).unwrap_or_else(|faults| {
+        reader.faults(faults);
+        None
+    })
+}
+
+fn unreadable(path: &Path, why: &Unreadable) -> Fault {
+    Fault::error(Place::file(&path.to_string_lossy()), format!("the file {}", why.what), why.way_out)
+}
+
+fn not_utf8(name: &Arc<str>, before: &[u8]) -> Fault {
+    let line = 1 + before.iter().filter(|octet| **octet == b'\n').count();
+    let start = before.iter().rposition(|octet| *octet == b'\n').map_or(0, |at| at + 1);
+    let column = 1 + String::from_utf8_lossy(&before[start..]).chars().count();
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let place = Place { file: Arc::clone(name), line: number(line), column: number(column) };
+    Fault::error(place, "the text is not UTF-8 from here on", "save it as UTF-8")
+}
+
+/// Static zones alone: no data folder, no HTTP listener, no steered names.
+fn from_flags(
+    listen: &[std::net::SocketAddr],
+    zones: &[(Name, PathBuf)],
+    reader: &mut Reader<'_>,
+) -> convert::Converted {
+    let mut settings = Settings { http: None, data_dir: None, ..Settings::default() };
+    apply(&mut settings, reader);
+    if listen.is_empty() {
+        apply_dns(&mut settings, reader);
+    } else {
+        settings.dns = listen.to_vec();
+    }
+    let (mut desired, mut data) = (Desired::default(), Vec::new());
+    for (name, path) in zones {
+        if desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor: None }).is_some() {
+            let what = format!("zone {name} is given twice");
+            reader.fault(Fault::error(Place::file("command line"), what, "keep one"));
+            continue;
+        }
+        match convert::read_zone_file(&mut reader.files, name, path) {
+            Ok((mut zone, faults)) => {
+                reader.faults(faults);
+                reader.faults(convert::check_zone_data(&mut zone, &desired));
+                data.push(zone);
+            }
+            Err(why) => reader.fault(unreadable(path, &why)),
+        }
+    }
+    convert::Converted { settings, desired, zones: data, overrides: Vec::new() }
+}

@@ -1,0 +1,177 @@
+//! Monitors, and the secrets they name.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use fairway_model::{Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, StatusSet, Subject, TlsCheck};
+
+use super::Meaning;
+use crate::config::{
+    tree::{Data, quoted},
+    v1::{self, Method, MonitorType},
+    values_wire::{As, Statuses},
+};
+
+/// Keys that have a meaning for every type.
+const COMMON: &[&str] = &["name", "type", "period", "timeout", "rise", "fall"];
+/// Keys of a type beside these, and the types that a key belongs to follow from this table.
+const OWN: &[(MonitorType, &str, &[&str])] = &[
+    (MonitorType::Always, "always", &[]),
+    (MonitorType::Tcp, "tcp", &["port"]),
+    (MonitorType::Http, "http", &["port", "path", "method", "host", "headers", "status", "body", "responseHeader"]),
+    (
+        MonitorType::Https,
+        "https",
+        &["port", "path", "method", "host", "headers", "status", "body", "responseHeader", "tls"],
+    ),
+    (MonitorType::Grpc, "grpc", &["port", "service", "tls"]),
+];
+
+/// Monitors by name.
+pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) -> BTreeMap<MonitorName, Arc<Monitor>> {
+    let mut monitors = BTreeMap::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/monitors/{index}");
+        let As(name) = wire.name.clone();
+        refuse_foreign_keys(meaning, &pointer, wire.kind);
+        let monitor = monitor(meaning, &pointer, wire);
+        if meaning.declare(Subject::Monitor(name.clone()), &pointer, "monitor", name.as_str()) {
+            monitors.insert(name, Arc::new(monitor));
+        }
+    }
+    monitors
+}
+
+/// A key that another type has is a misunderstanding: what it asks for would silently not be checked.
+fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, kind: MonitorType) {
+    let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == kind) else { return };
+    let tree = meaning.tree;
+    let Some(Data::Map(entries)) = tree.at(pointer).map(|node| &node.data) else { return };
+    for entry in entries {
+        let key = entry.key.as_str();
+        if COMMON.contains(&key) || own.contains(&key) {
+            continue;
+        }
+        let others: Vec<&str> = OWN.iter().filter(|(.., own)| own.contains(&key)).map(|(_, word, _)| *word).collect();
+        let what = format!("{key} has no meaning for type {word}");
+        meaning.error(
+            &format!("{pointer}/{key}"),
+            what,
+            format!("take it out; it belongs to type {}", others.join(" and ")),
+        );
+    }
+}
+
+fn monitor(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: v1::Monitor) -> Monitor {
+    let (rise, fall) = (wire.rise, wire.fall);
+    let bounds = Monitor::PERIOD_MIN..=Duration::from_secs(86_400);
+    let default = Monitor::new(Check::Always);
+    let period = meaning.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
+    let timeout = wire.timeout.as_ref().map_or_else(|| default.timeout.min(period), |As(timeout)| *timeout);
+    let check = check(meaning, pointer, &mut wire);
+    let monitor =
+        Monitor { check, period, timeout, rise: rise.unwrap_or(default.rise), fall: fall.unwrap_or(default.fall) };
+    refuse_unfit(meaning, pointer, &monitor);
+    monitor
+}
+
+fn check(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -> Check {
+    let tls = wire.tls.take().map(|wire| tls(meaning, &format!("{pointer}/tls"), wire));
+    match wire.kind {
+        MonitorType::Always => Check::Always,
+        MonitorType::Grpc => {
+            let port = wire.port.unwrap_or_else(|| {
+                let what = "type grpc has no usual port";
+                meaning.error(pointer, what, "add port");
+                1
+            });
+            Check::Grpc(GrpcCheck { port, service: wire.service.take().unwrap_or_default(), tls })
+        }
+        MonitorType::Http => Check::Http(http(meaning, pointer, wire, 80, None)),
+        MonitorType::Https => Check::Http(http(meaning, pointer, wire, 443, Some(tls.unwrap_or_default()))),
+        MonitorType::Tcp => Check::Tcp { port: wire.port.unwrap_or(443) },
+    }
+}
+
+fn http(
+    meaning: &mut Meaning<'_, '_>,
+    pointer: &str,
+    wire: &mut v1::Monitor,
+    port: u16,
+    tls: Option<TlsCheck>,
+) -> HttpCheck {
+    if let Some(name) = wire.headers.keys().find(|name| name.eq_ignore_ascii_case("host")).cloned() {
+        meaning.error(&format!("{pointer}/headers/{name}"), "the Host header has a key of its own", "write it as host");
+    }
+    HttpCheck {
+        port: wire.port.unwrap_or(port),
+        path: wire.path.take().unwrap_or_else(|| "/".to_owned()),
+        method: match wire.method {
+            None | Some(Method::Get) => "GET".to_owned(),
+            Some(Method::Head) => "HEAD".to_owned(),
+        },
+        host: wire.host.take(),
+        headers: std::mem::take(&mut wire.headers).into_iter().collect(),
+        status: wire.status.take().map(|wire| statuses(meaning, pointer, &wire)).unwrap_or_default(),
+        body: wire.body.take(),
+        response_header: wire.response_header.take().map(|wire| (wire.name, wire.contains)),
+        tls,
+    }
+}
+
+fn statuses(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Statuses) -> StatusSet {
+    wire.text().parse().unwrap_or_else(|fault: String| {
+        let (what, way_out) = fault.split_once("; ").unwrap_or((&fault, ""));
+        meaning.error(&format!("{pointer}/status"), what, way_out);
+        StatusSet::default()
+    })
+}
+
+fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck {
+    if wire.cert.is_some() != wire.key.is_some() {
+        let missing = if wire.cert.is_some() { "key" } else { "cert" };
+        meaning.error(
+            pointer,
+            "cert and key go together, and one is missing",
+            format!("add {missing}, or take the other out"),
+        );
+    }
+    if wire.verify == Some(false) {
+        if wire.ca.is_some() {
+            meaning.error(
+                &format!("{pointer}/ca"),
+                "a ca has no meaning where verify is false",
+                "take one of both out",
+            );
+        } else {
+            let what = "the gateway's certificate is not verified, so anyone can pass for it";
+            meaning.warn(&format!("{pointer}/verify"), what, "give its ca, and leave verify out");
+        }
+    }
+    let ca = wire.ca.and_then(|wire| secret(meaning, &format!("{pointer}/ca"), &wire));
+    let cert = wire.cert.and_then(|wire| secret(meaning, &format!("{pointer}/cert"), &wire));
+    let key = wire.key.and_then(|wire| secret(meaning, &format!("{pointer}/key"), &wire));
+    TlsCheck { server_name: wire.server_name, ca, client: cert.zip(key), verify: wire.verify.unwrap_or(true) }
+}
+
+/// What a reference leads to; none, with a fault, if it leads nowhere. The text itself never shows in a fault.
+fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Reference) -> Option<Secret> {
+    if let Some(name) = &wire.env {
+        let found = meaning.reader.variable(name);
+        if found.is_none() {
+            let what = format!("the environment variable {} is not set, or empty", quoted(name));
+            meaning.error(&format!("{pointer}/env"), what, "set it where fairway is started");
+        }
+        return found.map(Secret::new);
+    }
+    let pointer = format!("{pointer}/file");
+    let path = meaning.path(&pointer, wire.file.as_deref()?);
+    match meaning.reader.secret(&path) {
+        Ok(secret) => Some(secret),
+        Err(why) => {
+            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.way_out);
+            None
+        }
+    }
+}
+
+fn refuse_unfit(_meaning: &mut Meaning<'_, '_>, _pointer: &str, _monitor: &Monitor) {}

@@ -1,0 +1,200 @@
+//! Clusters, pools, steered names, overrides.
+
+use std::{collections::BTreeMap, net::IpAddr, time::SystemTime};
+
+use fairway_model::{
+    ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Policy, Pool,
+    PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
+};
+
+use super::Meaning;
+use crate::config::{
+    OverrideSpec, v1,
+    values::{TextValue, show},
+    values_wire::{As, Down, DownWord, Fallback, FallbackTo, Fraction, Prefix, PrefixLength},
+};
+
+/// Clusters by name.
+pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) -> BTreeMap<ClusterName, Cluster> {
+    let mut clusters = BTreeMap::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/clusters/{index}");
+        let As(name) = wire.name;
+        for (at, As(address)) in wire.addresses.iter().enumerate() {
+            if address.is_unspecified() || address.is_multicast() {
+                let what = format!("{address} is nowhere that traffic can be sent to");
+                meaning.error(&format!("{pointer}/addresses/{at}"), what, "give the address of the ingress gateway");
+            }
+        }
+        if !meaning.declare(Subject::Cluster(name.clone()), &pointer, "cluster", name.as_str()) {
+            continue;
+        }
+        let location = wire.location.map(|wire| Location {
+            latitude: wire.latitude,
+            longitude: wire.longitude,
+            region: wire.region,
+        });
+        let cluster = Cluster {
+            name: name.clone(),
+            addresses: wire.addresses.into_iter().map(|As(address)| address).collect(),
+            dns_name: wire.dns_name.map(|As(name)| name),
+            location,
+            capacity: wire.capacity,
+            services: wire.services,
+        };
+        clusters.insert(name, cluster);
+    }
+    clusters
+}
+
+/// Pools by name.
+pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> BTreeMap<PoolName, Pool> {
+    let mut pools = BTreeMap::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/pools/{index}");
+        let As(name) = wire.name.clone();
+        let pool = pool(meaning, &pointer, wire);
+        if !meaning.declare(Subject::Pool(name.clone()), &pointer, "pool", name.as_str()) {
+            continue;
+        }
+        for member in 0..pool.members.len() {
+            let place = meaning.place(&format!("{pointer}/members/{member}"));
+            meaning.subjects.insert(Subject::Member(name.clone(), member), place);
+        }
+        pools.insert(name, pool);
+    }
+    pools
+}
+
+fn pool(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Pool) -> Pool {
+    let policy = match wire.policy {
+        v1::Policy::Failover => Policy::Failover,
+        v1::Policy::Weighted => Policy::Weighted,
+    };
+    let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
+    let default = Pool::new(wire.name.0, policy);
+    Pool {
+        mode: match wire.mode {
+            None | Some(v1::Mode::Address) => Mode::Address,
+            Some(v1::Mode::Cname) => Mode::Cname,
+        },
+        ttl: ttl(meaning, &format!("{pointer}/ttl"), wire.ttl.as_ref()).unwrap_or(default.ttl),
+        answers: wire.answers.unwrap_or(default.answers),
+        down: wire.down.map_or(DownAnswer::All, |wire| down(meaning, pointer, wire)),
+        spread: match wire.spread {
+            None | Some(v1::Spread::Client) => Spread::Client,
+            Some(v1::Spread::Query) => Spread::Query,
+        },
+        client_prefix: wire.client_prefix.map_or_else(ClientPrefix::default, client_prefix),
+        panic_threshold: fraction(wire.panic_threshold.as_ref()),
+        min_healthy: fraction(wire.min_healthy.as_ref()),
+        monitor: wire.monitor.map(|As(name)| name),
+        members: wire.members.into_iter().map(member).collect(),
+        ..default
+    }
+}
+
+fn member(wire: v1::Member) -> Member {
+    Member {
+        cluster: wire.cluster.0,
+        weight: wire.weight.map(Weight).unwrap_or_default(),
+        // The schema holds the tier to 1..=255.
+        tier: wire.tier.and_then(|number| Tier::new(number).ok()).unwrap_or_default(),
+        monitor: wire.monitor.map(|As(name)| name),
+        probe: wire.probe.map(|As(probe)| probe),
+    }
+}
+
+fn client_prefix(wire: Prefix) -> ClientPrefix {
+    let default = ClientPrefix::default();
+    match wire {
+        Prefix::V4(As(PrefixLength(v4))) => ClientPrefix { v4, ..default },
+        Prefix::Both(both) => ClientPrefix { v4: both.v4.unwrap_or(default.v4), v6: both.v6.unwrap_or(default.v6) },
+    }
+}
+
+fn down(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Down) -> DownAnswer {
+    let fallback = match wire {
+        Down::Word(DownWord::All) => return DownAnswer::All,
+        Down::Word(DownWord::Empty) => return DownAnswer::Empty,
+        Down::Word(DownWord::LastGood) => return DownAnswer::LastGood,
+        Down::Word(DownWord::Refuse) => return DownAnswer::Refuse,
+        Down::Fallback(Fallback { fallback }) => fallback,
+    };
+    match fallback {
+        FallbackTo::Addresses(list) => {
+            DownAnswer::FallbackAddresses(list.into_iter().map(|As(address)| address).collect())
+        }
+        FallbackTo::Text(text) => match (text.parse::<IpAddr>(), Name::parse(&text)) {
+            (Ok(address), _) => DownAnswer::FallbackAddresses(vec![address]),
+            (_, Ok(name)) => DownAnswer::FallbackCname(name),
+            (_, Err(refusal)) => {
+                meaning.error(&format!("{pointer}/down/fallback"), refusal.what, refusal.way_out);
+                DownAnswer::All
+            }
+        },
+    }
+}
+
+/// The TTL of a steered name, a day at most: health would not be followed any more.
+fn ttl(meaning: &mut Meaning<'_, '_>, pointer: &str, given: Option<&As<Ttl>>) -> Option<Ttl> {
+    let As(ttl) = given?;
+    if ttl.secs() > 86_400 {
+        let shown = show(std::time::Duration::from_secs(ttl.secs().into()));
+        meaning.error(
+            pointer,
+            format!("{shown} is over a day, and no answer follows health for that long"),
+            "the default is 30s",
+        );
+    }
+    Some(*ttl)
+}
+
+/// Steered names.
+pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -> BTreeMap<Name, SteeredName> {
+    let mut names = BTreeMap::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/names/{index}");
+        let As(name) = wire.name;
+        let ttl = ttl(meaning, &format!("{pointer}/ttl"), wire.ttl.as_ref());
+        if meaning.declare(Subject::Name(name.clone()), &pointer, "name", &name.to_string()) {
+            names.insert(name.clone(), SteeredName { name, pool: wire.pool.0, ttl });
+        }
+    }
+    names
+}
+
+/// Overrides as declared. One that matches nothing is a warning: the cluster it was meant for may be misspelt.
+pub(super) fn overrides(
+    meaning: &mut Meaning<'_, '_>,
+    list: Vec<v1::Override>,
+    desired: &Desired,
+) -> Vec<OverrideSpec> {
+    let mut overrides = Vec::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/overrides/{index}");
+        let As(scope) = wire.scope;
+        let matched = |c: &Cluster| c.addresses.iter().any(|address| scope.matches(&c.name, *address));
+        if meaning.whole && !desired.clusters.values().any(matched) {
+            let what = format!("{scope} matches no address of any cluster");
+            meaning.warn(&format!("{pointer}/match"), what, "mend it, or take the override out");
+        }
+        let reason = wire.reason.trim();
+        if reason.is_empty() || reason.chars().any(char::is_control) {
+            let what = "the reason is empty or not one line";
+            meaning.error(&format!("{pointer}/reason"), what, "say why in one line, for whoever finds it later");
+        }
+        overrides.push(OverrideSpec {
+            pattern: scope.to_string(),
+            action: match wire.action {
+                v1::Action::Drain => Forced::Drain,
+                v1::Action::Down => Forced::Down,
+                v1::Action::Up => Forced::Up,
+            },
+            reason: reason.to_owned(),
+            until: SystemTime::from(wire.until.0),
+            place: meaning.place(&pointer),
+        });
+    }
+    overrides
+}

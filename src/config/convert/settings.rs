@@ -1,0 +1,119 @@
+//! Settings of the process.
+
+use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
+
+use fairway_zones::ServerIdentity;
+
+use super::Meaning;
+use crate::config::{
+    HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings, v1,
+    values::Sample,
+    values_wire::{As, HttpAddress},
+};
+
+/// What the sections about the process say; the environment and who runs it are not known here.
+pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Settings {
+    let default = Settings::default();
+    let dns = config.listen.dns.as_ref().map(|list| listen(meaning, list));
+    Settings {
+        dns: dns.unwrap_or(default.dns),
+        http: config.listen.http.as_ref().map_or(default.http, |As(HttpAddress(address))| *address),
+        data_dir: config.data_dir.as_ref().map(|path| meaning.path("/dataDir", path)),
+        user: config.user.clone(),
+        log: log(meaning, &config.log),
+        identity: ServerIdentity { version: config.identity.version.clone(), id: config.identity.id.clone() },
+        tcp: tcp(meaning, &config.tcp),
+        udp: UdpSettings {
+            workers: config.udp.workers.map(usize::from),
+            payload_max: config.udp.payload_max.unwrap_or(default.udp.payload_max),
+        },
+        health: HealthSettings {
+            sockets_max: count(config.health.sockets_max, default.health.sockets_max),
+            first_round: meaning.bounded(
+                "/health/firstRound",
+                config.health.first_round.as_ref(),
+                &(Duration::ZERO..=TEN_MINUTES),
+                default.health.first_round,
+            ),
+        },
+        query_log: config.query_log.as_ref().map(|query_log| self::query_log(meaning, query_log)),
+        drain_timeout: meaning.bounded(
+            "/drainTimeout",
+            config.drain_timeout.as_ref(),
+            &(Duration::ZERO..=TEN_MINUTES),
+            default.drain_timeout,
+        ),
+    }
+}
+
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+const SHORTEST: Duration = Duration::from_millis(100);
+
+fn listen(meaning: &mut Meaning<'_, '_>, list: &[As<SocketAddr>]) -> Vec<SocketAddr> {
+    let mut seen = BTreeSet::new();
+    for (index, As(address)) in list.iter().enumerate() {
+        // Port 0 is another port each time.
+        if address.port() != 0 && !seen.insert(*address) {
+            meaning.error(&format!("/listen/dns/{index}"), format!("{address} stands here twice"), "keep one");
+        }
+    }
+    list.iter().map(|As(address)| *address).collect()
+}
+
+fn log(meaning: &mut Meaning<'_, '_>, log: &v1::Log) -> LogSettings {
+    let default = LogSettings::default();
+    if let Some(what) = log.level.as_deref().and_then(filter_fault) {
+        meaning.error("/log/level", what, FILTER_WAY_OUT);
+    }
+    LogSettings {
+        filter: log.level.clone().unwrap_or(default.filter),
+        format: match log.format {
+            None | Some(v1::LogFormat::Auto) => LogFormat::Auto,
+            Some(v1::LogFormat::Json) => LogFormat::Json,
+            Some(v1::LogFormat::Text) => LogFormat::Text,
+        },
+    }
+}
+
+/// What is wrong with a log filter; none if it is right.
+pub(in crate::config) fn filter_fault(filter: &str) -> Option<String> {
+    // The parser takes any word for the name of a target that is to be logged whole; a misspelt level is one, too.
+    let word = filter.split(',').map(str::trim).find(|directive| {
+        !directive.contains(['=', ':', '[', '_']) && directive.parse::<tracing::level_filters::LevelFilter>().is_err()
+    });
+    if let Some(word) = word {
+        return Some(format!("{word:?} is no level"));
+    }
+    let parsed = tracing_subscriber::EnvFilter::try_new(filter);
+    parsed.err().map(|error| format!("{filter:?} is no filter of the log: {error}"))
+}
+
+/// How a log filter is written.
+pub(in crate::config) const FILTER_WAY_OUT: &str =
+    "write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, with commas between";
+
+fn tcp(meaning: &mut Meaning<'_, '_>, tcp: &v1::Tcp) -> TcpSettings {
+    let default = TcpSettings::default();
+    let bounds = SHORTEST..=TEN_MINUTES;
+    let idle = meaning.bounded("/tcp/idleTimeout", tcp.idle_timeout.as_ref(), &bounds, default.idle_timeout);
+    let query = meaning.bounded("/tcp/queryTimeout", tcp.query_timeout.as_ref(), &bounds, default.query_timeout);
+    TcpSettings {
+        connections_max: count(tcp.connections_max, default.connections_max),
+        per_client_max: count(tcp.per_client_max, default.per_client_max),
+        idle_timeout: idle,
+        query_timeout: query,
+    }
+}
+
+fn count(given: Option<u32>, default: usize) -> usize {
+    given.map_or(default, |count| usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+fn query_log(meaning: &Meaning<'_, '_>, query_log: &v1::QueryLog) -> QueryLogSettings {
+    let one_in = query_log.sample.as_ref().map_or(Sample::DEFAULT, |As(sample)| *sample).0;
+    let sink = match query_log.file.as_deref() {
+        None | Some("stdout") => QueryLogSink::Stdout,
+        Some(path) => QueryLogSink::File(meaning.path("/queryLog/file", path)),
+    };
+    QueryLogSettings { one_in, sink }
+}

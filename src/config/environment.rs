@@ -1,0 +1,105 @@
+//! Settings by environment variables: they win over the file, so that one file serves many machines.
+
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
+
+use fairway_model::{Fault, Place, closest};
+
+use super::{
+    Settings,
+    convert::{FILTER_WAY_OUT, filter_fault},
+    data_dir,
+    reader::Reader,
+    values::{Refusal, TextValue},
+    values_wire::HttpAddress,
+};
+
+/// Every variable that is known by name, with what it sets.
+pub const VARIABLES: &[(&str, &str)] = &[
+    (CONFIG, "configuration file or folder; in place of --config"),
+    (LISTEN_DNS, "addresses that answer DNS, with commas between; in place of listen.dns"),
+    (LISTEN_HTTP, "address of the HTTP listener, or off; in place of listen.http"),
+    (LOG, "filter of the log; in place of log.level"),
+    (DATA_DIR, "data folder; in place of dataDir"),
+    (USER, "user to become; in place of user"),
+];
+
+const CONFIG: &str = "FAIRWAY_CONFIG";
+const LISTEN_DNS: &str = "FAIRWAY_LISTEN_DNS";
+const LISTEN_HTTP: &str = "FAIRWAY_LISTEN_HTTP";
+const LOG: &str = "FAIRWAY_LOG";
+const DATA_DIR: &str = "FAIRWAY_DATA_DIR";
+const USER: &str = "FAIRWAY_USER";
+
+/// A warning for each name that begins with `FAIRWAY_` and is neither known nor in `others`: the variables that the
+/// configuration names itself ([`super::Loaded::variables`]), and those of the command line.
+pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTreeSet<String>) -> Vec<Fault> {
+    let known = || VARIABLES.iter().map(|(name, _)| *name);
+    let unknown = |name: &String| name.starts_with("FAIRWAY_") && !known().any(|k| k == name) && !others.contains(name);
+    let mut unknown: Vec<_> = names.into_iter().filter(unknown).collect();
+    unknown.sort();
+    let fault = |name: String| {
+        let way_out = match closest(&name, known()) {
+            Some(word) => format!("did you mean {word}?"),
+            None => format!("known are {}", known().collect::<Vec<_>>().join(", ")),
+        };
+        Fault::warning(place(), format!("{name}: unknown variable"), way_out)
+    };
+    unknown.into_iter().map(fault).collect()
+}
+
+/// Applies the variables that hold for every source.
+pub(super) fn apply(settings: &mut Settings, reader: &mut Reader<'_>) {
+    if let Some(level) = reader.variable(LOG) {
+        match filter_fault(&level) {
+            Some(what) => fault(reader, LOG, Refusal::new(what, FILTER_WAY_OUT)),
+            None => settings.log.filter = level,
+        }
+    }
+    if let Some(user) = reader.variable(USER) {
+        settings.user = Some(user);
+    }
+}
+
+/// Applies the variable of the DNS addresses.
+pub(super) fn apply_dns(settings: &mut Settings, reader: &mut Reader<'_>) {
+    let Some(list) = reader.variable(LISTEN_DNS) else { return };
+    let mut addresses = Vec::new();
+    for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        match SocketAddr::parse(text) {
+            Ok(address) => addresses.push(address),
+            Err(refusal) => fault(reader, LISTEN_DNS, refusal),
+        }
+    }
+    if list.split(',').all(|text| text.trim().is_empty()) {
+        let what = "it names no address";
+        fault(reader, LISTEN_DNS, Refusal::new(what, "write it like 0.0.0.0:53,[::]:53, or unset it"));
+    }
+    settings.dns = addresses;
+}
+
+/// Applies the variable of the HTTP listener.
+pub(super) fn apply_http(settings: &mut Settings, reader: &mut Reader<'_>) {
+    let Some(text) = reader.variable(LISTEN_HTTP) else { return };
+    match HttpAddress::parse(&text) {
+        Ok(HttpAddress(address)) => settings.http = address,
+        Err(refusal) => fault(reader, LISTEN_HTTP, refusal),
+    }
+}
+
+/// Finds the data folder: variable, file, else where it is when nobody names one.
+pub(super) fn apply_data_dir(settings: &mut Settings, reader: &mut Reader<'_>) {
+    let said = reader.variable(DATA_DIR).map(PathBuf::from).or_else(|| settings.data_dir.take());
+    settings.data_dir = said.or_else(|| data_dir(reader.environment));
+    if settings.data_dir.is_none() {
+        let what = "no data folder: neither XDG_STATE_HOME nor HOME is set";
+        reader.fault(Fault::warning(place(), what, format!("set {DATA_DIR}; until then nothing survives a restart")));
+    }
+}
+
+fn fault(reader: &mut Reader<'_>, name: &str, refusal: Refusal) {
+    reader.fault(Fault::error(place(), format!("{name}: {}", refusal.what), refusal.way_out));
+}
+
+fn place() -> Place {
+    Place::file("environment")
+}

@@ -1,0 +1,185 @@
+//! Several files to one tree, and several words for one thing to one word.
+//!
+//! Lists of a folder's files are joined in the order of the files; everything else may be said once.
+
+use std::sync::Arc;
+
+use fairway_model::Fault;
+
+use super::tree::{Data, Entry, Node, Spot};
+
+/// Sections that are lists: they are joined.
+const LISTS: &[&str] = &["zones", "clusters", "monitors", "pools", "names", "overrides"];
+
+/// Words that are accepted on input: where (the keys on the way, through lists), the word, what it stands for.
+const ALIASES: &[(&[&str], &str, &str)] = &[
+    (&[], "edges", "clusters"),
+    (&["log"], "filter", "level"),
+    (&["monitors"], "interval", "period"),
+    (&["pools", "members"], "edge", "cluster"),
+];
+
+/// Down answers by the names that other products give them.
+const DOWN_ALIASES: &[(&str, &str)] = &[("ALL_RECORDS", "all"), ("EMPTY", "empty"), ("NONE", "refuse")];
+
+/// Joins the trees of several files; faults are recorded and what is faulty is left out.
+pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Fault>) -> Node {
+    let spot = Spot { file: trees.first().map_or(0, |tree| tree.spot.file), line: 1, column: 1 };
+    let mut joined = Node { spot, index: 0, data: Data::Map(Vec::new()) };
+    for mut tree in trees {
+        rename(&mut tree, files, faults);
+        let Data::Map(entries) = tree.data else {
+            // An empty document is an empty file.
+            if !matches!(tree.data, Data::Null) {
+                let what = "the file is no set of sections";
+                faults.push(Fault::error(
+                    tree.spot.place(files),
+                    what,
+                    "write it like \"version: 1\", a section a key",
+                ));
+            }
+            continue;
+        };
+        let Data::Map(into) = &mut joined.data else { continue };
+        for entry in entries {
+            add(into, entry, files, faults);
+        }
+    }
+    joined
+}
+
+fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec<Fault>) {
+    // `pools:` with every element commented out is an empty section.
+    if matches!(entry.value.data, Data::Null) {
+        return;
+    }
+    let Some(known) = into.iter_mut().find(|known| known.key == entry.key) else {
+        into.push(entry);
+        return;
+    };
+    let list = LISTS.contains(&known.key.as_str());
+    match (&mut known.value.data, entry.value.data) {
+        (Data::List(elements), Data::List(more)) if list => elements.extend(more),
+        (Data::Integer(a), Data::Integer(b)) if entry.key == "version" && *a == b => {}
+        (_, data) => {
+            let what = format!("{} stands in {} already", entry.key, known.spot.place(files));
+            let way_out =
+                if list && matches!(data, Data::List(_)) { "make both lists" } else { "say it in one file only" };
+            faults.push(Fault::error(entry.spot.place(files), what, way_out));
+        }
+    }
+}
+
+/// Puts the one word of each thing in place of its aliases.
+fn rename(tree: &mut Node, files: &[Arc<str>], faults: &mut Vec<Fault>) {
+    for (path, alias, word) in ALIASES {
+        each(tree, path, &mut |map| rename_key(map, alias, word, files, faults));
+    }
+    each(tree, &["pools"], &mut |pool| {
+        let Some(down) = pool.iter_mut().find(|entry| entry.key == "down") else { return };
+        match &mut down.value.data {
+            Data::Text(text) => {
+                if let Some((_, word)) = DOWN_ALIASES.iter().find(|(alias, _)| alias == text) {
+                    (*word).clone_into(text);
+                }
+            }
+            Data::Map(map) => rename_key(map, "FALLBACK_IP", "fallback", files, faults),
+            _ => {}
+        }
+    });
+}
+
+/// Calls `then` for every map that the keys lead to; lists on the way are gone through.
+fn each(node: &mut Node, path: &[&str], then: &mut dyn FnMut(&mut Vec<Entry>)) {
+    match (&mut node.data, path.split_first()) {
+        (Data::List(elements), _) => elements.iter_mut().for_each(|element| each(element, path, then)),
+        (Data::Map(entries), None) => then(entries),
+        (Data::Map(entries), Some((key, rest))) => {
+            if let Some(entry) = entries.iter_mut().find(|entry| entry.key == *key) {
+                each(&mut entry.value, rest, then);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn rename_key(map: &mut [Entry], alias: &str, word: &str, files: &[Arc<str>], faults: &mut Vec<Fault>) {
+    let both = map.iter().any(|entry| entry.key == word);
+    let Some(entry) = map.iter_mut().find(|entry| entry.key == alias) else { return };
+    if both {
+        let what = format!("{alias} is another word for {word}, which stands here too");
+        faults.push(Fault::error(entry.spot.place(files), what, format!("keep {word}")));
+    }
+    word.clone_into(&mut entry.key);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::yaml, *};
+
+    fn joined(texts: &[&str]) -> (serde_json::Value, Vec<String>) {
+        let files: Vec<Arc<str>> = (0..texts.len()).map(|i| format!("{i}.yaml").into()).collect();
+        let trees = texts
+            .iter()
+            .enumerate()
+            .filter_map(|(i, text)| yaml::parse(text, u16::try_from(i).unwrap(), &files).unwrap());
+        let mut faults = Vec::new();
+        let tree = join(trees.collect(), &files, &mut faults);
+        (tree.to_json(), faults.iter().map(Fault::to_string).collect())
+    }
+
+    #[test]
+    fn lists_are_joined_and_equal_versions_may_repeat() {
+        let (tree, faults) = joined(&["version: 1\nnames: [a]\n", "version: 1\nnames: [b]\nuser: x\n", "# nothing\n"]);
+        assert_eq!((tree, faults), (json!({"version": 1, "names": ["a", "b"], "user": "x"}), vec![]));
+    }
+
+    #[test]
+    fn a_section_said_twice_is_named_with_both_places() {
+        let (_, faults) = joined(&["version: 1\nuser: a\n", "\nuser: b\nversion: 2\nzones: 1\n", "zones: []\n"]);
+        let expected = [
+            "1.yaml:2:1: user stands in 0.yaml:2:1 already; say it in one file only",
+            "1.yaml:3:1: version stands in 0.yaml:1:1 already; say it in one file only",
+            "2.yaml:1:1: zones stands in 1.yaml:4:1 already; make both lists",
+        ];
+        assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn aliases_become_the_word_they_stand_for() {
+        let (tree, faults) = joined(&["
+edges: [{name: e}]
+monitors: [{interval: 1s}]
+pools:
+  - {down: ALL_RECORDS, members: [{edge: e}]}
+  - {down: NONE}
+  - {down: EMPTY}
+  - {down: {FALLBACK_IP: [192.0.2.1]}}
+"]);
+        let expected = json!({
+            "clusters": [{"name": "e"}],
+            "monitors": [{"period": "1s"}],
+            "pools": [{"down": "all", "members": [{"cluster": "e"}]}, {"down": "refuse"}, {"down": "empty"},
+                {"down": {"fallback": ["192.0.2.1"]}}],
+        });
+        assert_eq!((tree, faults), (expected, vec![]));
+    }
+
+    #[test]
+    fn an_alias_beside_its_word_is_a_fault() {
+        let (_, faults) = joined(&["monitors: [{period: 1s, interval: 2s}]\n"]);
+        assert_eq!(faults, ["0.yaml:1:25: interval is another word for period, which stands here too; keep period"]);
+    }
+
+    #[test]
+    fn an_empty_section_counts_as_absent_and_a_file_must_hold_sections() {
+        assert_eq!(joined(&["pools:\nnames:\n"]), (json!({}), vec![]));
+        let (_, faults) = joined(&["- a\n"]);
+        assert_eq!(
+            faults,
+            ["0.yaml:1:1: the file is no set of sections; write it like \"version: 1\", a section a key"]
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! Each fault: its place, the fact, the way out, word for word.
+
+use super::*;
+
+/// Holds what a configuration gives that is right but for the lines shown.
+fn assert_faults(table: &[(&str, &[&str])]) {
+    for (text, expected) in table {
+        assert_eq!(faults_of(&format!("version: 1\n{text}\n")), *expected, "{text}");
+    }
+}
+
+#[test]
+fn unknown_keys_are_told_with_the_nearest_known_one() {
+    assert_faults(&[
+        ("pool: []", &["f.yaml:2:1: pool: unknown key; did you mean pools?"]),
+        (
+            "clusters: [{name: c, addresses: [192.0.2.1], adresses: []}]",
+            &["f.yaml:2:46: clusters[0].adresses: unknown key; did you mean addresses?"],
+        ),
+        (
+            "pools: [{name: a, policy: weighted, members: [{cluster: c, Wieght: 1}]}]",
+            &["f.yaml:2:60: pools[0].members[0].Wieght: unknown key; did you mean weight?"],
+        ),
+        ("udp: {threads: 4}", &["f.yaml:2:7: udp.threads: unknown key; known here: payloadMax, workers"]),
+        (
+            "<<: {user: a}",
+            &["f.yaml:2:1: [\"<<\"]: unknown key; merge keys are no part of YAML 1.2: write the keys out"],
+        ),
+    ]);
+}
+
+#[test]
+fn numbers_out_of_range_are_told_with_the_range() {
+    assert_faults(&[
+        (
+            "pools: [{name: a, policy: weighted, members: [{cluster: c, weight: 70000, tier: 0}], answers: 9}]",
+            &[
+                "f.yaml:2:68: pools[0].members[0].weight: 70000 is over 65535; give 0 to 65535",
+                "f.yaml:2:81: pools[0].members[0].tier: 0 is under 1; give 1 to 255",
+                "f.yaml:2:95: pools[0].answers: 9 is over 8; give 1 to 8",
+            ],
+        ),
+        ("udp: {payloadMax: 4096}", &["f.yaml:2:19: udp.payloadMax: 4096 is over 1232; give 512 to 1232"]),
+        (
+            "zones: [{name: a, ns: [b], serial: 4294967296}]",
+            &["f.yaml:2:36: zones[0].serial: 4294967296 is over 4294967295; give 1 to 4294967295"],
+        ),
+        (
+            "clusters: [{name: c, addresses: [192.0.2.1], capacity: 1e300}]",
+            &["f.yaml:2:56: clusters[0].capacity: 1e+300 is over 9007199254740991; give 1 to 9007199254740991"],
+        ),
+        (
+            "pools: [{name: a, policy: weighted, members: [{cluster: c}], panicThreshold: 2, minHealthy: 101%}]",
+            &[
+                "f.yaml:2:78: pools[0].panicThreshold: 2 is over 1; give 0 to 1",
+                "f.yaml:2:93: pools[0].minHealthy: \"101%\" is over the whole; give at most 100%",
+            ],
+        ),
+    ]);
+    let newer = "f.yaml:1:10: version: 2 is newer than this program, which reads version 1; take a newer fairway, or write the file in version 1";
+    assert_eq!(faults_of("version: 2\n"), [newer]);
+    assert_eq!(faults_of("user: a\n"), ["f.yaml:1:1: key version is missing; add version: a whole number"]);
+}
+
+#[test]
+fn wrong_types_are_told_with_what_is_expected() {
+    assert_faults(&[
+        ("drainTimeout: 30", &["f.yaml:2:15: drainTimeout: 30 has no unit; write 30s, or another unit: ms, m, h, d"]),
+        ("user: 7", &["f.yaml:2:7: user: 7 is a number and not text; put it in quotes: \"7\""]),
+        ("user:\nlog: {level: }", &["f.yaml:3:7: log.level: the key has no value; give text, or take the key out"]),
+        ("udp: {workers: '4'}", &["f.yaml:2:16: udp.workers: \"4\" is text and not a number; take the quotes away"]),
+        ("udp: {workers: 1.5}", &["f.yaml:2:16: udp.workers: 1.5 is not what belongs here; give a whole number"]),
+        (
+            "clusters:\n  -name: c",
+            &["f.yaml:3:3: clusters: this is not a list; write \"- name\": a space follows the dash"],
+        ),
+        (
+            "clusters:\n  name: c",
+            &[
+                "f.yaml:3:3: clusters: a section is not a list; write [ONE, TWO], or a line for each that begins with \"- \"",
+            ],
+        ),
+        (
+            "clusters: [c]",
+            &[
+                "f.yaml:2:12: clusters[0]: \"c\" is not what belongs here; give a section with keys like name and addresses",
+            ],
+        ),
+        (
+            "listen: {dns: [53], http: offf}",
+            &[
+                "f.yaml:2:16: listen.dns[0]: 53 is a number and not ADDRESS:PORT; write it like \"0.0.0.0:53\" or \"[::]:53\"",
+                "f.yaml:2:27: listen.http: \"offf\" is not ADDRESS:PORT or off; write it like 127.0.0.1:8053 or off",
+            ],
+        ),
+        (
+            "monitors: [{name: m, type: https, tls: {verify: yes, ca: x}}]",
+            &[
+                "f.yaml:2:49: monitors[0].tls.verify: \"yes\" is not true or false; write true or false, without quotes",
+                "f.yaml:2:58: monitors[0].tls.ca: \"x\" is not what belongs here; give { file: PATH } or { env: NAME }",
+            ],
+        ),
+        (
+            "monitors: [{name: m, type: http, status: [200, 2xy]}]",
+            &[
+                "f.yaml:2:48: monitors[0].status[1]: \"2xy\" is not a set of HTTP statuses; write it like \"200-299,401\" or \"2xx\"",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn words_that_are_not_known_are_told_with_those_that_are() {
+    assert_faults(&[
+        (
+            "pools: [{name: a, policy: weigthed, members: [{cluster: c}], down: FALLBACK_IP}]",
+            &[
+                "f.yaml:2:27: pools[0].policy: \"weigthed\" is not known here; did you mean weighted?",
+                "f.yaml:2:68: pools[0].down: \"FALLBACK_IP\" is not known here; give all, empty, refuse, last-good, or { fallback: ... }",
+            ],
+        ),
+        (
+            "pools: [{name: a, policy: weighted, members: [{cluster: c}], down: refuze}]",
+            &["f.yaml:2:68: pools[0].down: \"refuze\" is not known here; did you mean refuse?"],
+        ),
+        (
+            "overrides: [{match: a b, action: stop, reason: x, until: tomorrow}]",
+            &[
+                "f.yaml:2:21: overrides[0].match: \"a b\" is not CLUSTER or CLUSTER/ADDRESS; write it like \"eu*\" or eu1/203.0.113.10",
+                "f.yaml:2:34: overrides[0].action: \"stop\" is not known here; take one of: drain, down, up",
+                "f.yaml:2:58: overrides[0].until: \"tomorrow\" is not a time as in RFC 3339; write it like 2030-01-31T18:00:00Z",
+            ],
+        ),
+        (
+            "log: {level: inof}",
+            &[
+                "f.yaml:2:14: log.level: \"inof\" is no level; write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, with commas between",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_missing_is_told_with_what_to_add() {
+    assert_faults(&[
+        (
+            "pools: [{name: a}]",
+            &[
+                "f.yaml:2:9: pools[0]: key members is missing; add members: a list",
+                "f.yaml:2:9: pools[0]: key policy is missing; add policy: failover or weighted",
+            ],
+        ),
+        (
+            "overrides: [{match: a, action: up}]",
+            &[
+                "f.yaml:2:13: overrides[0]: key reason is missing; add reason: text",
+                "f.yaml:2:13: overrides[0]: key until is missing; add until: a time as in RFC 3339",
+            ],
+        ),
+        (
+            "zones: [{name: a.example}]",
+            &[
+                "f.yaml:2:9: zones[0]: zone a.example. has neither file nor ns; give its file, or the names of its servers as ns",
+            ],
+        ),
+        ("monitors: [{name: m, type: grpc}]", &["f.yaml:2:12: monitors[0]: type grpc has no usual port; add port"]),
+        (
+            "pools: [{name: a, policy: failover, members: []}]",
+            &["f.yaml:2:46: pools[0].members: the list is empty; give at least one element"],
+        ),
+    ]);
+}
+
+#[test]
+fn what_excludes_each_other_is_told_with_what_to_keep() {
+    assert_faults(&[
+        (
+            "monitors: [{name: m, type: tcp, path: /x, tls: {}}]",
+            &[
+                "f.yaml:2:39: monitors[0].path: path has no meaning for type tcp; take it out; it belongs to type http and https",
+                "f.yaml:2:48: monitors[0].tls: tls has no meaning for type tcp; take it out; it belongs to type https and grpc",
+            ],
+        ),
+        (
+            "zones: [{name: a.example, file: a.zone, ns: [b]}, {name: b.example, ns: [x.c], contact: x@y..z}]",
+            &[
+                "f.yaml:2:9: zones[0]: file and ns exclude each other; keep file, or give ns and contact",
+                "f.yaml:2:89: zones[1].contact: the contact is no mail address or name: a label is empty; only the root, '.', has none; write it like hostmaster@example.com",
+            ],
+        ),
+        (
+            "monitors: [{name: m, type: https, tls: {cert: {env: C, file: c}, key: {}}}]",
+            &[
+                "f.yaml:2:47: monitors[0].tls.cert: this is not { file: PATH } or { env: NAME }; give exactly one of the keys",
+                "f.yaml:2:71: monitors[0].tls.key: this is not { file: PATH } or { env: NAME }; give exactly one of the keys",
+            ],
+        ),
+        (
+            "monitors: [{name: m, type: http, headers: {Host: a}}]",
+            &["f.yaml:2:50: monitors[0].headers.Host: the Host header has a key of its own; write it as host"],
+        ),
+    ]);
+}
+
+#[test]
+fn objects_declared_twice_are_told_with_both_places() {
+    assert_faults(&[(
+        "clusters:\n- {name: c, addresses: [192.0.2.1]}\n- {name: c, addresses: [192.0.2.2]}",
+        &["f.yaml:4:10: clusters[1].name: cluster c is declared in f.yaml:3:3 already; rename or remove one of both"],
+    )]);
+}
+
+#[test]
+fn rules_across_objects_are_told_where_the_object_stands() {
+    let text = "
+clusters: [{name: eu1, addresses: [192.0.2.1]}]
+pools:
+  - {name: shop, policy: weighted, members: [{cluster: eu2}, {cluster: eu1, weight: 0, monitor: gw}]}
+  - {name: cart, policy: failover, members: [{cluster: eu1, tier: 2}]}
+names: [{name: a.example, pool: sjop}]
+monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
+    assert_faults(&[(
+        text,
+        &[
+            "f.yaml:5:46: cluster eu2 is not declared; did you mean eu1?",
+            "f.yaml:5:62: monitor gw is not declared; declare it, or take one of: m",
+            "f.yaml:6:5: pool cart: no member is in tier 1; give at least one member tier 1",
+            "f.yaml:7:9: a.example. lies in none of the zones; declare its zone, or mend the name",
+            "f.yaml:7:9: pool sjop is not declared; did you mean shop?",
+            "f.yaml:8:12: monitor m: timeout 2s is not between 0 and the period 1s; give a timeout of at most the period",
+        ],
+    )]);
+}
+
+#[test]
+fn faults_of_structure_and_of_meaning_come_together() {
+    let text = "
+user: 7
+zones: [{name: a.example, file: none.zone}, {name: 7}, {nam: b.example}]
+clusters: [{name: c, addresses: [192.0.2.300]}]
+pools: [{name: p, policy: weighted, ttl: 2d, members: [{cluster: c}]}]
+drainTimeout: 1h";
+    assert_faults(&[(
+        text,
+        &[
+            "f.yaml:3:7: user: 7 is a number and not text; put it in quotes: \"7\"",
+            "f.yaml:4:33: zones[0].file: none.zone does not exist; mend the path; relative ones begin at the configuration file's folder",
+            "f.yaml:4:52: zones[1].name: 7 is a number and not a domain name; write it like shop.gslb.example",
+            "f.yaml:4:56: zones[2]: key name is missing; add name: a domain name",
+            "f.yaml:4:57: zones[2].nam: unknown key; did you mean name?",
+            "f.yaml:5:34: clusters[0].addresses[0]: \"192.0.2.300\" is not an IPv4 or IPv6 address; write it like 192.0.2.1 or 2001:db8::1",
+            "f.yaml:6:42: pools[0].ttl: 2d is over a day, and no answer follows health for that long; the default is 30s",
+            "f.yaml:7:15: drainTimeout: 1h is not between 0s and 10m; the default is 5s",
+        ],
+    )]);
+}

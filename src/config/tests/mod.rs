@@ -1,0 +1,75 @@
+//! The whole reading, from files to model types and faults.
+
+mod bad_input;
+mod faults;
+mod good;
+mod sources;
+
+use std::{fs, path::Path};
+
+use fairway_model::Fault;
+use tempfile::TempDir;
+
+use super::{Loaded, Source, attempt, check_at};
+
+/// A folder of files that are read as one configuration.
+struct Folder(TempDir);
+
+impl Folder {
+    /// With these files; the first is the configuration where it is no folder that is read.
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn load(&self, name: &str) -> Result<Loaded, Vec<String>> {
+        self.load_with(name, &[])
+    }
+
+    /// Reads the file of this name, or the folder itself for an empty one.
+    fn load_with(&self, name: &str, env: &[(&str, &str)]) -> Result<Loaded, Vec<String>> {
+        let outcome = attempt(&Source::Path(self.path().join(name)), &|wanted| variable(env, wanted)).outcome;
+        outcome.map_err(|faults| self.lines(&faults))
+    }
+
+    /// Every fault that `check` tells, at the beginning of 2026.
+    fn check(&self, name: &str) -> Vec<String> {
+        let start_of_2026 = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_767_225_600);
+        self.lines(&check_at(&Source::Path(self.path().join(name)), &|wanted| variable(&[], wanted), start_of_2026))
+    }
+
+    /// Faults as lines, without the folder's own path.
+    fn lines(&self, faults: &[Fault]) -> Vec<String> {
+        let prefix = format!("{}/", self.path().display());
+        faults.iter().map(|fault| fault.to_string().replace(&prefix, "")).collect()
+    }
+}
+
+/// An environment with a home, so that there is a data folder.
+fn variable(env: &[(&str, &str)], wanted: &str) -> Option<String> {
+    let all = env.iter().copied().chain([("HOME", "/home/fairway")]);
+    all.into_iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned())
+}
+
+/// The faults of one file.
+fn faults_of(text: &str) -> Vec<String> {
+    Folder::new(&[("f.yaml", text)]).load("f.yaml").map(|_| ()).unwrap_err()
+}
+
+/// What is read of one file that is right.
+fn loaded(text: &str) -> Loaded {
+    Folder::new(&[("f.yaml", text)]).load("f.yaml").unwrap()
+}

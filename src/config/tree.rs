@@ -1,0 +1,220 @@
+//! What a configuration file says before it is given a meaning: text, numbers, lists and maps, each with its place.
+//!
+//! Independent of YAML and of the schema. Paths are JSON pointers (RFC 6901) inside and `pools[2].ttl` for people.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use fairway_model::Place;
+use serde_json::{Number, Value};
+
+/// Where a node begins, without the name of its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    /// Index into the names of the files read.
+    pub(super) file: u16,
+    /// Line, from 1; 0 for the file as a whole.
+    pub(super) line: u32,
+    /// Column in characters, from 1.
+    pub(super) column: u32,
+}
+
+impl Spot {
+    /// The place with the name of its file.
+    pub(super) fn place(self, files: &[Arc<str>]) -> Place {
+        Place { file: Arc::clone(&files[usize::from(self.file)]), line: self.line, column: self.column }
+    }
+}
+
+/// A value and where it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// Where it begins.
+    pub(super) spot: Spot,
+    /// Its number in the list that its file holds, from 0; 0 elsewhere. It outlasts joining and pruning.
+    pub(super) index: u32,
+    /// What it is.
+    pub(super) data: Data,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub(super) enum Data {
+    /// A key without value, `~` or `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction, or out of the range of whole ones; always finite.
+    Float(f64),
+    /// Anything else.
+    Text(String),
+    /// Elements in order.
+    List(Vec<Node>),
+    /// Keys in order, each once.
+    Map(Vec<Entry>),
+}
+
+/// A key of a map, and its value.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// The key.
+    pub(super) key: String,
+    /// Where the key begins.
+    pub(super) spot: Spot,
+    /// Its value.
+    pub(super) value: Node,
+}
+
+impl Node {
+    /// The value of a key of a map.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// A key of a map with its value.
+    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+        let Data::Map(entries) = &self.data else { return None };
+        entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// The same as a JSON value, without places.
+    pub(super) fn to_json(&self) -> Value {
+        match &self.data {
+            Data::Null => Value::Null,
+            Data::Bool(bool) => Value::Bool(*bool),
+            Data::Integer(integer) => Value::from(*integer),
+            Data::Float(float) => Number::from_f64(*float).map_or(Value::Null, Value::Number),
+            Data::Text(text) => Value::String(text.clone()),
+            Data::List(elements) => elements.iter().map(Self::to_json).collect(),
+            Data::Map(entries) => entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect(),
+        }
+    }
+
+    /// What a pointer leads to, if it leads anywhere.
+    pub(super) fn at(&self, pointer: &str) -> Option<&Self> {
+        pointer.split('/').skip(1).try_fold(self, |node, step| match &node.data {
+            Data::List(elements) => step.parse::<usize>().ok().and_then(|index| elements.get(index)),
+            _ => node.get(&step.replace("~1", "/").replace("~0", "~")),
+        })
+    }
+
+    /// Adds a key to a map that lacks it.
+    pub(super) fn add(&mut self, key: &str, data: Data) {
+        let spot = self.spot;
+        if let Data::Map(entries) = &mut self.data
+            && entries.iter().all(|entry| entry.key != key)
+        {
+            entries.push(Entry { key: key.to_owned(), spot, value: Self { spot, index: 0, data } });
+        }
+    }
+
+    /// Takes a part out. Later elements move up.
+    pub(super) fn prune(&mut self, (section, index): &Part) {
+        let Data::Map(entries) = &mut self.data else { return };
+        let Some(at) = entries.iter().position(|entry| entry.key == *section) else { return };
+        match (&mut entries[at].value.data, index) {
+            (Data::List(elements), Some(index)) if *index < elements.len() => drop(elements.remove(*index)),
+            _ => drop(entries.remove(at)),
+        }
+    }
+
+    /// Where a pointer leads: the place of the last node on the way, and the path as people write it.
+    pub(super) fn locate(&self, pointer: &str) -> Located {
+        let mut at = Some(self);
+        let mut located = Located { spot: self.spot, path: String::new() };
+        for step in pointer.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let next = match at.map(|node| &node.data) {
+                Some(Data::List(elements)) => {
+                    let element = step.parse::<usize>().ok().and_then(|index| elements.get(index));
+                    let index = element.map_or(step, |element| element.index.to_string());
+                    write!(located.path, "[{index}]").expect("a String takes every write");
+                    element
+                }
+                Some(Data::Map(entries)) => {
+                    push_key(&mut located.path, &step);
+                    entries.iter().find(|entry| entry.key == step).map(|entry| &entry.value)
+                }
+                _ => {
+                    push_key(&mut located.path, &step);
+                    None
+                }
+            };
+            located.spot = next.map_or(located.spot, |node| node.spot);
+            at = next;
+        }
+        located
+    }
+}
+
+/// A part that can be left out of a configuration: a section, or one element of it.
+pub(super) type Part = (String, Option<usize>);
+
+/// Where a path leads, and how it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Located {
+    /// Where the node begins.
+    pub(super) spot: Spot,
+    /// `pools[2].ttl`; empty for the whole.
+    pub(super) path: String,
+}
+
+/// Appends `.key`, or `["key"]` where the key is no plain word.
+pub(super) fn push_key(path: &mut String, key: &str) {
+    let plain = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    if plain && key.len() <= SHOWN_MAX {
+        path.push_str(if path.is_empty() { "" } else { "." });
+        path.push_str(key);
+    } else {
+        write!(path, "[{}]", quoted(key)).expect("a String takes every write");
+    }
+}
+
+/// Text as a fault shows it: in quotes, controls escaped, cut where it is long.
+pub(super) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+    }
+}
+
+/// Most characters of a foreign text that a fault shows.
+const SHOWN_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(data: Data, file: u16, line: u32) -> Node {
+        Node { spot: Spot { file, line, column: 1 }, index: 0, data }
+    }
+
+    fn map(key: &str, value: Node) -> Node {
+        let spot = value.spot;
+        node(Data::Map(vec![Entry { key: key.to_owned(), spot, value }]), spot.file, spot.line)
+    }
+
+    #[test]
+    fn a_path_gives_the_number_that_an_element_has_in_its_own_file() {
+        let element = |(index, file, line)| Node { index, ..map("ttl", node(Data::Integer(1), file, line)) };
+        let pools = [(0, 0, 1), (1, 0, 2), (0, 1, 7)].map(element);
+        let tree = map("pools", node(Data::List(pools.into()), 0, 1));
+        let found = tree.locate("/pools/2/ttl");
+        assert_eq!((found.path.as_str(), found.spot.file, found.spot.line), ("pools[0].ttl", 1, 7));
+        assert_eq!(tree.locate("/pools/1").path, "pools[1]");
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_gives_the_last_place_on_the_way() {
+        let tree = map("a/b", node(Data::Null, 0, 9));
+        let found = tree.locate("/a~1b/c");
+        assert_eq!((found.path.as_str(), found.spot.line), ("[\"a/b\"].c", 9));
+    }
+
+    #[test]
+    fn long_and_odd_text_is_shown_short_and_escaped() {
+        assert_eq!(quoted("a\tb"), "\"a\\tb\"");
+        assert_eq!(quoted(&"ü".repeat(70)), format!("\"{}\"…", "ü".repeat(64)));
+    }
+}

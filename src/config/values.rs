@@ -1,0 +1,343 @@
+//! Values that are written as text: durations, TTLs, times, shares, addresses. Text in, model type or a refusal out.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
+    time::Duration,
+};
+
+use fairway_model::{ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+
+use super::tree::quoted;
+
+/// Why a text is no value of its kind, and how one is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The fact and its reason.
+    pub(super) what: String,
+    /// The way out.
+    pub(super) way_out: String,
+}
+
+impl Refusal {
+    /// Joins both.
+    pub(super) fn new(what: impl Into<String>, way_out: impl Into<String>) -> Self {
+        Self { what: what.into(), way_out: way_out.into() }
+    }
+}
+
+/// A kind of value that is written as text. The schema, the check and the parser follow from it.
+pub(super) trait TextValue: Sized {
+    /// The schema's `format`.
+    const FORMAT: &'static str;
+    /// What is expected, to follow "expected": `a duration with its unit`.
+    const EXPECTED: &'static str;
+    /// One that is right.
+    const EXAMPLE: &'static str;
+
+    /// Reads the text.
+    fn parse(text: &str) -> Result<Self, Refusal>;
+
+    /// The refusal of a text that is nothing of the kind.
+    fn refuse(text: &str) -> Refusal {
+        Refusal::new(format!("{} is not {}", quoted(text), Self::EXPECTED), format!("write it like {}", Self::EXAMPLE))
+    }
+}
+
+impl TextValue for Duration {
+    const FORMAT: &'static str = "duration-with-unit";
+    const EXPECTED: &'static str = "a duration with its unit";
+    const EXAMPLE: &'static str = "30s, 200ms or 1h30m";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Refusal::new(
+                format!("{} has no unit", quoted(text)),
+                format!("write {text}s, {text}ms or {text}m"),
+            ));
+        }
+        let parts = units(text).ok_or_else(|| Self::refuse(text))?;
+        let total = parts.into_iter().try_fold(0u64, |sum, (number, unit)| sum.checked_add(number.checked_mul(unit)?));
+        let total = total.map(Self::from_millis).filter(|total| *total <= LONGEST);
+        total.ok_or_else(|| Refusal::new(format!("{} is over 100 years", quoted(text)), "give a shorter one"))
+    }
+}
+
+/// A hundred years: over each bound that a single setting has.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// Units with their milliseconds, longest first: the order in which they may follow each other.
+const UNITS: &[(&str, u64)] =
+    &[("w", 7 * 86_400_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// The numbers of `1h30m` with their units in milliseconds; none if it is nothing of the kind.
+fn units(text: &str) -> Option<Vec<(u64, u64)>> {
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, tail) = rest.split_at(digits);
+        let letters = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_lowercase()).len();
+        let (unit, tail) = tail.split_at(letters);
+        let unit = UNITS.iter().find(|(name, _)| *name == unit)?.1;
+        if parts.last().is_some_and(|(_, before)| *before <= unit) {
+            return None;
+        }
+        // Digits alone can only fail by being too many: that many are over every bound.
+        let number = if number.is_empty() { None } else { Some(number.parse().unwrap_or(u64::MAX)) };
+        parts.push((number?, unit));
+        rest = tail;
+    }
+    (!parts.is_empty()).then_some(parts)
+}
+
+/// A duration as it is written in a configuration: `1h30m`.
+pub(super) fn show(duration: Duration) -> String {
+    let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    for (name, unit) in UNITS.iter().filter(|(name, _)| *name != "w") {
+        if rest >= *unit {
+            text.push_str(&format!("{}{name}", rest / unit));
+            rest %= unit;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+impl TextValue for Ttl {
+    const FORMAT: &'static str = "ttl-with-unit";
+    const EXPECTED: &'static str = "a TTL in whole seconds with its unit";
+    const EXAMPLE: &'static str = "30s, 5m or 1h";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let duration = Duration::parse(text)?;
+        if duration.subsec_millis() != 0 {
+            let what = format!("{} is no whole number of seconds, and a TTL counts seconds", quoted(text));
+            return Err(Refusal::new(what, format!("write it like {}", Self::EXAMPLE)));
+        }
+        let secs = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
+        Self::from_secs(secs).map_err(|error| Refusal::new(error.to_string(), "give a shorter one"))
+    }
+}
+
+impl TextValue for Timestamp {
+    const FORMAT: &'static str = "date-time";
+    const EXPECTED: &'static str = "a time as in RFC 3339";
+    const EXAMPLE: &'static str = "2030-01-31T18:00:00Z";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+impl TextValue for Scope {
+    const FORMAT: &'static str = "override-scope";
+    const EXPECTED: &'static str = "CLUSTER or CLUSTER/ADDRESS";
+    const EXAMPLE: &'static str = "\"eu*\" or eu1/203.0.113.10";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+impl TextValue for Permille {
+    const FORMAT: &'static str = "percentage";
+    const EXPECTED: &'static str = "a fraction from 0 to 1 or a percentage";
+    const EXAMPLE: &'static str = "0.5 or 50%";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let refuse = || Self::refuse(text);
+        let (whole, tenths) =
+            text.strip_suffix('%').map(|t| t.split_once('.').unwrap_or((t, "0"))).ok_or_else(refuse)?;
+        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse::<u16>().ok()).flatten();
+        let (whole, tenths) =
+            (digits(whole).ok_or_else(refuse)?, digits(tenths).filter(|t| *t <= 9).ok_or_else(refuse)?);
+        let thousandths = whole.checked_mul(10).and_then(|w| w.checked_add(tenths)).unwrap_or(u16::MAX);
+        Self::new(thousandths)
+            .map_err(|_| Refusal::new(format!("{} is over the whole", quoted(text)), "give at most 100%"))
+    }
+}
+
+/// One query in so many: `1/1000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sample(pub(super) NonZeroU32);
+
+impl Sample {
+    /// One in a thousand.
+    pub(super) const DEFAULT: Self = match NonZeroU32::new(1_000) {
+        Some(number) => Self(number),
+        None => Self(NonZeroU32::MIN),
+    };
+}
+
+impl TextValue for Sample {
+    const FORMAT: &'static str = "sample";
+    const EXPECTED: &'static str = "a share of one in so many";
+    const EXAMPLE: &'static str = "1/1000";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let of = text.strip_prefix("1/").and_then(|n| n.parse().ok());
+        of.map(Self).ok_or_else(|| Self::refuse(text))
+    }
+}
+
+impl TextValue for IpAddr {
+    const FORMAT: &'static str = "ip-address";
+    const EXPECTED: &'static str = "an IPv4 or IPv6 address";
+    const EXAMPLE: &'static str = "192.0.2.1 or 2001:db8::1";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+impl TextValue for SocketAddr {
+    const FORMAT: &'static str = "ip-address-and-port";
+    const EXPECTED: &'static str = "ADDRESS:PORT";
+    const EXAMPLE: &'static str = "\"0.0.0.0:53\" or \"[::]:53\"";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| match text.parse::<IpAddr>() {
+            Ok(IpAddr::V4(v4)) => Refusal::new(format!("{} has no port", quoted(text)), format!("write {v4}:53")),
+            Ok(IpAddr::V6(v6)) => Refusal::new(format!("{} has no port", quoted(text)), format!("write \"[{v6}]:53\"")),
+            Err(_) => Self::refuse(text),
+        })
+    }
+}
+
+impl TextValue for Name {
+    const FORMAT: &'static str = "domain-name";
+    const EXPECTED: &'static str = "a domain name";
+    const EXAMPLE: &'static str = "shop.gslb.example";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        if !text.is_ascii() {
+            let what = format!("{} has letters outside ASCII", quoted(text));
+            return Err(Refusal::new(what, "write its A-labels (xn--...), as the DNS carries them (RFC 5890)"));
+        }
+        text.parse().map_err(|error: fairway_model::NameError| {
+            Refusal::new(
+                format!("{} is no domain name: {error}", quoted(text)),
+                format!("write it like {}", Self::EXAMPLE),
+            )
+        })
+    }
+}
+
+impl TextValue for ProbeAddress {
+    const FORMAT: &'static str = "probe-address";
+    const EXPECTED: &'static str = "HOST:PORT";
+    const EXAMPLE: &'static str = "gw.internal:15021 or \"[2001:db8::1]:15021\"";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+macro_rules! object_name {
+    ($($type:ty => $expected:literal, $example:literal;)*) => {
+        $(impl TextValue for $type {
+            const FORMAT: &'static str = "object-name";
+            const EXPECTED: &'static str = $expected;
+            const EXAMPLE: &'static str = $example;
+
+            fn parse(text: &str) -> Result<Self, Refusal> {
+                Self::new(text).map_err(|error| {
+                    let (what, way_out) = (error.to_string(), concat!("write it like ", $example));
+                    match what.split_once("; ") {
+                        Some((what, way_out)) => Refusal::new(what, way_out),
+                        None => Refusal::new(what, way_out),
+                    }
+                })
+            }
+        })*
+    };
+}
+
+object_name! {
+    ClusterName => "the name of a cluster", "eu1";
+    MonitorName => "the name of a monitor", "gateway";
+    PoolName => "the name of a pool", "shop";
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
+        let refusal = T::parse(text).unwrap_err();
+        format!("{}; {}", refusal.what, refusal.way_out)
+    }
+
+    #[test]
+    fn durations_add_their_units_up() {
+        let table = [
+            ("30s", 30_000),
+            ("200ms", 200),
+            ("1h30m", 5_400_000),
+            ("1w1d", 691_200_000),
+            ("0s", 0),
+            ("1m1ms", 60_001),
+        ];
+        for (text, millis) in table {
+            assert_eq!(Duration::parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused_with_the_way_to_write_it() {
+        assert_eq!(refusal::<Duration>("30"), "\"30\" has no unit; write 30s, 30ms or 30m");
+        for text in ["", "s", "-1s", "1.5s", "1s1h", "1s1s", "1 s", "30sec", "1S", "s1"] {
+            let expected = format!("{text:?} is not a duration with its unit; write it like 30s, 200ms or 1h30m");
+            assert_eq!(refusal::<Duration>(text), expected);
+        }
+        for text in ["99999999999999999999999s", "36601d", "18446744073709551615w"] {
+            assert_eq!(refusal::<Duration>(text), format!("{text:?} is over 100 years; give a shorter one"));
+        }
+    }
+
+    #[test]
+    fn a_ttl_counts_whole_seconds() {
+        assert_eq!(Ttl::parse("5m").map(Ttl::secs), Ok(300));
+        assert!(refusal::<Ttl>("1500ms").contains("no whole number of seconds"));
+        assert!(refusal::<Ttl>("36000d").contains("2147483647"));
+    }
+
+    #[test]
+    fn percentages_and_samples_have_their_bounds() {
+        assert_eq!(Permille::parse("12.5%").map(Permille::thousandths), Ok(125));
+        assert_eq!(Permille::parse("100%").map(Permille::thousandths), Ok(1000));
+        assert_eq!(refusal::<Permille>("100.1%"), "\"100.1%\" is over the whole; give at most 100%");
+        assert!(Permille::parse("50").is_err() && Permille::parse("-1%").is_err() && Permille::parse("1.23%").is_err());
+        assert_eq!(Sample::parse("1/1000").map(|s| s.0.get()), Ok(1000));
+        assert!(Sample::parse("1/0").is_err() && Sample::parse("2/3").is_err());
+    }
+
+    #[test]
+    fn an_address_without_port_is_shown_with_one() {
+        assert_eq!(refusal::<SocketAddr>("::1"), "\"::1\" has no port; write \"[::1]:53\"");
+        assert_eq!(refusal::<SocketAddr>("10.0.0.1"), "\"10.0.0.1\" has no port; write 10.0.0.1:53");
+    }
+
+    #[test]
+    fn a_name_outside_ascii_is_refused_with_its_way_out() {
+        assert!(refusal::<Name>("bücher.example").contains("xn--"));
+        assert!(refusal::<Name>("a..b").starts_with("\"a..b\" is no domain name: a label is empty"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_duration_shown_reads_back(millis in 0u64..3_000_000_000_000) {
+            let duration = Duration::from_millis(millis);
+            prop_assert_eq!(Duration::parse(&show(duration)), Ok(duration));
+        }
+
+        #[test]
+        fn no_text_makes_a_parser_panic(text in "\\PC{0,40}|[0-9:TZ+.-]{0,30}|[0-9a-z%/]{0,12}") {
+            let _ = (Duration::parse(&text), Timestamp::parse(&text), Permille::parse(&text), Sample::parse(&text));
+            let _ = (Ttl::parse(&text), SocketAddr::parse(&text), Name::parse(&text), ProbeAddress::parse(&text));
+        }
+    }
+}

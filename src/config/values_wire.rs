@@ -1,0 +1,239 @@
+//! How single values appear in a file: text that is parsed, and the few settings that may be written in several forms.
+//!
+//! The schema of each says in its `title` what is expected; faults quote it.
+
+use std::{
+    borrow::Cow,
+    net::{IpAddr, SocketAddr},
+};
+
+use fairway_model::{Name, Permille};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de::Error};
+
+use super::values::{Refusal, TextValue};
+
+/// A value that is written as text and parsed here, once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct As<T>(pub(super) T);
+
+impl<'de, T: TextValue> Deserialize<'de> for As<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        T::parse(&text).map(Self).map_err(|refusal| D::Error::custom(format!("{}; {}", refusal.what, refusal.way_out)))
+    }
+}
+
+impl<T: TextValue> JsonSchema for As<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::FORMAT.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": T::FORMAT, "title": T::EXPECTED })
+    }
+}
+
+/// Where the HTTP listener stands: an address and port, or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HttpAddress(pub(super) Option<SocketAddr>);
+
+impl TextValue for HttpAddress {
+    const FORMAT: &'static str = "ip-address-and-port-or-off";
+    const EXPECTED: &'static str = "ADDRESS:PORT or off";
+    const EXAMPLE: &'static str = "127.0.0.1:8053 or off";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "off" => Ok(Self(None)),
+            // What lacks only its port is told so.
+            _ if text.parse::<IpAddr>().is_err() && text.parse::<SocketAddr>().is_err() => Err(Self::refuse(text)),
+            _ => TextValue::parse(text).map(|address| Self(Some(address))),
+        }
+    }
+}
+
+/// The length of a client network for IPv4, with its slash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PrefixLength(pub(super) u8);
+
+impl TextValue for PrefixLength {
+    const FORMAT: &'static str = "ipv4-prefix-length";
+    const EXPECTED: &'static str = "a prefix length from /0 to /32";
+    const EXAMPLE: &'static str = "/24, or { v4: 24, v6: 56 }";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let length = text.strip_prefix('/').and_then(|t| t.parse().ok()).filter(|length| *length <= 32);
+        length.map(Self).ok_or_else(|| Self::refuse(text))
+    }
+}
+
+/// A set of HTTP statuses as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StatusText(pub(super) String);
+
+impl TextValue for StatusText {
+    const FORMAT: &'static str = "http-statuses";
+    const EXPECTED: &'static str = "a set of HTTP statuses";
+    const EXAMPLE: &'static str = "\"200-299,401\" or \"2xx\"";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let known = text.parse::<fairway_model::StatusSet>();
+        known.map(|_| Self(text.to_owned())).map_err(|_| Self::refuse(text))
+    }
+}
+
+/// A fraction from 0 to 1, as a number or as a percentage.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "a fraction from 0 to 1 or a percentage, like 0.5 or 50%")]
+pub(super) enum Fraction {
+    /// From 0 to 1.
+    Number(#[schemars(range(min = 0, max = 1))] f64),
+    /// From 0% to 100%.
+    Percentage(As<Permille>),
+}
+
+impl Fraction {
+    /// In thousandths, rounded.
+    pub(super) fn permille(&self) -> Permille {
+        match self {
+            // The schema holds the number to 0..=1, and the cast to what fits.
+            Self::Number(number) => Permille::new(((number * 1000.0).round() as u16).min(1000)).unwrap_or_default(),
+            Self::Percentage(As(permille)) => *permille,
+        }
+    }
+}
+
+/// What is answered when no member can be.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "all, empty, refuse, last-good, or { fallback: ... }")]
+pub(super) enum Down {
+    /// By its name.
+    Word(DownWord),
+    /// Something else in place of the members.
+    Fallback(Fallback),
+}
+
+/// Down answers that need no more said.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub(super) enum DownWord {
+    /// Every member: the observer may be the one who is wrong.
+    All,
+    /// The name without addresses (NODATA).
+    Empty,
+    /// SERVFAIL, so that a resolver asks another server.
+    Refuse,
+    /// The members that were the last to be up.
+    LastGood,
+}
+
+/// A down answer of addresses or of a CNAME.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) struct Fallback {
+    /// Addresses, or one domain name that is answered as CNAME.
+    pub(super) fallback: FallbackTo,
+}
+
+/// Where a fallback leads.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "a list of addresses, or one domain name")]
+pub(super) enum FallbackTo {
+    /// Addresses, 1 to 16.
+    Addresses(#[schemars(length(min = 1, max = 16))] Vec<As<IpAddr>>),
+    /// One name, or one address.
+    Text(#[schemars(title = "a list of addresses, or one domain name")] String),
+}
+
+/// What counts as one client.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "a prefix length like /24, or { v4: 24, v6: 56 }")]
+pub(super) enum Prefix {
+    /// For IPv4 alone.
+    V4(As<PrefixLength>),
+    /// A family each.
+    Both(PrefixBoth),
+}
+
+/// Prefix lengths a family.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) struct PrefixBoth {
+    /// Leading bits of an IPv4 address.
+    #[schemars(range(min = 0, max = 32))]
+    pub(super) v4: Option<u8>,
+    /// Leading bits of an IPv6 address.
+    #[schemars(range(min = 0, max = 128))]
+    pub(super) v6: Option<u8>,
+}
+
+/// HTTP statuses that pass.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "a status like 200, a set like \"200-299,401\" or \"2xx\", or a list of these")]
+pub(super) enum Statuses {
+    /// A number or a set.
+    One(Status),
+    /// Several of them.
+    Many(#[schemars(length(min = 1, max = 64))] Vec<Status>),
+}
+
+/// One status or a set of them.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "a status like 200, or a set like \"200-299,401\" or \"2xx\"")]
+pub(super) enum Status {
+    /// One status.
+    Number(#[schemars(range(min = 100, max = 599))] u16),
+    /// A set.
+    Set(As<StatusText>),
+}
+
+impl Statuses {
+    /// As one set in text form.
+    pub(super) fn text(&self) -> String {
+        let one = |status: &Status| match status {
+            Status::Number(number) => number.to_string(),
+            Status::Set(As(StatusText(text))) => text.clone(),
+        };
+        match self {
+            Self::One(status) => one(status),
+            Self::Many(many) => many.iter().map(one).collect::<Vec<_>>().join(","),
+        }
+    }
+}
+
+/// A name server of a zone without file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "a domain name, or { name: ..., addresses: [...] }")]
+pub(super) enum NameServer {
+    /// Its name alone.
+    Name(As<Name>),
+    /// With addresses, for a name inside the zone.
+    WithAddresses(NameServerAddresses),
+}
+
+/// A name server with its addresses.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) struct NameServerAddresses {
+    /// Its name, inside the zone.
+    pub(super) name: As<Name>,
+    /// Its addresses.
+    #[schemars(length(min = 1, max = 16))]
+    pub(super) addresses: Vec<As<IpAddr>>,
+}

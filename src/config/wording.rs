@@ -1,0 +1,259 @@
+//! The words of structural faults: what, why; way out. Built from the validator's finding and the schema, in our own words.
+
+use std::sync::Arc;
+
+use fairway_model::{Fault, closest};
+use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+use serde_json::Value;
+
+use super::{
+    schema,
+    tree::{Node, Part, push_key, quoted},
+    values::Refusal,
+};
+
+/// One finding in words, not yet placed.
+pub(super) struct Worded {
+    /// JSON pointer of the value it is about.
+    pointer: String,
+    /// A key of that value, where the fault is the key itself.
+    key: Option<String>,
+    words: Refusal,
+}
+
+impl Worded {
+    /// What has to be left out for the rest to be sound: an element of a section, or a section; none if nothing can be.
+    pub(super) fn part(&self) -> Option<Part> {
+        let unescape = |step: &str| step.replace("~1", "/").replace("~0", "~");
+        let mut steps = self.pointer.split('/').skip(1);
+        let section = steps.next().map(unescape).or_else(|| self.key.clone())?;
+        Some((section, steps.next().and_then(|index| index.parse().ok())))
+    }
+
+    /// The fault in its place.
+    pub(super) fn fault(&self, tree: &Node, files: &[Arc<str>]) -> Fault {
+        let mut located = tree.locate(&self.pointer);
+        if let Some(key) = &self.key {
+            let parent = tree.at(&self.pointer).and_then(|node| node.entry(key));
+            located.spot = parent.map_or(located.spot, |entry| entry.spot);
+            push_key(&mut located.path, key);
+        }
+        let separator = if located.path.is_empty() { "" } else { ": " };
+        Fault::error(
+            located.spot.place(files),
+            format!("{}{separator}{}", located.path, self.words.what),
+            self.words.way_out.clone(),
+        )
+    }
+}
+
+/// A finding in words: one, or one for each unknown key.
+pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<Worded> {
+    let keyword = error.schema_path().as_str();
+    let schema = keyword.rsplit_once('/').and_then(|(parent, _)| root.pointer(parent)).unwrap_or(root);
+    let instance = error.instance();
+    let pointer = error.instance_path().as_str().to_owned();
+    let words = match error.kind() {
+        Kind::AdditionalProperties { unexpected } => {
+            let word =
+                |key: &String| Worded { pointer: pointer.clone(), key: Some(key.clone()), words: unknown(key, schema) };
+            return unexpected.iter().map(word).collect();
+        }
+        Kind::AnyOf { context } => return forms(error, context, schema, root),
+        Kind::Required { property } => missing(property.as_str().unwrap_or_default(), schema),
+        Kind::Type { .. } => wrong_type(instance, schema),
+        Kind::Enum { options } => wrong_word(instance, options),
+        Kind::Format { format } => {
+            let text = instance.as_str().unwrap_or_default();
+            schema::refusal(format, text)
+                .unwrap_or_else(|| Refusal::new(format!("{} is not {format}", show(instance)), ""))
+        }
+        Kind::Maximum { limit } if pointer == "/version" => {
+            let what = format!("{} is newer than this program, which reads version {limit}", show(instance));
+            Refusal::new(what, "take a newer fairway, or write the file in version 1")
+        }
+        Kind::Maximum { limit } => Refusal::new(format!("{} is over {limit}", show(instance)), range(schema)),
+        Kind::Minimum { limit } => Refusal::new(format!("{} is under {limit}", show(instance)), range(schema)),
+        Kind::MinItems { .. } => Refusal::new("the list is empty", "give at least one element"),
+        Kind::MaxItems { limit } => {
+            let count = instance.as_array().map_or(0, Vec::len);
+            Refusal::new(format!("the list has {count} elements; {limit} is the most"), "shorten or split it")
+        }
+        Kind::MinLength { limit: 1 } => Refusal::new("the text is empty", "give one, or take the key out"),
+        Kind::MinLength { limit } => {
+            Refusal::new(format!("{} is shorter than {limit} characters", show(instance)), "mend it")
+        }
+        Kind::MaxLength { limit } => {
+            let count = instance.as_str().map_or(0, |text| text.chars().count());
+            Refusal::new(format!("the text has {count} characters; {limit} is the most"), "shorten it")
+        }
+        Kind::MinProperties { .. } | Kind::MaxProperties { .. } => {
+            Refusal::new(format!("this is not {}", expected(schema)), "give exactly one of the keys")
+        }
+        other => Refusal::new(format!("{} breaks the rule {} of the schema", show(instance), other.keyword()), ""),
+    };
+    vec![Worded { pointer, key: None, words }]
+}
+
+/// Several forms are allowed: the words of the one that was meant, by its type; else what the forms are.
+fn forms(
+    error: &ValidationError<'_>,
+    context: &[Vec<ValidationError<'static>>],
+    schema: &Value,
+    root: &Value,
+) -> Vec<Worded> {
+    let pointer = error.instance_path().as_str();
+    let another_type = |form: &&Vec<ValidationError<'static>>| form.iter().any(|e| is_another_type(e, pointer));
+    match context.iter().find(|form| !another_type(form)) {
+        // A word that is none of those known may be meant for another form.
+        Some(form) => match (&form[..], schema["title"].as_str()) {
+            ([error], Some(title)) if is_far_word(error, pointer) => {
+                let words =
+                    Refusal::new(format!("{} is not known here", show(error.instance())), format!("give {title}"));
+                vec![Worded { pointer: pointer.to_owned(), key: None, words }]
+            }
+            _ => form.iter().flat_map(|error| words(error, root)).collect(),
+        },
+        None => vec![Worded { pointer: pointer.to_owned(), key: None, words: wrong_type(error.instance(), schema) }],
+    }
+}
+
+/// Whether the value is of another type than a form takes, so that this form was not meant.
+fn is_another_type(error: &ValidationError<'_>, pointer: &str) -> bool {
+    if error.instance_path().as_str() != pointer {
+        return false;
+    }
+    match error.kind() {
+        Kind::Type { .. } => true,
+        Kind::Enum { .. } => !error.instance().is_string(),
+        Kind::AnyOf { context } => context.iter().all(|form| form.iter().any(|e| is_another_type(e, pointer))),
+        _ => false,
+    }
+}
+
+/// Whether the value is a word that is near to none of those known.
+fn is_far_word(error: &ValidationError<'_>, pointer: &str) -> bool {
+    let Kind::Enum { options } = error.kind() else { return false };
+    let known = options.as_array().into_iter().flatten().filter_map(Value::as_str);
+    error.instance_path().as_str() == pointer
+        && error.instance().as_str().is_some_and(|text| closest(text, known).is_none())
+}
+
+fn unknown(key: &str, schema: &Value) -> Refusal {
+    let known: Vec<&str> =
+        schema["properties"].as_object().map(|p| p.keys().map(String::as_str).collect()).unwrap_or_default();
+    let way_out = if key == "<<" {
+        "merge keys are no part of YAML 1.2: write the keys out".to_owned()
+    } else if let Some(word) = key.strip_prefix('-').filter(|word| known.contains(word)) {
+        format!("write \"- {word}\": a space follows the dash")
+    } else if let Some(word) = closest(key, known.iter().copied()) {
+        format!("did you mean {word}?")
+    } else {
+        format!("known here: {}", known.join(", "))
+    };
+    Refusal::new("unknown key", way_out)
+}
+
+fn missing(property: &str, schema: &Value) -> Refusal {
+    let expected = expected(&schema["properties"][property]);
+    Refusal::new(format!("key {property} is missing"), format!("add {property}: {expected}"))
+}
+
+fn wrong_word(instance: &Value, options: &Value) -> Refusal {
+    let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some(text) = instance.as_str() else { return mismatch(instance, &options.join(" or ")) };
+    let way_out = match closest(text, options.iter().copied()) {
+        Some(word) => format!("did you mean {word}?"),
+        None => format!("take one of: {}", options.join(", ")),
+    };
+    Refusal::new(format!("{} is not known here", quoted(text)), way_out)
+}
+
+fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
+    let expected = expected(schema);
+    let format = schema["format"].as_str().unwrap_or_default();
+    match (instance, schema["type"].as_str().unwrap_or_default()) {
+        (Value::Null, _) => Refusal::new("the key has no value", format!("give {expected}, or take the key out")),
+        (Value::Number(number), _) if format.ends_with("-with-unit") => {
+            Refusal::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
+        }
+        (Value::Number(_) | Value::Bool(_), "string") => {
+            let way_out = match schema::example(format) {
+                Some(example) => format!("write it like {example}"),
+                None => format!("put it in quotes: \"{}\"", show(instance)),
+            };
+            Refusal::new(format!("{} is {} and not {expected}", show(instance), kind(instance)), way_out)
+        }
+        (Value::String(text), "integer" | "number") if text.parse::<f64>().is_ok() => {
+            Refusal::new(format!("{} is text and not a number", quoted(text)), "take the quotes away")
+        }
+        (Value::String(text), "boolean") => {
+            Refusal::new(format!("{} is not true or false", quoted(text)), "write true or false, without quotes")
+        }
+        (Value::Object(keys), "array") if keys.keys().next().is_some_and(|key| key.starts_with('-')) => {
+            let key = keys.keys().next().map_or("", |key| key.trim_start_matches('-'));
+            Refusal::new("this is not a list", format!("write \"- {key}\": a space follows the dash"))
+        }
+        (_, "array") => Refusal::new(
+            format!("{} is not a list", show(instance)),
+            "write [ONE, TWO], or a line for each that begins with \"- \"",
+        ),
+        _ => mismatch(instance, &expected),
+    }
+}
+
+fn mismatch(instance: &Value, expected: &str) -> Refusal {
+    Refusal::new(format!("{} is not what belongs here", show(instance)), format!("give {expected}"))
+}
+
+/// What a schema takes, to follow "give".
+fn expected(schema: &Value) -> String {
+    if let Some(title) = schema["title"].as_str() {
+        return title.to_owned();
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(keys) = schema["properties"].as_object() {
+        let keys = keys.keys().map(String::as_str);
+        let needed: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let keys = if needed.is_empty() { keys.take(5).collect() } else { needed };
+        return format!("a section with keys like {}", keys.join(" and "));
+    }
+    match schema["type"].as_str() {
+        Some("array") => "a list".to_owned(),
+        Some("boolean") => "true or false".to_owned(),
+        Some("integer") => "a whole number".to_owned(),
+        Some("number") => "a number".to_owned(),
+        Some("string") => "text".to_owned(),
+        _ => "a section with keys of its own".to_owned(),
+    }
+}
+
+fn range(schema: &Value) -> String {
+    match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Null, max) => format!("give at most {max}"),
+        (min, Value::Null) => format!("give at least {min}"),
+        (min, max) if min == max => format!("give {min}"),
+        (min, max) => format!("give {min} to {max}"),
+    }
+}
+
+fn kind(instance: &Value) -> &'static str {
+    match instance {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a section",
+    }
+}
+
+fn show(instance: &Value) -> String {
+    match instance {
+        Value::String(text) => quoted(text),
+        Value::Null | Value::Array(_) | Value::Object(_) => kind(instance).to_owned(),
+        plain => plain.to_string(),
+    }
+}

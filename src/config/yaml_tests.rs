@@ -1,0 +1,131 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read(text: &str) -> Result<Option<Node>, Vec<String>> {
+    let files: Vec<Arc<str>> = vec!["f.yaml".into()];
+    parse(text, 0, &files).map_err(|faults| faults.iter().map(Fault::to_string).collect())
+}
+
+fn json(text: &str) -> Value {
+    read(text).unwrap().unwrap().to_json()
+}
+
+fn fault(text: &str) -> String {
+    let faults = read(text).unwrap_err();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    faults.into_iter().next().unwrap()
+}
+
+#[test]
+fn scalars_are_read_by_the_core_schema_of_yaml_1_2() {
+    let read = json("[1, -2, 0x10, 0o17, 1.5, true, off, yes, null, ~, '7', 10.0.0.1, 30s, .nan, 1e3, !!str 8]");
+    let expected =
+        json!([1, -2, 16, 15, 1.5, true, "off", "yes", null, null, "7", "10.0.0.1", "30s", ".nan", 1000, "8"]);
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn every_value_knows_its_line_and_column() {
+    let tree = read("version: 1\npools:\n  - name: a\n    ttl:\n  -   name: \"ü\"\n      members: [ {x: 1}, 2 ]\n")
+        .unwrap()
+        .unwrap();
+    let at = |pointer: &str| {
+        let spot = tree.locate(pointer).spot;
+        (spot.line, spot.column)
+    };
+    assert_eq!(at("/version"), (1, 10));
+    assert_eq!(at("/pools"), (3, 3));
+    assert_eq!(at("/pools/0"), (3, 5));
+    assert_eq!(at("/pools/0/name"), (3, 11));
+    assert_eq!(at("/pools/0/ttl"), (4, 5));
+    assert_eq!(at("/pools/1/name"), (5, 13));
+    assert_eq!(at("/pools/1/members/0/x"), (6, 22));
+    assert_eq!(at("/pools/1/members/1"), (6, 26));
+}
+
+#[test]
+fn nothing_is_no_document() {
+    for text in ["", "\n\n", "# only a comment\n"] {
+        assert!(read(text).unwrap().is_none(), "{text:?}");
+    }
+}
+
+#[test]
+fn aliases_copy_what_they_name() {
+    assert_eq!(json("a: &x {b: 1}\nc: *x\n"), json!({"a": {"b": 1}, "c": {"b": 1}}));
+}
+
+#[test]
+fn a_bomb_of_aliases_is_refused_where_it_passes_the_bound() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..10 {
+        let inner = vec![format!("*a{}", level - 1); 10].join(", ");
+        text.push_str(&format!("a{level}: &a{level} [{inner}]\n"));
+    }
+    let fault = fault(&text);
+    assert!(fault.starts_with("f.yaml:5:"), "{fault}");
+    assert!(fault.contains("aliases copy more than 100000 values; write the values out"), "{fault}");
+}
+
+#[test]
+fn an_alias_of_the_value_around_it_is_refused() {
+    assert_eq!(fault("a: &a [*a]\n"), "f.yaml:1:8: an alias stands inside the value it names; write the value out");
+}
+
+#[test]
+fn keys_that_stand_twice_are_named_all_with_both_lines() {
+    let faults = read("a: 1\nb: 2\na: 3\nb: 4\n").unwrap_err();
+    assert_eq!(
+        faults,
+        [
+            "f.yaml:3:1: key \"a\" stands here again; it stands in line 1 already; keep one of both",
+            "f.yaml:4:1: key \"b\" stands here again; it stands in line 2 already; keep one of both",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_yaml_gets_its_place_and_a_way_out() {
+    let table = [
+        ("a:\n\tb: 1\n", "f.yaml:2:2: a tab stands in the indentation, which YAML forbids; indent with spaces"),
+        (
+            "a: b: c\n",
+            "f.yaml:1:5: a ':' stands where no key can be; quote text that holds ': ', or mend the indentation of this line and the one before",
+        ),
+        ("a: *x\n", "f.yaml:1:4: an alias (*) names an anchor (&) that does not stand before it; write the value out"),
+        (
+            "a: 1\n---\nb: 2\n",
+            "f.yaml:2:1: a second document begins here; keep one document a file; several files may lie in a folder",
+        ),
+        ("? [a]\n: 1\n", "f.yaml:1:3: a key is a list, a map or an alias; give a plain word as key"),
+        ("a: !secret x\n", "f.yaml:1:4: the tag \"!secret\" has no meaning here; take it out, or quote the text"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(fault(text), expected, "{text:?}");
+    }
+    for text in ["a: [1, 2\n", "a: \"open\n", "a: 1\n b: 2\n", "{", "- a\nb: 1\n", " \u{7f}: ["] {
+        let fault = fault(text);
+        assert!(fault.starts_with("f.yaml:"), "{text:?}: {fault}");
+    }
+}
+
+#[test]
+fn depth_is_bounded_in_both_forms() {
+    assert!(read(&format!("{}{}", "[".repeat(32), "]".repeat(32))).is_ok());
+    let block: String = (0..40).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    assert!(fault(&block).starts_with("f.yaml:34:34: lists and maps stand in each other more than 32 levels deep"));
+    assert!(fault(&"[".repeat(100_000)).contains("brackets stand in each other too deep"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_a_tree_or_a_fault(text in "\\PC{0,200}|[-:{}\\[\\],&*!|>'\"%@`#?a-c0-9 \\n\\t]{0,200}") {
+        if let Err(faults) = read(&text) {
+            prop_assert!(!faults.is_empty());
+        }
+    }
+}
