@@ -146,19 +146,7 @@ impl Checker {
     /// that holds at an even chance within a period. A restored verdict is no flip: it is in [`states`](Self::states).
     pub async fn set_targets(&self, targets: Vec<Target>, restored: Vec<(Target, Restored)>) {
         let mut workshop = self.workshop.lock().await;
-        let prepared = workshop.prepare(&targets);
-        let mut known: HashMap<_, _> = restored
-            .into_iter()
-            .filter_map(|(target, restored)| {
-                let prepared = workshop.find(&target.monitor)?;
-                Some(((target.address, Arc::as_ptr(prepared)), restored))
-            })
-            .collect();
-        let entries = targets.into_iter().zip(prepared).map(|(target, work)| {
-            let restored = known.remove(&(target.address.clone(), Arc::as_ptr(&work)));
-            Entry { target, work, restored }
-        });
-        let entries = entries.collect();
+        let entries = entries(&mut workshop, targets, restored);
         let (done, wait) = oneshot::channel();
         if self.commands.send(Command::Set(entries, done)).await.is_ok() {
             // An error means that the task ended with its runtime: nothing is checked any more.
@@ -223,6 +211,23 @@ impl fmt::Debug for Checker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checker").field("unjudged", &*self.unjudged.borrow()).finish_non_exhaustive()
     }
+}
+
+/// Joins targets with the work their monitors were prepared to, and with what is remembered of them.
+fn entries(workshop: &mut Workshop, targets: Vec<Target>, restored: Vec<(Target, Restored)>) -> Vec<Entry> {
+    let prepared = workshop.prepare(&targets);
+    let mut known: HashMap<_, _> = restored
+        .into_iter()
+        .filter_map(|(target, restored)| {
+            let prepared = workshop.find(&target.monitor)?;
+            Some(((target.address, Arc::as_ptr(prepared)), restored))
+        })
+        .collect();
+    let join = |(target, work): (Target, Arc<_>)| {
+        let restored = known.remove(&(target.address.clone(), Arc::as_ptr(&work)));
+        Entry { target, work, restored }
+    };
+    targets.into_iter().zip(prepared).map(join).collect()
 }
 
 /// Commands that wait for the task; further callers wait.
