@@ -1,6 +1,6 @@
 //! Health of a target: the verdict of its probes, and what an operator says over it.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// What probes say about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +158,21 @@ impl fmt::Display for Forced {
             Self::Down => "down",
             Self::Drain => "drain",
         })
+    }
+}
+
+/// A text that no operator's word is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} forces nothing; write up, down or drain")]
+pub struct ForcedError(String);
+
+impl FromStr for Forced {
+    type Err = ForcedError;
+
+    /// Reads `up`, `down` or `drain`.
+    fn from_str(text: &str) -> Result<Self, ForcedError> {
+        let known = [Self::Up, Self::Down, Self::Drain].into_iter().find(|f| f.to_string() == text);
+        known.ok_or_else(|| ForcedError(text.to_owned()))
     }
 }
 

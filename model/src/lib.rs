@@ -24,7 +24,7 @@ pub use cluster::{Cluster, Location};
 pub use desired::{Desired, Problem, SteeredName, Subject, ZoneSpec};
 pub use fault::{Fault, Place, Severity};
 pub use force::{Override, OverrideError, Scope, ScopeError};
-pub use health::{Cause, Forced, Health, Outcome, Standing, Verdict};
+pub use health::{Cause, Forced, ForcedError, Health, Outcome, Standing, Verdict};
 pub use id::{ClusterName, IdError, MonitorName, PoolName};
 pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};

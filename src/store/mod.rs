@@ -1,1 +1,23 @@
-//! What must survive a restart: health history and overrides.
+//! What must survive a restart: health history and overrides, in a data folder of one process at a time.
+//!
+//! ```text
+//! data folder, 0700 ── lock            held while the process lives; holds its process id
+//!                   ├─ health.json     verdicts and history: written after flips, read once at the start
+//!                   ├─ overrides.json  what operators force: on disk before it is acknowledged
+//!                   └─ control.sock    the API's local socket
+//! ```
+//!
+//! A file is replaced whole: written beside, flushed, renamed, the folder flushed. So a power cut leaves the old text or
+//! the new one. A file that cannot be read is moved aside and said so in the log; it never keeps a server from starting.
+//! Configuration and zones are not kept here: they are files of their own.
+
+mod atomic;
+mod folder;
+mod health;
+mod overrides;
+mod state_wire;
+
+pub use folder::{DataFolder, FolderError};
+pub(crate) use folder::{peek_health, peek_overrides};
+pub use health::Remembered;
+pub use overrides::KeptOverride;

@@ -1,0 +1,158 @@
+//! What is known of targets, to and from `health.json`.
+
+use std::collections::HashMap;
+
+use fairway_health::{HistoryEntry, Restored, TargetState};
+use fairway_model::{Cause, Monitor, Target, Timestamp, Verdict};
+
+use super::state_wire::{self, FileError, HealthFile, HistoryLine, TargetLine, VERSION};
+
+/// What was known of one target before a restart.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    address: String,
+    monitor: String,
+    digest: String,
+    restored: Restored,
+}
+
+impl Remembered {
+    /// Finds these targets among what is remembered.
+    ///
+    /// A target whose monitor does something else now gets its history only: its verdict is that of another check.
+    pub fn find(remembered: Vec<Self>, targets: &[Target]) -> Vec<(Target, Restored)> {
+        let by_name = |r: &Self| (r.address.clone(), r.monitor.clone());
+        let names: HashMap<_, _> = remembered.iter().map(|r| (by_name(r), r.restored.clone())).collect();
+        let exact: HashMap<_, _> = remembered.into_iter().map(|r| ((r.address, r.digest), r.restored)).collect();
+        let find = |target: &Target| -> Option<Restored> {
+            let address = target.address.to_string();
+            let name = (address.clone(), target.label.to_string());
+            exact.get(&(address, digest(&target.monitor))).cloned().or_else(|| {
+                let known = names.get(&name)?.clone();
+                Some(Restored { verdict: Verdict::Pending, ..known })
+            })
+        };
+        targets.iter().filter_map(|target| Some((target.clone(), find(target)?))).collect()
+    }
+}
+
+/// Reads `health.json`. A line that says nothing sensible is left out: it costs one target's history.
+pub(super) fn decode(text: &[u8]) -> Result<Vec<Remembered>, FileError> {
+    let file: HealthFile = state_wire::decode(text)?;
+    let written: Timestamp =
+        file.written.parse().map_err(|e: fairway_model::TimestampError| FileError::Text(e.to_string()))?;
+    Ok(file.targets.into_iter().filter_map(|line| remembered(line, written)).collect())
+}
+
+fn remembered(line: TargetLine, written: Timestamp) -> Option<Remembered> {
+    let entry = |h: HistoryLine| -> Option<HistoryEntry> {
+        let at: Timestamp = h.at.parse().ok()?;
+        Some(HistoryEntry { at: at.into(), to: verdict(&h.to)?, cause: Cause::new(h.cause) })
+    };
+    let since: Timestamp = line.since.parse().ok()?;
+    let restored = Restored {
+        verdict: verdict(&line.verdict)?,
+        since: since.into(),
+        history: line.history.into_iter().filter_map(entry).collect(),
+        written: written.into(),
+    };
+    Some(Remembered { address: line.address, monitor: line.monitor, digest: line.digest, restored })
+}
+
+/// The text of `health.json`. Targets that were never judged are left out.
+pub(super) fn encode(states: &[TargetState], now: Timestamp) -> Vec<u8> {
+    let moment = |at| format!("{:.3}", Timestamp::from(at));
+    let history = |h: &HistoryEntry| HistoryLine { at: moment(h.at), to: h.to.to_string(), cause: h.cause.to_string() };
+    let line = |state: &TargetState| TargetLine {
+        address: state.target.address.to_string(),
+        monitor: state.target.label.to_string(),
+        digest: digest(&state.target.monitor),
+        verdict: state.verdict.to_string(),
+        since: moment(state.since),
+        history: state.history.iter().map(history).collect(),
+    };
+    let judged = states.iter().filter(|s| s.verdict != Verdict::Pending || !s.history.is_empty());
+    state_wire::encode(&HealthFile {
+        version: VERSION,
+        written: format!("{now:.3}"),
+        targets: judged.map(line).collect(),
+    })
+}
+
+fn verdict(text: &str) -> Option<Verdict> {
+    [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown].into_iter().find(|v| v.to_string() == text)
+}
+
+/// What a monitor does, in 16 hexadecimal digits (FNV-1a over its debug text, in which secrets do not show).
+///
+/// A later program version may print other text: then targets keep their history and are judged anew.
+fn digest(monitor: &Monitor) -> String {
+    let text = format!("{monitor:?}");
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::{
+        sync::Arc,
+        time::{Duration, SystemTime, UNIX_EPOCH},
+    };
+
+    use fairway_model::{Check, MonitorName, ProbeAddress};
+
+    use super::*;
+
+    fn target(port: u16) -> Target {
+        Target {
+            address: ProbeAddress::Address("192.0.2.1".parse().unwrap()),
+            monitor: Arc::new(Monitor::new(Check::Tcp { port })),
+            label: MonitorName::new("gateway").unwrap(),
+        }
+    }
+
+    /// A target that went down at second 100.
+    pub(in crate::store) fn down(port: u16) -> TargetState {
+        let at: SystemTime = UNIX_EPOCH + Duration::from_secs(100);
+        TargetState {
+            target: target(port),
+            verdict: Verdict::Down,
+            since: at,
+            streak: 3,
+            last_cause: None,
+            last_duration: None,
+            last_probe: None,
+            passes: 0,
+            failures: 3,
+            inconclusive: 0,
+            history: vec![HistoryEntry { at, to: Verdict::Down, cause: Cause::new("connection \"refused\"\n") }],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = encode(&[down(443)], Timestamp::from_secs(200));
+        let found = Remembered::find(decode(&text).unwrap(), &[target(443)]);
+        let [(found, restored)] = &found[..] else { panic!("one target") };
+        assert_eq!(*found, target(443));
+        assert_eq!((restored.verdict, restored.since), (Verdict::Down, down(443).since));
+        assert_eq!(restored.history, down(443).history);
+        assert_eq!(Timestamp::from(restored.written), Timestamp::from_secs(200));
+    }
+
+    #[test]
+    fn another_check_under_the_same_name_inherits_the_history_and_not_the_verdict() {
+        let text = encode(&[down(443)], Timestamp::from_secs(200));
+        let found = Remembered::find(decode(&text).unwrap(), &[target(80)]);
+        assert_eq!((found[0].1.verdict, found[0].1.history.len()), (Verdict::Pending, 1));
+    }
+
+    #[test]
+    fn a_file_cut_at_any_byte_is_refused_or_read_and_never_a_panic() {
+        let text = encode(&[down(443), down(80)], Timestamp::from_secs(200));
+        for end in 0..text.len() {
+            assert!(decode(&text[..end]).is_err(), "cut at {end}");
+        }
+        assert_eq!(decode(&text).unwrap().len(), 2);
+    }
+}
