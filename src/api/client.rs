@@ -53,7 +53,7 @@ pub struct ExplainQuery {
     pub name: String,
     /// The type asked for; default A.
     pub rtype: Option<String>,
-    /// The client: an address or a network; default the address the request comes from.
+    /// The client: an address or a network; default a query that says nothing of its client.
     pub client: Option<String>,
 }
 

@@ -5,4 +5,9 @@
 
 pub mod client;
 pub mod explain_wire;
+mod listen;
+mod problem;
+mod routes;
 pub mod state_wire;
+
+pub(crate) use listen::{Api, bind_socket};

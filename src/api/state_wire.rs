@@ -273,7 +273,18 @@ pub struct Problem {
     pub status: u16,
     /// What is wrong and what to do about it.
     pub detail: String,
-    /// Every fault of a refused reload.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<String>,
+}
+
+/// What `GET /v1/explain` is asked with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExplainParameters {
+    /// The name asked for.
+    pub(crate) name: String,
+    /// The type asked for; default A.
+    #[serde(rename = "type", default)]
+    pub(crate) rtype: Option<String>,
+    /// The client's address or network; default none.
+    #[serde(default)]
+    pub(crate) client: Option<String>,
 }

@@ -1,16 +1,28 @@
 //! The way to command the control task, from the API, signals and the demo.
 
-use std::time::SystemTime;
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use fairway_health::Flip;
-use fairway_model::{ClusterName, Override, PoolName};
-use tokio::sync::broadcast;
+use fairway_model::{ClusterName, Name, Network, Override, PoolName, Rtype};
+use fairway_zones::TargetIndex;
+use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::api::state_wire::{OverrideState, ReloadReport, State};
+use super::{
+    command::Command,
+    shared::{Readiness, Shared},
+    status,
+};
+use crate::api::{
+    explain_wire::Explanation,
+    state_wire::{OverrideState, ReloadReport, State},
+};
 
 /// A handle of the control task; clones command the same one.
 #[derive(Clone, Debug)]
-pub struct Control {}
+pub struct Control {
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: mpsc::Sender<Command>,
+}
 
 /// A flip that is in the answers now.
 #[derive(Clone, Debug)]
@@ -39,33 +51,91 @@ pub enum Stopping {
 impl Control {
     /// Reads the configuration anew and waits for what becomes of it.
     pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
-        Err(ControlError::Stopped)
+        self.ask(|reply| Command::Reload { asked_by: "command", reply: Some(reply) }).await
     }
 
     /// Adds an override; returns once it is in force and on disk.
     pub async fn add_override(&self, new: Override) -> Result<OverrideState, ControlError> {
-        let _ = new;
-        Err(ControlError::Stopped)
+        self.ask(|reply| Command::AddOverride(new, reply)).await?
     }
 
     /// Removes an override that was added by command; returns once it is gone.
     pub async fn remove_override(&self, id: &str) -> Result<OverrideState, ControlError> {
-        let _ = id;
-        Err(ControlError::Stopped)
+        self.ask(|reply| Command::RemoveOverride(id.to_owned(), reply)).await?
     }
 
-    /// Everything there is to show.
+    /// Everything there is to show. The control task is not asked: it may be busy.
     pub async fn state(&self) -> Result<State, ControlError> {
-        Err(ControlError::Stopped)
+        let (view, published) = self.shared.pair().await;
+        let states = self.shared.checker.states().await;
+        let shared = Arc::clone(&self.shared);
+        // 10,000 targets with their history take some milliseconds to write out.
+        let render = move || status::render(&shared, &view, &published, &states);
+        tokio::task::spawn_blocking(render).await.map_err(|_| ControlError::Stopped)
     }
 
     /// Every flip from now on, once the answers follow it. A reader more than 1024 flips behind loses the oldest.
     pub fn flips(&self) -> broadcast::Receiver<FlipApplied> {
-        broadcast::channel(1).1
+        self.shared.flips.subscribe()
     }
 
     /// Asks the daemon to drain and end.
-    pub fn stop(&self) {}
+    pub fn stop(&self) {
+        self.stop_for(Stopping::Command);
+    }
+
+    /// Asks the daemon to drain and end; of several reasons the first counts.
+    pub(crate) fn stop_for(&self, why: Stopping) {
+        self.shared.stopping.send_if_modified(|asked| asked.is_none() && asked.replace(why).is_none());
+    }
+
+    /// Plays one query against what is served now, and tells how its answer came about.
+    pub(crate) async fn explain(
+        &self,
+        name: &Name,
+        rtype: Rtype,
+        client: Option<Network>,
+    ) -> Result<Explanation, ControlError> {
+        let states = self.shared.checker.states().await;
+        let causes: HashMap<_, _> = states.into_iter().filter_map(|s| Some((s.target, s.last_cause?))).collect();
+        let view = self.shared.view.load_full();
+        let name = name.clone();
+        let explain = move || {
+            let cause = |number: TargetIndex| {
+                let target = view.snapshot.targets().get(number.0 as usize)?;
+                causes.get(target).map(ToString::to_string)
+            };
+            Explanation::new(&fairway_zones::explain(&view, &name, rtype, client), true, &cause)
+        };
+        tokio::task::spawn_blocking(explain).await.map_err(|_| ControlError::Stopped)
+    }
+
+    /// Whether to be asked.
+    pub(crate) fn readiness(&self) -> Readiness {
+        *self.shared.readiness.borrow()
+    }
+
+    /// Whether the control task runs.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.commands.is_closed()
+    }
+
+    /// What the control task publishes.
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Asks for a reload without waiting for it.
+    pub(crate) async fn ask_reload(&self, asked_by: &'static str) {
+        // A task that has ended needs no new configuration.
+        let _ = self.commands.send(Command::Reload { asked_by, reply: None }).await;
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| ControlError::Stopped)?;
+        answer.await.map_err(|_| ControlError::Stopped)
+    }
 }
 
 /// Why a command is not carried out.
@@ -77,8 +147,8 @@ pub enum ControlError {
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),
-    /// There are [`OVERRIDES_MAX`] already.
-    #[error("there are 1000 overrides already, the most; remove one first")]
+    /// The book is full.
+    #[error("there are {} overrides already, the most; remove one first", super::book::OVERRIDES_MAX)]
     TooManyOverrides,
     /// It could not be made to last, so it is not in force.
     #[error("the override could not be written to the data folder, so it is not in force: {0}")]

@@ -1,10 +1,37 @@
 //! Joins sources, health and force into the view that is served, and runs the daemon around it.
 //!
-//! One task owns everything that changes (`actor`); others send it commands through [`Control`]. What it decides becomes
-//! a new [`View`](fairway_zones::View), published by one pointer swap; the answer path never waits for it.
+//! ```text
+//!  files ─ configured (read, compile; a thread of its own) ─┐
+//!  checker ─ flips ─────────────────────────────────────────┼─ actor ─ View ─▶ serve
+//!  API, signals ─ commands (reload, overrides, stop) ───────┘    └─── Published ─▶ status, metrics, explain
+//! ```
+//! One task, the actor, owns everything that changes; others send it commands through [`Control`] and read what it
+//! publishes. What it decides becomes a new [`View`](fairway_zones::View) by one pointer swap; the answer path never waits
+//! for it, and it frees what the answer path has left behind.
 
+mod actor;
+mod book;
+mod changes;
+mod command;
+mod configured;
 mod daemon;
+mod flips;
 mod handle;
+mod keeper;
+mod offline;
+mod reload;
+mod retired;
+pub(crate) mod shared;
+mod signals;
+mod start;
+mod status;
+mod transports;
+mod uses;
+mod watch;
 
-pub use daemon::{Daemon, Environment, Options, StartError};
+pub(crate) use shared::{Published, Readiness, Shared};
+
+pub use daemon::{Daemon, Environment, Options};
 pub use handle::{Control, ControlError, FlipApplied, Stopping};
+pub use offline::view_of_files;
+pub use start::StartError;

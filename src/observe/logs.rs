@@ -1,22 +1,77 @@
 //! Log lines: for people on a terminal, one JSON object a line otherwise.
+//!
+//! Lines are written by a thread of their own. A reader of the log that stops reading must not stop the answers, so lines
+//! that find the queue full are lost, and their number is told as soon as there is room.
 
+mod json;
+mod writer;
+
+use std::{fmt, io::IsTerminal, sync::Arc, time::SystemTime};
+
+use fairway_model::Timestamp;
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    fmt::{format::Writer, time::FormatTime},
+    layer::SubscriberExt,
+    reload,
+    util::SubscriberInitExt,
+};
+
+use self::writer::LineWriter;
 use crate::config::LogFormat;
 
-/// The running log; clones are the same one.
+/// The running log; clones are the same one. Once the last is dropped, every line so far has been written.
 #[derive(Clone, Debug)]
-pub struct Logs {}
+pub struct Logs {
+    filter: reload::Handle<EnvFilter, Registry>,
+    _flush: Arc<FlushAtEnd>,
+}
 
 impl Logs {
     /// Starts the log on standard output with this filter and form, once a process.
     pub fn start(filter: &str, format: LogFormat) -> Result<Self, LogError> {
-        let _ = (filter, format);
-        Ok(Self {})
+        let (filter, handle) = reload::Layer::new(parse(filter)?);
+        let is_terminal = std::io::stdout().is_terminal();
+        let writer = LineWriter::start(std::io::stdout()).map_err(|error| LogError::Thread(error.to_string()))?;
+        let flush = Arc::new(FlushAtEnd(writer.clone()));
+        let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+        let lines = match (format, is_terminal) {
+            (LogFormat::Json, _) | (LogFormat::Auto, false) => lines.event_format(json::JsonLines).boxed(),
+            (LogFormat::Auto | LogFormat::Text, _) => lines.with_ansi(is_terminal).with_timer(Clock).boxed(),
+        };
+        let subscriber = tracing_subscriber::registry().with(filter).with(lines);
+        subscriber.try_init().map_err(|_| LogError::Started)?;
+        Ok(Self { filter: handle, _flush: flush })
     }
 
     /// Follows another filter from now on.
     pub fn set_filter(&self, filter: &str) -> Result<(), LogError> {
-        let _ = filter;
-        Ok(())
+        let filter = parse(filter)?;
+        // The log ends with the process, so the filter is still there.
+        self.filter.reload(filter).map_err(|error| LogError::Thread(error.to_string()))
+    }
+}
+
+#[derive(Debug)]
+struct FlushAtEnd(LineWriter);
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        self.0.flush_queue();
+    }
+}
+
+fn parse(filter: &str) -> Result<EnvFilter, LogError> {
+    let fault = |why: String| LogError::Filter { filter: filter.to_owned(), why };
+    EnvFilter::builder().parse(filter).map_err(|error| fault(error.to_string()))
+}
+
+/// UTC to the millisecond: enough for people.
+struct Clock;
+
+impl FormatTime for Clock {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{:.3}", Timestamp::from(SystemTime::now()))
     }
 }
 
@@ -34,4 +89,7 @@ pub enum LogError {
     /// Another log runs in this process already.
     #[error("another log runs in this process already")]
     Started,
+    /// The system says no.
+    #[error("the log cannot be written: {0}")]
+    Thread(String),
 }

@@ -1,3 +1,8 @@
 //! Metrics and logs: what an operator's own tools read.
+//!
+//! Nothing is counted here: counters live where things happen, and are gathered when somebody asks.
 
 pub mod logs;
+pub(crate) mod metrics;
+mod process;
+pub(crate) mod query_log;

@@ -115,6 +115,11 @@ impl Server {
         sum
     }
 
+    /// The counters of each thread: samples of queries are taken thread by thread.
+    pub fn tallies_by_thread(&self) -> &[Arc<Tally>] {
+        &self.tallies
+    }
+
     /// What the transports did since they started.
     pub fn stats(&self) -> Stats {
         let mut sum = Stats { tcp: self.tcp.read(), ..Stats::default() };

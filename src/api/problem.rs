@@ -1,0 +1,27 @@
+//! Errors of the API: `application/problem+json` (RFC 9457), each with a way out.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use super::state_wire::Problem;
+use crate::control::ControlError;
+
+/// An error as an answer.
+pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
+    let title = status.canonical_reason().unwrap_or_default().to_owned();
+    let body = Problem { title, status: status.as_u16(), detail: detail.into() };
+    let text = serde_json::to_vec(&body).expect("texts and numbers have a JSON form");
+    (status, [(header::CONTENT_TYPE, "application/problem+json")], text).into_response()
+}
+
+/// What kind of error a command's refusal is.
+pub(super) fn refusal(error: &ControlError) -> Response {
+    let status = match error {
+        ControlError::NoSuchOverride(_) => StatusCode::NOT_FOUND,
+        ControlError::TooManyOverrides => StatusCode::CONFLICT,
+        ControlError::Stopped | ControlError::NotKept(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    problem(status, error.to_string())
+}

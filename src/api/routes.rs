@@ -1,0 +1,193 @@
+//! What is answered on which path. Reads for everyone who is let in; commands on the local socket only.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, Query, State, rejection::QueryRejection},
+    http::{HeaderValue, Method, StatusCode, Uri, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{delete, get, post},
+};
+use fairway_model::{Name, Network, Override, Rtype, Timestamp};
+
+use super::{
+    problem::{problem, refusal},
+    state_wire::{ExplainParameters, NewOverride, Version},
+};
+use crate::{
+    control::{Control, Readiness},
+    observe::metrics::Metrics,
+};
+
+/// What the routes read from, and command.
+#[derive(Clone)]
+pub(super) struct Site {
+    pub(super) control: Control,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+/// The reads.
+pub(super) fn reads(site: &Site) -> Router {
+    finish(read_routes(), site)
+}
+
+/// The reads and the commands.
+pub(super) fn all(site: &Site) -> Router {
+    let commands = Router::new()
+        .route("/v1/reload", post(reload))
+        .route("/v1/overrides", post(add_override))
+        .route("/v1/overrides/{id}", delete(remove_override))
+        .route("/v1/stop", post(stop));
+    finish(read_routes().merge(commands), site)
+}
+
+fn read_routes() -> Router<Site> {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/version", get(version))
+        .route("/metrics", get(metrics))
+        .route("/v1/state", get(state))
+        .route("/v1/explain", get(explain))
+}
+
+fn finish(router: Router<Site>, site: &Site) -> Router {
+    router
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(middleware::from_fn(guard))
+        .with_state(site.clone())
+}
+
+/// Bounds the time of every request, and says of every answer that it is for now and is what it says it is.
+async fn guard(request: axum::extract::Request, next: Next) -> Response {
+    let late = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "no answer in time; fairway is busy, look at its log");
+    let mut response = tokio::time::timeout(REQUEST_MAX, next.run(request)).await.unwrap_or_else(late);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Alive: requests are answered, and the control task runs.
+async fn healthz(State(site): State<Site>) -> Response {
+    match site.control.is_running() {
+        true => "ok\n".into_response(),
+        false => problem(StatusCode::SERVICE_UNAVAILABLE, "the control task has ended; restart fairway"),
+    }
+}
+
+/// Ready: wants to be asked.
+async fn readyz(State(site): State<Site>) -> Response {
+    match site.control.readiness() {
+        Readiness::Ready => "ready\n".into_response(),
+        waiting => problem(StatusCode::SERVICE_UNAVAILABLE, waiting.reason()),
+    }
+}
+
+async fn version() -> Json<Version> {
+    Json(Version { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() })
+}
+
+async fn metrics(State(site): State<Site>) -> Response {
+    match site.metrics.gather(&site.control).await {
+        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
+        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+async fn state(State(site): State<Site>) -> Response {
+    match site.control.state().await {
+        Ok(state) => Json(state).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn explain(State(site): State<Site>, query: Result<Query<ExplainParameters>, QueryRejection>) -> Response {
+    let asked = match query {
+        Ok(Query(asked)) => asked,
+        Err(error) => {
+            return bad(format!("{}; ask with ?name=NAME, and type= and client= where wanted", error.body_text()));
+        }
+    };
+    let (name, rtype) = match (asked.name.parse::<Name>(), asked.rtype.as_deref().unwrap_or("A").parse::<Rtype>()) {
+        (Ok(name), Ok(rtype)) => (name, rtype),
+        (Err(error), _) => return bad(format!("name: {error}")),
+        (_, Err(error)) => return bad(format!("type: {error}")),
+    };
+    let client = match asked.client.as_deref().map(str::parse::<Network>).transpose() {
+        Ok(client) => client,
+        Err(error) => return bad(format!("client: {error}")),
+    };
+    match site.control.explain(&name, rtype, client).await {
+        Ok(explanation) => Json(explanation).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn reload(State(site): State<Site>) -> Response {
+    match site.control.reload().await {
+        Ok(report) => Json(report).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn add_override(State(site): State<Site>, body: Bytes) -> Response {
+    let new = match serde_json::from_slice::<NewOverride>(&body) {
+        Ok(new) => new,
+        Err(error) => return bad(format!("{error}; give scope, force, reason and forSecs as one JSON object")),
+    };
+    let new = match parse_override(&new, Timestamp::from(std::time::SystemTime::now())) {
+        Ok(new) => new,
+        Err(fault) => return bad(fault),
+    };
+    match site.control.add_override(new).await {
+        Ok(state) => (StatusCode::CREATED, Json(state)).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn remove_override(State(site): State<Site>, Path(id): Path<String>) -> Response {
+    match site.control.remove_override(&id).await {
+        Ok(state) => Json(state).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn stop(State(site): State<Site>) -> StatusCode {
+    site.control.stop();
+    StatusCode::ACCEPTED
+}
+
+async fn unknown(uri: Uri) -> Response {
+    let known = "/healthz, /readyz, /version, /metrics, /v1/state, /v1/explain; commands go to the control socket";
+    problem(StatusCode::NOT_FOUND, format!("nothing is at {}; there are {known}", uri.path()))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    problem(StatusCode::METHOD_NOT_ALLOWED, format!("{} does not take {method}", uri.path()))
+}
+
+fn bad(detail: String) -> Response {
+    problem(StatusCode::BAD_REQUEST, detail)
+}
+
+/// Takes a body into the model: every fault has its field.
+fn parse_override(new: &NewOverride, now: Timestamp) -> Result<Override, String> {
+    let scope = new.scope.parse().map_err(|error| format!("scope: {error}"))?;
+    let forced = new.force.parse().map_err(|error| format!("force: {error}"))?;
+    if new.for_secs == 0 {
+        return Err("forSecs: 0 would end at once; give 1 to 2592000 (30 days)".to_owned());
+    }
+    let expires = now.plus(Duration::from_secs(new.for_secs));
+    Override::new(scope, forced, &new.reason, expires, now).map_err(|error| error.to_string())
+}
+
+/// Most octets of a request's body: an override with the longest reason is under 3 kB.
+const BODY_MAX: usize = 16 << 10;
+/// Longest time for one answer. A reload of a million names takes some seconds, and warms new targets up.
+const REQUEST_MAX: Duration = Duration::from_secs(110);

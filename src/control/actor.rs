@@ -1,0 +1,160 @@
+//! The one task that changes anything: flips, commands, readings and the clock come in, views and state files go out.
+//!
+//! While it waits for the disk, for the checker or for a compilation, flips go on being applied (`during`): nothing that
+//! is slow stands between a verdict and the answers.
+
+use std::{future::Future, ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
+
+use fairway_health::Flip;
+use fairway_zones::View;
+use tokio::{
+    sync::{mpsc, watch},
+    time::MissedTickBehavior,
+};
+
+use super::{
+    command::Command,
+    configured::{Reader, Reading},
+    keeper::Keeper,
+    retired::Retired,
+    shared::{Clock, Published, Shared},
+};
+use crate::{config::watch::Fingerprint, observe::logs::Logs};
+
+/// The control task.
+pub(super) struct Actor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) flips: mpsc::Receiver<Flip>,
+    /// Flips taken from the channel and not applied yet.
+    pub(super) waiting: Vec<Flip>,
+    pub(super) reader: Reader,
+    /// The reading that runs now.
+    pub(super) reading: Option<Running>,
+    /// Who waits for the reading that runs now.
+    pub(super) askers: Askers,
+    /// Who asked after it began: files may have changed since, so they wait for another one.
+    pub(super) later: Askers,
+    /// What the files of the last reading looked like, for the watcher.
+    pub(super) fingerprint: watch::Sender<Fingerprint>,
+    /// What is forced on each target, in the order of the snapshot that serves.
+    pub(super) forced: Vec<Option<fairway_model::Forced>>,
+    pub(super) keeper: Keeper,
+    pub(super) retired: Retired,
+    pub(super) clock: Clock,
+    pub(super) logs: Option<Logs>,
+}
+
+/// A reading under way.
+pub(super) type Running = Pin<Box<dyn Future<Output = Option<Reading>> + Send>>;
+
+/// Who asked for a reading.
+#[derive(Debug, Default)]
+pub(super) struct Askers {
+    /// What asked first; empty where nothing did.
+    pub(super) asked_by: &'static str,
+    /// Who wants to hear of it.
+    pub(super) replies: Vec<tokio::sync::oneshot::Sender<crate::api::state_wire::ReloadReport>>,
+}
+
+impl Actor {
+    /// Runs until it is told to end, or until every handle is gone.
+    pub(super) async fn run(mut self) {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.flips.recv_many(&mut self.waiting, FOLD_MAX), if !self.flips.is_closed() => self.apply_flips(),
+                reading = ended(&mut self.reading) => self.finish(reading).await,
+                command = self.commands.recv() => {
+                    let Some(command) = command else { break };
+                    if self.carry_out(command).await == ControlFlow::Break(()) {
+                        break;
+                    }
+                }
+                _ = tick.tick() => self.tick().await,
+            }
+        }
+        self.keep_health().await;
+    }
+
+    /// Waits for `work` and applies flips meanwhile.
+    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.flips.recv_many(&mut self.waiting, FOLD_MAX), if !self.flips.is_closed() => self.apply_flips(),
+                done = &mut work => return done,
+            }
+        }
+    }
+
+    /// What is due once a second: ended overrides, state to keep, views to free.
+    async fn tick(&mut self) {
+        self.end_overrides().await;
+        self.keeper.tick(&self.shared);
+        self.free_retired();
+    }
+
+    /// Writes what is known of targets, and waits for it.
+    async fn keep_health(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let states = self.during(async move { shared.checker.states().await }).await;
+        let shared = Arc::clone(&self.shared);
+        self.keeper.write_last(&shared, states).await;
+    }
+
+    /// Publishes a view and keeps the one it replaces.
+    pub(super) fn publish_view(&mut self, view: View) {
+        let old = self.shared.view.swap(Arc::new(view));
+        self.retired.keep(old);
+        if self.retired.len() > RETIRED_EAGER {
+            self.free_retired();
+        }
+    }
+
+    /// Publishes what stands beside the view, changed by `change`.
+    pub(super) fn publish(&self, change: impl FnOnce(&mut Published)) {
+        let current = self.shared.published.load();
+        let mut next = Published {
+            configured: Arc::clone(&current.configured),
+            snapshot: Arc::clone(&current.snapshot),
+            generation: current.generation,
+            loaded_at: current.loaded_at,
+            stale: current.stale,
+            last_reload: current.last_reload.clone(),
+            book: current.book.clone(),
+        };
+        change(&mut next);
+        self.shared.published.store(Arc::new(next));
+    }
+
+    fn free_retired(&mut self) {
+        let free = self.retired.take_free();
+        // The last share of a large snapshot takes a while to free: not on a thread that flips wait for.
+        if free.iter().any(|view| Arc::strong_count(&view.snapshot) == 1) {
+            tokio::task::spawn_blocking(move || drop(free));
+        }
+    }
+}
+
+/// Waits for the reading that runs; for ever where none does.
+async fn ended(reading: &mut Option<Running>) -> Option<Reading> {
+    match reading {
+        Some(running) => {
+            let outcome = running.await;
+            *reading = None;
+            outcome
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// How often the clock is looked at: overrides end, state is kept and views are freed this soon after they could be.
+const TICK: Duration = Duration::from_secs(1);
+/// Most flips folded into one change of conditions; more are taken at once after.
+const FOLD_MAX: usize = 4096;
+/// Views kept before they are looked through out of turn: a storm of flips makes thousands a second.
+const RETIRED_EAGER: usize = 64;

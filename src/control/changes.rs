@@ -1,0 +1,80 @@
+//! What a reload changed, counted, for the log and for whoever asked.
+
+use std::collections::BTreeMap;
+
+use fairway_model::Desired;
+
+use crate::config::Settings;
+
+/// What differs between two wishes, a line a kind of object: `pools: 1 added, 2 changed, 0 removed`.
+pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
+    [
+        line("zones", &before.zones, &after.zones),
+        line("clusters", &before.clusters, &after.clusters),
+        line("monitors", &before.monitors, &after.monitors),
+        line("pools", &before.pools, &after.pools),
+        line("names", &before.names, &after.names),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn line<K: Ord, V: PartialEq>(kind: &str, before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Option<String> {
+    let added = after.keys().filter(|key| !before.contains_key(key)).count();
+    let removed = before.keys().filter(|key| !after.contains_key(key)).count();
+    let changed = after.iter().filter(|(key, value)| before.get(key).is_some_and(|old| old != *value)).count();
+    (added + removed + changed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
+}
+
+/// Settings that differ and are read at the start only, by the name they have in the configuration.
+pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static str> {
+    [
+        ("listen.dns", before.dns != after.dns),
+        ("listen.http", before.http != after.http),
+        ("dataDir", before.data_dir != after.data_dir),
+        ("user", before.user != after.user),
+        ("log.format", before.log.format != after.log.format),
+        ("tcp", before.tcp != after.tcp),
+        ("udp", before.udp != after.udp),
+        ("health", before.health != after.health),
+    ]
+    .into_iter()
+    .filter_map(|(name, differs)| differs.then_some(name))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fairway_model::{Check, Monitor, MonitorName};
+
+    use super::*;
+
+    #[test]
+    fn what_was_added_changed_and_removed_is_counted_by_kind() {
+        let with = |monitors: &[(&str, u16)]| Desired {
+            monitors: monitors
+                .iter()
+                .map(|(name, port)| {
+                    let monitor = Monitor::new(Check::Tcp { port: *port });
+                    (MonitorName::new(name).unwrap(), Arc::new(monitor))
+                })
+                .collect(),
+            ..Desired::default()
+        };
+        let (before, after) = (with(&[("a", 1), ("b", 1), ("c", 1)]), with(&[("a", 1), ("b", 2), ("d", 1)]));
+        assert_eq!(counted(&before, &after), ["monitors: 1 added, 1 changed, 1 removed"]);
+        assert!(counted(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn a_changed_listener_needs_a_restart_and_a_changed_filter_does_not() {
+        let before = Settings::default();
+        let mut after = before.clone();
+        after.http = None;
+        after.log.filter = "debug".to_owned();
+        assert_eq!(need_restart(&before, &after), ["listen.http"]);
+    }
+}

@@ -1,0 +1,134 @@
+//! What the control task is told to do, and how it does it.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    ops::ControlFlow,
+    sync::Arc,
+};
+
+use fairway_model::Override;
+use tokio::sync::oneshot;
+
+use super::{
+    ControlError,
+    actor::Actor,
+    book::{Book, held_by},
+    uses::Uses,
+};
+use crate::{
+    api::state_wire::{OverrideState, ReloadReport},
+    store::KeptOverride,
+};
+
+/// One command to the control task.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Read the configuration anew.
+    Reload {
+        /// What asks: `signal`, `files`, `command`.
+        asked_by: &'static str,
+        /// Who wants to hear what becomes of it.
+        reply: Option<oneshot::Sender<ReloadReport>>,
+    },
+    /// Add an override.
+    AddOverride(Override, oneshot::Sender<Result<OverrideState, ControlError>>),
+    /// Remove an override given by command.
+    RemoveOverride(String, oneshot::Sender<Result<OverrideState, ControlError>>),
+    /// Keep what must be kept, and end.
+    End,
+}
+
+impl Actor {
+    /// Does what it is told; breaks when told to end. A caller that has gone away needs no answer.
+    pub(super) async fn carry_out(&mut self, command: Command) -> ControlFlow<()> {
+        match command {
+            Command::Reload { asked_by, reply } => self.ask_reading(asked_by, reply),
+            Command::AddOverride(new, reply) => drop(reply.send(self.add_override(new).await)),
+            Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
+            Command::End => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn add_override(&mut self, said: Override) -> Result<OverrideState, ControlError> {
+        let book = self.shared.published.load().book.clone();
+        let new = KeptOverride { id: new_id(&book), said };
+        let next = book.with(new.clone()).ok_or(ControlError::TooManyOverrides)?;
+        self.keep_overrides(&next).await?;
+        self.publish(|published| published.book = next);
+        self.apply_force();
+        let published = self.shared.published.load();
+        let state = shown(Some(&new.id), &new.said, &published.configured.uses);
+        let OverrideState { scope, force, reason, expires, .. } = &state;
+        tracing::warn!(
+            id = new.id,
+            scope,
+            force,
+            reason,
+            expires,
+            holds_for = state.holds_for.join(","),
+            "override added"
+        );
+        Ok(state)
+    }
+
+    async fn remove_override(&mut self, id: &str) -> Result<OverrideState, ControlError> {
+        let book = self.shared.published.load().book.clone();
+        let (next, gone) = book.without(id).ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
+        self.keep_overrides(&next).await?;
+        self.publish(|published| published.book = next);
+        self.apply_force();
+        let published = self.shared.published.load();
+        let state = shown(Some(&gone.id), &gone.said, &published.configured.uses);
+        tracing::warn!(id, scope = state.scope, force = state.force, "override removed");
+        Ok(state)
+    }
+
+    /// Ends the overrides whose time has come. The file follows when it can: what has ended is also ended in it.
+    pub(super) async fn end_overrides(&mut self) {
+        let now = (self.clock)();
+        if self.shared.published.load().book.next_end().is_none_or(|end| end > now) {
+            return;
+        }
+        let mut book = self.shared.published.load().book.clone();
+        for (id, said) in book.expire(now) {
+            let id = id.unwrap_or_default();
+            tracing::warn!(id, scope = %said.scope, force = %said.forced, reason = said.reason, "override ended");
+        }
+        self.publish(|published| published.book = book.clone());
+        self.apply_force();
+        // A failure is logged where it happens; an ended override in the file is dropped when it is read.
+        let _ = self.keep_overrides(&book).await;
+    }
+
+    async fn keep_overrides(&mut self, book: &Book) -> Result<(), ControlError> {
+        let writing = self.keeper.write_overrides(book.kept().to_vec());
+        let outcome = self.during(writing).await;
+        let shared = Arc::clone(&self.shared);
+        self.keeper.note(&shared, &outcome);
+        outcome.map_err(|error| ControlError::NotKept(error.to_string()))
+    }
+}
+
+/// An override as the API shows it.
+pub(crate) fn shown(id: Option<&str>, said: &Override, uses: &Uses) -> OverrideState {
+    OverrideState {
+        id: id.map(str::to_owned),
+        source: if id.is_some() { "command" } else { "config" }.to_owned(),
+        scope: said.scope.to_string(),
+        force: said.forced.to_string(),
+        reason: said.reason.clone(),
+        expires: said.expires.to_string(),
+        holds_for: held_by(said, uses),
+    }
+}
+
+/// An id that no override in the book has: short enough to type.
+fn new_id(book: &Book) -> String {
+    loop {
+        let id = format!("{:06x}", RandomState::new().hash_one(book.kept().len()) & 0xff_ffff);
+        if book.kept().iter().all(|kept| kept.id != id) {
+            return id;
+        }
+    }
+}

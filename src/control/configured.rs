@@ -1,0 +1,181 @@
+//! From files to a compiled configuration, on a thread that may take its time.
+
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use fairway_model::{Contribution, Desired, Fault, Override, SourceKind, Timestamp, merge};
+use fairway_zones::{ServerOptions, Snapshot, compile};
+use tokio::sync::oneshot;
+
+use super::{Environment, uses::Uses};
+use crate::config::{self, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
+
+/// A configuration that was accepted, apart from what is compiled of it.
+#[derive(Debug)]
+pub(crate) struct Configured {
+    /// How the process runs.
+    pub(crate) settings: Settings,
+    /// What is wished for, all contributions joined.
+    pub(crate) desired: Desired,
+    /// What was said twice and differently, for people.
+    pub(crate) conflicts: Vec<String>,
+    /// What is forced by configuration.
+    pub(crate) overrides: Vec<Override>,
+    /// Who is judged by which target.
+    pub(crate) uses: Uses,
+    /// Faults that let it through.
+    pub(crate) warnings: Vec<Fault>,
+}
+
+/// What one reading gave.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// The files looked at, and what they looked like.
+    pub(super) fingerprint: Fingerprint,
+    /// How long it took.
+    pub(super) took: Duration,
+    /// The configuration, compiled, or all its faults.
+    pub(super) outcome: Result<(Configured, Snapshot), Vec<Fault>>,
+}
+
+/// What a reading needs.
+#[derive(Clone)]
+pub(super) struct Reader {
+    /// Where the configuration comes from.
+    pub(super) source: Source,
+    /// The environment.
+    pub(super) environment: Environment,
+    /// What other sources wish for.
+    pub(super) others: Vec<Contribution>,
+}
+
+impl Reader {
+    /// Reads and compiles on a thread of its own, at low priority: answers and probes come first.
+    ///
+    /// `previous` is the snapshot that serves now. The reading is lost only if the thread cannot be started.
+    pub(super) async fn read(&self, previous: Option<Arc<Snapshot>>, now: Timestamp) -> Option<Reading> {
+        let (reply, reading) = oneshot::channel();
+        let reader = self.clone();
+        let work = move || {
+            // Being nice is a courtesy; a system that refuses it still gets its configuration.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+            let _ = reply.send(reader.read_here(previous.as_deref(), now));
+        };
+        if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
+            tracing::error!(%error, "no thread to read the configuration on");
+            return None;
+        }
+        reading.await.ok()
+    }
+
+    /// Reads and compiles on this thread.
+    pub(super) fn read_here(&self, previous: Option<&Snapshot>, now: Timestamp) -> Reading {
+        let begun = Instant::now();
+        let (mut fingerprint, mut loaded) = self.load();
+        for _ in 1..ATTEMPTS {
+            if fingerprint.is_current() {
+                break;
+            }
+            (fingerprint, loaded) = self.load();
+        }
+        if !fingerprint.is_current() {
+            let moving = fingerprint.changed().map(|file| {
+                let place = fairway_model::Place::file(&file.to_string_lossy());
+                Fault::error(place, "the file changed while it was read", "reload again when it is complete")
+            });
+            loaded = Err(moving.collect());
+        }
+        let outcome = loaded.and_then(|loaded| self.compile(loaded, previous, now));
+        Reading { fingerprint, took: begun.elapsed(), outcome }
+    }
+
+    fn load(&self) -> (Fingerprint, Result<Loaded, Vec<Fault>>) {
+        let attempt = config::attempt(&self.source, &*self.environment);
+        (attempt.fingerprint, attempt.outcome)
+    }
+
+    fn compile(
+        &self,
+        loaded: Loaded,
+        previous: Option<&Snapshot>,
+        now: Timestamp,
+    ) -> Result<(Configured, Snapshot), Vec<Fault>> {
+        let Loaded { settings, desired, zones, overrides, mut warnings, .. } = loaded;
+        let file = Contribution {
+            source: SourceKind::Config,
+            owner: describe(&self.source),
+            set: String::new(),
+            created: 0,
+            desired,
+        };
+        let merged = merge(std::iter::once(&file).chain(&self.others));
+        let overrides = check_overrides(overrides, now, &mut warnings);
+        let options = ServerOptions {
+            identity: settings.identity.clone(),
+            tcp_idle: settings.tcp.idle_timeout,
+            udp_payload: settings.udp.payload_max,
+        };
+        let compiled = compile(&merged.desired, &zones, &options, previous);
+        let (overrides, (snapshot, more)) = match (overrides, compiled) {
+            (Ok(overrides), Ok(compiled)) => (overrides, compiled),
+            (overrides, compiled) => {
+                return Err([overrides.err(), compiled.err()].into_iter().flatten().flatten().collect());
+            }
+        };
+        warnings.extend(more);
+        let conflict = |c: &fairway_model::Conflict| {
+            format!("{:?}: {:?} {} is heard, {:?} {} is not", c.subject, c.winner.0, c.winner.1, c.loser.0, c.loser.1)
+        };
+        let uses = Uses::new(&merged.desired, snapshot.targets());
+        let conflicts = merged.conflicts.iter().map(conflict).collect();
+        Ok((Configured { settings, desired: merged.desired, conflicts, overrides, uses, warnings }, snapshot))
+    }
+}
+
+/// Takes the declared overrides into the model; all faults at once. One that has ended is a warning.
+fn check_overrides(
+    declared: Vec<OverrideSpec>,
+    now: Timestamp,
+    warnings: &mut Vec<Fault>,
+) -> Result<Vec<Override>, Vec<Fault>> {
+    let (mut sound, mut faults) = (Vec::new(), Vec::new());
+    for OverrideSpec { pattern, action, reason, until, place } in declared {
+        let scope = match pattern.parse() {
+            Ok(scope) => scope,
+            Err(error) => {
+                let error: fairway_model::ScopeError = error;
+                faults.push(Fault::error(
+                    place,
+                    error.to_string(),
+                    "health is forced for clusters and their addresses",
+                ));
+                continue;
+            }
+        };
+        match Override::new(scope, action, &reason, until.into(), now) {
+            Ok(said) if said.holds(now) => sound.push(said),
+            Ok(said) => {
+                let what = format!("the override of {} ended at {}", said.scope, said.expires);
+                warnings.push(Fault::warning(place, what, "it does nothing any more: take it out"));
+            }
+            Err(error) => faults.push(Fault::error(place, error.to_string(), "")),
+        }
+    }
+    if faults.is_empty() { Ok(sound) } else { Err(faults) }
+}
+
+/// What a configuration is called, for people.
+pub(super) fn describe(source: &Source) -> String {
+    match source {
+        Source::Path(path) => path.display().to_string(),
+        Source::Flags { .. } => "command line".to_owned(),
+    }
+}
+
+/// How often files that keep changing are read before the reload is refused.
+const ATTEMPTS: usize = 3;
+/// Priority of the compiling thread, -20 (first) to 19 (last).
+const NICENESS: i32 = 10;

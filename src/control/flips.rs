@@ -1,0 +1,87 @@
+//! Flips and force into conditions, and what is said about them.
+
+use std::time::SystemTime;
+
+use fairway_health::Flip;
+use fairway_model::{Health, Verdict};
+use fairway_zones::{TargetIndex, View};
+
+use super::{FlipApplied, actor::Actor};
+
+impl Actor {
+    /// Folds every flip that waits into one change of conditions, publishes it, and then tells of each.
+    pub(super) fn apply_flips(&mut self) {
+        let flips = std::mem::take(&mut self.waiting);
+        let published = self.shared.published.load_full();
+        let uses = &published.configured.uses;
+        let changes: Vec<(TargetIndex, Health)> = flips
+            .iter()
+            .filter_map(|flip| {
+                let number = uses.number(&flip.target)?;
+                Some((number, Health::new(flip.to, self.forced[number.0 as usize])))
+            })
+            .collect();
+        self.change_conditions(&changes);
+        let applied = SystemTime::now();
+        for flip in flips {
+            self.shared.counts.flip(flip.to);
+            let number = uses.number(&flip.target);
+            let event = FlipApplied {
+                clusters: number.map(|n| uses.clusters(n)).unwrap_or_default(),
+                pools: number.map(|n| uses.pools(n).to_vec()).unwrap_or_default(),
+                flip,
+                applied,
+            };
+            log(&event);
+            // Nobody listening is no fault.
+            let _ = self.shared.flips.send(event);
+        }
+        self.keeper.health_changed();
+    }
+
+    /// Publishes the conditions with these changes, if there is any.
+    pub(super) fn change_conditions(&mut self, changes: &[(TargetIndex, Health)]) {
+        if changes.is_empty() {
+            return;
+        }
+        let view = self.shared.view.load_full();
+        let conditions = view.conditions.with(&view.snapshot, changes).into();
+        self.publish_view(View { snapshot: std::sync::Arc::clone(&view.snapshot), conditions });
+        self.shared.counts.conditions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Brings what is forced in line with the overrides.
+    pub(super) fn apply_force(&mut self) {
+        let published = self.shared.published.load_full();
+        let forced = published.book.forced(&published.configured.uses);
+        let view = self.shared.view.load_full();
+        let numbers = (0..).map(TargetIndex);
+        let changes: Vec<_> = numbers
+            .zip(self.forced.iter().zip(&forced))
+            .filter(|(_, (before, after))| before != after)
+            .map(|(number, (_, after))| (number, Health::new(view.conditions.health(number).verdict(), *after)))
+            .collect();
+        self.forced = forced;
+        self.change_conditions(&changes);
+    }
+}
+
+/// One line a flip. The first good verdict of a target is no news; anything else is.
+fn log(event: &FlipApplied) {
+    let FlipApplied { flip: Flip { target, from, to, cause, .. }, clusters, pools, .. } = event;
+    let join = |names: &mut dyn Iterator<Item = String>| names.collect::<Vec<_>>().join(",");
+    let clusters = join(&mut clusters.iter().map(ToString::to_string));
+    let pools = join(&mut pools.iter().map(ToString::to_string));
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                address = %target.address, monitor = %target.label, clusters, pools, %from, %to, %cause, "verdict changed"
+            )
+        };
+    }
+    match (from, to) {
+        (Verdict::Pending, Verdict::Up) => line!(debug),
+        (_, Verdict::Up) => line!(info),
+        _ => line!(warn),
+    }
+}

@@ -1,0 +1,174 @@
+//! Taking a new configuration into force, or refusing it.
+//!
+//! ```text
+//! ask ── read and compile, on a thread of its own ──┬── faults: the old one serves on, marked stale
+//!                                                   └── new targets are probed beside the old ones, for a while
+//!                                                       ── swap ── targets that nothing uses any more end
+//! ```
+//! A storm of requests makes at most two readings: the one that runs, and one more for all who asked meanwhile.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use fairway_model::{Fault, Forced, Health, Target, Verdict};
+use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
+use tokio::sync::oneshot;
+
+use super::{
+    actor::Actor,
+    changes,
+    configured::{Configured, Reading},
+};
+use crate::api::state_wire::ReloadReport;
+
+impl Actor {
+    /// Begins a reading, or puts the asker down for the next one.
+    pub(super) fn ask_reading(&mut self, asked_by: &'static str, reply: Option<oneshot::Sender<ReloadReport>>) {
+        let askers = if self.reading.is_some() { &mut self.later } else { &mut self.askers };
+        if askers.asked_by.is_empty() {
+            askers.asked_by = asked_by;
+        }
+        askers.replies.extend(reply);
+        if self.reading.is_none() {
+            self.begin_reading();
+        }
+    }
+
+    fn begin_reading(&mut self) {
+        let (reader, now) = (self.reader.clone(), (self.clock)());
+        let previous = Arc::clone(&self.shared.view.load().snapshot);
+        self.reading = Some(Box::pin(async move { reader.read(Some(previous), now).await }));
+    }
+
+    /// Takes a finished reading into force or refuses it, and tells everyone who asked.
+    pub(super) async fn finish(&mut self, reading: Option<Reading>) {
+        let asked_by = std::mem::take(&mut self.askers.asked_by);
+        let mut report = ReloadReport { asked_by: asked_by.to_owned(), ..ReloadReport::default() };
+        match reading {
+            Some(Reading { fingerprint, took, outcome }) => {
+                self.fingerprint.send_replace(fingerprint);
+                report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                match outcome {
+                    Ok((configured, snapshot)) => self.accept(configured, snapshot, &mut report).await,
+                    Err(faults) => report.faults = faults.iter().map(ToString::to_string).collect(),
+                }
+            }
+            None => report.faults = vec!["the configuration could not be read: no thread to read it on".to_owned()],
+        }
+        report.accepted = report.faults.is_empty();
+        report.at = format!("{:.3}", (self.clock)());
+        report.generation = self.shared.published.load().generation;
+        self.tell(report);
+        if !self.later.asked_by.is_empty() {
+            self.askers = std::mem::take(&mut self.later);
+            self.begin_reading();
+        }
+    }
+
+    /// Publishes what became of a reading; logs it; answers those who asked.
+    fn tell(&mut self, report: ReloadReport) {
+        let counts = &self.shared.counts;
+        let counter = if report.accepted { &counts.reloads_accepted } else { &counts.reloads_refused };
+        counter.fetch_add(1, Relaxed);
+        let ReloadReport { asked_by, generation, millis, .. } = &report;
+        if report.accepted {
+            let changes = report.changes.join("; ");
+            tracing::info!(asked_by, generation, millis, changes, "configuration in force");
+        } else {
+            let faults = report.faults.len();
+            tracing::error!(asked_by, generation, millis, faults, "configuration refused, the old one serves on");
+        }
+        report.faults.iter().take(LINES_MAX).for_each(|fault| tracing::error!(fault, "configuration at fault"));
+        report.warnings.iter().take(LINES_MAX).for_each(|fault| tracing::warn!(fault, "configuration doubtful"));
+        for asker in std::mem::take(&mut self.askers).replies {
+            // Whoever has gone away reads it in the log.
+            let _ = asker.send(report.clone());
+        }
+        self.publish(|published| {
+            published.stale = !report.accepted;
+            published.last_reload = Some(report);
+        });
+    }
+
+    /// Puts a configuration into force.
+    async fn accept(&mut self, configured: Configured, snapshot: Snapshot, report: &mut ReloadReport) {
+        let before = Arc::clone(&self.shared.published.load().configured);
+        report.changes = changes::counted(&before.desired, &configured.desired);
+        report.warnings = configured.warnings.iter().map(Fault::to_string).collect();
+        let restart = changes::need_restart(&before.settings, &configured.settings);
+        report.warnings.extend(restart.iter().map(|name| format!("{name} changed; it takes a restart")));
+        if before.settings.log.filter != configured.settings.log.filter
+            && let Some(Err(error)) = self.logs.as_ref().map(|logs| logs.set_filter(&configured.settings.log.filter))
+        {
+            report.warnings.push(error.to_string());
+        }
+        self.warm_up(&snapshot, &configured).await;
+        self.swap(configured, snapshot).await;
+    }
+
+    /// Probes new targets beside the old ones, so that a changed monitor does not make every member unjudged at once.
+    async fn warm_up(&mut self, snapshot: &Snapshot, configured: &Configured) {
+        let old = Arc::clone(&self.shared.view.load().snapshot);
+        let known: HashSet<&Target> = old.targets().iter().collect();
+        let new: Vec<Target> = snapshot.targets().iter().filter(|t| !known.contains(t)).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        let both = old.targets().iter().cloned().chain(new).collect();
+        let (shared, limit) = (Arc::clone(&self.shared), configured.settings.health.first_round);
+        self.during(async move {
+            shared.checker.set_targets(both, vec![]).await;
+            shared.checker.first_round(limit).await;
+        })
+        .await;
+    }
+
+    async fn swap(&mut self, configured: Configured, snapshot: Snapshot) {
+        let shared = Arc::clone(&self.shared);
+        let targets = snapshot.targets().to_vec();
+        let states = self.during(async move { shared.checker.states().await }).await;
+        let verdicts = states.into_iter().map(|state| (state.target, state.verdict)).collect();
+        let mut book = self.shared.published.load().book.clone();
+        book.set_declared(configured.overrides.clone());
+        self.forced = book.forced(&configured.uses);
+        let previous = self.shared.view.load_full();
+        let view = view_of(snapshot, Some(&previous), &verdicts, &self.forced);
+        let now = (self.clock)();
+        let snapshot = Arc::clone(&view.snapshot);
+        // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
+        self.publish_view(view);
+        self.publish(|published| {
+            published.configured = Arc::new(configured);
+            published.snapshot = snapshot;
+            published.generation += 1;
+            published.loaded_at = now;
+            published.book = book;
+        });
+        let shared = Arc::clone(&self.shared);
+        self.during(async move { shared.checker.set_targets(targets, vec![]).await }).await;
+    }
+}
+
+/// The view of a snapshot under these verdicts and this force; what the view before it remembered goes on.
+pub(super) fn view_of(
+    snapshot: Snapshot,
+    previous: Option<&View>,
+    verdicts: &HashMap<Target, Verdict>,
+    forced: &[Option<Forced>],
+) -> View {
+    let health = |number: TargetIndex| {
+        let at = number.0 as usize;
+        let verdict = verdicts.get(&snapshot.targets()[at]).copied().unwrap_or(Verdict::Pending);
+        Health::new(verdict, forced[at])
+    };
+    let conditions = match previous {
+        Some(previous) => Conditions::after(&snapshot, (&previous.snapshot, &previous.conditions), health),
+        None => Conditions::new(&snapshot, health),
+    };
+    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+}
+
+/// Most faults of one kind that are logged one by one; the state shows all.
+const LINES_MAX: usize = 50;

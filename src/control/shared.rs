@@ -1,0 +1,135 @@
+//! What the control task publishes, and everyone else reads without asking it.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::SystemTime,
+};
+
+use arc_swap::ArcSwap;
+use fairway_health::Checker;
+use fairway_model::{Timestamp, Verdict};
+use fairway_zones::{Snapshot, View};
+use tokio::sync::{broadcast, watch};
+
+use super::{FlipApplied, Stopping, book::Book, configured::Configured, transports::Transports};
+use crate::api::state_wire::{ListenerState, ReloadReport};
+
+/// Tells the time; tests bring their own.
+pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The system's clock.
+pub(crate) fn system_clock() -> Clock {
+    Arc::new(|| SystemTime::now().into())
+}
+
+/// Whether the daemon wants to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// The first round of probes is not done.
+    Starting,
+    /// Sockets are served.
+    Ready,
+    /// On the way down.
+    Draining,
+}
+
+/// What is published beside the view: read by status, metrics and the API.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// The configuration in force.
+    pub(crate) configured: Arc<Configured>,
+    /// What it was compiled to.
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// Counts accepted configurations, from 1.
+    pub(crate) generation: u64,
+    /// When this one was accepted.
+    pub(crate) loaded_at: Timestamp,
+    /// Whether a newer one was refused.
+    pub(crate) stale: bool,
+    /// The last attempt to reload.
+    pub(crate) last_reload: Option<ReloadReport>,
+    /// Overrides in force.
+    pub(crate) book: Book,
+}
+
+/// Events counted since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Reloads that were accepted.
+    pub(crate) reloads_accepted: AtomicU64,
+    /// Reloads that were refused.
+    pub(crate) reloads_refused: AtomicU64,
+    /// Changes of verdicts, by what they became: up, down, unknown.
+    flips: [AtomicU64; 3],
+    /// New conditions published.
+    pub(crate) conditions: AtomicU64,
+    /// State files that could not be written.
+    pub(crate) write_failures: AtomicU64,
+}
+
+impl Counts {
+    /// Counts a change of verdict. Nothing ever becomes pending.
+    pub(crate) fn flip(&self, to: Verdict) {
+        self.flips(to).into_iter().for_each(|counter| _ = counter.fetch_add(1, Relaxed));
+    }
+
+    /// Changes of verdicts that became this.
+    pub(crate) fn flips(&self, to: Verdict) -> Option<&AtomicU64> {
+        match to {
+            Verdict::Up => Some(&self.flips[0]),
+            Verdict::Down => Some(&self.flips[1]),
+            Verdict::Unknown => Some(&self.flips[2]),
+            Verdict::Pending => None,
+        }
+    }
+}
+
+/// What the control task publishes.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// What is served.
+    pub(crate) view: Arc<ArcSwap<View>>,
+    /// What is said about it.
+    pub(crate) published: ArcSwap<Published>,
+    /// Who judges.
+    pub(crate) checker: Checker,
+    /// Who answers.
+    pub(crate) transports: Transports,
+    /// Events counted.
+    pub(crate) counts: Counts,
+    /// Flips, once they are in the answers.
+    pub(crate) flips: broadcast::Sender<FlipApplied>,
+    /// Whether to be asked.
+    pub(crate) readiness: watch::Sender<Readiness>,
+    /// Why to end, once that is asked for.
+    pub(crate) stopping: watch::Sender<Option<Stopping>>,
+    /// SIGHUPs received: files that are appended to are opened anew.
+    pub(crate) hang_ups: watch::Sender<u64>,
+    /// When the daemon started.
+    pub(crate) started: Timestamp,
+    /// What is bound; set once everything is.
+    pub(crate) listeners: OnceLock<Vec<ListenerState>>,
+    /// What the configuration is called.
+    pub(crate) source: String,
+}
+
+impl Shared {
+    /// What serves, with what is said about it: a pair that belongs together.
+    ///
+    /// A reload swaps the one and then the other, with nothing in between; whoever looks at that very moment looks again.
+    pub(crate) async fn pair(&self) -> (Arc<View>, Arc<Published>) {
+        loop {
+            let (published, view) = (self.published.load_full(), self.view.load_full());
+            if Arc::ptr_eq(&published.snapshot, &view.snapshot) {
+                return (view, published);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Most flips a slow reader may be behind before it loses the oldest.
+pub(crate) const FLIPS_KEPT: usize = 1024;

@@ -1,0 +1,30 @@
+//! What the process is told by signals: SIGTERM and SIGINT end it in good order, SIGHUP reloads.
+
+use std::io;
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinHandle,
+};
+
+use super::{Control, Stopping};
+
+/// Acts on signals until the task is cut off.
+pub(super) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let control = control.clone();
+    Ok(tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => control.stop_for(Stopping::Signal),
+                _ = interrupt.recv() => control.stop_for(Stopping::Signal),
+                _ = hang_up.recv() => {
+                    control.shared.hang_ups.send_modify(|count| *count += 1);
+                    control.ask_reload("signal").await;
+                }
+            }
+        }
+    }))
+}

@@ -1,0 +1,216 @@
+//! What a running daemon says of itself: `/v1/state`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fairway_health::{HistoryEntry, TargetState};
+use fairway_model::{Cluster, Forced, Health, Member, Name, Policy, Pool, Standing, Target, Timestamp, Verdict};
+use fairway_zones::{TargetIndex, View};
+
+use super::{
+    book::Book,
+    command,
+    shared::{Published, Readiness, Shared},
+    uses::Site,
+};
+use crate::api::state_wire::{self, AddressState, ClusterState, ConfigState, MemberState, PoolState, State, ZoneState};
+
+/// Writes out everything there is to show.
+pub(super) fn render(shared: &Shared, view: &View, published: &Published, states: &[TargetState]) -> State {
+    let now = Timestamp::from(std::time::SystemTime::now());
+    let readiness = *shared.readiness.borrow();
+    let page = Page { view, published, states: states.iter().map(|state| (&state.target, state)).collect() };
+    let configured = &published.configured;
+    State {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        now: now.to_string(),
+        started_at: shared.started.to_string(),
+        uptime_secs: now.since(shared.started).as_secs(),
+        ready: readiness == Readiness::Ready,
+        not_ready: readiness.reason().to_owned(),
+        config: ConfigState {
+            source: shared.source.clone(),
+            generation: published.generation,
+            loaded_at: published.loaded_at.to_string(),
+            snapshot: format!("{:016x}", view.snapshot.id()),
+            conditions: format!("{:016x}", view.conditions.id()),
+            stale: published.stale,
+            last_reload: published.last_reload.clone(),
+            warnings: configured.warnings.iter().map(ToString::to_string).collect(),
+        },
+        listeners: shared.listeners.get().cloned().unwrap_or_default(),
+        zones: page.zones(),
+        clusters: configured.desired.clusters.values().map(cluster).collect(),
+        pools: configured.desired.pools.values().map(|pool| page.pool(pool)).collect(),
+        targets: page.targets(),
+        overrides: published.book.all().map(|(id, said)| command::shown(id, said, &configured.uses)).collect(),
+        conflicts: configured.conflicts.clone(),
+    }
+}
+
+impl Readiness {
+    /// Why not to be asked; empty when ready.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Starting => "the first round of probes is not done",
+            Self::Ready => "",
+            Self::Draining => "fairway is stopping",
+        }
+    }
+}
+
+/// What one page of state is written from.
+struct Page<'a> {
+    view: &'a View,
+    published: &'a Published,
+    states: HashMap<&'a Target, &'a TargetState>,
+}
+
+impl Page<'_> {
+    fn zones(&self) -> Vec<ZoneState> {
+        let desired = &self.published.configured.desired;
+        let mut names: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
+        for name in desired.names.keys() {
+            if let Some(zone) = desired.zone_of(name) {
+                names.entry(&zone.name).or_default().push(name.to_string());
+            }
+        }
+        let zone = |info: &fairway_zones::ZoneInfo| ZoneState {
+            name: info.origin.to_string(),
+            serial: Some(info.serial),
+            records: info.records,
+            names: names.remove(&info.origin).unwrap_or_default(),
+        };
+        let mut zones: Vec<_> = self.view.snapshot.zones().map(zone).collect();
+        zones.sort_by(|a, b| a.name.cmp(&b.name));
+        zones
+    }
+
+    fn pool(&self, pool: &Pool) -> PoolState {
+        let names = self.published.configured.desired.names.values().filter(|name| name.pool == pool.name);
+        PoolState {
+            name: pool.name.to_string(),
+            policy: match pool.policy {
+                Policy::Failover => "failover",
+                Policy::Weighted => "weighted",
+            }
+            .to_owned(),
+            names: names.map(|name| name.name.to_string()).collect(),
+            members: pool.members.iter().map(|member| self.member(pool, member)).collect(),
+        }
+    }
+
+    fn member(&self, pool: &Pool, member: &Member) -> MemberState {
+        let addresses = self.published.configured.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]);
+        let sites = addresses.unwrap_or_default().iter().map(|address| (member.cluster.clone(), *address));
+        let shown: Vec<(Standing, AddressState)> = sites.map(|site| self.address(pool, &site)).collect();
+        let best = shown.iter().map(|(standing, _)| *standing).min().unwrap_or(Standing::Pending);
+        MemberState {
+            cluster: member.cluster.to_string(),
+            weight: member.weight.0,
+            tier: member.tier.number(),
+            standing: word(best).to_owned(),
+            addresses: shown.into_iter().map(|(_, state)| state).collect(),
+        }
+    }
+
+    /// How one address of a member stands. Judged by several targets, the best of them is shown.
+    fn address(&self, pool: &Pool, site: &Site) -> (Standing, AddressState) {
+        let targets = self.published.configured.uses.targets(&pool.name, site);
+        let best = targets.iter().copied().min_by_key(|target| self.view.conditions.health(*target).standing());
+        let health = best.map_or(Health::PENDING, |target| self.view.conditions.health(target));
+        let reason = match best {
+            None => "no name uses the pool, so it is not probed".to_owned(),
+            Some(target) => self.reason(target, health, site),
+        };
+        let state = AddressState {
+            address: site.1.to_string(),
+            standing: word(health.standing()).to_owned(),
+            reason,
+            targets: targets.iter().map(|target| target.0 as usize).collect(),
+        };
+        (health.standing(), state)
+    }
+
+    fn reason(&self, target: TargetIndex, health: Health, site: &Site) -> String {
+        if let Some(forced) = health.forced() {
+            return forced_reason(forced, &self.published.book, site);
+        }
+        let state = self.states.get(&self.view.snapshot.targets()[target.0 as usize]);
+        let cause = state.and_then(|state| state.last_cause.as_ref().map(ToString::to_string));
+        let since = state.map(|state| Timestamp::from(state.since));
+        match (health.verdict(), since) {
+            (Verdict::Pending, _) => {
+                cause.map_or_else(|| "never judged".to_owned(), |cause| format!("never judged: {cause}"))
+            }
+            (verdict, Some(since)) => match cause {
+                Some(cause) => format!("{verdict} since {since}: {cause}"),
+                None => format!("{verdict} since {since}"),
+            },
+            (verdict, None) => verdict.to_string(),
+        }
+    }
+
+    fn targets(&self) -> Vec<state_wire::TargetState> {
+        let numbers = (0..).map(TargetIndex);
+        numbers.zip(self.view.snapshot.targets()).map(|(number, target)| self.target(number, target)).collect()
+    }
+
+    fn target(&self, number: TargetIndex, target: &Target) -> state_wire::TargetState {
+        let uses = &self.published.configured.uses;
+        let health = self.view.conditions.health(number);
+        let known = self.states.get(target);
+        let moment = |at| Timestamp::from(at).to_string();
+        let history = |entry: &HistoryEntry| state_wire::HistoryState {
+            at: format!("{:.3}", Timestamp::from(entry.at)),
+            to: entry.to.to_string(),
+            cause: entry.cause.to_string(),
+        };
+        state_wire::TargetState {
+            address: target.address.to_string(),
+            monitor: target.label.to_string(),
+            clusters: uses.clusters(number).iter().map(ToString::to_string).collect(),
+            pools: uses.pools(number).iter().map(ToString::to_string).collect(),
+            verdict: health.verdict().to_string(),
+            forced: health.forced().map(|forced| forced.to_string()),
+            since: known.map(|state| moment(state.since)).unwrap_or_default(),
+            streak: known.map_or(0, |state| state.streak),
+            last_cause: known.and_then(|state| state.last_cause.as_ref().map(ToString::to_string)),
+            last_probe: known.and_then(|state| state.last_probe.map(moment)),
+            last_micros: known
+                .and_then(|state| state.last_duration.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX))),
+            passes: known.map_or(0, |state| state.passes),
+            failures: known.map_or(0, |state| state.failures),
+            inconclusive: known.map_or(0, |state| state.inconclusive),
+            history: known.map(|state| state.history.iter().map(history).collect()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Who forced an address, why, and until when. A target shared with another address may be forced for that one's sake.
+fn forced_reason(forced: Forced, book: &Book, site: &Site) -> String {
+    match book.speaking_for(site) {
+        Some(said) => format!("forced {forced} until {}: {}", said.expires, said.reason),
+        None => format!("forced {forced}, since its target is shared with an address that is"),
+    }
+}
+
+fn cluster(cluster: &Cluster) -> ClusterState {
+    ClusterState {
+        name: cluster.name.to_string(),
+        addresses: cluster.addresses.iter().map(ToString::to_string).collect(),
+        dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
+        region: cluster.location.as_ref().and_then(|location| location.region.clone()),
+    }
+}
+
+/// A standing in one word.
+const fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Up => "up",
+        Standing::Unknown => "unknown",
+        Standing::Pending => "pending",
+        Standing::Down => "down",
+        Standing::Out => "out",
+    }
+}

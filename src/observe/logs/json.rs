@@ -1,0 +1,146 @@
+//! One JSON object a line: time, level, msg, target, then the event's own fields, flat.
+
+use std::{
+    fmt::{self, Write},
+    time::SystemTime,
+};
+
+use fairway_model::Timestamp;
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{
+    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    registry::LookupSpan,
+};
+
+/// Writes events as JSON lines. Spans are left out: their fields would repeat on every line.
+pub(super) struct JsonLines;
+
+impl<S, N> FormatEvent<S, N> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let metadata = event.metadata();
+        let now = Timestamp::from(SystemTime::now());
+        write!(writer, "{{\"time\":\"{now:.9}\",\"level\":\"{}\",\"msg\":{}", metadata.level(), text(&fields.message))?;
+        writeln!(writer, ",\"target\":{}{}}}", text(metadata.target()), fields.rest)
+    }
+}
+
+/// The fields of one event.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    /// `,"name":value` for each, in the order they were given.
+    rest: String,
+}
+
+impl Fields {
+    fn add(&mut self, field: &Field, value: &dyn fmt::Display) {
+        // A field that would repeat one of the four gets a name of its own: a JSON object has each name once.
+        let name = match field.name() {
+            name @ ("time" | "level" | "msg" | "target") => format!("field_{name}"),
+            name => name.to_owned(),
+        };
+        // Writing into a string cannot fail.
+        let _ = write!(self.rest, ",{}:{value}", text(&name));
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        // JSON has no NaN and no infinity.
+        if value.is_finite() { self.add(field, &value) } else { self.add(field, &text(&value.to_string())) }
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, &value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, &value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, &value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, &text(value));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let value = format!("{value:?}");
+        if field.name() == "message" {
+            self.message = value;
+        } else {
+            self.add(field, &text(&value));
+        }
+    }
+}
+
+/// A text as JSON: quoted, control characters and line ends escaped.
+fn text(value: &str) -> String {
+    serde_json::Value::from(value).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_event_is_one_json_object_on_one_line() {
+        let sink = Sink::default();
+        let lines = {
+            let sink = sink.clone();
+            tracing_subscriber::fmt::layer().event_format(JsonLines).with_writer(move || sink.clone())
+        };
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            tracing::info!(
+                text = "two\nlines \u{1b}[31m \"quoted\"",
+                count = 3,
+                rate = f64::NAN,
+                yes = true,
+                "hello {}",
+                1
+            );
+            tracing::warn!(time = "mine", cause = %"connection refused", "again");
+        });
+        let written = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<serde_json::Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [first, second] = &lines[..] else { panic!("two lines, not {}: {written}", lines.len()) };
+        assert_eq!((&first["msg"], &first["level"]), (&"hello 1".into(), &"INFO".into()));
+        assert_eq!((&first["count"], &first["rate"], &first["yes"]), (&3.into(), &"NaN".into(), &true.into()));
+        assert_eq!(first["text"], "two\nlines \u{1b}[31m \"quoted\"");
+        assert_eq!((&second["field_time"], &second["cause"]), (&"mine".into(), &"connection refused".into()));
+        let time = first["time"].as_str().unwrap();
+        assert!(time.parse::<Timestamp>().is_ok() && time.len() == "2026-01-31T23:59:59.000000000Z".len(), "{time}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Targets, probes, members.
+
+use std::{collections::HashMap, time::UNIX_EPOCH};
+
+use fairway_health::{Observer, TargetState};
+use fairway_model::{Forced, Standing, Target, Verdict};
+use fairway_zones::{TargetIndex, View};
+
+use super::Sheet;
+use crate::control::Published;
+
+/// Writes what concerns health.
+pub(super) fn write(
+    sheet: &mut Sheet,
+    view: &View,
+    published: &Published,
+    states: &[TargetState],
+    observer: &Observer,
+) {
+    write_probes(sheet, states, observer);
+    write_targets(sheet, view, published, states);
+    write_members(sheet, view, published);
+}
+
+fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) {
+    let verdicts = [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown];
+    let counts = verdicts.map(|v| ([v.to_string()], states.iter().filter(|s| s.verdict == v).count() as f64));
+    sheet.gauges("fairway_targets", "Targets by verdict.", &["verdict"], counts);
+    sheet.gauge("fairway_probes_running", "Probes running now, a socket each.", observer.probes_running as f64);
+    let waiting = observer.probes_waiting as f64;
+    sheet.gauge("fairway_probes_waiting", "Probes due that wait for a socket.", waiting);
+    let stalls = observer.stalls;
+    sheet.counter("fairway_observer_stalls_total", "Times this process was held up itself for 5 ms or more.", stalls);
+    let held_up = observer.held_up.as_secs_f64();
+    sheet.seconds("fairway_observer_held_up_seconds_total", "How long this process was held up itself.", held_up);
+}
+
+/// One row for each target and cluster it speaks for.
+fn write_targets(sheet: &mut Sheet, view: &View, published: &Published, states: &[TargetState]) {
+    let uses = &published.configured.uses;
+    let numbered = || (0..).map(TargetIndex).zip(view.snapshot.targets());
+    let rows = || {
+        numbered().flat_map(|(number, target)| {
+            let labels = |cluster: String| [cluster, target.address.to_string(), target.label.to_string()];
+            uses.clusters(number).into_iter().map(move |cluster| (labels(cluster.to_string()), number, target))
+        })
+    };
+    let labels = ["cluster", "address", "monitor"];
+    let health = |number| view.conditions.health(number);
+    let verdicts = rows().map(|(labels, number, _)| (labels, code(health(number).verdict())));
+    sheet.gauges("fairway_target_verdict", "Verdict: 0 pending, 1 down, 2 unknown, 3 up.", &labels, verdicts);
+    let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).forced()?))));
+    sheet.gauges(
+        "fairway_target_forced",
+        "Force over the verdict: 1 down, 2 drain, 3 up; absent if none.",
+        &labels,
+        forced,
+    );
+    let known: HashMap<&Target, &TargetState> = states.iter().map(|state| (&state.target, state)).collect();
+    let probed = rows().filter_map(|(labels, _, target)| {
+        let at = known.get(target)?.last_probe?.duration_since(UNIX_EPOCH).ok()?;
+        Some((labels, at.as_secs_f64()))
+    });
+    let help = "When the last conclusive probe ended; its age is the age of the verdict's evidence.";
+    sheet.gauges("fairway_target_last_probe_timestamp_seconds", help, &labels, probed);
+    let took = rows().filter_map(|(labels, _, target)| Some((labels, known.get(target)?.last_duration?.as_secs_f64())));
+    sheet.gauges("fairway_target_last_probe_seconds", "How long the last conclusive probe took.", &labels, took);
+}
+
+/// Members of each pool by the best standing among their addresses.
+fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
+    let configured = &published.configured;
+    let mut rows: Vec<([String; 2], i64)> = Vec::new();
+    for pool in configured.desired.pools.values() {
+        for (_, word) in STANDINGS {
+            rows.push(([pool.name.to_string(), word.to_owned()], 0));
+        }
+        for member in &pool.members {
+            let addresses =
+                configured.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
+            let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
+            let standing = |number: &TargetIndex| view.conditions.health(*number).standing();
+            let best =
+                sites.filter_map(|site| configured.uses.targets(&pool.name, &site).iter().map(standing).min()).min();
+            let best = best.unwrap_or(Standing::Pending);
+            let word = STANDINGS.iter().find(|(standing, _)| *standing == best).map_or("pending", |(_, word)| *word);
+            rows.push(([pool.name.to_string(), word.to_owned()], 1));
+        }
+    }
+    sheet.sums("fairway_pool_members", "Members by their best standing.", &["pool", "standing"], rows);
+}
+
+const STANDINGS: [(Standing, &str); 5] = [
+    (Standing::Up, "up"),
+    (Standing::Unknown, "unknown"),
+    (Standing::Pending, "pending"),
+    (Standing::Down, "down"),
+    (Standing::Out, "out"),
+];
+
+/// A verdict as a number that grows with what it is worth, so that `min` and `max` over targets mean something.
+const fn code(verdict: Verdict) -> f64 {
+    match verdict {
+        Verdict::Pending => 0.0,
+        Verdict::Down => 1.0,
+        Verdict::Unknown => 2.0,
+        Verdict::Up => 3.0,
+    }
+}
+
+const fn force_code(forced: Forced) -> f64 {
+    match forced {
+        Forced::Down => 1.0,
+        Forced::Drain => 2.0,
+        Forced::Up => 3.0,
+    }
+}

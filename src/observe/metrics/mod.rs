@@ -1,0 +1,126 @@
+//! Every metric there is: names, units, labels, and what adds up to what. Gathered on each scrape, stored nowhere.
+//!
+//! - `fairway_queries_total` = the sum of `fairway_responses_total` + `fairway_queries_dropped_total`.
+//! - `fairway_responses_total{rcode=…}` adds up to all responses; truncated, EDNS and ECS ones are among them.
+//! - `fairway_answers_total{pool,cluster}`: an answer that names several clusters counts once for each; answers of pools past
+//!   the counters' bound count under `pool="",cluster=""`.
+//! - `fairway_tcp_accepted_total` = `fairway_tcp_connections` + the sum of `fairway_tcp_closed_total`.
+//! - `fairway_udp_received_total` = answered + dropped + send errors of UDP.
+//! - `fairway_targets{verdict=…}` adds up to the targets probed.
+//! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
+//!
+//! Units stand last in a name; `_total` marks what only grows. docs/operations/metrics.md is this page for operators.
+
+mod health;
+mod sheet;
+mod wire;
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use fairway_model::{Forced, Verdict};
+use fairway_zones::{Tallies, View};
+use tokio::sync::Mutex;
+
+use self::sheet::Sheet;
+use super::process::Process;
+use crate::control::{Control, Published, Readiness, Shared};
+
+/// Gathers metrics, one scrape at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    turn: Mutex<()>,
+}
+
+/// A family that could not be made: a fault of this program.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("metrics cannot be written: {0}")]
+pub(crate) struct MetricsError(String);
+
+impl Metrics {
+    /// Everything, in the exposition format.
+    pub(crate) async fn gather(&self, control: &Control) -> Result<String, MetricsError> {
+        // However many ask, one scrape is made at a time: 10,000 targets are some megabytes.
+        let _turn = self.turn.lock().await;
+        let shared = control.shared();
+        let (view, published) = shared.pair().await;
+        let states = shared.checker.states().await;
+        let observer = shared.checker.observer().await;
+        let shared = Arc::clone(shared);
+        let write = move || {
+            let mut sheet = Sheet::default();
+            wire::write(&mut sheet, &shared, &view);
+            health::write(&mut sheet, &view, &published, &states, &observer);
+            write_control(&mut sheet, &shared, &view, &published);
+            write_process(&mut sheet, &Process::now());
+            sheet.into_text()
+        };
+        tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(MetricsError(error.to_string())))
+    }
+}
+
+/// Configuration, overrides, conditions, state files.
+fn write_control(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Published) {
+    let counts = &shared.counts;
+    let version = [env!("CARGO_PKG_VERSION")];
+    sheet.gauges("fairway_build_info", "Always 1; the version is a label.", &["version"], [(version, 1.0)]);
+    let ready = f64::from(*shared.readiness.borrow() == Readiness::Ready);
+    sheet.gauge("fairway_ready", "1 if the server wants to be asked, as /readyz says.", ready);
+    let snapshot = [format!("{:016x}", view.snapshot.id())];
+    sheet.gauges(
+        "fairway_config_info",
+        "Always 1; the id of what is configured is a label.",
+        &["snapshot"],
+        [(snapshot, 1.0)],
+    );
+    let generation = published.generation as f64;
+    sheet.gauge("fairway_config_generation", "Configurations accepted since the start.", generation);
+    let loaded = published.loaded_at.secs() as f64;
+    sheet.gauge("fairway_config_loaded_timestamp_seconds", "When the configuration in force was accepted.", loaded);
+    let stale = f64::from(published.stale);
+    sheet.gauge("fairway_config_stale", "1 if a newer configuration was refused and an older one serves.", stale);
+    let warnings = published.configured.warnings.len() as f64;
+    sheet.gauge("fairway_config_warnings", "Warnings about the configuration in force.", warnings);
+    let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_refused)];
+    let reloads = reloads.map(|(result, counter)| (result, counter.load(Relaxed)));
+    sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
+    let words = [Forced::Up, Forced::Down, Forced::Drain];
+    let held = words
+        .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.forced == word).count() as f64));
+    sheet.gauges("fairway_overrides", "Overrides in force by what they force.", &["force"], held);
+    let flips = [Verdict::Up, Verdict::Down, Verdict::Unknown];
+    let flips = flips.map(|to| ([to.to_string()], counts.flips(to).map_or(0, |counter| counter.load(Relaxed))));
+    sheet.counters("fairway_flips_total", "Changes of verdicts by what they became.", &["to"], flips);
+    let changes = counts.conditions.load(Relaxed);
+    sheet.counter("fairway_conditions_changes_total", "Changes of conditions put into the answers.", changes);
+    let failures = counts.write_failures.load(Relaxed);
+    sheet.counter("fairway_state_write_failures_total", "State files that could not be written.", failures);
+}
+
+/// The names that Prometheus' own client libraries give.
+fn write_process(sheet: &mut Sheet, process: &Process) {
+    if let Some(seconds) = process.cpu_seconds {
+        sheet.seconds("process_cpu_seconds_total", "Processor time used, user and system.", seconds);
+    }
+    for (name, help, value) in [
+        ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
+        ("process_virtual_memory_bytes", "Address space.", process.virtual_bytes),
+        ("process_open_fds", "Open file descriptors.", process.open_fds),
+        ("process_max_fds", "Most file descriptors that may be open.", process.max_fds),
+        ("process_threads", "Threads.", process.threads),
+    ] {
+        if let Some(value) = value {
+            sheet.gauge(name, help, value as f64);
+        }
+    }
+    if let Some(seconds) = process.start_seconds {
+        sheet.gauge("process_start_time_seconds", "When the process started, since 1970.", seconds);
+    }
+}
+
+/// The counters of all threads.
+fn tallies(shared: &Shared) -> Tallies {
+    shared.transports.tallies()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Queries, responses and the transports that carry them.
+
+use fairway_zones::View;
+
+use super::{Sheet, tallies};
+use crate::{control::Shared, serve::Close};
+
+/// Writes what concerns packets.
+pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View) {
+    let tallies = tallies(shared);
+    let kinds = [["udp", "ipv4"], ["udp", "ipv6"], ["tcp", "ipv4"], ["tcp", "ipv6"]];
+    let queries = kinds.into_iter().zip(tallies.queries);
+    sheet.counters("fairway_queries_total", "Messages received.", &["transport", "family"], queries);
+    let responses = (0..).zip(tallies.rcodes).map(|(code, count)| ([rcode(code)], count));
+    let responses = responses.filter(|(code, count)| *count > 0 || RCODES_ALWAYS.contains(&code[0].as_str()));
+    sheet.counters("fairway_responses_total", "Responses by response code.", &["rcode"], responses);
+    for (name, help, value) in [
+        ("fairway_queries_dropped_total", "Messages that deserve no answer.", tallies.drops),
+        ("fairway_responses_truncated_total", "Responses with TC.", tallies.truncated),
+        ("fairway_responses_edns_total", "Responses with EDNS.", tallies.edns),
+        ("fairway_responses_ecs_total", "Responses that echo a client subnet.", tallies.ecs),
+        ("fairway_down_answers_total", "Answers of pools in which no member was live.", tallies.down_answers),
+        ("fairway_query_log_lost_total", "Samples of queries lost before they were logged.", tallies.samples_lost),
+    ] {
+        sheet.counter(name, help, value);
+    }
+    let slots = view.snapshot.slots().iter().map(|slot| [slot.pool.as_str(), slot.cluster.as_str()]);
+    let answers = std::iter::once(["", ""]).chain(slots).zip(tallies.answers.iter().copied());
+    sheet.counters("fairway_answers_total", "Answers by pool and cluster.", &["pool", "cluster"], answers);
+    write_transports(sheet, shared);
+    let zones = || view.snapshot.zones().map(|zone| ([zone.origin.to_string()], zone));
+    let serials = zones().map(|(name, zone)| (name, f64::from(zone.serial)));
+    sheet.gauges("fairway_zone_serial", "Serial of the zone's SOA.", &["zone"], serials);
+    let records = zones().map(|(name, zone)| (name, zone.records as f64));
+    sheet.gauges("fairway_zone_records", "Records read from the zone's text.", &["zone"], records);
+}
+
+fn write_transports(sheet: &mut Sheet, shared: &Shared) {
+    let stats = shared.transports.stats();
+    for (name, help, value) in [
+        ("fairway_udp_received_total", "Datagrams received.", stats.udp.received),
+        ("fairway_udp_answered_total", "Datagrams sent.", stats.udp.answered),
+        ("fairway_udp_dropped_total", "Datagrams that deserve no answer.", stats.udp.dropped),
+        ("fairway_udp_send_errors_total", "Answers that the kernel refused to send.", stats.udp.send_errors),
+        ("fairway_udp_receive_errors_total", "Receives that failed.", stats.udp.receive_errors),
+        (
+            "fairway_udp_batches_total",
+            "Batches received; datagrams a batch tell how busy workers are.",
+            stats.udp.batches,
+        ),
+        ("fairway_worker_panics_total", "Panics survived; anything but 0 is worth a report.", stats.udp.panics),
+        ("fairway_tcp_accepted_total", "Connections taken.", stats.tcp.accepted),
+        ("fairway_tcp_messages_total", "Messages received whole over TCP.", stats.tcp.messages),
+        ("fairway_tcp_accept_errors_total", "Connections that could not be taken.", stats.tcp.accept_errors),
+    ] {
+        sheet.counter(name, help, value);
+    }
+    sheet.gauge("fairway_tcp_connections", "Connections open now.", stats.tcp.active as f64);
+    let closed = Close::ALL.map(|why| ([why.as_str()], stats.tcp.closed(why)));
+    sheet.counters("fairway_tcp_closed_total", "Connections ended by reason.", &["reason"], closed);
+}
+
+/// Response codes that are always shown, so that their rates begin at 0.
+const RCODES_ALWAYS: [&str; 5] = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "REFUSED"];
+
+/// The mnemonic of a response code (RFC 6895 section 2.3).
+fn rcode(code: usize) -> String {
+    const NAMES: [&str; 11] = [
+        "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH",
+        "NOTZONE",
+    ];
+    match NAMES.get(code) {
+        Some(name) => (*name).to_owned(),
+        None if code == 16 => "BADVERS".to_owned(),
+        None => format!("RCODE{code}"),
+    }
+}
