@@ -218,7 +218,7 @@ impl<'i> Reader<'i> {
         let refuse = |what: &str, way_out: &'static str| {
             Err(Wrong::new(file.at, format!("{} is not included: {what}", show(file.text)), way_out))
         };
-        if self.open.iter().any(|open| *self.zone.files[usize::from(*open)] == *path) {
+        if self.open.iter().any(|open| self.is_file(*open, path)) {
             return refuse("it includes itself, directly or through others", "break the circle");
         }
         if self.open.len() > DEPTH_MAX {
@@ -241,6 +241,13 @@ impl<'i> Reader<'i> {
         let index = u16::try_from(index).unwrap_or(u16::MAX);
         self.text(&text, Frame { file: index, origin, owner: frame.owner.clone(), line: None });
         Ok(())
+    }
+
+    /// Whether a path written after $INCLUDE is this file. The zone file itself is also known by its bare name, since
+    /// relative paths begin at its folder; what escapes this is stopped by the depth.
+    fn is_file(&self, file: u16, path: &str) -> bool {
+        let known = &*self.zone.files[usize::from(file)];
+        known == path || (file == 0 && known.rsplit_once('/').is_some_and(|(_, bare)| bare == path))
     }
 
     fn place(&self, lexer: &Lexer<'_>, frame: &Frame, at: usize) -> Place {

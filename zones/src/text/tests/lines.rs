@@ -150,6 +150,8 @@ fn inclusions_that_fail_circle_or_sink_too_deep_are_refused() {
         circle.len() == 1 && circle[0].starts_with("a:2:10: 'main' is not included: it includes itself"),
         "{circle:?}"
     );
+    let own = read_zone(&name("e.test"), "/etc/zones/own", b"$INCLUDE own\n", &mut |_| Ok(vec![])).1;
+    assert!(own.len() == 1 && own[0].what.contains("includes itself"), "{own:?}");
     let mut depth = 0;
     let deep = read("$INCLUDE x\n", &mut |_| {
         depth += 1;
