@@ -37,13 +37,16 @@ Exit status:
   1  it failed: a fault in files, no running server, a port in use; the reason is on standard error
   2  the command line itself is wrong
 
-Environment:
-  FAIRWAY_CONFIG    --config of serve, FILE of check
-  FAIRWAY_DATA_DIR  --data-dir
-  FAIRWAY_LOG       --log
-  FAIRWAY_URL       --url
-  NO_COLOR          not empty: no colours
-A flag wins over the environment, the environment over the configuration file.";
+Environment (a flag wins over it, and it wins over the configuration file):
+  FAIRWAY_CONFIG       configuration file or folder of serve and check
+  FAIRWAY_DATA_DIR     data folder
+  FAIRWAY_LISTEN_DNS   addresses that answer DNS, with commas between
+  FAIRWAY_LISTEN_HTTP  address of the HTTP listener, or off
+  FAIRWAY_LOG          what is logged
+  FAIRWAY_USER         user to become once sockets are bound
+  FAIRWAY_URL          HTTP listener that status and explain ask
+  FAIRWAY_ENVOY        Envoy binary of demo --envoy
+  NO_COLOR             not empty: no colours";
 
 /// What to do. Commands are described at their arguments, once.
 #[derive(Debug, Subcommand)]

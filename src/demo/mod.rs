@@ -32,6 +32,9 @@ use self::{
 };
 use crate::cli::{Out, Tone};
 
+/// Longest show that ends by itself. It takes some five seconds; the rest is for a busy machine.
+const ONCE_LIMIT: Duration = Duration::from_secs(40);
+
 /// What the visitor wants to see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -55,6 +58,7 @@ pub(crate) async fn run(wanted: Wanted, out: Out) -> anyhow::Result<ExitCode> {
     };
     let end = tokio::select! {
         shown = perform(&mut stage, wanted, out, began) => shown,
+        () = time::sleep(ONCE_LIMIT), if wanted.once => Ok(vec![format!("the show took longer than {ONCE_LIMIT:?}")]),
         ended = interrupted() => ended.map(|()| Vec::new()).context("signals cannot be waited for"),
     };
     stage.end().await;
