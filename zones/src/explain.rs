@@ -98,7 +98,8 @@ pub enum NodeKind {
 /// `client` comes as the client subnet of the query (RFC 7871); without one, the query says nothing about its client.
 pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) -> Explained {
     let packet = question(name, rtype, client);
-    let mut query: Query = read(&packet);
+    let mut query = Query::default();
+    read(&packet, &mut query);
     find(&view.snapshot, &mut query);
     let from = Client { address: IpAddr::from([127, 0, 0, 1]), port: 53, transport: Transport::Tcp };
     let mut out = vec![0; 65_535];
@@ -201,7 +202,7 @@ impl Trace for Listener {
             Found::Nothing(zone) => (zone_of(zone), NodeKind::Nothing),
             Found::Outside => (None, NodeKind::Outside),
         };
-        let step = ExplainedStep { name: name_of(key.suffix(key.labels())), zone, node, pool: None };
+        let step = ExplainedStep { name: name_of(key.name()), zone, node, pool: None };
         self.steps.push(Heard { step, recorder: steer::Recorder::default() });
     }
 }

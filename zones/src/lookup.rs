@@ -73,7 +73,7 @@ fn closest_encloser(snapshot: &Snapshot, key: &Key) -> Option<(usize, u64, u32)>
     let mut hashes = [0u64; 128];
     hashes[0] = ROOT;
     for labels in 1..=deepest {
-        hashes[labels] = step(hashes[labels - 1], key.label(labels));
+        hashes[labels] = key.step(hashes[labels - 1], labels);
     }
     (0..=deepest).rev().find_map(|labels| {
         snapshot.find(hashes[labels], key.suffix(labels)).map(|number| (labels, hashes[labels], number))

@@ -35,7 +35,7 @@ pub struct Query(pub(crate) wire::Query);
 impl Default for Query {
     /// Stands for a packet that is dropped.
     fn default() -> Self {
-        Self(wire::parse(&[]))
+        Self(wire::Query::NONE)
     }
 }
 
@@ -52,15 +52,16 @@ pub fn respond(
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    let mut query = read(packet);
+    let mut query = Query::default();
+    read(packet, &mut query);
     find(&view.snapshot, &mut query);
     write(view, client, packet, &query, now, draw, tally, out)
 }
 
-/// Stage one: parses and hashes; touches nothing but the packet.
+/// Stage one: parses and hashes; touches nothing but the packet. What `query` held before is overwritten.
 #[inline]
-pub fn read(packet: &[u8]) -> Query {
-    Query(wire::parse(packet))
+pub fn read(packet: &[u8], query: &mut Query) {
+    query.0.read(packet);
 }
 
 /// Stage two: finds the node of that very name, the look-up that misses the cache when there are many names.

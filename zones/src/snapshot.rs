@@ -258,6 +258,6 @@ impl Snapshot {
     /// The node with exactly this key.
     #[inline]
     pub(crate) fn find_key(&self, key: &Key, hash: u64) -> Option<u32> {
-        self.find(hash, key.suffix(key.labels()))
+        self.find(hash, key.name())
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     snapshot::Node,
     table::Table,
-    wire::{Key, ROOT_HASH, step},
+    wire::{Key, ROOT_HASH},
 };
 
 /// Names under construction. A parent always has a smaller number than its children, zone apexes apart.
@@ -56,7 +56,7 @@ impl Names {
     pub(super) fn intern(&mut self, key: &Key, apex_labels: usize, zone: u16) -> u32 {
         let mut hashes = [ROOT_HASH; 128];
         for labels in 1..=key.labels() {
-            hashes[labels] = step(hashes[labels - 1], key.label(labels));
+            hashes[labels] = key.step(hashes[labels - 1], labels);
         }
         // Most names are new under a known parent, so the search goes from the deepest up.
         let mut labels = key.labels();

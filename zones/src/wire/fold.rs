@@ -8,44 +8,66 @@ use fairway_model::Name;
 /// A name in lower case with its label starts: what the table is asked for.
 #[derive(Clone)]
 pub(crate) struct Key {
-    /// Lower-cased wire form; zeros behind it up to the next multiple of eight.
-    octets: [u8; 256],
+    /// Lower-cased wire form. What stands behind it is of no meaning; there is room to read eight octets from any place.
+    octets: [u8; OCTETS],
     /// Start of each label but the root's, from the leftmost on.
     starts: [u8; 128],
     length: u16,
     labels: u8,
 }
 
+/// 255 octets of a name, and a word behind.
+const OCTETS: usize = 264;
+
 impl Key {
+    /// The root's.
+    pub(crate) const ROOT: Self = Self { octets: [0; OCTETS], starts: [0; 128], length: 1, labels: 0 };
+
     /// Reads the uncompressed name at the start of `wire`: none if it is cut off, too long, or not plain labels.
     pub(crate) fn read(wire: &[u8]) -> Option<Self> {
-        let mut key = Self { octets: [0; 256], starts: [0; 128], length: 0, labels: 0 };
-        let mut at = 0usize;
+        let mut key = Self::ROOT;
+        key.set(wire).then_some(key)
+    }
+
+    /// The same in place: one that waits in a batch is read over the last one.
+    #[inline]
+    pub(crate) fn set(&mut self, wire: &[u8]) -> bool {
+        let (mut at, mut labels) = (0usize, 0usize);
         loop {
-            let length = usize::from(*wire.get(at)?);
+            let Some(&length) = wire.get(at) else { return false };
             if length == 0 {
                 break;
             }
-            if length > Name::LABEL_MAX || at + length + 1 >= Name::OCTETS_MAX {
-                return None;
+            let next = at + usize::from(length) + 1;
+            if usize::from(length) > Name::LABEL_MAX || next >= Name::OCTETS_MAX {
+                return false;
             }
-            key.starts[usize::from(key.labels)] = at as u8;
-            key.labels += 1;
-            at += 1 + length;
+            self.starts[labels & 127] = at as u8;
+            labels += 1;
+            at = next;
         }
-        key.length = at as u16 + 1;
-        lowercase_into(&wire[..=at], &mut key.octets);
-        Some(key)
+        self.labels = labels as u8;
+        self.length = at as u16 + 1;
+        lowercase_into(wire, at + 1, &mut self.octets);
+        true
     }
 
     /// Octets of the name, its root label included.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.length)
     }
 
     /// Labels, the root's not counted.
+    #[inline]
     pub(crate) fn labels(&self) -> usize {
         usize::from(self.labels)
+    }
+
+    /// The whole name in lower case.
+    #[inline]
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.octets[..self.len()]
     }
 
     /// The ancestor that keeps the last `labels` labels, in lower case.
@@ -61,34 +83,54 @@ impl Key {
         }
     }
 
-    /// The label that is leftmost in `suffix(labels)`, without its length octet.
-    pub(crate) fn label(&self, labels: usize) -> &[u8] {
-        let start = self.suffix_start(labels);
-        &self.octets[start + 1..start + 1 + usize::from(self.octets[start])]
+    /// The hash of the name with one more label than the one with hash `parent`: its last `labels` labels.
+    #[inline]
+    pub(crate) fn step(&self, parent: u64, labels: usize) -> u64 {
+        self.step_at(parent, self.suffix_start(labels))
+    }
+
+    #[inline]
+    fn step_at(&self, parent: u64, start: usize) -> u64 {
+        let length = usize::from(self.octets[start]);
+        let mut hash = begin(parent, length);
+        let (mut at, mut left) = (start + 1, length);
+        while left >= 8 {
+            hash = fold(hash ^ word_at(&self.octets, at));
+            (at, left) = (at + 8, left - 8);
+        }
+        fold(hash ^ word_at(&self.octets, at) & !(u64::MAX << (8 * left)))
     }
 
     /// The hash of the whole name.
+    #[inline]
     pub(crate) fn hash(&self) -> u64 {
-        let mut hash = SEED;
-        for labels in 1..=self.labels() {
-            hash = step(hash, self.label(labels));
-        }
-        hash
+        let starts = &self.starts[..self.labels()];
+        starts.iter().rev().fold(SEED, |hash, start| self.step_at(hash, usize::from(*start)))
     }
 }
 
-/// The hash of `label` in front of a name with hash `parent`.
-#[inline]
+/// The hash of `label` in front of a name with hash `parent`. Octets of any kind can be digested so.
 pub(crate) fn step(parent: u64, label: &[u8]) -> u64 {
-    let mut hash = parent ^ (label.len() as u64).wrapping_mul(FACTOR_B);
-    let mut rest = label;
-    while let Some((word, tail)) = rest.split_first_chunk::<8>() {
-        hash = fold(hash ^ u64::from_le_bytes(*word));
-        rest = tail;
+    let mut hash = begin(parent, label.len());
+    let mut words = label.chunks_exact(8);
+    for chunk in &mut words {
+        hash = fold(hash ^ word_at(chunk, 0));
     }
     let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
     fold(hash ^ u64::from_le_bytes(last))
+}
+
+#[inline]
+fn begin(parent: u64, length: usize) -> u64 {
+    parent ^ (length as u64).wrapping_mul(FACTOR_B)
+}
+
+#[inline]
+fn word_at(octets: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&octets[at..at + 8]);
+    u64::from_le_bytes(word)
 }
 
 /// A full 64x64 multiplication folded onto itself: every input bit reaches every output bit.
@@ -98,19 +140,18 @@ fn fold(word: u64) -> u64 {
     (wide as u64) ^ ((wide >> 64) as u64)
 }
 
-/// Copies `from` in lower case, eight octets at a time. Length octets are at most 63 and so never letters.
+/// Copies `length` octets in lower case, eight at a time; what comes behind them in `from` may come along. Length octets are
+/// at most 63 and so never letters.
 #[inline]
-fn lowercase_into(from: &[u8], to: &mut [u8; 256]) {
-    let mut chunks = from.chunks_exact(8);
+fn lowercase_into(from: &[u8], length: usize, to: &mut [u8; OCTETS]) {
     let mut at = 0;
-    for chunk in &mut chunks {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        to[at..at + 8].copy_from_slice(&lower(u64::from_le_bytes(word)).to_le_bytes());
+    while at < length && at + 8 <= from.len() {
+        to[at..at + 8].copy_from_slice(&lower(word_at(from, at)).to_le_bytes());
         at += 8;
     }
-    for (out, octet) in to[at..].iter_mut().zip(chunks.remainder()) {
-        *out = octet.to_ascii_lowercase();
+    while at < length {
+        to[at] = from[at].to_ascii_lowercase();
+        at += 1;
     }
 }
 
@@ -149,7 +190,7 @@ mod tests {
         assert_eq!(key.suffix(2), b"\x03www\x07example\x00");
         assert_eq!(key.suffix(1), b"\x07example\x00");
         assert_eq!(key.suffix(0), b"\x00");
-        assert_eq!(key.label(2), b"www");
+        assert_eq!(key.name(), key.suffix(2));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod writer;
 pub(crate) use edns::Edns;
 pub(crate) use fold::{Key, SEED as ROOT_HASH, step};
 pub(crate) use query::Query;
-pub(crate) use query::{Record, Refusal, parse};
+pub(crate) use query::{Record, Refusal};
 pub(crate) use writer::{Full, Opt, Section, Writer};
 
 /// Octets of a message header (RFC 1035 section 4.1.1).

@@ -31,52 +31,61 @@ pub(crate) enum Refusal {
 }
 
 impl Query {
-    fn without_question(refusal: Refusal) -> Self {
-        let key = Key::read(&[0]).expect("one zero octet is the root");
-        Self { key, hash: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(refusal), node: 0 }
-    }
+    /// Stands for a packet that is dropped.
+    pub(crate) const NONE: Self =
+        Self { key: Key::ROOT, hash: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(Refusal::Drop), node: 0 };
 
     /// Where the question ends in the packet, and so where answers begin.
+    #[inline]
     pub(crate) fn question_end(&self) -> usize {
         HEADER + self.key.len() + 4
+    }
+
+    /// Reads one packet over what was here.
+    #[inline]
+    pub(crate) fn read(&mut self, packet: &[u8]) {
+        (self.edns, self.node) = (None, 0);
+        self.refusal = self.read_question(packet).err();
+    }
+
+    fn read_question(&mut self, packet: &[u8]) -> Result<(), Refusal> {
+        const FORMERR: Refusal = Refusal::Bare(Rcode::FORMERR);
+        let (header, body) = packet.split_first_chunk::<HEADER>().ok_or(Refusal::Drop)?;
+        if header[2] & 0x80 != 0 {
+            return Err(Refusal::Drop); // A response: answering it would make a loop.
+        }
+        let opcode = header[2] >> 3 & 15;
+        if !matches!(opcode, QUERY | NOTIFY | UPDATE) {
+            return Err(Refusal::Bare(Rcode::NOTIMP));
+        }
+        let count = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        if count(4) != 1 || !self.key.set(body) {
+            return Err(FORMERR); // More or fewer questions than one: RFC 9619.
+        }
+        let end = HEADER + self.key.len();
+        self.rtype = Rtype(u16_at(packet, end).ok_or(FORMERR)?);
+        self.class = u16_at(packet, end + 2).ok_or(FORMERR)?;
+        self.hash = self.key.hash();
+        if opcode != QUERY {
+            return Err(Refusal::Question(Rcode::REFUSED));
+        }
+        let (before, additional) = (usize::from(count(6)) + usize::from(count(8)), usize::from(count(10)));
+        if before + additional == 0 && packet.len() == end + 4 {
+            return Ok(());
+        }
+        read_records(packet, end + 4, before, additional, &mut self.edns)?;
+        match self.edns {
+            Some(edns) if edns.version != 0 => Err(Refusal::Question(Rcode::BADVERS)),
+            _ => Ok(()),
+        }
     }
 }
 
 /// Reads one packet.
-pub(crate) fn parse(packet: &[u8]) -> Query {
-    let Some((header, body)) = packet.split_first_chunk::<HEADER>() else {
-        return Query::without_question(Refusal::Drop);
-    };
-    if header[2] & 0x80 != 0 {
-        return Query::without_question(Refusal::Drop); // A response: answering it would make a loop.
-    }
-    let opcode = header[2] >> 3 & 15;
-    if !matches!(opcode, QUERY | NOTIFY | UPDATE) {
-        return Query::without_question(Refusal::Bare(Rcode::NOTIMP));
-    }
-    let count = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    if count(4) != 1 {
-        return Query::without_question(Refusal::Bare(Rcode::FORMERR)); // RFC 9619
-    }
-    let Some(key) = Key::read(body) else { return Query::without_question(Refusal::Bare(Rcode::FORMERR)) };
-    let end = HEADER + key.len();
-    let (Some(rtype), Some(class)) = (u16_at(packet, end), u16_at(packet, end + 2)) else {
-        return Query::without_question(Refusal::Bare(Rcode::FORMERR));
-    };
-    let hash = key.hash();
-    let mut query = Query { key, hash, rtype: Rtype(rtype), class, edns: None, refusal: None, node: 0 };
-    if opcode != QUERY {
-        query.refusal = Some(Refusal::Question(Rcode::REFUSED));
-        return query;
-    }
-    let before = usize::from(count(6)) + usize::from(count(8));
-    if before == 0 && count(10) == 0 && packet.len() == end + 4 {
-        return query;
-    }
-    query.refusal = read_records(packet, end + 4, before, usize::from(count(10)), &mut query.edns).err();
-    if query.refusal.is_none() && query.edns.is_some_and(|edns| edns.version != 0) {
-        query.refusal = Some(Refusal::Question(Rcode::BADVERS));
-    }
+#[cfg(test)]
+fn parse(packet: &[u8]) -> Query {
+    let mut query = Query::NONE;
+    query.read(packet);
     query
 }
 
