@@ -12,7 +12,10 @@ use rustls::{
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    pki_types::{
+        CertificateDer, PrivateKeyDer, ServerName, UnixTime,
+        pem::{self, PemObject},
+    },
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
@@ -64,7 +67,7 @@ pub(super) fn config(
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
             let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes())
-                .map_err(|error| MonitorError::ClientKey(error.to_string()))?;
+                .map_err(|error| MonitorError::ClientKey(pem_fault(&error)))?;
             let chain = certificates(chain.expose()).map_err(MonitorError::ClientCertificate)?;
             builder.with_client_auth_cert(chain, key).map_err(|error| MonitorError::ClientKey(error.to_string()))?
         }
@@ -102,8 +105,18 @@ fn authority(pem: &str) -> Result<RootCertStore, MonitorError> {
 /// The certificates of a PEM text, at least one.
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| error.to_string())?;
+    let found = found.map_err(|error| pem_fault(&error))?;
     if found.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(found) }
+}
+
+/// What is wrong with a PEM text. The library's own words show the line at fault, which is the whole secret where its
+/// line breaks were lost.
+fn pem_fault(error: &pem::Error) -> String {
+    match error {
+        pem::Error::IllegalSectionStart { .. } => "its BEGIN line is malformed".to_owned(),
+        pem::Error::MissingSectionEnd { .. } => "its END line is missing, or its line breaks are lost".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// Takes any certificate: for monitors that say `verify: false`.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use fairway_health::{MonitorError, check_monitor};
 use fairway_model::{Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, StatusSet, Subject, TlsCheck};
 
 use super::Meaning;
@@ -174,4 +175,25 @@ fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Reference) ->
     }
 }
 
-fn refuse_unfit(_meaning: &mut Meaning<'_, '_>, _pointer: &str, _monitor: &Monitor) {}
+/// What the checker could not run: headers, names, certificates and keys that are none. Times and counts are left to the
+/// rules across objects, which tell all of them at once.
+fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor) {
+    let Err(error) = check_monitor(monitor) else { return };
+    let key = match &error {
+        MonitorError::Count(_) | MonitorError::Period(_) | MonitorError::Timeout { .. } => return,
+        MonitorError::Ca(_) => "/tls/ca",
+        MonitorError::ClientCertificate(_) => "/tls/cert",
+        MonitorError::ClientKey(_) => "/tls/key",
+        MonitorError::Header(_) => "/headers",
+        MonitorError::Host(_) => "/host",
+        MonitorError::HeadBody => "/body",
+        MonitorError::Method(_) => "/method",
+        MonitorError::Path(_) => "/path",
+        MonitorError::Port => "/port",
+        MonitorError::ServerName(_) => "/tls/serverName",
+        _ => "/tls",
+    };
+    let text = error.to_string();
+    let (what, way_out) = text.split_once("; ").unwrap_or((&text, ""));
+    meaning.error(&format!("{pointer}{key}"), what, way_out);
+}

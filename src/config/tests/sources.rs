@@ -3,7 +3,23 @@
 use super::*;
 use crate::config::{environment, load};
 
-const KEY: &str = "-----BEGIN PRIVATE KEY-----\nU0VDUkVU\n-----END PRIVATE KEY-----\n";
+/// A key that guards nothing, and its certificate.
+const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgaDDZRZcH29ji5bPF\n\
+2ZS50qtNOPEgC/UgIvfPGQ7jtiGhRANCAATA70ComlB0MTKX0y7BTnUQ5AAmJc9g\n\
+cU3QVT00hUnscTk0CY4ycmYCPB0zBvoQ2V+jRAoHOHXaUX8699H8kjFx\n\
+-----END PRIVATE KEY-----\n";
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
+MIIBizCCATGgAwIBAgIUBcv9zdowA7azvcr7pphqbJRC+0kwCgYIKoZIzj0EAwIw\n\
+GjEYMBYGA1UEAwwPZ2F0ZXdheS5leGFtcGxlMCAXDTI2MTEyMTE1NTgzOVoYDzIx\n\
+MjYxMDI4MTU1ODM5WjAaMRgwFgYDVQQDDA9nYXRld2F5LmV4YW1wbGUwWTATBgcq\n\
+hkjOPQIBBggqhkjOPQMBBwNCAATA70ComlB0MTKX0y7BTnUQ5AAmJc9gcU3QVT00\n\
+hUnscTk0CY4ycmYCPB0zBvoQ2V+jRAoHOHXaUX8699H8kjFxo1MwUTAdBgNVHQ4E\n\
+FgQUCkYELxkljo1wekgZgXTvAYXFSJswHwYDVR0jBBgwFoAUCkYELxkljo1wekgZ\n\
+gXTvAYXFSJswDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiAS9dDT\n\
+Ty+v+Cx8AcsyHlk7OFFav5sDOcCygQeOk2W9cAIhAICNxj7IWTZRypmMweS+6dox\n\
+acnu86ff6bXSbGLq3LON\n\
+-----END CERTIFICATE-----\n";
 
 #[test]
 fn zone_files_and_what_they_include_are_read_from_their_own_folder() {
@@ -62,22 +78,60 @@ overrides: [{match: c, action: drain, reason: x, until: 2025-12-31T00:00:00Z}]
 #[test]
 fn secrets_show_in_no_output_and_no_fault() {
     let text = "version: 1
-monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {env: CERT}, key: {file: key.pem}}}]
+monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}, key: {env: KEY}}}]
 ";
-    let folder = Folder::new(&[("f.yaml", text), ("ca.pem", KEY), ("key.pem", KEY)]);
-    for cert in ["", KEY] {
+    let folder = Folder::new(&[("f.yaml", text), ("ca.pem", CERTIFICATE)]);
+    let one_line = KEY.replace('\n', "");
+    let fused = KEY.replacen("-----\n", "----", 1);
+    let cut = &KEY[..KEY.len() / 2];
+    let parts: Vec<&str> = KEY.lines().filter(|line| !line.starts_with('-')).collect();
+    let table = [
+        (KEY, None),
+        ("", Some("the environment variable \"KEY\" is not set, or empty")),
+        (&one_line, Some("client key: its END line is missing, or its line breaks are lost")),
+        (&fused, Some("client key: its BEGIN line is malformed")),
+        (cut, Some("client key: its END line is missing")),
+        (CERTIFICATE, Some("client key: no items found")),
+    ];
+    for (key, fault) in table {
         let attempt = attempt(&Source::Path(folder.path().join("f.yaml")), &|name| match name {
-            "CERT" => Some(cert.to_owned()),
+            "KEY" => Some(key.to_owned()),
             name => variable(&[], name),
         });
         let shown = match &attempt.outcome {
             Ok(loaded) => format!("{loaded:?} {:?}", loaded.desired.problems()),
             Err(faults) => faults.iter().map(Fault::to_string).collect(),
         };
-        assert!(!shown.contains("U0VDUkVU") && !shown.contains("BEGIN"), "{shown}");
-        let watched = attempt.fingerprint.files().filter(|file| file.extension().is_some_and(|e| e == "pem")).count();
-        assert_eq!(watched, 2);
+        assert!(fault.is_none_or(|fault| shown.contains(fault)), "{shown}");
+        assert_eq!(fault.is_none(), attempt.outcome.is_ok(), "{shown}");
+        // As text, or as the numbers of its octets.
+        let hidden =
+            |part: &&str| !shown.contains(*part) && !shown.contains(&format!("{:?}", &part.as_bytes()[..8])[1..20]);
+        assert!(parts.iter().all(hidden), "{shown}");
+        assert!(attempt.fingerprint.files().any(|file| file.ends_with("ca.pem")));
     }
+}
+
+#[test]
+fn what_no_probe_can_use_is_told_at_its_key() {
+    let text = "version: 1
+monitors:
+- {name: a, type: https, tls: {ca: {file: f.yaml}}}
+- {name: b, type: https, tls: {serverName: \"a b\"}}
+- {name: c, type: http, path: healthz}
+- {name: d, type: http, headers: {\"a b\": c}}
+- {name: e, type: http, method: HEAD, body: ok}
+- {name: f, type: http, host: \"a@b\"}
+";
+    let expected = [
+        "f.yaml:3:36: monitors[0].tls.ca: ca: there is no certificate in it; give at least one certificate in PEM",
+        "f.yaml:4:44: monitors[1].tls.serverName: server name \"a b\" is no DNS name or address; write it like gateway.example",
+        "f.yaml:5:31: monitors[2].path: path \"healthz\" is no request target; write it like /healthz/ready",
+        "f.yaml:6:34: monitors[3].headers: header \"a b\" cannot be sent: a name is letters, digits and hyphens, a value is visible text",
+        "f.yaml:7:45: monitors[4].body: body: an answer to HEAD has none; write method GET, or leave body out",
+        "f.yaml:8:31: monitors[5].host: host \"a@b\" is no host name; write it like shop.example or shop.example:8443",
+    ];
+    assert_eq!(faults_of(text), expected);
 }
 
 #[test]
