@@ -19,6 +19,8 @@ mod bind;
 mod bind_error;
 mod draws;
 pub mod handover;
+mod notify;
+mod privileges;
 mod responder;
 mod server;
 mod sockets;
@@ -29,6 +31,8 @@ mod udp;
 
 pub use activation::ActivationError;
 pub use bind_error::{BindError, BindErrors, BindFault, Protocol};
+pub use notify::Notifier;
+pub use privileges::{PrivilegeError, drop_to, raise_open_files};
 pub use responder::{Responder, Zones};
 pub use server::Server;
 pub use sockets::Sockets;

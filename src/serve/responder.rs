@@ -6,15 +6,38 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use fairway_zones::{Client, Draw, Now, Outcome, Tally, View};
 
-/// Answers packets for one thread.
+/// Answers packets for one thread, in the three stages of [`fairway_zones`], so that a batch can take all its packets through
+/// one stage before the next: memory that one of them waits for is fetched while the others are worked on.
 pub trait Responder: Send + 'static {
     /// What answers are made from.
     type View;
 
+    /// A packet between the stages.
+    type Query: Default;
+
     /// What answers are made from now; taken once a batch, so that a batch is answered from one state.
     fn view(&mut self) -> &Self::View;
 
-    /// Answers one packet, as [`fairway_zones::respond()`] does.
+    /// Stage one: parses, without looking anything up.
+    fn read(packet: &[u8]) -> Self::Query;
+
+    /// Stage two: looks the name up.
+    fn find(view: &Self::View, query: &mut Self::Query);
+
+    /// Stage three: writes the answer. `packet` and `view` are those of the stages before.
+    #[allow(clippy::too_many_arguments, reason = "as of `fairway_zones::write`")]
+    fn write(
+        view: &Self::View,
+        client: &Client,
+        packet: &[u8],
+        query: &Self::Query,
+        now: Now,
+        draw: Draw,
+        tally: &Tally,
+        out: &mut [u8],
+    ) -> Outcome;
+
+    /// All stages for one packet.
     fn respond(
         view: &Self::View,
         client: &Client,
@@ -23,7 +46,11 @@ pub trait Responder: Send + 'static {
         draw: Draw,
         tally: &Tally,
         out: &mut [u8],
-    ) -> Outcome;
+    ) -> Outcome {
+        let mut query = Self::read(packet);
+        Self::find(view, &mut query);
+        Self::write(view, client, packet, &query, now, draw, tally, out)
+    }
 }
 
 /// Answers from zones and health.
@@ -42,21 +69,33 @@ impl Zones {
 
 impl Responder for Zones {
     type View = View;
+    type Query = fairway_zones::Query;
 
     fn view(&mut self) -> &View {
         self.view.load()
     }
 
     #[inline]
-    fn respond(
+    fn read(packet: &[u8]) -> Self::Query {
+        fairway_zones::read(packet)
+    }
+
+    #[inline]
+    fn find(view: &View, query: &mut Self::Query) {
+        fairway_zones::find(&view.snapshot, query);
+    }
+
+    #[inline]
+    fn write(
         view: &View,
         client: &Client,
         packet: &[u8],
+        query: &Self::Query,
         now: Now,
         draw: Draw,
         tally: &Tally,
         out: &mut [u8],
     ) -> Outcome {
-        fairway_zones::respond(view, client, packet, now, draw, tally, out)
+        fairway_zones::write(view, client, packet, query, now, draw, tally, out)
     }
 }

@@ -11,7 +11,7 @@ use fairway_zones::{Client, Now, Outcome, Tally, Transport};
 
 use super::{
     Responder,
-    batch::Batch,
+    batch::{BATCH, Batch, Exchange},
     draws::Draws,
     sockets::Shared,
     stats::UdpCounters,
@@ -42,6 +42,14 @@ pub(super) struct Worker<'a> {
     pub(super) stop: &'a Stop,
 }
 
+/// What a worker works on: one batch, reused for all.
+struct Table<R: Responder> {
+    batch: Batch,
+    /// The queries between the stages, in the order of the batch.
+    queries: Box<[R::Query]>,
+    draws: Draws,
+}
+
 impl Worker<'_> {
     /// Serves until told to stop.
     ///
@@ -53,44 +61,52 @@ impl Worker<'_> {
     }
 
     fn serve<R: Responder>(&self, responder: &mut R) {
-        let mut batch = Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified()));
-        let mut draws = Draws::new();
+        let mut table = Table::<R> {
+            batch: Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified())),
+            queries: (0..BATCH).map(|_| R::Query::default()).collect(),
+            draws: Draws::new(),
+        };
         while !self.stop.asked() {
-            match batch.receive(self.socket, true) {
-                Ok(count) => self.answer(responder, &mut batch, count, &mut draws),
+            match table.batch.receive(self.socket, true) {
+                Ok(count) => self.answer(responder, &mut table, count),
                 Err(error) => self.survive(&error),
             }
         }
         if self.stop.phase() == Phase::Drain {
-            self.drain(responder, &mut batch, &mut draws);
+            self.drain(responder, &mut table);
         }
     }
 
-    /// Answers a batch: the one loop over its queries.
-    fn answer<R: Responder>(&self, responder: &mut R, batch: &mut Batch, count: usize, draws: &mut Draws) {
+    /// Answers a batch: all its queries through each stage, then all answers out.
+    fn answer<R: Responder>(&self, responder: &mut R, table: &mut Table<R>, count: usize) {
+        let Table { batch, queries, draws } = table;
         let view = responder.view();
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
-        let (mut dropped, mut cut) = (0, 0);
-        for index in 0..count {
-            let exchange = batch.exchange(index);
-            cut += u64::from(exchange.cut);
-            let client = Client::new(exchange.from, Transport::Udp);
-            let outcome = if client.port == 0 {
-                Outcome::Drop
-            } else {
-                R::respond(view, &client, exchange.query, now, draws.next(), self.tally, exchange.answer)
-            };
-            match outcome {
-                Outcome::Reply(length) => batch.reply(index, length),
-                Outcome::Drop => dropped += 1,
+        let (mut dropped, mut failed, mut cut) = (0, 0, 0);
+        for (index, query) in queries[..count].iter_mut().enumerate() {
+            *query = R::read(batch.exchange(index).query);
+        }
+        for query in &mut queries[..count] {
+            R::find(view, query);
+        }
+        for (index, query) in queries[..count].iter().enumerate() {
+            let Exchange { from, query: packet, cut: is_cut, answer } = batch.exchange(index);
+            cut += u64::from(is_cut);
+            let client = Client::new(from, Transport::Udp);
+            match R::write(view, &client, packet, query, now, draws.next(), self.tally, answer) {
+                // Nobody receives at port 0; what seems to come from there is forged.
+                Outcome::Reply(length) if client.port != 0 => batch.reply(index, length),
+                Outcome::Reply(_) | Outcome::Drop => dropped += 1,
             }
         }
-        let mut failed = 0;
         batch.send(self.socket, |_| failed += 1);
-        let count = count as u64;
+        self.count(count as u64, dropped, failed, cut);
+    }
+
+    fn count(&self, received: u64, dropped: u64, failed: u64, cut: u64) {
         self.counters.batches.add(1);
-        self.counters.received.add(count);
-        self.counters.answered.add(count - dropped - failed);
+        self.counters.received.add(received);
+        self.counters.answered.add(received - dropped - failed);
         if dropped + failed + cut > 0 {
             self.counters.dropped.add(dropped);
             self.counters.send_errors.add(failed);
@@ -112,13 +128,13 @@ impl Worker<'_> {
 
     /// Answers what is queued. A socket that is ours alone is closed to newcomers first, who learn at once that nobody
     /// listens; one that others serve on is only emptied.
-    fn drain<R: Responder>(&self, responder: &mut R, batch: &mut Batch, draws: &mut Draws) {
+    fn drain<R: Responder>(&self, responder: &mut R, table: &mut Table<R>) {
         let closed = !self.shared.now() && close_to_newcomers(self.socket).is_ok();
         let wait = closed && self.socket.set_read_timeout(Some(LAST_WAIT)).is_ok();
         let until = Instant::now() + DRAIN_MAX;
         while Instant::now() < until {
-            match batch.receive(self.socket, wait) {
-                Ok(count) => self.answer(responder, batch, count, draws),
+            match table.batch.receive(self.socket, wait) {
+                Ok(count) => self.answer(responder, table, count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || is_icmp(&error) => {}
                 Err(_) => break,
             }

@@ -29,7 +29,7 @@ fn a_second_process_cannot_join_the_udp_port_in_silence() {
 
 #[test]
 fn a_udp_port_in_use_is_an_error_even_if_its_owner_lets_others_in() {
-    let first = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
+    let first = Sockets::bind(&[address("127.0.0.79:0")], 1).unwrap();
     let taken = first.addresses()[0];
     let udp_only = first.bound[0].udp[0].try_clone().unwrap();
     drop(first);
@@ -44,11 +44,9 @@ fn a_udp_port_in_use_is_an_error_even_if_its_owner_lets_others_in() {
 
 #[test]
 fn all_faults_come_together_and_leave_nothing_bound() {
-    let free = {
-        let holder = UdpSocket::bind("127.0.0.1:0").unwrap();
-        holder.local_addr().unwrap()
-    };
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    // Addresses of this test's own: elsewhere another test's client may have the port.
+    let free = UdpSocket::bind("127.0.0.77:0").unwrap().local_addr().unwrap();
+    let taken = TcpListener::bind("127.0.0.78:0").unwrap();
     let errors = Sockets::bind(&[free, taken.local_addr().unwrap(), address("192.0.2.1:5353")], 1).unwrap_err();
     assert_eq!(errors.0.len(), 2, "{errors}");
     assert!(errors.to_string().contains("no interface of this machine has this address"));

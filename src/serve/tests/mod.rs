@@ -1,10 +1,14 @@
 //! Transports on loopback, with a responder whose answers show which query they belong to.
 
+mod activation;
 mod bind;
 mod handover;
+mod notify;
+mod privileges;
 mod tcp;
 mod tcp_bounds;
 mod udp;
+mod zones;
 
 use std::{
     io::{Read, Write},
@@ -26,12 +30,17 @@ struct Echo;
 
 impl Responder for Echo {
     type View = ();
+    type Query = ();
 
     fn view(&mut self) -> &() {
         &()
     }
 
-    fn respond(_: &(), _: &Client, packet: &[u8], _: Now, _: Draw, _: &Tally, out: &mut [u8]) -> Outcome {
+    fn read(_: &[u8]) {}
+
+    fn find((): &(), (): &mut ()) {}
+
+    fn write((): &(), _: &Client, packet: &[u8], (): &(), _: Now, _: Draw, _: &Tally, out: &mut [u8]) -> Outcome {
         let text = packet.get(12..).unwrap_or_default();
         assert!(text != b"PANIC", "a panic that the test asked for");
         if text == b"DROP" || packet.len() < 12 {
@@ -45,6 +54,14 @@ impl Responder for Echo {
         out[2] |= 0x80;
         Outcome::Reply(length)
     }
+}
+
+/// Runs a test again, alone, in a process of its own, which is told so by an environment variable.
+fn in_a_process_of_its_own(name: &str, variable: &str) {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", name, "--nocapture"]).env(variable, "1").output().unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&printed));
 }
 
 /// A packet with a number for an ID and text behind the header.

@@ -113,9 +113,7 @@ fn out_of_descriptors_the_idlest_makes_room_and_nothing_leaks() {
         return few_descriptors();
     }
     let name = "serve::tests::tcp_bounds::out_of_descriptors_the_idlest_makes_room_and_nothing_leaks";
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    in_a_process_of_its_own(name, CHILD);
 }
 
 fn few_descriptors() {

@@ -1,0 +1,72 @@
+//! Sockets from a service manager, which a shell plays: it passes descriptors 3 and 4 and their count.
+
+use std::{
+    os::fd::OwnedFd,
+    process::{Command, Stdio},
+};
+
+use super::*;
+
+const CHILD: &str = "FAIRWAY_TEST_ACTIVATED_AT";
+const NAME: &str = "serve::tests::activation::sockets_of_a_service_manager_are_served_and_left_with_it";
+
+/// Runs this program with `passed` as descriptors 3 and 4.
+fn activate(at: &str, passed: [OwnedFd; 2]) -> Command {
+    let [third, fourth] = passed.map(Stdio::from);
+    let shell = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_FDS=2 LISTEN_PID=$$ exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", shell, "sh"]).arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]);
+    command.env(CHILD, at).stdin(third).stdout(fourth).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn sockets_of_a_service_manager_are_served_and_left_with_it() {
+    if let Ok(at) = std::env::var(CHILD) {
+        return activated(&at);
+    }
+    let bound = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
+    let (at, udp, tcp) = (bound.addresses()[0], &bound.bound[0].udp[0], &bound.bound[0].tcp[0]);
+    let passed = [tcp.try_clone().unwrap().into(), udp.try_clone().unwrap().into()];
+    let child = activate(&at.to_string(), passed).spawn().unwrap();
+    let client = client("127.0.0.1:0");
+    client.send_to(&packet(1, "activated"), at).unwrap();
+    client.recv(&mut [0; 64]).expect("an answer by UDP");
+    assert_eq!(ask_stream(&mut connect(at), 2), Some(2));
+    client.send_to(&packet(3, "DROP"), at).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // The process is gone, the sockets are not: what comes now waits for the next process.
+    client.send_to(&packet(4, "waits"), at).unwrap();
+    udp.set_read_timeout(Some(PATIENCE)).unwrap();
+    udp.recv(&mut [0; 64]).expect("the query waits in the socket");
+    TcpStream::connect(at).expect("connections wait too");
+}
+
+/// The process that is activated: it serves until it is asked not to answer.
+fn activated(at: &str) {
+    let inherited = Sockets::inherited();
+    if at == "nowhere" {
+        let error = inherited.unwrap_err().to_string();
+        assert!(error.starts_with("socket 0 of LISTEN_FDS is neither a TCP listener nor a UDP socket"), "{error}");
+        return;
+    }
+    let sockets = inherited.unwrap().complete(&[address(at)], 2).unwrap();
+    assert!(sockets.bound[0].shared.for_good() && sockets.bound[0].udp.len() == 2);
+    let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
+    until("the order to end", || server.stats().udp.dropped == 1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(server.drain(PATIENCE));
+}
+
+#[test]
+fn a_descriptor_that_is_no_socket_is_an_error() {
+    let files = [(); 2].map(|()| tempfile::tempfile().unwrap().into());
+    let output = activate("nowhere", files).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn without_a_service_manager_nothing_is_inherited() {
+    assert!(Sockets::inherited().unwrap().is_empty());
+}

@@ -1,0 +1,47 @@
+//! What a service manager hears.
+
+use std::os::{
+    linux::net::SocketAddrExt,
+    unix::net::{SocketAddr, UnixDatagram},
+};
+
+use super::{super::Notifier, PATIENCE};
+
+fn heard(manager: &UnixDatagram) -> String {
+    let mut message = [0; 256];
+    let length = manager.recv(&mut message).expect("a message");
+    String::from_utf8_lossy(&message[..length]).into_owned()
+}
+
+#[test]
+fn a_service_manager_hears_of_start_reload_and_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let notifier = Notifier::new(Some(path.into()));
+    notifier.ready("Serving 3 zones\nMAINPID=1");
+    notifier.reloading();
+    notifier.main_process(7);
+    notifier.stopping();
+    assert_eq!(heard(&manager), "READY=1\nSTATUS=Serving 3 zones MAINPID=1");
+    assert!(heard(&manager).starts_with("RELOADING=1\n"));
+    assert_eq!(heard(&manager), "MAINPID=7");
+    assert!(heard(&manager).starts_with("STOPPING=1\n"));
+}
+
+#[test]
+fn an_abstract_name_is_reached_too() {
+    let name = format!("fairway-notify-{}", std::process::id());
+    let manager = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    Notifier::new(Some(format!("@{name}").into())).status("well");
+    assert_eq!(heard(&manager), "STATUS=well");
+}
+
+#[test]
+fn without_a_service_manager_nothing_happens() {
+    Notifier::new(None).ready("unheard");
+    Notifier::new(Some("relative/path".into())).ready("unheard");
+    Notifier::new(Some("/nobody/listens/here".into())).stopping();
+}

@@ -1,0 +1,60 @@
+//! What is left to a process that has dropped its privileges.
+
+use nix::unistd::{geteuid, getgroups};
+
+use super::{
+    super::{drop_to, raise_open_files},
+    *,
+};
+
+const CHILD: &str = "FAIRWAY_TEST_DROP_PRIVILEGES";
+
+#[test]
+fn a_dropped_process_keeps_its_sockets_and_nothing_else() {
+    if std::env::var_os(CHILD).is_none() {
+        return in_a_process_of_its_own(
+            "serve::tests::privileges::a_dropped_process_keeps_its_sockets_and_nothing_else",
+            CHILD,
+        );
+    }
+    if !geteuid().is_root() {
+        let error = drop_to("nobody").unwrap_err();
+        assert!(error.to_string().contains("only root can become another user"), "{error}");
+        return;
+    }
+    let (_server, at) = echo_on("127.0.0.1:0", 2);
+    drop_to("nobody").unwrap();
+    // Every thread, those of the workers too.
+    for thread in std::fs::read_dir("/proc/self/task").unwrap() {
+        let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let line = |key: &str| status.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+        assert!(!line("Uid:").split_whitespace().skip(1).any(|id| id == "0"), "{status}");
+        assert!(!line("Gid:").split_whitespace().skip(1).any(|id| id == "0"), "{status}");
+        for capabilities in ["CapEff:", "CapPrm:"] {
+            assert!(line(capabilities).ends_with("\t0000000000000000"), "{status}");
+        }
+    }
+    assert!(getgroups().unwrap().iter().all(|group| group.as_raw() != 0));
+    assert!(std::fs::read("/etc/shadow").is_err());
+    let client = client("127.0.0.1:0");
+    client.send_to(&packet(1, "still served"), at).unwrap();
+    client.recv(&mut [0; 64]).expect("an answer");
+    assert_eq!(ask_stream(&mut connect(at), 2), Some(2));
+    drop_to("nobody").expect("being that user already is fine");
+    drop_to("daemon").expect_err("nobody cannot become another");
+}
+
+#[test]
+fn root_and_unknown_users_are_refused_with_a_way_out() {
+    let root = drop_to("root").unwrap_err().to_string();
+    assert_eq!(root, "user root: is root, which keeps every privilege; name an unprivileged user");
+    let unknown = drop_to("fairway-no-such-user").unwrap_err().to_string();
+    assert!(unknown.contains("there is no such user; create it"), "{unknown}");
+}
+
+#[test]
+fn open_files_are_raised_to_what_is_allowed() {
+    let raised = raise_open_files().unwrap();
+    let (soft, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+    assert_eq!((soft, hard), (raised, raised));
+}
