@@ -41,6 +41,7 @@ pub(super) struct Seen {
     answers: HashMap<IpAddr, Answer>,
     /// Starts of probes.
     pub(super) probes: Vec<(Instant, IpAddr)>,
+    counts: HashMap<IpAddr, usize>,
     pub(super) running: usize,
     pub(super) most_running: usize,
 }
@@ -60,7 +61,7 @@ impl World {
     }
 
     pub(super) fn probes(&self, number: u32) -> usize {
-        self.seen().probes.iter().filter(|(_, at)| *at == address(number)).count()
+        self.seen().counts.get(&address(number)).copied().unwrap_or(0)
     }
 
     pub(super) fn checker(&self, sockets_max: usize, flips: mpsc::Sender<Flip>) -> Checker {
@@ -78,7 +79,7 @@ impl World {
         let ProbeAddress::Address(ip) = at else { panic!("tests probe addresses") };
         let running = Running::new(&self, ip);
         let answer = running.0.seen().answers.get(&ip).copied().unwrap_or(Answer::Pass);
-        let turn = running.0.seen().probes.iter().filter(|(_, at)| *at == ip).count();
+        let turn = running.0.seen().counts[&ip];
         match answer {
             Answer::Pass => Finding::Pass,
             Answer::Refuse => refusal(),
@@ -107,6 +108,7 @@ impl Running {
     fn new(world: &World, ip: IpAddr) -> Self {
         let mut seen = world.seen();
         seen.probes.push((Instant::now(), ip));
+        *seen.counts.entry(ip).or_default() += 1;
         seen.running += 1;
         seen.most_running = seen.most_running.max(seen.running);
         Self(world.clone())

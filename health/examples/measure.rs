@@ -1,0 +1,230 @@
+//! What checking costs, and how soon a death is seen.
+//!
+//! ```text
+//! cargo run --release -p fairway-health --example measure -- load [TARGETS] [PERIOD_S] [SECONDS]
+//! cargo run --release -p fairway-health --example measure -- death [ROUNDS]
+//! ```
+//! `load` probes over plain HTTP; the targets are listeners of a second process, so that their CPU is not counted.
+//! `death` lets a target refuse or hang at a moment of chance, and measures from there to the flip, at a period and a
+//! timeout of 200 ms and fall 2.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use fairway_health::{Checker, CheckerSettings, Flip};
+use fairway_model::{Check, HttpCheck, Monitor, MonitorName, ProbeAddress, StatusSet, Target, Verdict};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpSocket, TcpStream},
+    process::{Child, Command},
+    sync::mpsc::{self, Receiver},
+    time::{sleep, timeout},
+};
+
+/// Loopback addresses that the targets of `load` have; each is probed for as many paths as it takes.
+const ADDRESSES: u32 = 100;
+
+type Fault = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Fault> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u32| args.get(at).and_then(|arg| arg.parse().ok()).unwrap_or(default);
+    let threads = if args.first().is_some_and(|mode| mode == "serve") { 1 } else { 2 };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    runtime.block_on(async {
+        match args.first().map(String::as_str) {
+            Some("serve") => serve().await,
+            Some("load") => load(number(1, 10_000), number(2, 10), number(3, 60)).await,
+            Some("death") => death(number(1, 20)).await,
+            _ => Err("say load, or death".into()),
+        }
+    })
+}
+
+/// Listens at [`ADDRESSES`] on one port, prints the port, and answers until its input ends.
+async fn serve() -> Result<(), Fault> {
+    let mut port = 0;
+    for number in 0..ADDRESSES {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::new(address(number), port))?;
+        let listener = socket.listen(1_024)?;
+        port = listener.local_addr()?.port();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream));
+            }
+        });
+    }
+    println!("{port}");
+    tokio::io::stdin().read_to_end(&mut vec![]).await?;
+    Ok(())
+}
+
+async fn answer(mut stream: TcpStream) {
+    let mut request = [0; 2_048];
+    if matches!(stream.read(&mut request).await, Ok(1..)) {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nserver: envoy\r\n\r\n").await;
+        let _ = stream.read(&mut request).await;
+    }
+}
+
+fn address(number: u32) -> IpAddr {
+    Ipv4Addr::from(0x7F01_0001 + number).into()
+}
+
+fn http(port: u16, path: String, period: Duration, limit: Duration, fall: u8) -> Monitor {
+    let check = HttpCheck {
+        port,
+        path,
+        method: "GET".to_owned(),
+        host: None,
+        headers: vec![],
+        status: StatusSet::default(),
+        body: None,
+        response_header: None,
+        tls: None,
+    };
+    Monitor { period, timeout: limit, fall, ..Monitor::new(Check::Http(check)) }
+}
+
+fn target(address: IpAddr, monitor: &Arc<Monitor>) -> Result<Target, Fault> {
+    let label = MonitorName::new("measure")?;
+    Ok(Target { address: ProbeAddress::Address(address), monitor: Arc::clone(monitor), label })
+}
+
+async fn load(targets: u32, period: u32, seconds: u32) -> Result<(), Fault> {
+    let (child, port) = start_server().await?;
+    let bare = Usage::now()?;
+    let period = Duration::from_secs(period.into());
+    let mut wished = vec![];
+    for path in 0..targets.div_ceil(ADDRESSES) {
+        let monitor = http(port, format!("/healthz/ready?{path}"), period, Duration::from_secs(4).min(period), 3);
+        let monitor = Arc::new(monitor);
+        for number in 0..ADDRESSES.min(targets - path * ADDRESSES) {
+            wished.push(target(address(number), &monitor)?);
+        }
+    }
+    let (sender, mut flips) = mpsc::channel(1_024);
+    tokio::spawn(async move { while flips.recv().await.is_some() {} });
+    let checker = Checker::start(CheckerSettings::default(), sender);
+    let start = Instant::now();
+    checker.set_targets(wished, vec![]).await;
+    println!("set_targets {:?}", start.elapsed());
+    let left = checker.first_round(Duration::from_secs(60)).await;
+    println!("first round {:?}, {left} left, {:?} of CPU", start.elapsed(), Usage::now()?.cpu - bare.cpu);
+    sleep(period).await;
+    let (from, probes, start) = (Usage::now()?, probes(&checker).await, Instant::now());
+    sleep(Duration::from_secs(seconds.into())).await;
+    let (to, took) = (Usage::now()?, start.elapsed());
+    let probes = self::probes(&checker).await - probes;
+    let cpu = (to.cpu - from.cpu).as_secs_f64();
+    println!(
+        "{targets} targets every {period:?}: {:.0} probes/s, {:.3} of a core, {:.0} µs a probe",
+        probes as f64 / took.as_secs_f64(),
+        cpu / took.as_secs_f64(),
+        cpu * 1e6 / probes as f64,
+    );
+    println!("memory: {} kB, of which {} kB before the first target", to.memory_kib, bare.memory_kib);
+    let start = Instant::now();
+    let states = checker.states().await;
+    let up = states.iter().filter(|state| state.verdict == Verdict::Up).count();
+    let failures: u64 = states.iter().map(|state| state.failures).sum();
+    println!("states in {:?}: {up} up, {failures} failures; {:?}", start.elapsed(), checker.observer().await);
+    drop(child);
+    Ok(())
+}
+
+async fn probes(checker: &Checker) -> u64 {
+    checker.states().await.iter().map(|state| state.passes + state.failures + state.inconclusive).sum()
+}
+
+/// This program as the server; it ends when its input does.
+async fn start_server() -> Result<(Child, u16), Fault> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg("serve")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let output = child.stdout.take().ok_or("the server has no output")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).await?;
+    Ok((child, line.trim().parse()?))
+}
+
+/// CPU and memory of this process so far.
+struct Usage {
+    cpu: Duration,
+    memory_kib: u64,
+}
+
+impl Usage {
+    fn now() -> Result<Self, Fault> {
+        let stat = std::fs::read_to_string("/proc/self/stat")?;
+        // Fields 14 and 15 (proc(5)), counted from behind the name; in ticks of 10 ms.
+        let after = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?.1;
+        let ticks: u64 = after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+        let memory_kib = memory.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0);
+        Ok(Self { cpu: Duration::from_millis(ticks * 10), memory_kib })
+    }
+}
+
+async fn death(rounds: u32) -> Result<(), Fault> {
+    for hang in [false, true] {
+        let mut took = vec![];
+        for round in 0..rounds {
+            // Moments of the period that are nowhere near one another.
+            took.push(one_death(hang, Duration::from_millis(u64::from(round * 137 % 220))).await?);
+        }
+        took.sort();
+        let how = if hang { "hang" } else { "refuse" };
+        let (median, last) = (took[took.len() / 2], took.len() - 1);
+        println!("{how}: from death to flip, {rounds} rounds: median {median:?}, {:?} to {:?}", took[0], took[last]);
+    }
+    Ok(())
+}
+
+async fn one_death(hang: bool, after: Duration) -> Result<Duration, Fault> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let at = listener.local_addr()?;
+    let short = Duration::from_millis(200);
+    let monitor = Arc::new(http(at.port(), "/".to_owned(), short, short, 2));
+    let (sender, mut flips) = mpsc::channel(16);
+    let checker = Checker::start(CheckerSettings::default(), sender);
+    let (stop, mut stopped) = mpsc::channel::<()>(1);
+    let server = tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = stopped.recv() => return listener,
+                Ok((stream, _)) = listener.accept() => drop(tokio::spawn(answer(stream))),
+            }
+        }
+    });
+    checker.set_targets(vec![target(at.ip(), &monitor)?], vec![]).await;
+    flip_to(Verdict::Up, &mut flips).await?;
+    sleep(Duration::from_secs(1) + after).await;
+    drop(stop);
+    // The listener: dropped, the target refuses; kept, the kernel accepts and nobody answers.
+    let listener = server.await?;
+    let start = Instant::now();
+    let kept = hang.then_some(listener);
+    flip_to(Verdict::Down, &mut flips).await?;
+    let took = start.elapsed();
+    drop(kept);
+    Ok(took)
+}
+
+async fn flip_to(verdict: Verdict, flips: &mut Receiver<Flip>) -> Result<(), Fault> {
+    loop {
+        let flip = timeout(Duration::from_secs(10), flips.recv()).await?.ok_or("the checker ended")?;
+        if flip.to == verdict {
+            return Ok(());
+        }
+    }
+}
