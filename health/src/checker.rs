@@ -8,6 +8,7 @@ mod outbox;
 mod round;
 mod sockets;
 mod table;
+mod weigh;
 
 use std::{
     collections::HashMap,

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{Cause, Outcome, ProbeAddress, Verdict};
+use fairway_model::{Cause, ProbeAddress, Verdict};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::{Id, JoinError, JoinSet},
@@ -19,9 +19,10 @@ use super::{
     outbox::Outbox,
     sockets::{Lane, Sockets},
     table::{Entry, Key, Slot, Table},
+    weigh::{Report, weigh},
 };
 use crate::{
-    observer::{LagMeter, Reach, tolerance},
+    observer::{LagMeter, Reach},
     probe::{Finding, Prepared},
     schedule::{self, Schedule},
 };
@@ -69,17 +70,6 @@ pub(super) struct Piece {
 
 /// Most states in one piece: some 100 µs of work.
 const PIECE: usize = 256;
-
-/// A probe that ended.
-#[derive(Debug)]
-struct Report {
-    due: Instant,
-    started: Instant,
-    ended: Instant,
-    /// Time that the observer lost meanwhile.
-    held_up: Duration,
-    finding: Finding,
-}
 
 /// Everything the task owns.
 pub(super) struct Round<P> {
@@ -257,7 +247,7 @@ impl<P: Probe> Round<P> {
             if let Some((key, lane)) = self.whose.remove(&id) {
                 self.sockets.release(lane);
                 // Without a report: aborted with its target, which is gone; or a fault of the probe's own code.
-                let report = report.unwrap_or_else(|| broken(Instant::now()));
+                let report = report.unwrap_or_else(|| Report::broken(Instant::now()));
                 self.finish(key, report);
             }
             next = self.running.try_join_next_with_id();
@@ -292,14 +282,11 @@ impl<P: Probe> Round<P> {
     fn age_all(&mut self, now: Instant) {
         self.next_aging = now + self.aging_period;
         let awake = lock(&self.meter).awake(now);
-        let mut lost = vec![];
-        for key in self.table.keys().to_vec() {
-            let Some(slot) = self.table.get_mut(key) else { continue };
+        let age = |(key, slot): (Key, &mut Slot)| {
             let before = slot.judge.verdict();
-            if let Some((to, cause)) = slot.age(awake) {
-                lost.push((key, before, to, cause));
-            }
-        }
+            slot.age(awake).map(|(to, cause)| (key, before, to, cause))
+        };
+        let lost: Vec<_> = self.table.slots_mut().filter_map(age).collect();
         for (key, before, to, cause) in lost {
             self.tell(key, before, to, cause);
         }
@@ -319,44 +306,6 @@ impl<P: Probe> Round<P> {
             _ => {}
         }
     }
-}
-
-/// What a finding is worth, given what the observer knows of itself.
-fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: Report) -> Outcome {
-    let took = report.ended - report.started;
-    let timeout = slot.monitor().timeout;
-    // What a probe took beyond its timeout was lost to the observer too.
-    let lost = report.held_up.max(took.saturating_sub(timeout));
-    let no_route = match &report.finding {
-        Finding::Unreachable(..) => Some(*slot.unreachable_since.get_or_insert(report.started)),
-        _ => None,
-    };
-    slot.unreachable_since = no_route;
-    let heard = matches!(&report.finding, Finding::Pass | Finding::Fail { reached: true, .. });
-    if let Some(family) = slot.network().filter(|_| heard) {
-        reach.note(family, key, report.ended);
-    }
-    match (report.finding, no_route) {
-        (Finding::Pass, _) => Outcome::Pass,
-        (Finding::Unsure(cause), _) => Outcome::Inconclusive(cause),
-        (Finding::Fail { cause, .. } | Finding::Unreachable(_, cause), _) if lost > tolerance(timeout) => {
-            let lost = Duration::from_millis(u64::try_from(lost.as_millis()).unwrap_or(u64::MAX));
-            Outcome::Inconclusive(Cause(format!("{cause}, while this process was held up for {lost:?}")))
-        }
-        (Finding::Fail { cause, .. }, _) => Outcome::Fail(cause),
-        (Finding::Unreachable(family, cause), Some(since)) if reach.other_since(family, key, since) => {
-            Outcome::Fail(cause)
-        }
-        (Finding::Unreachable(family, cause), _) => {
-            Outcome::Inconclusive(Cause(format!("{cause}, and no other {family} target was reached since")))
-        }
-    }
-}
-
-/// The report of a probe that gave none.
-fn broken(now: Instant) -> Report {
-    let finding = Finding::Unsure(Cause::new("probe broke off by a fault of its own; please report it"));
-    Report { due: now, started: now, ended: now, held_up: Duration::ZERO, finding }
 }
 
 /// Measures how late this process is, for as long as it is awake.

@@ -259,6 +259,12 @@ impl Table {
         &self.order
     }
 
+    /// All slots, in no order that means anything.
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = (Key, &mut Slot)> {
+        let numbered = self.slots.iter_mut().zip(&self.generations).zip(0..);
+        numbered.filter_map(|((slot, &generation), index)| Some((Key { index, generation }, slot.as_mut()?)))
+    }
+
     /// At most `count` states from a position on, in the order that was set; whether they are the last; the epoch,
     /// which changes with the targets.
     pub(super) fn states(&self, from: usize, count: usize) -> (Vec<TargetState>, bool, u64) {

@@ -11,6 +11,7 @@ mod prepare;
 mod resolve;
 mod stream;
 mod tls;
+mod workshop;
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::failure::Failure;
 pub use self::prepare::{MonitorError, check_monitor};
-pub(crate) use self::prepare::{Prepared, Workshop};
+pub(crate) use self::{prepare::Prepared, workshop::Workshop};
 use crate::observer::Family;
 
 /// Most bytes read from one target in one probe, TLS included: 16 KiB of header, 64 KiB of body, a certificate chain,

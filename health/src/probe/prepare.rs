@@ -2,18 +2,18 @@
 //!
 //! What cannot be prepared cannot be probed; [`check_monitor`] says so when a configuration is loaded.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use fairway_model::{Cause, Check, GrpcCheck, HttpCheck, Monitor, Target, TlsCheck};
+use fairway_model::{Cause, Check, GrpcCheck, HttpCheck, Monitor, TlsCheck};
 use hyper::{
     HeaderMap, Method, Uri,
-    header::{CONNECTION, HOST, HeaderName, HeaderValue, USER_AGENT},
+    header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE, USER_AGENT},
     http::uri::{Authority, PathAndQuery},
 };
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::sync::Semaphore;
 
-use super::{Phase, Place, failure::Failure, grpc, http, resolve, stream, tls};
+use super::{Phase, Place, failure::Failure, grpc, http, stream, tls};
 
 /// Why a monitor cannot be run. Says the field, what is wrong with it, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +34,9 @@ pub enum MonitorError {
     /// A request header that cannot be sent.
     #[error("header {0:?} cannot be sent: a name is letters, digits and hyphens, a value is visible text")]
     Header(String),
+    /// A request header that is not the monitor's to give.
+    #[error("header {0:?} is the connection's own, a probe sends no body; take it out")]
+    Framing(String),
     /// A Host header that is no host.
     #[error("host {0:?} is no host name; write it like shop.example or shop.example:8443")]
     Host(String),
@@ -104,6 +107,25 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Prepares a monitor. `configure` makes the TLS configuration of a check, for a protocol of ALPN.
+    pub(super) fn new(
+        monitor: &Monitor,
+        lookups: Arc<Semaphore>,
+        configure: impl FnMut(&TlsCheck, &[u8]) -> Result<Arc<ClientConfig>, MonitorError>,
+    ) -> Self {
+        Self {
+            port: monitor.check.port().unwrap_or(0),
+            timeout: monitor.timeout,
+            work: Work::new(&monitor.check, configure),
+            lookups,
+        }
+    }
+
+    /// Whether the monitor can be run.
+    pub(super) const fn is_sound(&self) -> bool {
+        self.work.is_ok()
+    }
+
     /// Whether no probe is needed to know the outcome.
     pub(crate) const fn is_always(&self) -> bool {
         matches!(self.work, Ok(Work::Always))
@@ -229,7 +251,11 @@ fn headers(check: &HttpCheck) -> Result<HeaderMap, MonitorError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &check.headers {
         let value = HeaderValue::from_str(value).map_err(|_| MonitorError::Header(name.clone()))?;
-        headers.append(header_name(name)?, value);
+        let key = header_name(name)?;
+        if [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE].contains(&key) {
+            return Err(MonitorError::Framing(name.clone()));
+        }
+        headers.append(key, value);
     }
     if let Some(host) = &check.host {
         let no_host = || MonitorError::Host(host.clone());
@@ -252,69 +278,3 @@ fn headers(check: &HttpCheck) -> Result<HeaderMap, MonitorError> {
 fn header_name(name: &str) -> Result<HeaderName, MonitorError> {
     name.parse().map_err(|_| MonitorError::Header(name.to_owned()))
 }
-
-/// Makes [`Prepared`] from monitors and shares it: equal monitors get the same one, equal TLS one configuration.
-#[derive(Debug)]
-pub(crate) struct Workshop {
-    prepared: HashMap<Arc<Monitor>, Arc<Prepared>>,
-    lookups: Arc<Semaphore>,
-}
-
-impl Workshop {
-    /// An empty workshop.
-    pub(crate) fn new() -> Self {
-        Self { prepared: HashMap::new(), lookups: Arc::new(Semaphore::new(resolve::LOOKUPS_MAX)) }
-    }
-
-    /// What each target's monitor needs, in the targets' order; keeps what is used again and lets the rest go.
-    pub(crate) fn prepare(&mut self, targets: &[Target]) -> Vec<Arc<Prepared>> {
-        let mut now = HashMap::new();
-        // Most targets share their monitor by pointer: those are not hashed by value, certificates and all.
-        let mut by_pointer: HashMap<*const Monitor, Arc<Prepared>> = HashMap::new();
-        let mut configs = HashMap::new();
-        let made = targets.iter().map(|target| {
-            let monitor = &target.monitor;
-            let make = || {
-                let (key, prepared) = self
-                    .prepared
-                    .get_key_value(monitor)
-                    .filter(|(_, prepared)| prepared.work.is_ok())
-                    .or_else(|| now.get_key_value(monitor))
-                    .map(|(key, prepared)| (Arc::clone(key), Arc::clone(prepared)))
-                    .unwrap_or_else(|| (Arc::clone(monitor), Arc::new(self.make(monitor, &mut configs))));
-                now.insert(key, Arc::clone(&prepared));
-                prepared
-            };
-            Arc::clone(by_pointer.entry(Arc::as_ptr(monitor)).or_insert_with(make))
-        });
-        let made = made.collect();
-        self.prepared = now;
-        made
-    }
-
-    /// What was prepared for an equal monitor.
-    pub(crate) fn find(&self, monitor: &Monitor) -> Option<&Arc<Prepared>> {
-        self.prepared.get(monitor)
-    }
-
-    fn make(&self, monitor: &Monitor, configs: &mut TlsConfigs) -> Prepared {
-        let configure = |tls: &TlsCheck, alpn: &[u8]| {
-            let key = (TlsCheck { server_name: None, ..tls.clone() }, alpn.to_vec());
-            if let Some(config) = configs.get(&key) {
-                return Ok(Arc::clone(config));
-            }
-            let config = Arc::new(tls::config(tls, alpn, &tls::system_roots)?);
-            configs.insert(key, Arc::clone(&config));
-            Ok(config)
-        };
-        Prepared {
-            port: monitor.check.port().unwrap_or(0),
-            timeout: monitor.timeout,
-            work: Work::new(&monitor.check, configure),
-            lookups: Arc::clone(&self.lookups),
-        }
-    }
-}
-
-/// TLS configurations by what they follow from: the server name is not part of it.
-type TlsConfigs = HashMap<(TlsCheck, Vec<u8>), Arc<ClientConfig>>;

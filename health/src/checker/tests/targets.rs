@@ -163,3 +163,13 @@ async fn states_survive_a_change_of_targets_in_their_middle() {
     let (states, ()) = tokio::join!(checker.states(), checker.set_targets(targets(600, &monitor()), vec![]));
     assert!([600, 1_000].contains(&states.len()), "{} states", states.len());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_handle_can_be_driven_from_another_task() {
+    let (checker, _flips) = World::default().open();
+    let left = tokio::spawn(async move {
+        checker.set_targets(targets(3, &monitor()), vec![]).await;
+        checker.first_round(seconds(10)).await + checker.states().await.len()
+    });
+    assert_eq!(left.await.unwrap(), 3);
+}

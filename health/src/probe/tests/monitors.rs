@@ -48,6 +48,8 @@ fn each_fault_of_a_request_is_told() {
     expect(fault(|check| check.host = Some("me@shop.example".to_owned())), "is no host name");
     expect(fault(|check| check.headers.push(("a:".to_owned(), String::new()))), "header \"a:\" cannot be sent");
     expect(fault(|check| check.headers.push(("a".to_owned(), "x\r\ny".to_owned()))), "header \"a\" cannot be sent");
+    let framing = |check: &mut HttpCheck| check.headers.push(("Content-Length".to_owned(), "5".to_owned()));
+    expect(fault(framing), "header \"Content-Length\" is the connection's own");
     expect(fault(|check| check.response_header = Some(("ä".to_owned(), None))), "header \"ä\"");
     let head = |check: &mut HttpCheck| (check.method, check.body) = ("HEAD".to_owned(), Some("ok".to_owned()));
     expect(fault(head), "an answer to HEAD has none");
