@@ -34,6 +34,8 @@ pub(super) enum Command {
     AddOverride(Override, oneshot::Sender<Result<OverrideState, ControlError>>),
     /// Remove an override given by command.
     RemoveOverride(String, oneshot::Sender<Result<OverrideState, ControlError>>),
+    /// Tell when every flip that came before this command is in the answers.
+    Settle(oneshot::Sender<()>),
     /// Keep what must be kept, and end.
     End,
 }
@@ -45,6 +47,8 @@ impl Actor {
             Command::Reload { asked_by, reply } => self.ask_reading(asked_by, reply),
             Command::AddOverride(new, reply) => drop(reply.send(self.add_override(new).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
+            // Flips are always taken before commands, so there is none left.
+            Command::Settle(reply) => drop(reply.send(())),
             Command::End => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())

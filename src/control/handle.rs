@@ -125,6 +125,12 @@ impl Control {
         &self.shared
     }
 
+    /// Waits until every flip so far is in the answers.
+    pub(super) async fn settle(&self) {
+        // A task that has ended changes no answer any more.
+        let _ = self.ask(Command::Settle).await;
+    }
+
     /// Asks for a reload without waiting for it.
     pub(crate) async fn ask_reload(&self, asked_by: &'static str) {
         // A task that has ended needs no new configuration.

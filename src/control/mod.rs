@@ -35,3 +35,6 @@ pub use daemon::{Daemon, Environment, Options};
 pub use handle::{Control, ControlError, FlipApplied, Stopping};
 pub use offline::view_of_files;
 pub use start::StartError;
+
+#[cfg(test)]
+mod tests;

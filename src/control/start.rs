@@ -108,6 +108,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     if unjudged > 0 {
         tracing::warn!(unjudged, ?first_round, "the first round of probes is not complete; serving all the same");
     }
+    control.settle().await;
     let server = Server::start(bound.sockets, Arc::clone(&shared.view), tcp).map_err(StartError::Threads)?;
     let query_log = query_log(&shared, &server).map_err(StartError::Threads)?;
     shared.transports.put(server);

@@ -121,6 +121,3 @@ fn write_process(sheet: &mut Sheet, process: &Process) {
 fn tallies(shared: &Shared) -> Tallies {
     shared.transports.tallies()
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,132 @@
+//! The whole daemon on loopback: what it answers, shows and takes.
+
+use std::net::UdpSocket;
+
+use super::*;
+use crate::{
+    api::{
+        client::{Client, ClientError, ExplainQuery, Reach},
+        state_wire::NewOverride,
+    },
+    control::{Daemon, Options, StartError},
+};
+
+async fn start(scene: &Scene) -> Daemon {
+    Daemon::start(options(scene)).await.unwrap()
+}
+
+fn options(scene: &Scene) -> Options {
+    let data = scene.data().display().to_string();
+    let environment: Environment = Arc::new(move |name| (name == "FAIRWAY_DATA_DIR").then(|| data.clone()));
+    Options { signals: false, workers: Some(1), environment, ..Options::new(Source::Path(scene.file())) }
+}
+
+fn always() -> String {
+    config("type: always")
+}
+
+/// A query for shop.gslb.example A.
+const QUERY: &[u8] = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04shop\x04gslb\x07example\x00\x00\x01\x00\x01";
+
+fn ask(address: std::net::SocketAddr) -> Vec<u8> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.send_to(QUERY, address).unwrap();
+    let mut answer = vec![0; 1232];
+    let length = socket.recv(&mut answer).unwrap();
+    answer.truncate(length);
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
+    let scene = Scene::new(&always());
+    let daemon = start(&scene).await;
+    let answer = ask(daemon.dns_addresses()[0]);
+    assert!(answer.ends_with(&[127, 0, 0, 1]) && answer[3] & 15 == 0, "{answer:?}");
+    let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
+    let state = http.state().await.unwrap();
+    assert!(state.ready && state.listeners.len() == 3 && state.pools[0].members[0].standing == "up", "{state:#?}");
+    assert_eq!(http.version().await.unwrap().pid, std::process::id());
+    let query = ExplainQuery { name: "shop.gslb.example".to_owned(), ..ExplainQuery::default() };
+    let explanation = http.explain(&query).await.unwrap();
+    assert_eq!((explanation.rcode.as_str(), explanation.answer[0].data.as_str()), ("NOERROR", "127.0.0.1"));
+    let metrics = http.metrics().await.unwrap();
+    for line in [
+        "fairway_queries_total{family=\"ipv4\",transport=\"udp\"} 1",
+        "fairway_responses_total{rcode=\"NOERROR\"} 1",
+        "fairway_answers_total{cluster=\"eu1\",pool=\"shop\"} 1",
+        "fairway_targets{verdict=\"up\"} 2",
+        "fairway_pool_members{pool=\"shop\",standing=\"up\"} 2",
+        "fairway_ready 1",
+    ] {
+        assert!(metrics.lines().any(|known| known == line), "{line} is not in\n{metrics}");
+    }
+    let address = daemon.dns_addresses()[0];
+    daemon.stop().await;
+    assert!(UdpSocket::bind(address).is_ok(), "the port is free");
+    assert!(matches!(http.state().await, Err(ClientError::Unreachable { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_taken_on_the_control_socket_and_nowhere_else() {
+    let scene = Scene::new(&always());
+    let daemon = start(&scene).await;
+    let socket = Client::new(Reach::of_data_dir(&scene.data()));
+    let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
+    let new = NewOverride {
+        scope: "eu1".to_owned(),
+        force: "drain".to_owned(),
+        reason: "planned work".to_owned(),
+        for_secs: 60,
+    };
+    let refused = |outcome: Result<_, ClientError>, expected: u16| match outcome {
+        Err(ClientError::Refused { status, problem, .. }) => {
+            assert_eq!((status, problem.status), (expected, expected), "{problem:?}");
+        }
+        other => panic!("{other:?}"),
+    };
+    refused(http.add_override(&new).await, 404);
+    refused(http.reload().await.map(|_| unreachable!("it is not taken")), 404);
+    refused(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }).await, 400);
+    refused(socket.add_override(&NewOverride { force: "sideways".to_owned(), ..new.clone() }).await, 400);
+    refused(socket.remove_override("none").await, 404);
+    let added = socket.add_override(&new).await.unwrap();
+    assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]), "eu1 is drained");
+    assert_eq!(http.state().await.unwrap().overrides, std::slice::from_ref(&added));
+    socket.remove_override(&added.id.unwrap()).await.unwrap();
+    assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 1]));
+    assert!(socket.reload().await.unwrap().accepted);
+    socket.stop().await.unwrap();
+    tokio::time::timeout(PATIENCE, daemon.run_until_stopped()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_daemon_on_the_same_data_folder_is_refused_and_told_who_has_it() {
+    let scene = Scene::new(&always());
+    let daemon = start(&scene).await;
+    let error = Daemon::start(options(&scene)).await.unwrap_err();
+    assert!(matches!(&error, StartError::Folder(_)) && error.to_string().contains("process id"), "{error}");
+    daemon.stop().await;
+    start(&scene).await.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_file_is_taken_by_itself_once_it_rests() {
+    let scene = Scene::new(&always());
+    let daemon = start(&scene).await;
+    scene.write(&always().replace("{ cluster: eu1 }, ", ""));
+    let control = daemon.control().clone();
+    until("the new configuration", async || control.state().await.is_ok_and(|s| s.config.generation == 2)).await;
+    assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]));
+    let last = control.state().await.unwrap().config.last_reload.unwrap();
+    assert_eq!((last.asked_by.as_str(), last.accepted), ("files", true));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_faulty_configuration_does_not_start_and_names_every_fault() {
+    let scene = Scene::new(&always().replace("cluster: eu1", "cluster: e9").replace("cluster: us1", "cluster: u9"));
+    let Err(StartError::Config(faults)) = Daemon::start(options(&scene)).await else { panic!("it must be refused") };
+    assert_eq!(faults.iter().filter(|fault| fault.what.contains("not declared")).count(), 2, "{faults:#?}");
+}

@@ -1,0 +1,68 @@
+//! From verdicts to answers.
+
+use std::{sync::atomic::Ordering::Relaxed, time::SystemTime};
+
+use fairway_health::Flip;
+use fairway_model::{Cause, Standing, Verdict};
+
+use super::*;
+
+fn flip(control: &Control, address: &str, to: Verdict) -> Flip {
+    let from = verdict(control, address);
+    Flip { target: target(control, address), from, to, cause: Cause::new("a test"), at: SystemTime::now() }
+}
+
+#[tokio::test]
+async fn flips_that_wait_together_become_one_change_and_each_is_told() {
+    let (control, mut actor) = Scene::new(&silent()).actor().await;
+    let mut told = control.flips();
+    actor.waiting = vec![
+        flip(&control, "127.0.0.1", Verdict::Down),
+        flip(&control, "127.0.0.2", Verdict::Up),
+        flip(&control, "127.0.0.1", Verdict::Up),
+        flip(&control, "127.0.0.1", Verdict::Down),
+    ];
+    actor.apply_flips();
+    assert_eq!(control.shared.counts.conditions.load(Relaxed), 1);
+    assert_eq!([verdict(&control, "127.0.0.1"), verdict(&control, "127.0.0.2")], [Verdict::Down, Verdict::Up]);
+    for _ in 0..4 {
+        let event = told.try_recv().unwrap();
+        assert_eq!((event.pools.len(), event.clusters.len()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_flip_of_an_unknown_target_changes_nothing() {
+    let (control, mut actor) = Scene::new(&silent()).actor().await;
+    let mut stray = flip(&control, "127.0.0.1", Verdict::Up);
+    stray.target.address = "192.0.2.99:1".parse().unwrap();
+    let before = control.shared.view.load().conditions.id();
+    actor.waiting = vec![stray];
+    actor.apply_flips();
+    assert_eq!(control.shared.view.load().conditions.id(), before);
+}
+
+#[tokio::test]
+async fn a_replaced_view_is_freed_by_the_control_side_once_nobody_reads_it() {
+    let (control, mut actor) = Scene::new(&silent()).actor().await;
+    let reader = control.shared.view.load_full();
+    actor.waiting = vec![flip(&control, "127.0.0.1", Verdict::Up)];
+    actor.apply_flips();
+    assert_eq!(actor.retired.take_free().len(), 0, "a worker still reads it");
+    let freed = Arc::downgrade(&reader);
+    drop(reader);
+    assert!(freed.upgrade().is_some(), "the worker that lets go is not the one to free it");
+    drop(actor.retired.take_free());
+    assert!(freed.upgrade().is_none() && actor.retired.len() == 0);
+}
+
+#[tokio::test]
+async fn a_gateway_that_opens_is_in_the_answers_and_one_that_closes_is_out() {
+    let (listener, port) = gateway();
+    let monitor = format!("type: tcp, port: {port}, period: 60ms, timeout: 50ms, rise: 1, fall: 2");
+    let (control, actor) = Scene::new(&config(&monitor)).run().await;
+    until("eu1 up", async || health(&control, "127.0.0.1").standing() == Standing::Up).await;
+    drop(listener);
+    until("eu1 down", async || health(&control, "127.0.0.1").standing() == Standing::Down).await;
+    actor.abort();
+}

@@ -1,0 +1,83 @@
+//! What operators force: in force and on disk before it is acknowledged, gone when its time has come.
+
+use fairway_model::{Forced, Override};
+
+use super::*;
+use crate::control::ControlError;
+
+fn said(scene: &Scene, scope: &str, forced: Forced, hold: u64) -> Override {
+    let expires = scene.now().plus(Duration::from_secs(hold));
+    Override::new(scope.parse().unwrap(), forced, "planned work", expires, scene.now()).unwrap()
+}
+
+#[tokio::test]
+async fn an_override_is_in_the_answers_and_on_disk_when_it_is_acknowledged() {
+    let scene = Scene::new(&silent());
+    let (control, _actor) = scene.run().await;
+    let state = control.add_override(said(&scene, "eu*", Forced::Drain, 3_600)).await.unwrap();
+    assert_eq!((state.source.as_str(), &state.holds_for[..]), ("command", &["eu1/127.0.0.1".to_owned()][..]));
+    assert_eq!(health(&control, "127.0.0.1").forced(), Some(Forced::Drain));
+    assert_eq!(health(&control, "127.0.0.2").forced(), None);
+    let text = fs::read_to_string(scene.data().join("overrides.json")).unwrap();
+    assert!(text.contains(&state.id.unwrap()) && text.contains("planned work"), "{text}");
+}
+
+#[tokio::test]
+async fn a_removed_override_is_gone_from_answers_and_disk_and_an_unknown_one_is_named() {
+    let scene = Scene::new(&silent());
+    let (control, _actor) = scene.run().await;
+    let id = control.add_override(said(&scene, "eu1", Forced::Down, 60)).await.unwrap().id.unwrap();
+    control.remove_override(&id).await.unwrap();
+    assert_eq!(health(&control, "127.0.0.1").forced(), None);
+    assert!(!fs::read_to_string(scene.data().join("overrides.json")).unwrap().contains(&id));
+    assert_eq!(control.remove_override(&id).await, Err(ControlError::NoSuchOverride(id)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_not_in_force() {
+    let scene = Scene::new(&silent());
+    let (control, _actor) = scene.run().await;
+    fs::rename(scene.data(), scene.folder.path().join("gone")).unwrap();
+    let refused = control.add_override(said(&scene, "eu1", Forced::Down, 60)).await;
+    assert!(matches!(refused, Err(ControlError::NotKept(_))), "{refused:?}");
+    assert_eq!(health(&control, "127.0.0.1").forced(), None);
+}
+
+#[tokio::test]
+async fn an_override_holds_over_a_restart_and_ends_when_its_time_has_come() {
+    let scene = Scene::new(&silent());
+    let (control, actor) = scene.run().await;
+    control.add_override(said(&scene, "us1/127.0.0.2", Forced::Down, 60)).await.unwrap();
+    control.add_override(said(&scene, "eu1", Forced::Down, 30)).await.unwrap();
+    control.commands.send(super::super::command::Command::End).await.unwrap();
+    actor.await.unwrap();
+    drop(control);
+    scene.pass(Duration::from_secs(30));
+    let (control, _actor) = scene.run().await;
+    assert_eq!(health(&control, "127.0.0.1").forced(), None, "it ended while nobody ran");
+    assert_eq!(health(&control, "127.0.0.2").forced(), Some(Forced::Down));
+    scene.pass(Duration::from_secs(30));
+    until("the end of the override", async || health(&control, "127.0.0.2").forced().is_none()).await;
+    until("its end on disk", async || {
+        !fs::read_to_string(scene.data().join("overrides.json")).unwrap().contains("us1")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_override_of_the_configuration_holds_and_goes_with_it() {
+    let scene = Scene::new(&silent());
+    let until = scene.now().plus(Duration::from_secs(3_600));
+    let declared = format!(
+        "{}overrides: [ {{ match: \"eu1\", action: drain, reason: planned work, until: \"{until}\" }} ]\n",
+        silent()
+    );
+    let (control, _actor) = scene.run().await;
+    scene.write(&declared);
+    let report = control.reload().await.unwrap();
+    assert!(report.accepted, "{report:?}");
+    assert_eq!(health(&control, "127.0.0.1").forced(), Some(Forced::Drain));
+    scene.write(&silent());
+    assert!(control.reload().await.unwrap().accepted);
+    assert_eq!(health(&control, "127.0.0.1").forced(), None);
+}

@@ -1,1 +1,0 @@
-//! What a scrape must say.
