@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use fairway_model::Policy;
 
 use super::{
-    ClientNet, SteerPool, Trace,
-    pick::{Asked, Lens},
-    pool::Down,
+    ClientNet, SteerPool, Trace, failover,
+    pick::{Asked, Lens, Picking},
+    pool::{Down, Member},
     standing::{DOWN, LIVE, NOT_OUT, PENDING, Standings},
     weighted,
 };
@@ -189,10 +189,14 @@ impl SteerPool {
             }
             Kind::Cname => false,
         };
-        if several {
-            self.answer(lens, &self.pick::<8, T>(asked, lens, admitted, trace), basis)
-        } else {
-            self.answer(lens, &self.pick::<1, T>(asked, lens, admitted, trace), basis)
+        let picking = Picking { lens, basis, admitted, wanted: self.wanted(asked.kind) };
+        let weighted = |_, member: &Member| weighted::score(asked.seed, member.key, member.weight);
+        // Four copies of one loop, so that each keeps its few variables in registers.
+        match (self.policy, several) {
+            (Policy::Failover, false) => self.pick::<1, T>(&picking, failover::score, trace),
+            (Policy::Failover, true) => self.pick::<8, T>(&picking, failover::score, trace),
+            (Policy::Weighted, false) => self.pick::<1, T>(&picking, weighted, trace),
+            (Policy::Weighted, true) => self.pick::<8, T>(&picking, weighted, trace),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Policy `failover`: the first live member by tier, then by declared order. The same for every client.
 
-use super::pick::Score;
+use super::{pick::Score, pool::Member};
 
 /// Prefers the member that is tried earlier.
-pub(super) fn score(place: u8) -> Score {
+pub(super) fn score(place: u8, _member: &Member) -> Score {
     Score { cost: place.into(), weight: 1 }
 }

@@ -3,10 +3,9 @@
 use fairway_model::{Health, Policy};
 
 use super::{
-    Answer, Basis, Choice, Family, Kind, Members, Sight, SteerPool, Trace, failover,
+    Answer, Basis, Choice, Family, Kind, Members, Sight, SteerPool, Trace,
     pool::{Member, Spot},
     standing::{PENDING, Standings, standing},
-    weighted,
 };
 use crate::{Conditions, TargetIndex};
 
@@ -191,34 +190,42 @@ impl<const K: usize> Picked<K> {
     }
 }
 
+/// One stage, to be picked from.
+pub(super) struct Picking<'a> {
+    pub(super) lens: &'a Lens<'a>,
+    pub(super) basis: Basis,
+    /// Standings that may be answered.
+    pub(super) admitted: Standings,
+    /// Clusters to name.
+    pub(super) wanted: u8,
+}
+
 impl SteerPool {
-    /// Walks the members by tier and keeps the preferred ones among those whose standing is admitted.
+    /// Walks the members by tier and answers with those that score best among the admitted ones; none where nobody is
+    /// admitted in either family.
     ///
     /// A tier is left for the next one when it has no candidate. It is joined by the next when less than `minHealthy` of
     /// its weight is admitted; that goes by the members as a whole, so that both families come to the same tiers.
+    #[inline(never)]
     pub(super) fn pick<const K: usize, T: Trace>(
         &self,
-        asked: Asked,
-        lens: &Lens<'_>,
-        admitted: Standings,
+        picking: &Picking<'_>,
+        score: impl Fn(u8, &Member) -> Score,
         trace: &mut T,
-    ) -> Picked<K> {
-        let wanted = self.wanted(asked.kind);
-        let mut picked = Picked::new(wanted, admitted);
+    ) -> Option<Choice> {
+        let &Picking { lens, admitted, wanted, .. } = picking;
+        let mut picked = Picked::<K>::new(wanted, admitted);
         let (mut fit, mut total) = (0u64, 0u64);
-        for (place, member) in (0..=u8::MAX).zip(&self.members) {
+        for (place, member) in self.members.iter().enumerate() {
             let sight = lens.sight(member, admitted, wanted > 1);
             trace.member(member.number, sight);
             let weight = u64::from(member.weight);
             total += weight;
             if let Sight::Candidate | Sight::Part = sight {
-                let score = match self.policy {
-                    Policy::Failover => failover::score(place),
-                    Policy::Weighted => weighted::score(asked.seed, member.key, member.weight),
-                };
+                let place = place as u8; // a pool has at most 255 members
                 fit += weight;
                 picked.group = member.group;
-                picked.offer(Entry { score, place, part: sight == Sight::Part });
+                picked.offer(Entry { score: score(place, member), place, part: sight == Sight::Part });
                 if self.policy == Policy::Failover && picked.is_full() {
                     break;
                 }
@@ -234,11 +241,11 @@ impl SteerPool {
                 (fit, total) = (0, 0);
             }
         }
-        picked
+        self.answer(lens, &picked, picking.basis)
     }
 
     /// Clusters an answer of this kind names at most.
-    fn wanted(&self, kind: Kind) -> u8 {
+    pub(super) fn wanted(&self, kind: Kind) -> u8 {
         match kind {
             Kind::Addresses(family) => self.plans[family as usize].answers,
             Kind::Cname => 1,
@@ -246,7 +253,7 @@ impl SteerPool {
     }
 
     /// The answer of a stage from what was picked; none where nobody fits in either family.
-    pub(super) fn answer<const K: usize>(&self, lens: &Lens<'_>, picked: &Picked<K>, basis: Basis) -> Option<Choice> {
+    fn answer<const K: usize>(&self, lens: &Lens<'_>, picked: &Picked<K>, basis: Basis) -> Option<Choice> {
         let Some(first) = picked.entries().first() else {
             return picked.elsewhere.then(|| Choice::plain(Answer::Nothing, basis));
         };
