@@ -60,7 +60,7 @@ fn standing_of(scene: &Scene, conditions: &Conditions, address: &IpAddr) -> Opti
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn nothing_is_answered_that_may_not_be((scene, states) in scene(), client in any::<u32>(), draw in any::<u64>()) {

@@ -29,7 +29,7 @@ fn assert_shares(scene: &Scene, weights: &[u16]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
     fn each_member_gets_its_share(weights in prop::collection::vec(1u16.., 1..16)) {
