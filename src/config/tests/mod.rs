@@ -1,6 +1,7 @@
 //! The whole reading, from files to model types and faults.
 
 mod bad_input;
+mod docs;
 mod faults;
 mod good;
 mod sources;

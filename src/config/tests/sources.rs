@@ -4,12 +4,12 @@ use super::*;
 use crate::config::{environment, load};
 
 /// A key that guards nothing, and its certificate.
-const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+pub(super) const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgaDDZRZcH29ji5bPF\n\
 2ZS50qtNOPEgC/UgIvfPGQ7jtiGhRANCAATA70ComlB0MTKX0y7BTnUQ5AAmJc9g\n\
 cU3QVT00hUnscTk0CY4ycmYCPB0zBvoQ2V+jRAoHOHXaUX8699H8kjFx\n\
 -----END PRIVATE KEY-----\n";
-const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
+pub(super) const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
 MIIBizCCATGgAwIBAgIUBcv9zdowA7azvcr7pphqbJRC+0kwCgYIKoZIzj0EAwIw\n\
 GjEYMBYGA1UEAwwPZ2F0ZXdheS5leGFtcGxlMCAXDTI2MTEyMTE1NTgzOVoYDzIx\n\
 MjYxMDI4MTU1ODM5WjAaMRgwFgYDVQQDDA9nYXRld2F5LmV4YW1wbGUwWTATBgcq\n\
