@@ -18,8 +18,8 @@ pub trait Responder: Send + 'static {
     /// What answers are made from now; taken once a batch, so that a batch is answered from one state.
     fn view(&mut self) -> &Self::View;
 
-    /// Stage one: parses, without looking anything up.
-    fn read(packet: &[u8]) -> Self::Query;
+    /// Stage one: parses over what `query` held, without looking anything up.
+    fn read(packet: &[u8], query: &mut Self::Query);
 
     /// Stage two: looks the name up.
     fn find(view: &Self::View, query: &mut Self::Query);
@@ -47,7 +47,8 @@ pub trait Responder: Send + 'static {
         tally: &Tally,
         out: &mut [u8],
     ) -> Outcome {
-        let mut query = Self::read(packet);
+        let mut query = Self::Query::default();
+        Self::read(packet, &mut query);
         Self::find(view, &mut query);
         Self::write(view, client, packet, &query, now, draw, tally, out)
     }
@@ -76,8 +77,8 @@ impl Responder for Zones {
     }
 
     #[inline]
-    fn read(packet: &[u8]) -> Self::Query {
-        fairway_zones::read(packet)
+    fn read(packet: &[u8], query: &mut Self::Query) {
+        fairway_zones::read(packet, query);
     }
 
     #[inline]

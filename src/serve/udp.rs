@@ -84,7 +84,7 @@ impl Worker<'_> {
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let (mut dropped, mut failed, mut cut) = (0, 0, 0);
         for (index, query) in queries[..count].iter_mut().enumerate() {
-            *query = R::read(batch.exchange(index).query);
+            R::read(batch.exchange(index).query, query);
         }
         for query in &mut queries[..count] {
             R::find(view, query);

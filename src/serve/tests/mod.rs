@@ -36,7 +36,7 @@ impl Responder for Echo {
         &()
     }
 
-    fn read(_: &[u8]) {}
+    fn read(_: &[u8], (): &mut ()) {}
 
     fn find((): &(), (): &mut ()) {}
 

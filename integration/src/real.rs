@@ -1,0 +1,231 @@
+//! Real programs around the real server: starting, waiting, ending, and noting which part was used.
+//!
+//! Processes end with their handle, by id. Nothing sleeps for luck: every wait is for a stated event, with a limit.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    net::{SocketAddr, TcpListener, UdpSocket},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the repository").to_owned()
+}
+
+/// The server's program, built anew if its sources changed.
+pub fn fairway_binary() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo).args(["build", "--quiet", "--package", "fairway"]).current_dir(root()).status();
+        assert!(built.is_ok_and(|status| status.success()), "cargo build --package fairway failed");
+        // This test's own program lies in DIR/deps/.
+        let own = std::env::current_exe().expect("a test has a program");
+        own.parent().and_then(Path::parent).expect("DIR/deps/test").join("fairway")
+    })
+}
+
+/// A port of loopback that is free for UDP and TCP now.
+pub fn free_port() -> u16 {
+    loop {
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let port = tcp.local_addr().expect("it is bound").port();
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Waits until `check` holds, looking every 5 ms; fails with `what` after `limit`.
+pub fn wait_until(what: &str, limit: Duration, mut check: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !check() {
+        assert!(Instant::now() < end, "not within {limit:?}: {what}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Notes that a test used a real part; `integration/run` fails for a part that none used.
+pub fn used(part: &str) {
+    let folder = root().join("target/realparts-used");
+    let _ = fs::create_dir_all(&folder);
+    let test = std::thread::current().name().unwrap_or("main").to_owned();
+    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(folder.join(part)) {
+        let _ = writeln!(file, "{test}");
+    }
+}
+
+/// The folder of built parts: `FAIRWAY_PARTS`, else `.parts` in the repository.
+pub fn parts() -> PathBuf {
+    std::env::var_os("FAIRWAY_PARTS").map_or_else(|| root().join(".parts"), PathBuf::from)
+}
+
+/// A program that must be there; fails with the command that gets it.
+pub fn program(part: &str, name: &str) -> PathBuf {
+    used(part);
+    let own = parts().join("bin").join(name);
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&dirs).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    let found = std::iter::once(own).chain(dirs.map(|dir| dir.join(name))).find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("{name} is not on this machine; integration/run gets it"))
+}
+
+/// A running program; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts it, its output going to `log`.
+    pub fn start(command: &mut Command, log: &Path) -> Self {
+        let file = File::create(log).expect("the log can be written");
+        let both = file.try_clone().expect("a descriptor is free");
+        let child = command.stdin(Stdio::null()).stdout(file).stderr(both).spawn();
+        let child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Self { child, log: log.to_owned() }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by name: `TERM`, `HUP`, `STOP`, `CONT`, `KILL`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {}", self.pid());
+    }
+
+    /// Waits for its end; fails with its log after `limit`.
+    pub fn ended(&mut self, limit: Duration) -> ExitStatus {
+        let mut status = None;
+        let log = self.log.clone();
+        let end = Instant::now() + limit;
+        while status.is_none() {
+            assert!(Instant::now() < end, "still running after {limit:?}: {}", tail(&log));
+            status = self.child.try_wait().expect("it is our child");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        status.expect("the loop ends with one")
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// All it has printed.
+    pub fn output(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// The server, running on a configuration of its own in a folder of its own.
+#[derive(Debug)]
+pub struct Fairway {
+    /// Its process.
+    pub process: Process,
+    /// Its folder: `fairway.yaml`, zone files, `data/`.
+    pub folder: TempDir,
+    /// Where it answers DNS.
+    pub dns: SocketAddr,
+    /// Where it answers HTTP.
+    pub http: SocketAddr,
+}
+
+impl Fairway {
+    /// Starts it on `fairway.yaml`, made of a head with free ports and `config`, and on these further files; waits until it
+    /// is ready.
+    pub fn start(config: &str, files: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("the folder can be written");
+        }
+        let process = Self::write_and_run(folder.path(), dns, http, config, &[], "fairway.log");
+        let mut server = Self { process, folder, dns, http };
+        server.wait_ready();
+        server
+    }
+
+    /// Starts a second process on the same folder, with further arguments such as `--replace`.
+    pub fn start_beside(&self, arguments: &[&str]) -> Process {
+        Process::start(command(self.folder.path()).args(arguments), &self.folder.path().join("beside.log"))
+    }
+
+    /// Replaces the configuration (its head stays); the running process finds it by itself or is told by SIGHUP.
+    pub fn write_config(&self, config: &str) {
+        write_config(self.folder.path(), self.dns, self.http, config);
+    }
+
+    /// Waits until `/readyz` says 200.
+    pub fn wait_ready(&mut self) {
+        let (http, end) = (self.http, Instant::now() + Duration::from_secs(30));
+        while http_get(http, "/readyz").is_none_or(|(status, _)| status != 200) {
+            assert!(self.process.is_running(), "fairway ended: {}", tail(&self.process.log));
+            assert!(Instant::now() < end, "not ready in 30 s: {}", tail(&self.process.log));
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+
+    fn write_and_run(folder: &Path, dns: SocketAddr, http: SocketAddr, config: &str, extra: &[&str], log: &str) -> Process {
+        write_config(folder, dns, http, config);
+        Process::start(command(folder).args(extra), &folder.join(log))
+    }
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(fairway_binary());
+    command.arg("serve").arg("--config").arg(folder.join("fairway.yaml")).arg("--data-dir").arg(folder.join("data"));
+    command
+}
+
+fn write_config(folder: &Path, dns: SocketAddr, http: SocketAddr, config: &str) {
+    let text = format!("version: 1\nlisten: {{ dns: [\"{dns}\"], http: \"{http}\" }}\n{config}");
+    let next = folder.join(".fairway.yaml.next");
+    fs::write(&next, text).and_then(|()| fs::rename(&next, folder.join("fairway.yaml"))).expect("the folder can be written");
+}
+
+/// A plain HTTP GET: status and body, or none if nobody answers.
+pub fn http_get(server: SocketAddr, path: &str) -> Option<(u16, String)> {
+    use std::io::Read;
+    let mut stream = std::net::TcpStream::connect_timeout(&server, Duration::from_secs(1)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let status = text.split(' ').nth(1)?.parse().ok()?;
+    Some((status, text.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+/// Asks over UDP; none if no answer comes within a second.
+pub fn ask(server: SocketAddr, packet: &[u8]) -> Option<Vec<u8>> {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).ok()?;
+    socket.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+    socket.send_to(packet, server).ok()?;
+    let mut reply = vec![0; 65_535];
+    let (length, _) = socket.recv_from(&mut reply).ok()?;
+    reply.truncate(length);
+    (reply.get(..2) == packet.get(..2)).then_some(reply)
+}
