@@ -8,6 +8,7 @@ mod privileges;
 mod tcp;
 mod tcp_bounds;
 mod udp;
+mod units;
 mod zones;
 
 use std::{
