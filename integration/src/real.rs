@@ -189,7 +189,14 @@ impl Fairway {
         }
     }
 
-    fn write_and_run(folder: &Path, dns: SocketAddr, http: SocketAddr, config: &str, extra: &[&str], log: &str) -> Process {
+    fn write_and_run(
+        folder: &Path,
+        dns: SocketAddr,
+        http: SocketAddr,
+        config: &str,
+        extra: &[&str],
+        log: &str,
+    ) -> Process {
         write_config(folder, dns, http, config);
         Process::start(command(folder).args(extra), &folder.join(log))
     }
@@ -204,7 +211,9 @@ fn command(folder: &Path) -> Command {
 fn write_config(folder: &Path, dns: SocketAddr, http: SocketAddr, config: &str) {
     let text = format!("version: 1\nlisten: {{ dns: [\"{dns}\"], http: \"{http}\" }}\n{config}");
     let next = folder.join(".fairway.yaml.next");
-    fs::write(&next, text).and_then(|()| fs::rename(&next, folder.join("fairway.yaml"))).expect("the folder can be written");
+    fs::write(&next, text)
+        .and_then(|()| fs::rename(&next, folder.join("fairway.yaml")))
+        .expect("the folder can be written");
 }
 
 /// A plain HTTP GET: status and body, or none if nobody answers.

@@ -1,6 +1,6 @@
 //! Accepts connections, few at a time and none for ever: a slow or hostile client costs one of a bounded number of places.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
+use std::{fmt, fs, io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -18,38 +18,41 @@ use tokio::{
 use super::routes::{self, Site};
 use crate::{control::Control, observe::metrics::Metrics};
 
-/// The listeners of the API. Dropping it closes them.
-#[derive(Debug)]
+/// The listeners of the API.
 pub(crate) struct Api {
-    /// False until the listeners are to end.
+    site: Site,
+    /// True once the listeners are to end; also when the value is dropped.
     ending: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("listeners", &self.tasks.len()).finish_non_exhaustive()
+    }
+}
+
 impl Api {
-    /// Answers on what is given, for as long as the value lives.
-    pub(crate) fn start(
-        control: &Control,
-        metrics: &Arc<Metrics>,
-        http: Option<TcpListener>,
-        socket: Option<UnixListener>,
-    ) -> Self {
-        let site = Site { control: control.clone(), metrics: Arc::clone(metrics) };
-        let (ending, end) = watch::channel(false);
-        let mut tasks = vec![];
-        if let Some(listener) = http {
-            let (router, end) = (routes::reads(&site), end.clone());
-            tasks.push(tokio::spawn(async move {
-                serve(|| async { Ok(listener.accept().await?.0) }, router, HTTP_CONNECTIONS_MAX, end).await;
-            }));
-        }
-        if let Some(listener) = socket {
-            let router = routes::all(&site);
-            tasks.push(tokio::spawn(async move {
-                serve(|| local_peer(&listener), router, SOCKET_CONNECTIONS_MAX, end).await;
-            }));
-        }
-        Self { ending, tasks }
+    /// No listener yet.
+    pub(crate) fn new(control: &Control, metrics: Arc<Metrics>) -> Self {
+        let site = Site { control: control.clone(), metrics };
+        Self { site, ending: watch::channel(false).0, tasks: vec![] }
+    }
+
+    /// Shows on this listener.
+    pub(crate) fn show(&mut self, listener: TcpListener) {
+        let (router, end) = (routes::reads(&self.site), self.ending.subscribe());
+        self.tasks.push(tokio::spawn(async move {
+            serve(|| async { Ok(listener.accept().await?.0) }, router, HTTP_CONNECTIONS_MAX, end).await;
+        }));
+    }
+
+    /// Shows and takes commands on this socket.
+    pub(crate) fn command(&mut self, socket: UnixListener) {
+        let (router, end) = (routes::all(&self.site), self.ending.subscribe());
+        self.tasks.push(tokio::spawn(async move {
+            serve(|| local_peer(&socket), router, SOCKET_CONNECTIONS_MAX, end).await;
+        }));
     }
 
     /// Closes the listeners, lets requests under way end, at most a second.

@@ -7,14 +7,18 @@ use crate::{
     config::{LogFormat, Source},
     control::{Daemon, Environment, Options},
     observe::logs::Logs,
+    serve::Sockets,
 };
 
 /// Runs the name server until it is told to end.
 pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    // Before any thread: the log must not miss why a start fails.
+    // Before any thread: the environment is changed by it.
+    let inherited = Sockets::inherited()?;
+    // Before anything else: the log must not miss why a start fails.
     let filter = args.log.clone().or_else(|| variable("FAIRWAY_LOG")).unwrap_or_else(|| "info".to_owned());
     let logs = Logs::start(&filter, LogFormat::Auto)?;
     let mut options = Options::new(source(&args)?);
+    options.inherited = inherited;
     options.replace = args.replace;
     options.logs = Some(logs);
     options.environment = environment(&args);

@@ -34,7 +34,6 @@ pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static 
         ("listen.http", before.http != after.http),
         ("dataDir", before.data_dir != after.data_dir),
         ("user", before.user != after.user),
-        ("log.format", before.log.format != after.log.format),
         ("tcp", before.tcp != after.tcp),
         ("udp", before.udp != after.udp),
         ("health", before.health != after.health),

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     api::state_wire::{OverrideState, ReloadReport},
-    store::KeptOverride,
+    store::{DataFolder, KeptOverride},
 };
 
 /// One command to the control task.
@@ -34,6 +34,8 @@ pub(super) enum Command {
     AddOverride(Override, oneshot::Sender<Result<OverrideState, ControlError>>),
     /// Remove an override given by command.
     RemoveOverride(String, oneshot::Sender<Result<OverrideState, ControlError>>),
+    /// Keep state in this folder from now on: the process that had it has let go.
+    Adopt(Arc<DataFolder>),
     /// Tell when every flip that came before this command is in the answers.
     Settle(oneshot::Sender<()>),
     /// Keep what must be kept, and end.
@@ -47,6 +49,7 @@ impl Actor {
             Command::Reload { asked_by, reply } => self.ask_reading(asked_by, reply),
             Command::AddOverride(new, reply) => drop(reply.send(self.add_override(new).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
+            Command::Adopt(folder) => self.adopt(folder),
             // Flips are always taken before commands, so there is none left.
             Command::Settle(reply) => drop(reply.send(())),
             Command::End => return ControlFlow::Break(()),
@@ -103,6 +106,17 @@ impl Actor {
         self.apply_force();
         // A failure is logged where it happens; an ended override in the file is dropped when it is read.
         let _ = self.keep_overrides(&book).await;
+    }
+
+    /// Takes the data folder of the process before. What operators forced there to the last counts here too.
+    fn adopt(&mut self, folder: Arc<DataFolder>) {
+        let declared = self.shared.published.load().configured.overrides.clone();
+        let mut book = Book::new(declared, folder.read_overrides());
+        // What has ended is told by the process in which it ended.
+        book.expire((self.clock)());
+        self.publish(|published| published.book = book);
+        self.apply_force();
+        self.keeper.adopt(folder);
     }
 
     async fn keep_overrides(&mut self, book: &Book) -> Result<(), ControlError> {

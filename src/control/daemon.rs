@@ -4,12 +4,16 @@ use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Control, StartError, command::Command, shared::Readiness, start};
+use super::{Control, StartError, Stopping, command::Command, shared::Readiness, start};
 use crate::{
-    api::Api,
+    api::{Api, client::CONTROL_SOCKET},
     config::Source,
     observe::{logs::Logs, query_log::QueryLog},
-    serve::Sockets,
+    serve::{
+        Notifier, Sockets,
+        handover::{Offer, Successor},
+    },
+    store::DataFolder,
 };
 
 /// Asked for environment variables, so that tests need no environment.
@@ -59,6 +63,10 @@ pub struct Daemon {
     /// Tasks that end with the daemon: signals, watching files.
     pub(super) tasks: Tasks,
     pub(super) query_log: QueryLog,
+    /// Waits for a process that replaces this one.
+    pub(super) offer: Option<Offer>,
+    pub(super) folder: Option<Arc<DataFolder>>,
+    pub(super) notifier: Notifier,
     pub(super) drain_timeout: Duration,
     pub(super) logs: Option<Logs>,
 }
@@ -94,28 +102,70 @@ impl Daemon {
         self.http
     }
 
-    /// Serves until a signal or a command ends it, then drains.
-    pub async fn run_until_stopped(self) {
+    /// Serves until a signal or a command ends it, or another process takes its place; then drains.
+    pub async fn run_until_stopped(mut self) {
         let mut stopping = self.control.shared.stopping.subscribe();
-        // The sender lives in what is held here, so waiting ends only with a reason.
-        let why = stopping.wait_for(Option::is_some).await.ok().and_then(|why| *why);
-        tracing::info!(?why, "stopping");
-        self.stop().await;
+        let replaced = async {
+            match &mut self.offer {
+                Some(offer) => offer.successor().await,
+                None => std::future::pending().await,
+            }
+        };
+        let successor = tokio::select! {
+            // The sender lives in what is held here, so waiting ends only with a reason.
+            why = stopping.wait_for(Option::is_some) => {
+                let why = why.ok().and_then(|why| *why).map_or("", Stopping::word);
+                tracing::info!(why, "stopping");
+                None
+            }
+            successor = replaced => Some(successor),
+        };
+        self.end(successor).await;
     }
 
     /// Drains now: nothing new is taken, what was accepted is answered, what must survive is written.
     pub async fn stop(self) {
-        let Self { control, api, mut actor, tasks, query_log, drain_timeout, logs, .. } = self;
+        self.end(None).await;
+    }
+
+    /// Ends; with a successor, the sockets stay open in it, and it is told when the state is at rest.
+    async fn end(self, successor: Option<Successor>) {
+        let Self { control, api, mut actor, tasks, query_log, offer, folder, notifier, drain_timeout, logs, .. } = self;
         let shared = Arc::clone(&control.shared);
         shared.readiness.send_replace(Readiness::Draining);
-        drop(tasks);
-        if let Some(server) = shared.transports.take() {
-            server.drain(drain_timeout).await;
+        match &successor {
+            Some(successor) => notifier.main_process(successor.peer.pid.unsigned_abs()),
+            None => notifier.stopping(),
         }
+        drop(tasks);
+        // It holds copies of the sockets, and would keep the ports open.
+        drop(offer);
+        let is_replaced = successor.is_some();
+        let serving = shared.transports.take();
+        let drained = async {
+            match serving {
+                Some(server) if is_replaced => server.leave(drain_timeout).await,
+                Some(server) => server.drain(drain_timeout).await,
+                None => {}
+            }
+        };
+        let let_go = async {
+            if let Some(successor) = successor {
+                end_actor(&control.commands, &mut actor).await;
+                if let Err(error) = successor.release() {
+                    tracing::warn!(%error, "the process that takes over was not told that the data folder is its own");
+                }
+            }
+        };
+        tokio::join!(drained, let_go);
         // Joins its thread, which writes what was sampled last.
         let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
         end_actor(&control.commands, &mut actor).await;
         api.stop().await;
+        if let Some(folder) = folder.filter(|_| !is_replaced) {
+            // Nobody listens there any more; what cannot be removed is replaced at the next start.
+            let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));
+        }
         tracing::info!("stopped");
         drop(logs);
     }
@@ -123,6 +173,9 @@ impl Daemon {
 
 /// Lets the control task write what must survive; a disk that hangs is not waited for for ever.
 async fn end_actor(commands: &mpsc::Sender<Command>, actor: &mut JoinHandle<()>) {
+    if actor.is_finished() {
+        return;
+    }
     let end = async {
         // A task that has ended already has written already.
         let _ = commands.send(Command::End).await;

@@ -44,8 +44,16 @@ pub enum Stopping {
     Signal,
     /// `POST /v1/stop`, or [`Control::stop`].
     Command,
-    /// Another process has taken the sockets over.
-    Replaced,
+}
+
+impl Stopping {
+    /// One word for the log.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Command => "command",
+        }
+    }
 }
 
 impl Control {

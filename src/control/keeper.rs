@@ -34,6 +34,12 @@ impl Keeper {
         Self { folder, ..Self::default() }
     }
 
+    /// Keeps state in this folder from now on.
+    pub(super) fn adopt(&mut self, folder: Arc<DataFolder>) {
+        self.folder = Some(folder);
+        self.is_due = true;
+    }
+
     /// Notes that verdicts changed.
     pub(super) fn health_changed(&mut self) {
         self.is_due = true;

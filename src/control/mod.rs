@@ -11,6 +11,7 @@
 
 mod actor;
 mod book;
+mod bound;
 mod changes;
 mod command;
 mod configured;
@@ -20,6 +21,7 @@ mod handle;
 mod keeper;
 mod offline;
 mod reload;
+mod replace;
 mod retired;
 pub(crate) mod shared;
 mod signals;

@@ -104,6 +104,9 @@ impl Actor {
         {
             report.warnings.push(error.to_string());
         }
+        if let Some(logs) = &self.logs {
+            logs.set_format(configured.settings.log.format);
+        }
         self.warm_up(&snapshot, &configured).await;
         self.swap(configured, snapshot).await;
     }

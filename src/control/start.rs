@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     io,
     net::SocketAddr,
+    os::fd::OwnedFd,
     path::Path,
     sync::{Arc, OnceLock},
     time::SystemTime,
@@ -14,7 +15,7 @@ use fairway_health::{Checker, CheckerSettings, Flip};
 use fairway_model::{Fault, Timestamp};
 use fairway_zones::Snapshot;
 use tokio::{
-    net::{TcpListener, UnixListener},
+    net::UnixListener,
     sync::{broadcast, mpsc, watch},
 };
 
@@ -22,21 +23,27 @@ use super::{
     Control, Daemon, Options,
     actor::{Actor, Askers},
     book::Book,
+    bound::Bound,
     configured::{Configured, Reader, describe},
     daemon::Tasks,
     keeper::Keeper,
     reload::view_of,
+    replace::{self, Predecessor},
     retired::Retired,
     shared::{Clock, Counts, FLIPS_KEPT, Published, Readiness, Shared, system_clock},
     transports::Transports,
     watch::watch_files,
 };
 use crate::{
-    api::{Api, bind_socket, client::CONTROL_SOCKET, state_wire::ListenerState},
+    api::{Api, bind_socket, client::CONTROL_SOCKET},
     config::{Settings, watch::Fingerprint},
     observe::{logs::Logs, metrics::Metrics, query_log::QueryLog},
-    serve::{BindErrors, Server, Sockets, TcpSettings},
-    store::{DataFolder, FolderError, KeptOverride, Remembered},
+    serve::{
+        BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
+        handover::{HandoverError, Offer},
+        raise_open_files,
+    },
+    store::{DataFolder, FolderError, KeptOverride, Remembered, peek_health, peek_overrides},
 };
 
 /// Why a daemon does not start.
@@ -67,6 +74,15 @@ pub enum StartError {
         /// The system's words.
         source: io::Error,
     },
+    /// `--replace` without a data folder.
+    #[error("--replace finds the running fairway by its data folder, and there is none; give --data-dir")]
+    NothingToReplace,
+    /// The running daemon does not give way.
+    #[error(transparent)]
+    Handover(#[from] HandoverError),
+    /// The user of the settings cannot be become.
+    #[error(transparent)]
+    User(#[from] PrivilegeError),
     /// The threads of the transports, or a signal handler, cannot be started.
     #[error("the server cannot start its threads: {0}; look at the limits of the process")]
     Threads(io::Error),
@@ -78,46 +94,111 @@ fn lines(faults: &[Fault]) -> String {
 
 /// Starts a daemon; what was begun is undone where a step fails.
 pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
+    let Options { source, inherited, replace, workers, signals, logs, environment } = options;
+    let notifier = Notifier::new(environment("NOTIFY_SOCKET").map(Into::into));
+    if let Err(error) = raise_open_files() {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
     let clock = system_clock();
-    let reader = Reader { source: options.source, environment: options.environment, others: vec![] };
+    let reader = Reader { source, environment, others: vec![] };
     let Some(reading) = reader.read(None, clock()).await else {
         return Err(StartError::Threads(io::Error::other("no thread to read the configuration on")));
     };
     let (configured, snapshot) = reading.outcome.map_err(StartError::Config)?;
-    follow_filter(options.logs.as_ref(), &configured.settings);
+    follow_settings(logs.as_ref(), &configured.settings);
     configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration doubtful"));
-    let bound = Bound::new(&configured.settings, options.inherited, options.workers).await?;
-    let (folder, remembered, kept) = open_folder(configured.settings.data_dir.as_deref())?;
-    let socket = folder.as_ref().map(|folder| control_socket(folder.path())).transpose()?;
+    let settings = configured.settings.clone();
+    let (predecessor, inherited, http) =
+        if replace { ask(&settings, inherited).await? } else { (None, inherited, None) };
+    let bound = Bound::new(&settings, inherited, http, workers).await?;
+    become_user(&settings)?;
+    let (folder, remembered, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
 
-    let (drain_timeout, first_round) = (configured.settings.drain_timeout, configured.settings.health.first_round);
-    let tcp = tcp_settings(&configured.settings);
-    let parts = Parts { reader, folder, clock, logs: options.logs.clone(), fingerprint: reading.fingerprint };
+    let parts = Parts { reader, folder: folder.clone(), clock, logs: logs.clone(), fingerprint: reading.fingerprint };
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, remembered, kept).await;
     let actor = tokio::spawn(actor.run());
     let mut tasks = Tasks(vec![tokio::spawn(watch_files(fingerprint, control.commands.clone()))]);
-    if options.signals {
+    if signals {
         tasks.0.push(super::signals::listen(&control).map_err(StartError::Threads)?);
     }
-    let shared = Arc::clone(&control.shared);
     // Set once, here.
-    let _ = shared.listeners.set(bound.listeners(socket.as_ref()));
+    let _ = control.shared.listeners.set(bound.listeners(settings.data_dir.as_deref()));
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let api = Api::start(&control, &Arc::new(Metrics::default()), bound.http, socket);
-    let unjudged = shared.checker.first_round(first_round).await;
-    if unjudged > 0 {
-        tracing::warn!(unjudged, ?first_round, "the first round of probes is not complete; serving all the same");
-    }
-    control.settle().await;
-    let server = Server::start(bound.sockets, Arc::clone(&shared.view), tcp).map_err(StartError::Threads)?;
-    let query_log = query_log(&shared, &server).map_err(StartError::Threads)?;
-    shared.transports.put(server);
-    shared.readiness.send_replace(Readiness::Ready);
-    tracing::info!(?addresses, ?http, version = env!("CARGO_PKG_VERSION"), "serving");
-    Ok(Daemon { control, addresses, http, api, actor, tasks, query_log, drain_timeout, logs: options.logs })
+    let http_copy = bound.http_copy().map_err(StartError::Threads)?;
+    let mut api = Api::new(&control, Arc::new(Metrics::default()));
+    // A daemon that takes over answers HTTP only once it serves: the other one answers for it until then.
+    let Bound { sockets, http: listener } = bound;
+    let (now, later) = if predecessor.is_some() { (None, listener) } else { (listener, None) };
+    now.into_iter().for_each(|listener| api.show(listener));
+    let query_log = serve(&control, &settings, sockets).await?;
+    later.into_iter().for_each(|listener| api.show(listener));
+    let folder = match predecessor {
+        Some(predecessor) => Some(predecessor.end(&control).await?),
+        None => folder,
+    };
+    let offer = match &folder {
+        Some(folder) => {
+            api.command(control_socket(folder.path())?);
+            offer(&control, folder, http_copy.as_ref())
+        }
+        None => None,
+    };
+    let served = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let shown = http.map_or_else(|| "off".to_owned(), |address| address.to_string());
+    tracing::info!(dns = served, http = shown, version = env!("CARGO_PKG_VERSION"), "serving");
+    notifier.ready(&format!("Serving on {served}"));
+    let drain_timeout = settings.drain_timeout;
+    Ok(Daemon { control, addresses, http, api, actor, tasks, query_log, offer, folder, notifier, drain_timeout, logs })
 }
 
-fn follow_filter(logs: Option<&Logs>, settings: &Settings) {
+/// Asks the daemon that runs on the data folder for its sockets.
+async fn ask(settings: &Settings, inherited: Sockets) -> Result<Asked, StartError> {
+    let Some(folder) = settings.data_dir.as_deref() else { return Err(StartError::NothingToReplace) };
+    match Predecessor::ask(folder, settings.http).await? {
+        Some((predecessor, sockets, http)) => Ok((Some(predecessor), sockets, http)),
+        None => {
+            tracing::info!(folder = %folder.display(), "no daemon runs on this data folder: nothing to replace");
+            Ok((None, inherited, None))
+        }
+    }
+}
+
+type Asked = (Option<Predecessor>, Sockets, Option<std::net::TcpListener>);
+
+/// Gives up root for good, once everything that needs it is done.
+fn become_user(settings: &Settings) -> Result<(), StartError> {
+    let Some(user) = &settings.user else { return Ok(()) };
+    if let Some(folder) = &settings.data_dir {
+        DataFolder::make_for(folder, user)?;
+    }
+    Ok(drop_to(user)?)
+}
+
+/// Waits for the first verdicts, a while; then answers.
+async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Result<QueryLog, StartError> {
+    let shared = &control.shared;
+    let limit = settings.health.first_round;
+    let unjudged = shared.checker.first_round(limit).await;
+    if unjudged > 0 {
+        tracing::warn!(unjudged, ?limit, "the first round of probes is not complete; serving all the same");
+    }
+    control.settle().await;
+    let server =
+        Server::start(sockets, Arc::clone(&shared.view), tcp_settings(settings)).map_err(StartError::Threads)?;
+    let query_log = query_log(shared, &server).map_err(StartError::Threads)?;
+    shared.transports.put(server);
+    shared.readiness.send_replace(Readiness::Ready);
+    Ok(query_log)
+}
+
+/// Offers everything to a later process; without an offer, replacing this one costs queries, and it serves all the same.
+fn offer(control: &Control, folder: &DataFolder, http: Option<&OwnedFd>) -> Option<Offer> {
+    let offer = control.shared.transports.with(|server| replace::offer(folder, server, http))?;
+    offer.inspect_err(|error| tracing::warn!(%error, "this process cannot be replaced without loss")).ok()
+}
+
+fn follow_settings(logs: Option<&Logs>, settings: &Settings) {
+    logs.into_iter().for_each(|logs| logs.set_format(settings.log.format));
     if let Some(Err(error)) = logs.map(|logs| logs.set_filter(&settings.log.filter)) {
         tracing::warn!(%error, "the log keeps its filter");
     }
@@ -133,49 +214,16 @@ fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
     QueryLog::start(server.tallies_by_thread().to_vec(), Box::new(wanted))
 }
 
-/// What is bound, before anything is served on it.
-struct Bound {
-    sockets: Sockets,
-    http: Option<TcpListener>,
-}
-
-impl Bound {
-    async fn new(settings: &Settings, inherited: Sockets, workers: Option<usize>) -> Result<Self, StartError> {
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let workers = workers.or(settings.udp.workers).unwrap_or_else(cores);
-        let sockets = inherited.complete(&settings.dns, workers)?;
-        let http = match settings.http {
-            None => None,
-            Some(address) => {
-                let fault = |source| StartError::Http { address, source };
-                Some(TcpListener::bind(address).await.map_err(fault)?)
-            }
-        };
-        Ok(Self { sockets, http })
-    }
-
-    fn http_address(&self) -> Option<SocketAddr> {
-        self.http.as_ref().and_then(|listener| listener.local_addr().ok())
-    }
-
-    fn listeners(&self, socket: Option<&UnixListener>) -> Vec<ListenerState> {
-        let state = |kind: &str, address: String| ListenerState { kind: kind.to_owned(), address };
-        let mut listeners: Vec<_> =
-            self.sockets.addresses().iter().map(|address| state("dns", address.to_string())).collect();
-        listeners.extend(self.http_address().map(|address| state("http", address.to_string())));
-        let path = socket.and_then(|socket| socket.local_addr().ok());
-        let path = path.and_then(|address| address.as_pathname().map(|path| path.with_extension("sock")));
-        listeners.extend(path.map(|path| state("control", path.display().to_string())));
-        listeners
-    }
-}
-
 type Opened = (Option<Arc<DataFolder>>, Vec<Remembered>, Vec<KeptOverride>);
 
 /// Opens the data folder and reads what is in it. A disk that cannot be written to must not keep a name server from
 /// starting: then what can be read is read, and nothing is kept.
-fn open_folder(path: Option<&Path>) -> Result<Opened, StartError> {
+/// While another process has the folder (`is_taken`), it is only looked into.
+fn open_folder(path: Option<&Path>, is_taken: bool) -> Result<Opened, StartError> {
     let Some(path) = path else { return Ok((None, vec![], vec![])) };
+    if is_taken {
+        return Ok((None, peek_health(path), peek_overrides(path)));
+    }
     match DataFolder::open(path) {
         Ok(folder) => {
             let (health, overrides) = (folder.read_health(), folder.read_overrides());
@@ -185,7 +233,7 @@ fn open_folder(path: Option<&Path>) -> Result<Opened, StartError> {
             if matches!(source.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::StorageFull) =>
         {
             tracing::error!(path = %path.display(), error = %source, "data folder cannot be written to: nothing is kept");
-            Ok((None, crate::store::peek_health(&path), crate::store::peek_overrides(&path)))
+            Ok((None, peek_health(&path), peek_overrides(&path)))
         }
         Err(error) => Err(error.into()),
     }

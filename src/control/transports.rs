@@ -43,4 +43,9 @@ impl Transports {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
         inner.server.as_ref().map_or(inner.last.1, Server::stats)
     }
+
+    /// Something else of the running server.
+    pub(super) fn with<T>(&self, ask: impl FnOnce(&Server) -> T) -> Option<T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).server.as_ref().map(ask)
+    }
 }

@@ -3,19 +3,13 @@
 //! Lines are written by a thread of their own. A reader of the log that stops reading must not stop the answers, so lines
 //! that find the queue full are lost, and their number is told as soon as there is room.
 
+mod form;
 mod json;
 mod writer;
 
-use std::{fmt, io::IsTerminal, sync::Arc, time::SystemTime};
+use std::{io::IsTerminal, sync::Arc};
 
-use fairway_model::Timestamp;
-use tracing_subscriber::{
-    EnvFilter, Layer, Registry,
-    fmt::{format::Writer, time::FormatTime},
-    layer::SubscriberExt,
-    reload,
-    util::SubscriberInitExt,
-};
+use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
 use self::writer::LineWriter;
 use crate::config::LogFormat;
@@ -24,6 +18,7 @@ use crate::config::LogFormat;
 #[derive(Clone, Debug)]
 pub struct Logs {
     filter: reload::Handle<EnvFilter, Registry>,
+    form: form::Form,
     _flush: Arc<FlushAtEnd>,
 }
 
@@ -34,14 +29,16 @@ impl Logs {
         let is_terminal = std::io::stdout().is_terminal();
         let writer = LineWriter::start(std::io::stdout()).map_err(|error| LogError::Thread(error.to_string()))?;
         let flush = Arc::new(FlushAtEnd(writer.clone()));
-        let lines = tracing_subscriber::fmt::layer().with_writer(writer);
-        let lines = match (format, is_terminal) {
-            (LogFormat::Json, _) | (LogFormat::Auto, false) => lines.event_format(json::JsonLines).boxed(),
-            (LogFormat::Auto | LogFormat::Text, _) => lines.with_ansi(is_terminal).with_timer(Clock).boxed(),
-        };
-        let subscriber = tracing_subscriber::registry().with(filter).with(lines);
+        let form = form::Form::new(format, is_terminal);
+        let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_terminal);
+        let subscriber = tracing_subscriber::registry().with(filter).with(lines.event_format(form.clone()));
         subscriber.try_init().map_err(|_| LogError::Started)?;
-        Ok(Self { filter: handle, _flush: flush })
+        Ok(Self { filter: handle, form, _flush: flush })
+    }
+
+    /// Writes lines in another form from now on.
+    pub fn set_format(&self, format: LogFormat) {
+        self.form.set(format);
     }
 
     /// Follows another filter from now on.
@@ -64,15 +61,6 @@ impl Drop for FlushAtEnd {
 fn parse(filter: &str) -> Result<EnvFilter, LogError> {
     let fault = |why: String| LogError::Filter { filter: filter.to_owned(), why };
     EnvFilter::builder().parse(filter).map_err(|error| fault(error.to_string()))
-}
-
-/// UTC to the millisecond: enough for people.
-struct Clock;
-
-impl FormatTime for Clock {
-    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        write!(writer, "{:.3}", Timestamp::from(SystemTime::now()))
-    }
 }
 
 /// Why the log does not follow.

@@ -3,12 +3,16 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    },
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use fairway_model::Timestamp;
+use nix::unistd::User;
 
 use super::{KeptOverride, Remembered, atomic, health, overrides, state_wire::FileError};
 
@@ -17,7 +21,7 @@ use super::{KeptOverride, Remembered, atomic, health, overrides, state_wire::Fil
 pub struct DataFolder {
     path: PathBuf,
     /// Holds the lock while it is open; the kernel lets go of it when the process ends, however it ends.
-    _lock: File,
+    lock: File,
 }
 
 impl DataFolder {
@@ -33,7 +37,7 @@ impl DataFolder {
             return Err(FolderError::Shared(path.to_owned()));
         }
         let lock = path.join(LOCK);
-        let mut lock = OpenOptions::new()
+        let lock = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
@@ -51,9 +55,41 @@ impl DataFolder {
             }
             Err(TryLockError::Error(source)) => return Err(at(source)),
         }
+        Ok(Self::held(path, lock))
+    }
+
+    /// Takes the folder of a daemon that has let go, with the lock it handed over: there is no moment without one.
+    pub fn adopt(path: &Path, lock: OwnedFd) -> Result<Self, FolderError> {
+        let lock = File::from(lock);
+        match lock.try_lock() {
+            Ok(()) => Ok(Self::held(path, lock)),
+            // What was handed over is not what holds the lock.
+            Err(TryLockError::WouldBlock) => Err(FolderError::Taken { path: path.to_owned(), pid: None }),
+            Err(TryLockError::Error(source)) => Err(FolderError::Unusable { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Makes the folder for a user that this process is about to become, if it is missing.
+    pub fn make_for(path: &Path, user: &str) -> Result<(), FolderError> {
+        let at = |source| FolderError::Unusable { path: path.to_owned(), source };
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            made => made.map_err(at)?,
+        }
+        // A user that does not exist is told by whoever becomes it.
+        let Some(user) = User::from_name(user).map_err(|errno| at(errno.into()))? else { return Ok(()) };
+        std::os::unix::fs::chown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(at)
+    }
+
+    fn held(path: &Path, mut lock: File) -> Self {
         // The lock holds whether or not the id can be written (the disk may be full).
         let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| write!(lock, "{}", std::process::id()));
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Self { path: path.to_owned(), lock }
+    }
+
+    /// The lock once more, to hand over.
+    pub fn lock_copy(&self) -> io::Result<OwnedFd> {
+        Ok(self.lock.try_clone()?.into())
     }
 
     /// The folder.

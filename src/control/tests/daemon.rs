@@ -130,3 +130,62 @@ async fn a_faulty_configuration_does_not_start_and_names_every_fault() {
     let Err(StartError::Config(faults)) = Daemon::start(options(&scene)).await else { panic!("it must be refused") };
     assert_eq!(faults.iter().filter(|fault| fault.what.contains("not declared")).count(), 2, "{faults:#?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_takes_over_answers_without_a_gap_and_keeps_what_operators_forced() {
+    let (dns, http) = (gateway().1, gateway().1);
+    let listen = format!("dns: [\"127.0.0.1:{dns}\"], http: \"127.0.0.1:{http}\"");
+    let scene = Scene::new(&always().replace("dns: [\"127.0.0.1:0\"], http: \"127.0.0.1:0\"", &listen));
+    let old = start(&scene).await;
+    let address = old.dns_addresses()[0];
+    let socket = Client::new(Reach::of_data_dir(&scene.data()));
+    let new = NewOverride {
+        scope: "eu1".to_owned(),
+        force: "drain".to_owned(),
+        reason: "planned work".to_owned(),
+        for_secs: 60,
+    };
+    let forced = socket.add_override(&new).await.unwrap();
+    let (stop, asking) = (Arc::new(AtomicU64::new(0)), std::sync::mpsc::channel());
+    let asker = {
+        let stop = Arc::clone(&stop);
+        tokio::task::spawn_blocking(move || {
+            while stop.load(Relaxed) == 0 {
+                asking.0.send(ask(address).ends_with(&[127, 0, 0, 2])).unwrap();
+            }
+        })
+    };
+    let old = tokio::spawn(old.run_until_stopped());
+    let new = Daemon::start(Options { replace: true, ..options(&scene) }).await.unwrap();
+    tokio::time::timeout(PATIENCE, old).await.unwrap().unwrap();
+    stop.store(1, Relaxed);
+    asker.await.unwrap();
+    assert!(asking.1.try_iter().all(|is_right| is_right), "every query was answered, and by us1");
+    assert_eq!(socket.state().await.unwrap().overrides, std::slice::from_ref(&forced));
+    socket.remove_override(&forced.id.unwrap()).await.unwrap();
+    assert!(!fs::read_to_string(scene.data().join("overrides.json")).unwrap().contains("planned work"));
+    assert!(ask(address).ends_with(&[127, 0, 0, 1]));
+    assert!(Client::new(Reach::Http(new.http_address().unwrap())).state().await.unwrap().ready);
+    new.stop().await;
+    assert!(DataFolder::open(&scene.data()).is_ok(), "the lock is free");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replacing_where_nothing_runs_is_a_plain_start() {
+    let scene = Scene::new(&always());
+    let daemon = Daemon::start(Options { replace: true, ..options(&scene) }).await.unwrap();
+    assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 1]));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_metric_stands_in_the_manual() {
+    let scene = Scene::new(&always());
+    let daemon = start(&scene).await;
+    let metrics = Client::new(Reach::Http(daemon.http_address().unwrap())).metrics().await.unwrap();
+    let manual = include_str!("../../../docs/operations/metrics.md");
+    let names = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let missing: Vec<_> = names.filter(|name| !manual.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/operations/metrics.md does not tell of {missing:#?}");
+    daemon.stop().await;
+}

@@ -1,0 +1,95 @@
+//! Taking over from a running daemon, and giving way to one: what changes hands besides the sockets of DNS.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{Control, StartError, command::Command};
+use crate::{
+    serve::{
+        Server, Sockets,
+        handover::{HandoverError, Offer, Parcel, Release, Taken, take},
+    },
+    store::DataFolder,
+};
+
+/// Name of the socket in the data folder that a replacing process connects to.
+const HANDOVER_SOCKET: &str = "handover.sock";
+/// Descriptors that both versions know by name.
+const LOCK: &str = "lock";
+const HTTP: &str = "http";
+
+/// What a running daemon gave to this one, which serves nothing yet.
+#[derive(Debug)]
+pub(super) struct Predecessor {
+    taken: Taken,
+    folder: PathBuf,
+    lock: Option<OwnedFd>,
+}
+
+impl Predecessor {
+    /// Asks the daemon on this data folder for its sockets: they, its HTTP listener if that has the wanted address, and
+    /// the daemon itself, which serves on until [`Predecessor::end`]. None if none runs.
+    pub(super) async fn ask(
+        folder: &Path,
+        http: Option<SocketAddr>,
+    ) -> Result<Option<(Self, Sockets, Option<TcpListener>)>, StartError> {
+        let path = folder.join(HANDOVER_SOCKET);
+        let asked = tokio::task::spawn_blocking(move || take(&path)).await;
+        let taken = asked.map_err(|error| StartError::Threads(io::Error::other(error)))??;
+        let Some(mut taken) = taken else { return Ok(None) };
+        let (mut lock, mut listener) = (None, None);
+        for (name, descriptor) in taken.parcel.others.drain(..) {
+            match name.as_str() {
+                LOCK => lock = Some(descriptor),
+                HTTP => listener = Some(TcpListener::from(descriptor)),
+                // A newer version gave what this one does not know: it closes with the value.
+                _ => {}
+            }
+        }
+        let is_wanted = |listener: &TcpListener| listener.local_addr().ok() == http;
+        let sockets = std::mem::take(&mut taken.parcel.sockets);
+        let folder = folder.to_owned();
+        Ok(Some((Self { taken, folder, lock }, sockets, listener.filter(is_wanted))))
+    }
+
+    /// Tells the other daemon that this one serves, waits until it has let go, and takes its data folder.
+    pub(super) async fn end(self, control: &Control) -> Result<Arc<DataFolder>, StartError> {
+        let (pid, version) = (self.taken.predecessor.pid, self.taken.predecessor.version.clone());
+        let release = self.taken.complete().await?;
+        let folder = match self.lock {
+            Some(lock) => DataFolder::adopt(&self.folder, lock)?,
+            None => DataFolder::open(&self.folder)?,
+        };
+        tracing::info!(
+            pid,
+            version,
+            orderly = release == Release::Orderly,
+            "took over from the daemon that ran before"
+        );
+        let folder = Arc::new(folder);
+        // A control task that has ended keeps nothing; the end of the daemon is near and told elsewhere.
+        let _ = control.commands.send(Command::Adopt(Arc::clone(&folder))).await;
+        Ok(folder)
+    }
+}
+
+/// Lets a later process take over: its wish is waited for from now on.
+pub(super) fn offer(folder: &DataFolder, server: &Server, http: Option<&OwnedFd>) -> Result<Offer, HandoverError> {
+    let path = folder.path().join(HANDOVER_SOCKET);
+    let parcel = || -> io::Result<Parcel> {
+        let mut others = vec![(LOCK.to_owned(), folder.lock_copy()?)];
+        if let Some(http) = http {
+            others.push((HTTP.to_owned(), http.as_fd().try_clone_to_owned()?));
+        }
+        Ok(Parcel { sockets: server.sockets()?, others })
+    };
+    match parcel() {
+        Ok(parcel) => Offer::listen(&path, parcel),
+        Err(source) => Err(HandoverError::Listen { path, source }),
+    }
+}

@@ -1,0 +1,75 @@
+//! Which form lines have: decided by settings and terminal, changed while the log runs.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::SystemTime,
+};
+
+use fairway_model::Timestamp;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::{
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{Format, Full, Writer},
+        time::FormatTime,
+    },
+    registry::LookupSpan,
+};
+
+use super::json::JsonLines;
+use crate::config::LogFormat;
+
+/// Writes events in the form in force; clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    is_json: Arc<AtomicBool>,
+    is_terminal: bool,
+    text: Format<Full, Clock>,
+}
+
+impl Form {
+    /// The form for what is wanted and what is written to.
+    pub(super) fn new(wanted: LogFormat, is_terminal: bool) -> Self {
+        let form = Self { is_json: Arc::default(), is_terminal, text: Format::default().with_timer(Clock) };
+        form.set(wanted);
+        form
+    }
+
+    /// Another form from the next line on.
+    pub(super) fn set(&self, wanted: LogFormat) {
+        let is_json = match wanted {
+            LogFormat::Auto => !self.is_terminal,
+            LogFormat::Json => true,
+            LogFormat::Text => false,
+        };
+        self.is_json.store(is_json, Relaxed);
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Form
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        if self.is_json.load(Relaxed) {
+            JsonLines.format_event(context, writer, event)
+        } else {
+            self.text.format_event(context, writer, event)
+        }
+    }
+}
+
+/// UTC to the millisecond: enough for people.
+#[derive(Clone, Copy, Debug)]
+struct Clock;
+
+impl FormatTime for Clock {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{:.3}", Timestamp::from(SystemTime::now()))
+    }
+}
