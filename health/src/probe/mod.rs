@@ -64,7 +64,7 @@ pub(crate) async fn probe(work: Arc<Prepared>, address: ProbeAddress) -> Finding
     match address {
         ProbeAddress::Address(ip) => attempt(&work, SocketAddr::new(ip, work.port()), None, deadline, timeout).await,
         ProbeAddress::Socket(socket) => attempt(&work, socket, None, deadline, timeout).await,
-        ProbeAddress::Host(host, port) => any_of(&work, &host, port, deadline).await,
+        ProbeAddress::Host(host, port) => Box::pin(any_of(&work, &host, port, deadline)).await,
     }
 }
 

@@ -158,9 +158,16 @@ pub(super) async fn run(prepared: &Prepared, place: Place<'_>, phase: &mut Phase
     match work {
         Work::Always | Work::Tcp => Ok(()),
         Work::Http(plan, None) => plan.run(stream, place, phase).await,
-        Work::Http(plan, Some(tls)) => plan.run(tls.connect(stream, place).await?, place, phase).await,
-        Work::Grpc(plan, None) => plan.run(stream, place, phase).await,
-        Work::Grpc(plan, Some(tls)) => plan.run(tls.connect(stream, place).await?, place, phase).await,
+        // In boxes: a probe in clear, of which there are thousands, does not carry the room for these.
+        Work::Http(plan, Some(tls)) => {
+            let stream = Box::pin(tls.connect(stream, place)).await?;
+            Box::pin(plan.run(stream, place, phase)).await
+        }
+        Work::Grpc(plan, None) => Box::pin(plan.run(stream, place, phase)).await,
+        Work::Grpc(plan, Some(tls)) => {
+            let stream = Box::pin(tls.connect(stream, place)).await?;
+            Box::pin(plan.run(stream, place, phase)).await
+        }
     }
 }
 

@@ -184,7 +184,7 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor)
         MonitorError::Ca(_) => "/tls/ca",
         MonitorError::ClientCertificate(_) => "/tls/cert",
         MonitorError::ClientKey(_) => "/tls/key",
-        MonitorError::Header(_) => "/headers",
+        MonitorError::Framing(_) | MonitorError::Header(_) => "/headers",
         MonitorError::Host(_) => "/host",
         MonitorError::HeadBody => "/body",
         MonitorError::Method(_) => "/method",

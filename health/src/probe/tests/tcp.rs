@@ -96,3 +96,16 @@ fn silence_refusal_and_missing_routes_are_told_apart() {
     assert_eq!(of(libc::EHOSTUNREACH), Failure::Silent(Cause::new("no route to the host")));
     assert_eq!(of(libc::ENETUNREACH), Failure::Unreachable(Cause::new("network unreachable")));
 }
+
+#[test]
+fn a_plain_probe_is_small() {
+    let target = fairway_model::Target {
+        address: ProbeAddress::Address([192, 0, 2, 1].into()),
+        monitor: fairway_model::Monitor::default().into(),
+        label: fairway_model::MonitorName::new("m").unwrap(),
+    };
+    let work = crate::probe::Workshop::new().prepare(std::slice::from_ref(&target)).remove(0);
+    // A thousand run at once; those over TLS and gRPC pay for themselves.
+    let size = size_of_val(&crate::probe::probe(work, target.address));
+    assert!(size <= 4_096, "{size} bytes");
+}
