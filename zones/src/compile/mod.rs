@@ -30,6 +30,10 @@ pub fn compile(
     options: &ServerOptions,
     previous: Option<&Snapshot>,
 ) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
+    if zones.len() > ZONES_MAX {
+        let what = format!("{} zones are declared; {ZONES_MAX} is the most", zones.len());
+        return Err(vec![Fault::error(Place::file("configuration"), what, "spread them over several servers")]);
+    }
     let mut compiler = Compiler::new(desired, zones);
     compiler.place_records();
     let steered = compiler.place_steered(previous);
@@ -128,7 +132,11 @@ impl<'a> Compiler<'a> {
 
     /// The SOA of each zone, as negative answers give it (RFC 2308 section 5).
     fn build_zones(&mut self) {
-        for number in 0..self.origins.zones.len() {
+        let mut steered = vec![0; self.origins.zones.len()];
+        for zone in self.desired.names.keys().filter_map(|name| self.origins.of(name)) {
+            steered[usize::from(zone)] += 1;
+        }
+        for (number, steered) in steered.into_iter().enumerate() {
             let zone = self.origins.zones[number];
             let Some(soa) = zone.records.iter().find(|r| r.rtype == Rtype::SOA && r.owner == zone.origin) else {
                 let file = zone.files.first().map_or("", |f| f);
@@ -151,7 +159,7 @@ impl<'a> Compiler<'a> {
                     origin: zone.origin.clone(),
                     serial: field(20).unwrap_or(0),
                     records: zone.records.len(),
-                    steered: self.desired.names.keys().filter(|n| self.origins.of(n) == Some(number as u16)).count(),
+                    steered,
                 },
                 origin_len: zone.origin.as_wire().len() as u8,
                 negative,
@@ -241,6 +249,9 @@ fn set_target(set: &mut RrSet, arena: &mut Vec<u8>, rtype: Rtype, rdata: &[u8]) 
         arena.extend_from_slice(rdata);
     }
 }
+
+/// Most zones: their numbers have 16 bits, and one number is taken.
+const ZONES_MAX: usize = Placed::MADE as usize;
 
 /// A name as the table knows it.
 fn key(name: &Name) -> Key {
