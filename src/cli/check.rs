@@ -14,7 +14,11 @@ use crate::config::{self, Loaded, Source};
 /// Checks, prints, and tells by the exit status whether there was an error.
 pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
     let source = source(&args)?;
-    let faults = config::check(&source, &variable);
+    let mut faults = config::check(&source, &variable);
+    if let Ok(loaded) = config::load(&source, &variable) {
+        let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        faults.extend(config::environment::unknown_variables(names, &loaded.variables));
+    }
     let errors = faults.iter().filter(|f| f.is_error()).count();
     let warnings = faults.len() - errors;
     for fault in &faults {

@@ -1,10 +1,15 @@
 //! `fairway serve`: flags become a source and its environment; the daemon does the rest.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
 
 use super::{args::ServeArgs, usage, variable, wait};
 use crate::{
-    config::{LogFormat, Source},
+    config::{LogFormat, Source, environment::unknown_variables},
     control::{Daemon, Environment, Options},
     observe::logs::Logs,
     serve::Sockets,
@@ -17,6 +22,7 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     // Before anything else: the log must not miss why a start fails.
     let filter = args.log.clone().or_else(|| variable("FAIRWAY_LOG")).unwrap_or_else(|| "info".to_owned());
     let logs = Logs::start(&filter, LogFormat::Auto)?;
+    warn_of_misspelt_variables();
     let mut options = Options::new(source(&args)?);
     options.inherited = inherited;
     options.replace = args.replace;
@@ -27,6 +33,17 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
         daemon.run_until_stopped().await;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Logs variables that look like a known one and are none. Others may be secrets that the configuration names, which is
+/// not read yet; `fairway check` tells those that are not.
+fn warn_of_misspelt_variables() {
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    for fault in unknown_variables(names, &BTreeSet::new()) {
+        if fault.way_out.starts_with("did you mean") {
+            tracing::warn!("{}; {}", fault.what, fault.way_out);
+        }
+    }
 }
 
 fn source(args: &ServeArgs) -> anyhow::Result<Source> {

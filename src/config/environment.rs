@@ -21,6 +21,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
     (LOG, "filter of the log; in place of log.level"),
     (DATA_DIR, "data folder; in place of dataDir"),
     (USER, "user to become; in place of user"),
+    ("FAIRWAY_URL", "HTTP listener that `fairway status` and `fairway explain` ask"),
+    ("FAIRWAY_ENVOY", "Envoy binary of `fairway demo --envoy`"),
 ];
 
 const CONFIG: &str = "FAIRWAY_CONFIG";

@@ -14,6 +14,8 @@ use super::tree::{Data, Entry, Node, Spot, quoted};
 const DEPTH_MAX: usize = 32;
 /// Most values in a file, copies made by aliases included: four times what a file of full size holds in practice.
 const NODES_MAX: usize = 2_000_000;
+/// Most keys of one map. None of the format's has more than twenty, but for headers.
+const KEYS_MAX: usize = 10_000;
 /// Most values that aliases may copy, all together.
 const COPIES_MAX: usize = 100_000;
 
@@ -140,6 +142,9 @@ impl<'t> Reader<'t> {
                 let what = format!("key {} stands here again; it stands in line {} already", quoted(&key), first.line);
                 self.fault(spot, what, "keep one of both");
                 continue;
+            }
+            if known.len() == KEYS_MAX {
+                return Err(self.stop(spot, format!("a map has more than {KEYS_MAX} keys"), "make a list of it"));
             }
             known.insert(key.clone(), spot);
             entries.push(Entry { key, spot, value });

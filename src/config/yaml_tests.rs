@@ -121,6 +121,13 @@ fn depth_is_bounded_in_both_forms() {
     assert!(fault(&"[".repeat(100_000)).contains("brackets stand in each other too deep"));
 }
 
+#[test]
+fn the_keys_of_a_map_are_bounded() {
+    let keys = |count: usize| (0..count).map(|i| format!("k{i}:\n")).collect::<String>();
+    assert!(read(&keys(10_000)).is_ok());
+    assert_eq!(fault(&keys(10_001)), "f.yaml:10001:1: a map has more than 10000 keys; make a list of it");
+}
+
 proptest! {
     #[test]
     fn any_text_gives_a_tree_or_a_fault(text in "\\PC{0,200}|[-:{}\\[\\],&*!|>'\"%@`#?a-c0-9 \\n\\t]{0,200}") {

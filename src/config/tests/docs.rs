@@ -148,6 +148,9 @@ fn variables() -> String {
     format!("\n| Variable | What it sets |\n|---|---|\n{}\n", rows.collect::<String>())
 }
 
+/// Makes an object of a kind with some keys given.
+type Make<'a> = &'a dyn Fn(&str, &[(&str, Value)]) -> Value;
+
 /// What the schema calls a default is what the program does without the key.
 #[test]
 fn defaults_of_the_schema_are_those_of_the_program() {
@@ -162,7 +165,7 @@ fn defaults_of_the_schema_are_those_of_the_program() {
         |keep: &[(&str, Value)]| keep.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Value>();
     let (pool, monitor) = ([name("p"), ("policy", "weighted".into())], [name("m"), ("type", "http".into())]);
     let member = [("cluster", "c".into())];
-    let objects = |make: &dyn Fn(&str, &[(&str, Value)]) -> Value| {
+    let objects = |make: Make<'_>| {
         let mut pool = make("Pool", &pool);
         pool["members"] = [make("Member", &member)].to_vec().into();
         json!({
