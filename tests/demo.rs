@@ -9,7 +9,6 @@ use std::{
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
-#[ignore = "the daemon is being wired up"]
 fn the_demo_shows_a_failure_and_its_repair_and_ends() {
     let began = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));

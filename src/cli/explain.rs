@@ -2,24 +2,32 @@
 //!
 //! Both come as the same body and are rendered by the same function.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
+use fairway_model::{ClusterName, Fault, Verdict};
 
 use super::{
     args::ExplainArgs,
     ask,
     output::{Cell, Out, Palette, Tone, table},
-    wait,
+    variable, wait,
 };
-use crate::api::{
-    client::ExplainQuery,
-    explain_wire::{AddressHealth, Explanation, MemberChoice, PoolChoice, Record, Step},
+use crate::{
+    api::{
+        client::ExplainQuery,
+        explain_wire::{AddressHealth, Explanation, MemberChoice, PoolChoice, Record, Step},
+    },
+    config::Source,
+    control::{self, Environment},
 };
 
 /// Explains and prints.
 pub(super) fn explain(out: Out, args: ExplainArgs) -> anyhow::Result<ExitCode> {
-    let explanation = of_server(&args)?;
+    let explanation = match args.config.clone() {
+        Some(files) => of_files(&args, files)?,
+        None => of_server(&args)?,
+    };
     if args.json {
         out.line(&serde_json::to_string_pretty(&explanation).context("the explanation has no JSON form")?)?;
     } else {
@@ -36,6 +44,26 @@ fn of_server(args: &ExplainArgs) -> anyhow::Result<Explanation> {
         client: args.client.map(|network| network.to_string()),
     };
     wait(async { Ok(client.explain(&query).await?) })
+}
+
+/// Explains from files alone: every target is taken to be up, but for those of clusters that are played down.
+fn of_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
+    let source = Source::Path(files);
+    let environment: Environment = Arc::new(variable);
+    let verdict = |cluster: &ClusterName| if args.down.contains(cluster) { Verdict::Down } else { Verdict::Up };
+    let faulty = |faults: Vec<Fault>| {
+        let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+        anyhow!("the configuration is faulty:{}", faults.concat())
+    };
+    let view = control::view_of_files(&source, &environment, verdict).map_err(faulty)?;
+    let slots = view.snapshot.slots();
+    let known: BTreeSet<&str> = slots.iter().map(|slot| slot.cluster.as_str()).collect();
+    if let Some(unknown) = args.down.iter().find(|cluster| !known.contains(cluster.as_str())) {
+        let known: Vec<&str> = known.into_iter().collect();
+        bail!("--down {unknown}: no pool has such a member; there are {}", known.join(", "));
+    }
+    let explained = fairway_zones::explain(&view, &args.name, args.rtype, args.client);
+    Ok(Explanation::new(&explained, false, &|_| None))
 }
 
 /// The whole explanation, from the question to the answer.

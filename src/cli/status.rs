@@ -112,7 +112,7 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             .collect();
         vec![
             member.cluster.as_str().into(),
-            format!("weight {}", member.weight).into(),
+            weight(pool, member).into(),
             format!("tier {}", member.tier).into(),
             standing(&member.standing),
             addresses.join(", ").into(),
@@ -120,6 +120,15 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
     };
     text += &table(palette, 4, &[], &pool.members.iter().map(row).collect::<Vec<_>>());
     text
+}
+
+/// A member's weight; nothing where it has no meaning, which is in failover unless it is 0: standby.
+fn weight(pool: &PoolState, member: &MemberState) -> String {
+    match (pool.policy.as_str(), member.weight) {
+        (_, 0) => "standby".to_owned(),
+        ("failover", _) => String::new(),
+        (_, weight) => format!("weight {weight}"),
+    }
 }
 
 /// Targets that are not simply up come first, all of them; then those that are up, as many as are worth showing.

@@ -19,7 +19,7 @@ use super::{
     asker::{Asker, network},
     remote::Deed,
     show::{self, Shares},
-    stage::{CLUSTERS, DemoCluster, PERIOD, Stage, pay, shop},
+    stage::{CLUSTERS, DemoCluster, Stage, pay, shop},
     watch::{Change, Watch, Watched},
 };
 use crate::{
@@ -33,8 +33,12 @@ const NETWORKS: u16 = 10_000;
 const SHARE_TOLERANCE: usize = 20;
 /// Longest wait for what an act must bring about: some ten times what it takes.
 const ACT_LIMIT: Duration = Duration::from_secs(5);
+/// What happens within this time is told in order of time: verdicts and answers come to us on different ways.
+const BREATH: Duration = Duration::from_millis(15);
+/// Most that is held back for that.
+const BURST: usize = 64;
 /// How long to go on gathering after the last thing expected has happened: what else came of it is told too.
-const AFTERMATH: Duration = Duration::from_millis(50);
+const AFTERMATH: Duration = Duration::from_millis(100);
 
 /// Something that happened.
 #[derive(Debug)]
@@ -92,6 +96,8 @@ pub(super) struct Show<'a> {
     asker: Asker,
     verdicts: broadcast::Receiver<FlipApplied>,
     watch: Watch,
+    /// What has happened and is not told yet.
+    untold: Vec<Event>,
     /// What was announced and did not happen.
     pub(super) broken: Vec<String>,
 }
@@ -105,7 +111,7 @@ impl<'a> Show<'a> {
         let watched = watched(&mut asker, &shares).await?;
         // 1 ms: as exact as the figures that are told.
         let watch = Watch::start(stage.dns, watched, Duration::from_millis(1)).await?;
-        Ok((Self { stage, out, asker, verdicts, watch, broken: Vec::new() }, shares))
+        Ok((Self { stage, out, asker, verdicts, watch, untold: Vec::new(), broken: Vec::new() }, shares))
     }
 
     /// From here on the visitor plays: asking less often leaves the machine to him.
@@ -129,8 +135,23 @@ impl<'a> Show<'a> {
         Ok(if deed == Deed::Up { SystemTime::now() } else { before })
     }
 
-    /// The next thing that happens. Safe to cancel.
-    pub(super) async fn event(&mut self) -> Event {
+    /// What happens next, together with what comes of it, in order of time. Safe to cancel.
+    pub(super) async fn events(&mut self) -> Vec<Event> {
+        if self.untold.is_empty() {
+            let first = self.event().await;
+            self.untold.push(first);
+        }
+        while self.untold.len() < BURST
+            && let Ok(event) = time::timeout(BREATH, self.event()).await
+        {
+            self.untold.push(event);
+        }
+        self.untold.sort_by_key(Event::at);
+        std::mem::take(&mut self.untold)
+    }
+
+    /// The next thing that is heard of. Safe to cancel.
+    async fn event(&mut self) -> Event {
         loop {
             tokio::select! {
                 biased;
@@ -162,11 +183,13 @@ impl<'a> Show<'a> {
         self.out.line(&show::moment(palette, "0 ms", "gateway", &first))?;
         let mut missing = Expected { cluster, wanted, verdict: true, pay: true, shop: true };
         let mut deadline = Instant::now() + ACT_LIMIT;
-        while let Ok(event) = time::timeout_at(deadline, self.event()).await {
-            if missing.any() && missing.strike(&event) && !missing.any() {
-                deadline = Instant::now() + AFTERMATH;
+        while let Ok(events) = time::timeout_at(deadline, self.events()).await {
+            for event in &events {
+                if missing.any() && missing.strike(event) && !missing.any() {
+                    deadline = Instant::now() + AFTERMATH;
+                }
+                self.tell(palette, since, event)?;
             }
-            self.tell(palette, since, &event)?;
         }
         self.broken.extend(missing.left());
         Ok(())
@@ -271,11 +294,6 @@ fn wrong_shares(now: &Shares, up: &[DemoCluster]) -> Vec<String> {
         (is.abs_diff(part) > tolerance).then(|| format!("{name} got {is} of 1,000 clients instead of {part}"))
     };
     CLUSTERS.iter().filter_map(fault).collect()
-}
-
-/// How long a gateway must have been gone at most until its verdict: the rest of a period, and two probes.
-pub(super) fn worst_case() -> Duration {
-    PERIOD * 2
 }
 
 /// An address for `dig +subnet`: a client of this network.

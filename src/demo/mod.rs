@@ -95,7 +95,7 @@ async fn perform(stage: &mut Stage, wanted: Wanted, out: Out, began: SystemTime)
     let [eu1, us1, ap1] = CLUSTERS;
     let (mut show, _) = Show::begin(stage, out).await?;
 
-    out.line(&text::heading(palette, "1", "Every gateway is up: clients are shared by weight"))?;
+    out.print(&text::heading(palette, "1", "Every gateway is up: clients are shared by weight"))?;
     let whole = show.tell_shares(&CLUSTERS, None).await?;
     out.line(&text::about_clients(palette))?;
     time::sleep(breath).await;

@@ -24,8 +24,10 @@ impl Show<'_> {
         loop {
             let settled = time::sleep_until(census_due.unwrap_or_else(Instant::now));
             tokio::select! {
-                event = self.event() => {
-                    self.tell_at(began, &event)?;
+                events = self.events() => {
+                    for event in &events {
+                        self.tell_at(began, event)?;
+                    }
                     census_due = Some(Instant::now() + SETTLE);
                 }
                 wish = remote.next() => self.fulfil(wish, began).await?,
@@ -37,7 +39,9 @@ impl Show<'_> {
                     let last = self.last_reload().await;
                     if last != told {
                         self.tell_reload(last.as_ref(), began)?;
-                        census_due = Some(Instant::now() + SETTLE);
+                        if last.as_ref().is_some_and(|report| report.accepted) {
+                            census_due = Some(Instant::now() + SETTLE);
+                        }
                         told = last;
                     }
                 }

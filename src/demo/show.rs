@@ -106,9 +106,9 @@ pub(super) fn change(name: &str, from: Answer, to: Answer, client: Option<Ipv4Ad
         Some(address) if cluster_of(answer) != address.to_string() => format!("{address} ({})", cluster_of(answer)),
         _ => cluster_of(answer),
     };
-    let whose = client.map(|c| format!("  for clients like {c}/24")).unwrap_or_default();
+    let whose = client.map(|c| format!("  for client {c}/24")).unwrap_or_default();
     vec![
-        (Tone::Strong, format!("{name:<17} ")),
+        (Tone::Strong, format!("{name:<17}  ")),
         (Tone::Quiet, side(from)),
         (Tone::Plain, " → ".to_owned()),
         (Tone::Good, side(to)),
@@ -170,6 +170,6 @@ mod tests {
     fn lines_of_what_happened_line_up() {
         let change = change("pay.demo.example", Some(CLUSTERS[0].address), None, None);
         let line = moment(Palette::PLAIN, &millis(Duration::from_millis(1_213)), "answer", &change);
-        assert_eq!(line, "   1,213 ms  answer    pay.demo.example  127.0.1.1 (eu1) → no address");
+        assert_eq!(line, "   1,213 ms  answer    pay.demo.example   127.0.1.1 (eu1) → no address");
     }
 }

@@ -1,12 +1,13 @@
 //! What the demo says beside what it measures: the setting, headings, and what to try.
 
 use std::{
+    env,
     fmt::Write as _,
     net::{Ipv4Addr, SocketAddr},
 };
 
 use super::{
-    acts::{example_client, worst_case},
+    acts::example_client,
     show::{self, Shares},
     stage::{CLUSTERS, PERIOD, Stage},
 };
@@ -58,7 +59,7 @@ pub(super) fn about_clients(palette: Palette) -> String {
 /// What the second act does.
 pub(super) fn death(envoy: bool) -> String {
     let how = if envoy { "its Envoy is killed" } else { "its listeners close" };
-    format!("The gateway of eu1 dies: {how} (a verdict takes at most {})", show::millis(worst_case()))
+    format!("The gateway of eu1 dies: {how}")
 }
 
 /// What the visitor can do now.
@@ -67,23 +68,26 @@ pub(super) fn your_turn(palette: Palette, stage: &Stage, remote: SocketAddr, sha
     let dig = format!("dig @{} -p {} +short", stage.dns.ip(), stage.dns.port());
     let post = format!("curl -X POST http://{remote}");
     let client = example_client(shares, CLUSTERS[2]).unwrap_or(Ipv4Addr::new(20, 0, 0, 0));
-    let data_dir = stage.data_dir.display();
+    let program = env::args().next().unwrap_or_else(|| "fairway".to_owned());
     let gateways = [
         try_it(format!("{post}/eu1/down"), "a gateway dies"),
-        try_it(format!("{post}/us1/drain"), "a gateway drains: 503 to readiness, traffic served on"),
+        try_it(format!("{post}/us1/drain"), "one drains: readiness says 503"),
         try_it(format!("{post}/eu1/up"), "and comes back"),
         try_it(format!("{dig} shop.demo.example +subnet={client}/24"), "as a client of ap1"),
-        try_it(format!("curl http://$({dig} pay.demo.example):{}/", stage.ports.data), "traffic follows the answer"),
+        try_it(format!("curl http://$({dig} pay.demo.example):{}/", stage.ports.data), "traffic follows"),
     ];
-    let mut text = heading(palette, "4", "Your turn: what follows is shown here; Ctrl-C ends it");
-    let _ = writeln!(text, "{}", table(palette, 2, &[], &gateways));
     let server = [
-        try_it(format!("fairway status --data-dir {data_dir}"), ""),
-        try_it(format!("fairway explain shop.demo.example --data-dir {data_dir}"), ""),
-        try_it(format!("fairway override add eu1 drain --reason test --for 5m --data-dir {data_dir}"), ""),
+        try_it(format!("export FAIRWAY_DATA_DIR={}", stage.data_dir.display()), "for the next ones"),
+        try_it(format!("{program} status"), ""),
+        try_it(format!("{program} explain shop.demo.example"), "why this answer"),
+        try_it(format!("{program} override add eu1 drain --reason test --for 5m"), ""),
         try_it(format!("$EDITOR {}", stage.config.display()), "saved is loaded"),
     ];
-    let _ = writeln!(text, "{}", table(palette, 2, &[], &server));
+    let mut text = heading(palette, "4", "Your turn: what follows is shown here; Ctrl-C ends it");
+    for part in [gateways, server] {
+        let _ = write!(text, "\n{}", table(palette, 2, &[], &part));
+    }
+    text.push('\n');
     text
 }
 
