@@ -15,7 +15,9 @@ use crate::config::{self, Loaded, Source};
 pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
     let source = source(&args)?;
     let mut faults = config::check(&source, &variable);
-    if let Ok(loaded) = config::load(&source, &variable) {
+    // Read once more, only where nothing is wrong with it: for the variables that it names, and for the sum.
+    let loaded = if faults.iter().any(Fault::is_error) { None } else { config::load(&source, &variable).ok() };
+    if let Some(loaded) = &loaded {
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         faults.extend(config::environment::unknown_variables(names, &loaded.variables));
     }
@@ -25,8 +27,6 @@ pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
         out.line(&line(out.palette, fault))?;
     }
     if !args.quiet {
-        // Read once more only for the sum, and only where nothing is wrong with it.
-        let loaded = if errors == 0 { config::load(&source, &variable).ok() } else { None };
         out.line(&summary(out.palette, loaded.as_ref(), errors, warnings))?;
     }
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
