@@ -39,7 +39,6 @@ recipes! {
     delegation,
     dname,
     ecs_static,
-    #[ignore = "configuration files are not read yet"]
     ecs_steered,
     edns,
     edns_options,
@@ -54,17 +53,11 @@ recipes! {
     qtypes,
     question,
     root,
-    #[ignore = "configuration files are not read yet"]
     steered_down,
-    #[ignore = "configuration files are not read yet"]
     steered_failover,
-    #[ignore = "configuration files are not read yet"]
     steered_last_good,
-    #[ignore = "configuration files are not read yet"]
     steered_names,
-    #[ignore = "configuration files are not read yet"]
     steered_same,
-    #[ignore = "configuration files are not read yet"]
     steered_weights,
     truncation,
     tsig,

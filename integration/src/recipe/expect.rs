@@ -255,8 +255,8 @@ fn check_edns(expect: &Expect, exchange: &Exchange<'_>, message: &Message, fault
     const FORMERR: u16 = 1;
     const NOTIMP: u16 = 4;
     let expected = &expect.edns;
-    let present =
-        expected.present.or((![FORMERR, NOTIMP].contains(&message.rcode())).then_some(exchange.query.edns.is_some()));
+    let binding = ![FORMERR, NOTIMP].contains(&message.rcode());
+    let present = expected.present.or_else(|| binding.then_some(exchange.query.edns.is_some()));
     if present.is_some_and(|p| p != message.edns.is_some()) {
         let word = if message.edns.is_some() { "there, and should not be" } else { "missing" };
         faults.push(format!("OPT is {word} (RFC 6891 section 6.1.1)"));

@@ -1,7 +1,6 @@
 //! Plays recipes on the code in this process: compile, then `respond` called directly.
 
 use std::{
-    collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
 };
@@ -9,9 +8,9 @@ use std::{
 use fairway::config::{self, Source};
 use fairway_model::{Desired, Forced, Health, ProbeAddress, Target, Verdict, ZoneSpec};
 use fairway_zones::{
-    Client, Conditions, Draw, Now, Outcome, ServerIdentity, ServerOptions, Snapshot, Tally, Transport, View, compile,
-    respond,
-    text::{ZoneData, read_zone},
+    Client, Conditions, Draw, Now, Outcome, ServerIdentity, ServerOptions, Tally, TargetIndex, Transport, View,
+    compile, respond,
+    text::{ZoneData, check_zone, read_zone},
 };
 
 use super::{Recipe, Stage, State};
@@ -21,9 +20,8 @@ const PROBE_PORT: u16 = 20_001;
 
 /// The compiled recipe and the health of its clusters.
 pub struct InProcess {
-    snapshot: Arc<Snapshot>,
+    view: View,
     clusters: Vec<String>,
-    states: BTreeMap<String, State>,
     tally: Tally,
 }
 
@@ -34,33 +32,33 @@ impl InProcess {
         let (version, id) = recipe.identity.clone();
         let options = ServerOptions { identity: ServerIdentity { version, id }, ..ServerOptions::default() };
         let faults = |faults: Vec<fairway_model::Fault>| format!("the recipe does not compile: {faults:#?}");
-        let snapshot = compile(&desired, &zones, &options, None).map_err(faults)?.0;
-        let clusters = recipe.probed_clusters();
-        Ok(Self { snapshot: Arc::new(snapshot), clusters, states: BTreeMap::new(), tally: Tally::default() })
+        let snapshot = Arc::new(compile(&desired, &zones, &options, None).map_err(faults)?.0);
+        let conditions = Arc::new(Conditions::new(&snapshot, |_| health(State::Up)));
+        let view = View { snapshot, conditions };
+        Ok(Self { view, clusters: recipe.probed_clusters(), tally: Tally::default() })
     }
 
-    /// The pair that queries are answered from now.
-    pub fn view(&self) -> View {
-        let targets = self.snapshot.targets();
-        let conditions = Conditions::new(&self.snapshot, |index| self.health(&targets[index.0 as usize]));
-        View { snapshot: Arc::clone(&self.snapshot), conditions: Arc::new(conditions) }
-    }
-
-    fn health(&self, target: &Target) -> Health {
-        let cluster = match &target.address {
-            ProbeAddress::Socket(socket) => self.clusters.get(usize::from(socket.port() - PROBE_PORT)),
+    /// The targets that stand for a cluster: those probed at its port.
+    fn targets(&self, cluster: usize) -> Vec<TargetIndex> {
+        let port = |target: &Target| match &target.address {
+            ProbeAddress::Socket(socket) => Some(usize::from(socket.port())),
             _ => None,
         };
-        let state = cluster.and_then(|name| self.states.get(name)).copied().unwrap_or(State::Up);
-        match state {
-            State::Up => Health::new(Verdict::Up, None),
-            State::Down => Health::new(Verdict::Down, None),
-            State::Pending => Health::PENDING,
-            State::Unknown => Health::new(Verdict::Unknown, None),
-            State::ForcedUp => Health::new(Verdict::Down, Some(Forced::Up)),
-            State::ForcedDown => Health::new(Verdict::Up, Some(Forced::Down)),
-            State::Drained => Health::new(Verdict::Up, Some(Forced::Drain)),
-        }
+        let ports = self.view.snapshot.targets().iter().map(port);
+        let mine = (0..).zip(ports).filter(|(_, port)| *port == Some(usize::from(PROBE_PORT) + cluster));
+        mine.map(|(index, _)| TargetIndex(index)).collect()
+    }
+}
+
+const fn health(state: State) -> Health {
+    match state {
+        State::Up => Health::new(Verdict::Up, None),
+        State::Down => Health::new(Verdict::Down, None),
+        State::Pending => Health::PENDING,
+        State::Unknown => Health::new(Verdict::Unknown, None),
+        State::ForcedUp => Health::new(Verdict::Down, Some(Forced::Up)),
+        State::ForcedDown => Health::new(Verdict::Up, Some(Forced::Down)),
+        State::Drained => Health::new(Verdict::Up, Some(Forced::Drain)),
     }
 }
 
@@ -70,7 +68,8 @@ fn read_zones(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
     let mut zones = Vec::new();
     for (name, text) in &recipe.zones {
         let mut include = |path: &str| Err(format!("{path}: a recipe includes nothing"));
-        let (data, faults) = read_zone(name, &format!("{name}zone"), text.as_bytes(), &mut include);
+        let (mut data, mut faults) = read_zone(name, &format!("{name}zone"), text.as_bytes(), &mut include);
+        faults.extend(check_zone(&mut data, &|_| false));
         if faults.iter().any(fairway_model::Fault::is_error) {
             return Err(format!("the zone {name} is refused: {faults:#?}"));
         }
@@ -106,18 +105,18 @@ impl Stage for InProcess {
         let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 5353)));
         let mut out = vec![0xee; if transport == Transport::Udp { 1232 } else { 65_535 }];
         let client = Client::new(from, transport);
-        let view = self.view();
-        match respond(&view, &client, octets, Now(1_700_000_000), Draw(7), &self.tally, &mut out) {
+        match respond(&self.view, &client, octets, Now(1_700_000_000), Draw(7), &self.tally, &mut out) {
             Outcome::Reply(length) => Ok(Some(out[..length].to_vec())),
             Outcome::Drop => Ok(None),
         }
     }
 
     fn set_health(&mut self, cluster: &str, state: State) -> Result<bool, String> {
-        if !self.clusters.iter().any(|c| c == cluster) {
-            return Err(format!("no member is probed at \"{{{cluster}}}\""));
-        }
-        self.states.insert(cluster.to_owned(), state);
+        let cluster_index = self.clusters.iter().position(|c| c == cluster);
+        let index = cluster_index.ok_or_else(|| format!("no member is probed at \"{{{cluster}}}\""))?;
+        let changes: Vec<_> = self.targets(index).into_iter().map(|target| (target, health(state))).collect();
+        let View { snapshot, conditions } = &self.view;
+        self.view.conditions = Arc::new(conditions.with(snapshot, &changes));
         Ok(true)
     }
 

@@ -66,16 +66,15 @@ impl Query {
         self.rtype = Rtype(u16_at(packet, end).ok_or(FORMERR)?);
         self.class = u16_at(packet, end + 2).ok_or(FORMERR)?;
         self.hash = self.key.hash();
-        if opcode != QUERY {
-            return Err(Refusal::Question(Rcode::REFUSED));
-        }
         let (before, additional) = (usize::from(count(6)) + usize::from(count(8)), usize::from(count(10)));
-        if before + additional == 0 && packet.len() == end + 4 {
+        if before + additional == 0 && packet.len() == end + 4 && opcode == QUERY {
             return Ok(());
         }
+        // NOTIFY and UPDATE have the same form: an OPT in them is answered by one, an unknown key by its error.
         read_records(packet, end + 4, before, additional, &mut self.edns)?;
         match self.edns {
             Some(edns) if edns.version != 0 => Err(Refusal::Question(Rcode::BADVERS)),
+            _ if opcode != QUERY => Err(Refusal::Question(Rcode::REFUSED)),
             _ => Ok(()),
         }
     }

@@ -1,0 +1,113 @@
+//! Each target finds a bug that was planted for it, from its committed corpus and within a bound; and finds none, in the
+//! same bound, in the real code.
+
+use std::time::Duration;
+
+use fairway::config::{Loaded, Source};
+use fairway_fuzz::{Bounds, Target, config, corpus, fuzz, packet, run_once, zone};
+use fairway_model::{Fault, Name, Rtype};
+use fairway_zones::{Client, Draw, Now, Outcome, Tally, View, respond, text::ZoneData};
+
+/// Enough to find each planted bug from any of the seeds tried, little enough for a debug build.
+const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), inputs: 60_000 };
+
+/// Fuzzes until a rule breaks, and checks that it is the one that the planted bug breaks.
+fn finds(target: &mut dyn Target, name: &str, rule: &str) {
+    let corpus = corpus::load(name).expect("the corpus is committed");
+    let finding = fuzz(target, &corpus, 1, BOUNDS).expect_err("the planted bug is found");
+    assert!(run_once(target, &finding.input).is_err(), "the smaller input shows it, too");
+    assert!(finding.what.contains(rule), "{}", finding.what);
+}
+
+/// Trusts the size that a client names, past what may ever be sent over UDP.
+fn oversized(
+    view: &View,
+    client: &Client,
+    packet: &[u8],
+    now: Now,
+    draw: Draw,
+    tally: &Tally,
+    out: &mut [u8],
+) -> Outcome {
+    match respond(view, client, packet, now, draw, tally, out) {
+        Outcome::Reply(length) if length > 1_000 && out.len() < 65_535 => Outcome::Reply(out.len() + 1),
+        outcome => outcome,
+    }
+}
+
+/// Reads past the end where a name ends in a pointer to the last octet.
+fn overread(
+    view: &View,
+    client: &Client,
+    packet: &[u8],
+    now: Now,
+    draw: Draw,
+    tally: &Tally,
+    out: &mut [u8],
+) -> Outcome {
+    if let Some(at) = packet.iter().skip(12).position(|b| *b == 0xc0) {
+        let target = usize::from(*packet.get(12 + at + 1).unwrap_or(&0));
+        assert!(target < packet.len(), "the planted overread");
+    }
+    respond(view, client, packet, now, draw, tally, out)
+}
+
+/// Answers another question than the one asked, if that has EDNS and an odd id.
+fn confused(
+    view: &View,
+    client: &Client,
+    packet: &[u8],
+    now: Now,
+    draw: Draw,
+    tally: &Tally,
+    out: &mut [u8],
+) -> Outcome {
+    let outcome = respond(view, client, packet, now, draw, tally, out);
+    if packet.len() > 60 && packet[1] & 1 == 1 {
+        out[13] ^= 0x20;
+    }
+    outcome
+}
+
+/// Loses the octets of long TXT records.
+fn lossy(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Fault>) {
+    let (mut data, faults) = zone::read(origin, text);
+    data.records
+        .iter_mut()
+        .filter(|r| r.rtype == Rtype::TXT && r.rdata.len() > 40)
+        .for_each(|r| r.rdata = [9, 9].into());
+    (data, faults)
+}
+
+/// Trips over a negative number in place of a value.
+fn fragile(source: &Source) -> Result<Loaded, Vec<Fault>> {
+    let Source::Path(path) = source else { return config::real(source) };
+    let text = std::fs::read(path).unwrap_or_default();
+    assert!(!text.windows(4).any(|w| w == b": -1"), "the planted panic");
+    config::real(source)
+}
+
+#[test]
+fn the_packet_target_finds_an_answer_that_is_too_long() {
+    finds(&mut packet::Packets::with(oversized), "packet", "more octets");
+}
+
+#[test]
+fn the_packet_target_finds_a_read_past_the_end() {
+    finds(&mut packet::Packets::with(overread), "packet", "overread");
+}
+
+#[test]
+fn the_packet_target_finds_an_answer_to_another_question() {
+    finds(&mut packet::Packets::with(confused), "packet", "question");
+}
+
+#[test]
+fn the_zone_target_finds_a_reader_that_loses_octets() {
+    finds(&mut zone::ZoneText::with(lossy), "zone", "written");
+}
+
+#[test]
+fn the_config_target_finds_a_panic_in_the_loader() {
+    finds(&mut config::ConfigText::with(fragile).unwrap(), "config", "planted");
+}
