@@ -7,7 +7,7 @@ use std::{
     io::Write,
     net::{SocketAddr, TcpListener, UdpSocket},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Output, Stdio},
     sync::OnceLock,
     time::{Duration, Instant},
 };
@@ -163,15 +163,44 @@ impl Fairway {
         for (name, text) in files {
             fs::write(folder.path().join(name), text).expect("the folder can be written");
         }
-        let process = Self::write_and_run(folder.path(), dns, http, config, &[], "fairway.log");
+        write_config(folder.path(), dns, http, config);
+        Self::start_in(folder, dns, http)
+    }
+
+    /// Starts it on the `fairway.yaml` that lies in a folder already; waits until it is ready.
+    pub fn start_in(folder: TempDir, dns: SocketAddr, http: SocketAddr) -> Self {
+        let process = Process::start(&mut serve(folder.path()), &folder.path().join("fairway.log"));
         let mut server = Self { process, folder, dns, http };
         server.wait_ready();
         server
     }
 
+    /// A command of the same program about this server's data folder: `override add …`, `reload`.
+    pub fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(fairway_binary());
+        command.args(arguments).arg("--data-dir").arg(self.folder.path().join("data"));
+        command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// Everything it says of itself, from `/metrics`; fails if nobody answers.
+    pub fn metrics(&self) -> String {
+        http_get(self.http, "/metrics").filter(|(status, _)| *status == 200).expect("/metrics answers").1
+    }
+
+    /// The sum of a metric over all rows that contain `part`, such as `fairway_flips_total` and `to="down"`.
+    pub fn metric(&self, name: &str, part: &str) -> f64 {
+        let text = self.metrics();
+        let rows = text.lines().filter_map(|line| {
+            let labels = line.strip_prefix(name)?;
+            let fits = labels.starts_with(['{', ' ']) && labels.contains(part);
+            fits.then(|| labels.rsplit(' ').next()?.parse::<f64>().ok()).flatten()
+        });
+        rows.sum()
+    }
+
     /// Starts a second process on the same folder, with further arguments such as `--replace`.
     pub fn start_beside(&self, arguments: &[&str]) -> Process {
-        Process::start(command(self.folder.path()).args(arguments), &self.folder.path().join("beside.log"))
+        Process::start(serve(self.folder.path()).args(arguments), &self.folder.path().join("beside.log"))
     }
 
     /// Replaces the configuration (its head stays); the running process finds it by itself or is told by SIGHUP.
@@ -188,28 +217,22 @@ impl Fairway {
             std::thread::park_timeout(Duration::from_millis(10));
         }
     }
-
-    fn write_and_run(
-        folder: &Path,
-        dns: SocketAddr,
-        http: SocketAddr,
-        config: &str,
-        extra: &[&str],
-        log: &str,
-    ) -> Process {
-        write_config(folder, dns, http, config);
-        Process::start(command(folder).args(extra), &folder.join(log))
-    }
 }
 
-fn command(folder: &Path) -> Command {
+/// The command that serves a folder's `fairway.yaml` with `data/` beside it.
+pub fn serve(folder: &Path) -> Command {
     let mut command = Command::new(fairway_binary());
     command.arg("serve").arg("--config").arg(folder.join("fairway.yaml")).arg("--data-dir").arg(folder.join("data"));
     command
 }
 
+/// What each configuration begins with: its version and where it listens.
+pub fn head(dns: SocketAddr, http: SocketAddr) -> String {
+    format!("version: 1\nlisten: {{ dns: [\"{dns}\"], http: \"{http}\" }}\n")
+}
+
 fn write_config(folder: &Path, dns: SocketAddr, http: SocketAddr, config: &str) {
-    let text = format!("version: 1\nlisten: {{ dns: [\"{dns}\"], http: \"{http}\" }}\n{config}");
+    let text = head(dns, http) + config;
     let next = folder.join(".fairway.yaml.next");
     fs::write(&next, text)
         .and_then(|()| fs::rename(&next, folder.join("fairway.yaml")))
@@ -218,10 +241,16 @@ fn write_config(folder: &Path, dns: SocketAddr, http: SocketAddr, config: &str) 
 
 /// A plain HTTP GET: status and body, or none if nobody answers.
 pub fn http_get(server: SocketAddr, path: &str) -> Option<(u16, String)> {
+    http(server, "GET", path)
+}
+
+/// An HTTP request without a body: status and body, or none if nobody answers.
+pub fn http(server: SocketAddr, method: &str, path: &str) -> Option<(u16, String)> {
     use std::io::Read;
     let mut stream = std::net::TcpStream::connect_timeout(&server, Duration::from_secs(1)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n").ok()?;
+    let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: {server}\r\n{length}Connection: close\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
     let status = text.split(' ').nth(1)?.parse().ok()?;

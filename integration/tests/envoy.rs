@@ -1,0 +1,256 @@
+//! Real Envoys in the shape of an ingress gateway, hurt in every way that gateways are, and what the answers do meanwhile.
+//!
+//! What a probe makes of each wire behaviour is told in the health crate; this shows that the whole follows a real gateway.
+#![cfg(feature = "real")]
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use fairway_integration::{
+    load::{Reply, resolve, wait_answer},
+    real::{Fairway, Process, free_port, http, http_get, program, wait_until},
+};
+use tempfile::TempDir;
+
+/// The bootstrap of `fairway demo --envoy`: traffic, readiness by the health check filter, statistics, administration.
+const BOOTSTRAP: &str = include_str!("../../src/demo/envoy.yaml");
+
+/// Longest time for anything to happen; half a second is usual, the rest is for a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// One gateway: a real Envoy on an address of its own.
+struct Gateway {
+    address: &'static str,
+    ready: u16,
+    admin: u16,
+    folder: TempDir,
+    bootstrap: String,
+    process: Option<Process>,
+}
+
+impl Gateway {
+    fn new(address: &'static str, ready: u16, bootstrap: &str) -> Self {
+        let admin = free_port();
+        let blanks = [("{admin}", admin), ("{data}", free_port()), ("{ready}", ready), ("{stats}", free_port())];
+        let mut bootstrap = bootstrap.replace("{cluster}", "test").replace("{address}", address);
+        for (blank, port) in blanks {
+            bootstrap = bootstrap.replace(blank, &port.to_string());
+        }
+        let folder = TempDir::new().expect("a temporary folder");
+        let mut gateway = Self { address, ready, admin, folder, bootstrap, process: None };
+        gateway.start();
+        gateway
+    }
+
+    fn start(&mut self) {
+        let file = self.folder.path().join("envoy.yaml");
+        std::fs::write(&file, &self.bootstrap).expect("the folder can be written");
+        let mut command = Command::new(envoy());
+        command.arg("--config-path").arg(file);
+        command.args(["--log-level", "warning", "--disable-hot-restart", "--concurrency", "1"]);
+        self.process = Some(Process::start(&mut command, &self.folder.path().join("envoy.log")));
+        wait_until("Envoy is ready", LIMIT, || {
+            let process = self.process.as_mut().expect("it was just started");
+            assert!(process.is_running(), "Envoy ended: {}", process.output());
+            http_get(self.at(self.ready), "/healthz/ready").is_some_and(|(status, _)| status == 200)
+        });
+    }
+
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.address.parse().expect("an address"), port)
+    }
+
+    /// Ends it at once: its ports refuse from now on.
+    fn kill(&mut self) {
+        self.process = None;
+    }
+
+    fn signal(&self, name: &str) {
+        self.process.as_ref().expect("it runs").signal(name);
+    }
+
+    /// `POST /healthcheck/fail` or `/healthcheck/ok`, as a drain before an upgrade does.
+    fn healthcheck(&self, word: &str) {
+        let told = http(self.at(self.admin), "POST", &format!("/healthcheck/{word}"));
+        assert!(told.as_ref().is_some_and(|(status, _)| *status == 200), "{told:?}");
+    }
+}
+
+fn envoy() -> PathBuf {
+    program("envoy", "envoy")
+}
+
+/// Addresses of the two gateways of every scene.
+const EU: &str = "127.0.0.2";
+const US: &str = "127.0.0.3";
+
+/// Two gateways, and the server in front: `pay` fails over from EU to US, `shop` draws one of them for each query.
+struct Scene {
+    eu: Gateway,
+    us: Gateway,
+    server: Fairway,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with("period: 200ms, timeout: 200ms, rise: 2, fall: 2", BOOTSTRAP)
+    }
+
+    fn with(times: &str, bootstrap: &str) -> Self {
+        let port = free_port();
+        let [eu, us] = [EU, US].map(|address| Gateway::new(address, port, bootstrap));
+        let config = format!(
+            "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+clusters:
+  - {{ name: eu1, addresses: [{EU}] }}
+  - {{ name: us1, addresses: [{US}] }}
+monitors: [{{ name: gateway, type: http, port: {port}, path: /healthz/ready, {times} }}]
+pools:
+  - {{ name: pay, policy: failover, monitor: gateway, members: [{{ cluster: eu1 }}, {{ cluster: us1 }}] }}
+  - name: shop
+    policy: weighted
+    spread: query
+    monitor: gateway
+    members: [{{ cluster: eu1, weight: 50 }}, {{ cluster: us1, weight: 50 }}]
+names: [{{ name: pay.gslb.example, pool: pay }}, {{ name: shop.gslb.example, pool: shop }}]
+"
+        );
+        let server = Fairway::start(&config, &[]);
+        let scene = Self { eu, us, server };
+        scene.wait_both();
+        scene
+    }
+
+    fn pay(&self) -> Option<Reply> {
+        resolve(self.server.dns, "pay.gslb.example")
+    }
+
+    /// What 40 queries for `shop` are answered with; one of two even members stays unseen once in 2^39 times.
+    fn shop(&self) -> Vec<Reply> {
+        let mut replies: Vec<_> = (0..40).filter_map(|_| resolve(self.server.dns, "shop.gslb.example")).collect();
+        replies.sort();
+        replies.dedup();
+        replies
+    }
+
+    /// Both names answer with EU gone.
+    fn wait_without_eu(&self) {
+        wait_answer(self.server.dns, "pay.gslb.example", &[US], LIMIT);
+        let replies = self.shop();
+        assert!(replies.len() == 1 && replies[0].is(&[US]), "{replies:?}");
+    }
+
+    /// `pay` answers EU and `shop` both, one at a time.
+    fn wait_both(&self) {
+        wait_answer(self.server.dns, "pay.gslb.example", &[EU], LIMIT);
+        wait_until("shop draws both gateways", LIMIT, || {
+            let replies = self.shop();
+            replies.len() == 2 && replies[0].is(&[EU]) && replies[1].is(&[US])
+        });
+    }
+}
+
+#[test]
+fn a_killed_gateway_leaves_the_answers_and_comes_back() {
+    let mut scene = Scene::new();
+    scene.eu.kill();
+    scene.wait_without_eu();
+    scene.eu.start();
+    scene.wait_both();
+}
+
+#[test]
+fn a_hanging_gateway_leaves_the_answers_and_comes_back() {
+    let scene = Scene::new();
+    scene.eu.signal("STOP");
+    scene.wait_without_eu();
+    scene.eu.signal("CONT");
+    scene.wait_both();
+}
+
+#[test]
+fn a_draining_gateway_leaves_the_answers_and_comes_back() {
+    let scene = Scene::new();
+    scene.eu.healthcheck("fail");
+    scene.wait_without_eu();
+    scene.eu.healthcheck("ok");
+    scene.wait_both();
+}
+
+#[test]
+fn with_all_gateways_gone_every_member_is_answered_and_never_a_missing_name() {
+    let mut scene = Scene::new();
+    scene.eu.healthcheck("fail");
+    scene.us.kill();
+    for name in ["pay.gslb.example", "shop.gslb.example"] {
+        wait_answer(scene.server.dns, name, &[EU, US], LIMIT);
+    }
+    assert!(scene.server.metric("fairway_down_answers_total", "") >= 2.0);
+    scene.us.start();
+    wait_answer(scene.server.dns, "pay.gslb.example", &[US], LIMIT);
+    scene.eu.healthcheck("ok");
+    scene.wait_both();
+    assert_eq!(scene.server.metric("fairway_responses_total", "NXDOMAIN"), 0.0);
+}
+
+#[test]
+fn a_gateway_that_flaps_changes_the_answers_no_faster_than_its_rise_allows() {
+    // Five passes in a row, a period apart, take at least 4 × 200 ms × 0.9 = 720 ms: so far apart are two returns.
+    let scene = Scene::with("period: 200ms, timeout: 200ms, rise: 5, fall: 2", BOOTSTRAP);
+    let began = Instant::now();
+    let mut toggles = 0_u32;
+    wait_until("four seconds of flapping", LIMIT, || {
+        scene.eu.healthcheck(if toggles.is_multiple_of(2) { "fail" } else { "ok" });
+        toggles += 1;
+        let reply = scene.pay().expect("the server answers while a gateway flaps");
+        assert!(reply.is(&[EU]) || reply.is(&[US]), "{reply:?}");
+        began.elapsed() > Duration::from_secs(4)
+    });
+    let flips = scene.server.metric("fairway_flips_total", "");
+    let first = 2.0;
+    let bound = first + 2.0 * (began.elapsed().as_secs_f64() / 0.72 + 1.0);
+    assert!(flips <= bound, "{flips} changes in {:?}, {toggles} toggles", began.elapsed());
+    assert!(f64::from(toggles) > 3.0 * flips, "too few toggles to tell: {toggles}, and {flips} changes");
+    scene.eu.healthcheck("ok");
+    scene.wait_both();
+}
+
+#[test]
+fn a_gateway_that_is_slow_but_in_time_stays() {
+    // Envoy's own fault filter holds each answer back for half of the timeout.
+    let slow = "http_filters:
+                  - name: envoy.filters.http.fault
+                    typed_config:
+                      \"@type\": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault
+                      delay: { fixed_delay: 0.4s, percentage: { numerator: 100 } }
+                  - name: envoy.filters.http.health_check";
+    let before = "http_filters:
+                  - name: envoy.filters.http.health_check";
+    assert!(BOOTSTRAP.contains(before));
+    let scene = Scene::with("period: 800ms, timeout: 800ms, rise: 2, fall: 2", &BOOTSTRAP.replace(before, slow));
+    let passes = || probes(&scene.server, "passes");
+    let began = passes();
+    wait_until("four further passes of each gateway", LIMIT, || passes() >= began + 8);
+    assert_eq!(scene.server.metric("fairway_flips_total", "to=\"down\""), 0.0);
+    let state = state(&scene.server);
+    for target in state["targets"].as_array().expect("targets are a list") {
+        assert!(target["lastMicros"].as_u64().is_some_and(|took| took >= 400_000), "{target}");
+    }
+    scene.wait_both();
+}
+
+/// The sum of a count of all targets.
+fn probes(server: &Fairway, count: &str) -> u64 {
+    let state = state(server);
+    let targets = state["targets"].as_array().expect("targets are a list");
+    targets.iter().filter_map(|target| target[count].as_u64()).sum()
+}
+
+fn state(server: &Fairway) -> serde_json::Value {
+    let (_, body) = http_get(server.http, "/v1/state").expect("/v1/state answers");
+    serde_json::from_str(&body).expect("/v1/state is JSON")
+}
