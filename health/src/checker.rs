@@ -8,6 +8,7 @@ mod outbox;
 mod round;
 mod sockets;
 mod table;
+mod totals;
 mod weigh;
 
 use std::{
@@ -21,6 +22,7 @@ use std::{
 use fairway_model::{Cause, Target, Verdict};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
+pub use self::totals::Totals;
 use self::{
     round::{Command, Round},
     table::Entry,
@@ -120,6 +122,8 @@ pub struct Observer {
     pub stalls: u64,
     /// For how long altogether. Probes that fell into it count only if they passed.
     pub held_up: Duration,
+    /// What all probes came to.
+    pub totals: Totals,
 }
 
 /// Handle of the checking task. Dropping it ends the task, and the probes that run.

@@ -10,5 +10,5 @@ mod observer;
 mod probe;
 mod schedule;
 
-pub use checker::{Checker, CheckerSettings, Flip, HistoryEntry, Observer, Restored, TargetState};
+pub use checker::{Checker, CheckerSettings, Flip, HistoryEntry, Observer, Restored, TargetState, Totals};
 pub use probe::{MonitorError, check_monitor};

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    Flip, Observer, TargetState,
+    Flip, Observer, TargetState, Totals,
     outbox::Outbox,
     sockets::{Lane, Sockets},
     table::{Entry, Key, Slot, Table},
@@ -83,6 +83,7 @@ pub(super) struct Round<P> {
     outbox: Outbox<Key>,
     unjudged: watch::Sender<usize>,
     meter: Arc<Mutex<LagMeter>>,
+    totals: Totals,
     reach: Reach<Key>,
     /// When evidence is next looked at for its age.
     next_aging: Instant,
@@ -108,6 +109,7 @@ impl<P: Probe> Round<P> {
             outbox: Outbox::new(flips),
             unjudged,
             meter: Arc::new(Mutex::new(LagMeter::new(now))),
+            totals: Totals::default(),
             reach: Reach::new(),
             next_aging: now + AGING_MAX,
             aging_period: AGING_MAX,
@@ -163,6 +165,7 @@ impl<P: Probe> Round<P> {
                     flips_waiting: self.outbox.len(),
                     stalls,
                     held_up,
+                    totals: self.totals,
                 });
             }
         }
@@ -261,6 +264,9 @@ impl<P: Probe> Round<P> {
         slot.probe = None;
         let Report { due, started, ended, .. } = report;
         let outcome = weigh(slot, key, &mut self.reach, report);
+        if !slot.work.is_always() {
+            self.totals.note(&outcome, ended - started);
+        }
         let before = slot.judge.verdict();
         let change = slot.observe(outcome, ended - started, awake, SystemTime::now());
         let period = slot.monitor().period;

@@ -1,8 +1,11 @@
 //! Targets, probes, members.
 
-use std::{collections::HashMap, time::UNIX_EPOCH};
+use std::{
+    collections::HashMap,
+    time::{Duration, UNIX_EPOCH},
+};
 
-use fairway_health::{Observer, TargetState};
+use fairway_health::{Observer, TargetState, Totals};
 use fairway_model::{Forced, Standing, Target, Verdict};
 use fairway_zones::{TargetIndex, View};
 
@@ -27,6 +30,13 @@ fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) 
     let counts = verdicts.map(|v| ([v.to_string()], states.iter().filter(|s| s.verdict == v).count() as f64));
     sheet.gauges("fairway_targets", "Targets by verdict.", &["verdict"], counts);
     sheet.gauge("fairway_probes_running", "Probes running now, a socket each.", observer.probes_running as f64);
+    let totals = &observer.totals;
+    let outcomes = [("pass", totals.passes), ("fail", totals.failures), ("inconclusive", totals.inconclusive)];
+    let outcomes = outcomes.map(|(outcome, count)| ([outcome], count));
+    sheet.counters("fairway_probes_total", "Probes that ended, by outcome.", &["outcome"], outcomes);
+    let buckets: Vec<_> = Totals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
+    let (count, sum) = (totals.passes + totals.failures, totals.time.as_secs_f64());
+    sheet.histogram("fairway_probe_duration_seconds", "How long conclusive probes took.", &buckets, count, sum);
     let waiting = observer.probes_waiting as f64;
     sheet.gauge("fairway_probes_waiting", "Probes due that wait for a socket.", waiting);
     let stalls = observer.stalls;

@@ -1,7 +1,9 @@
 //! One scrape's worth of metrics, written down family by family.
 
 use prometheus::{
-    CounterVec, Encoder, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder, core::Collector,
+    CounterVec, Encoder, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
+    core::Collector,
+    proto::{Bucket, Histogram, Metric, MetricFamily, MetricType},
 };
 
 use super::MetricsError;
@@ -10,6 +12,8 @@ use super::MetricsError;
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     registry: Registry,
+    /// Families that no counter or gauge of the library stands for.
+    others: Vec<MetricFamily>,
     fault: Option<MetricsError>,
 }
 
@@ -84,6 +88,31 @@ impl Sheet {
         });
     }
 
+    /// A histogram that was counted elsewhere: `buckets` hold upper bounds and what fell between them; `count` and `sum`
+    /// speak of all, also of what is over the last bound.
+    pub(super) fn histogram(&mut self, name: &str, help: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
+        let mut below = 0;
+        let bucket = |(bound, between): &(f64, u64)| {
+            below += between;
+            let mut bucket = Bucket::default();
+            bucket.set_upper_bound(*bound);
+            bucket.set_cumulative_count(below);
+            bucket
+        };
+        let mut histogram = Histogram::default();
+        histogram.set_bucket(buckets.iter().map(bucket).collect());
+        histogram.set_sample_count(count);
+        histogram.set_sample_sum(sum);
+        let mut metric = Metric::default();
+        metric.set_histogram(histogram);
+        let mut family = MetricFamily::default();
+        family.set_name(name.to_owned());
+        family.set_help(help.to_owned());
+        family.set_field_type(MetricType::HISTOGRAM);
+        family.set_metric(vec![metric]);
+        self.others.push(family);
+    }
+
     /// Registers any other family.
     pub(super) fn family<C: Collector + Clone + 'static>(
         &mut self,
@@ -104,10 +133,9 @@ impl Sheet {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
+        let families = [self.registry.gather(), self.others].concat();
         let mut text = Vec::new();
-        TextEncoder::new()
-            .encode(&self.registry.gather(), &mut text)
-            .map_err(|error| MetricsError(error.to_string()))?;
+        TextEncoder::new().encode(&families, &mut text).map_err(|error| MetricsError(error.to_string()))?;
         String::from_utf8(text).map_err(|error| MetricsError(error.to_string()))
     }
 }

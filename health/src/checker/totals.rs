@@ -1,0 +1,73 @@
+//! What all probes came to since the checker started, also those of targets that are gone.
+
+use std::time::Duration;
+
+use fairway_model::Outcome;
+
+/// Ended probes by outcome, and how long the conclusive ones took. Targets that are always up send none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Probes that passed.
+    pub passes: u64,
+    /// Probes that failed.
+    pub failures: u64,
+    /// Probes that told nothing.
+    pub inconclusive: u64,
+    /// Conclusive probes that took at most [`Totals::BOUNDS`] of the same place, and longer than the one before.
+    pub took: [u64; Self::BOUNDS.len()],
+    /// Time that conclusive probes took altogether; those over the last bound are in it too.
+    pub time: Duration,
+}
+
+impl Totals {
+    /// Upper bounds of [`Totals::took`], from a neighbour's answer to the longest usual timeout.
+    pub const BOUNDS: [Duration; 12] = [
+        Duration::from_millis(1),
+        Duration::from_millis(2),
+        Duration::from_millis(5),
+        Duration::from_millis(10),
+        Duration::from_millis(25),
+        Duration::from_millis(50),
+        Duration::from_millis(100),
+        Duration::from_millis(250),
+        Duration::from_millis(500),
+        Duration::from_secs(1),
+        Duration::from_millis(2_500),
+        Duration::from_secs(5),
+    ];
+
+    /// Counts one probe.
+    pub(super) fn note(&mut self, outcome: &Outcome, took: Duration) {
+        match outcome {
+            Outcome::Pass => self.passes += 1,
+            Outcome::Fail(_) => self.failures += 1,
+            Outcome::Inconclusive(_) => {
+                self.inconclusive += 1;
+                return;
+            }
+        }
+        self.time += took;
+        if let Some(place) = Self::BOUNDS.iter().position(|bound| took <= *bound) {
+            self.took[place] += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::Cause;
+
+    use super::*;
+
+    #[test]
+    fn only_conclusive_probes_are_timed_and_each_falls_into_one_bound() {
+        let mut totals = Totals::default();
+        totals.note(&Outcome::Pass, Duration::from_millis(1));
+        totals.note(&Outcome::Fail(Cause::new("status 503")), Duration::from_micros(1_001));
+        totals.note(&Outcome::Fail(Cause::new("no answer")), Duration::from_secs(60));
+        totals.note(&Outcome::Inconclusive(Cause::new("held up")), Duration::from_millis(1));
+        assert_eq!((totals.passes, totals.failures, totals.inconclusive), (1, 2, 1));
+        assert_eq!((totals.took[0], totals.took[1], totals.took.iter().sum::<u64>()), (1, 1, 2));
+        assert_eq!(totals.time, Duration::from_micros(60_002_001));
+    }
+}
