@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Json, Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, Path, Query, State, rejection::QueryRejection},
+    extract::{
+        DefaultBodyLimit, Path, Query, State,
+        rejection::{BytesRejection, QueryRejection},
+    },
     http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
@@ -136,7 +139,11 @@ async fn reload(State(site): State<Site>) -> Response {
     }
 }
 
-async fn add_override(State(site): State<Site>, body: Bytes) -> Response {
+async fn add_override(State(site): State<Site>, body: Result<Bytes, BytesRejection>) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return problem(error.status(), format!("{}; 16 KiB are the most", error.body_text())),
+    };
     let new = match serde_json::from_slice::<NewOverride>(&body) {
         Ok(new) => new,
         Err(error) => return bad(format!("{error}; give scope, force, reason and forSecs as one JSON object")),

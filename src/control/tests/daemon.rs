@@ -90,6 +90,7 @@ async fn commands_are_taken_on_the_control_socket_and_nowhere_else() {
     refused(http.reload().await.map(|_| unreachable!("it is not taken")), 404);
     refused(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }).await, 400);
     refused(socket.add_override(&NewOverride { force: "sideways".to_owned(), ..new.clone() }).await, 400);
+    refused(socket.add_override(&NewOverride { reason: "x".repeat(20 << 10), ..new.clone() }).await, 413);
     refused(socket.remove_override("none").await, 404);
     let added = socket.add_override(&new).await.unwrap();
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]), "eu1 is drained");
