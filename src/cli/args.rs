@@ -231,8 +231,8 @@ pub(super) struct StatusArgs {
 pub(super) enum OverrideCommand {
     /// Force everything a pattern matches.
     ///
-    /// The pattern names clusters, or single addresses of them as CLUSTER/ADDRESS; `*` stands for any characters. The answer
-    /// tells what it holds for now.
+    /// The pattern names clusters, or single addresses of them as CLUSTER/ADDRESS; `*` stands for any characters, `?`
+    /// for one. The answer tells what it holds for now.
     #[command(after_long_help = "\
 Examples:
   fairway override add eu1 drain --reason 'kernel update' --for 2h
@@ -353,7 +353,7 @@ pub(super) struct DemoArgs {
 /// Print the version.
 #[derive(Debug, Args)]
 pub(super) struct VersionArgs {
-    /// Print as JSON, the same body as `GET /version`.
+    /// Print as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -71,21 +71,21 @@ pub(super) fn your_turn(palette: Palette, stage: &Stage, remote: SocketAddr, sha
     let program = env::args().next().unwrap_or_else(|| "fairway".to_owned());
     let gateways = [
         try_it(format!("{post}/eu1/down"), "a gateway dies"),
-        try_it(format!("{post}/us1/drain"), "one drains: readiness says 503"),
+        try_it(format!("{post}/us1/drain"), "one drains: readiness 503"),
         try_it(format!("{post}/eu1/up"), "and comes back"),
         try_it(format!("{dig} shop.demo.example +subnet={client}/24"), "as a client of ap1"),
         try_it(format!("curl http://$({dig} pay.demo.example):{}/", stage.ports.data), "traffic follows"),
     ];
     let server = [
-        try_it(format!("export FAIRWAY_DATA_DIR={}", stage.data_dir.display()), "for the next ones"),
+        try_it(format!("export FAIRWAY_DATA_DIR={}", stage.data_dir.display()), ""),
         try_it(format!("{program} status"), ""),
-        try_it(format!("{program} explain shop.demo.example"), "why this answer"),
+        try_it(format!("{program} explain shop.demo.example"), ""),
         try_it(format!("{program} override add eu1 drain --reason test --for 5m"), ""),
-        try_it(format!("$EDITOR {}", stage.config.display()), "saved is loaded"),
     ];
+    let file = [try_it(format!("$EDITOR {}", stage.config.display()), "saved is loaded")];
     let mut text = heading(palette, "4", "Your turn: what follows is shown here; Ctrl-C ends it");
-    for part in [gateways, server] {
-        let _ = write!(text, "\n{}", table(palette, 2, &[], &part));
+    for part in [&gateways[..], &server, &file] {
+        let _ = write!(text, "\n{}", table(palette, 2, &[], part));
     }
     text.push('\n');
     text
