@@ -1,0 +1,112 @@
+//! A new process takes over from an old one without losing a query.
+
+use std::{net::SocketAddr, time::Duration};
+
+use fairway_integration::{
+    load::{Load, connect, query, receive, resolve},
+    real::{Fairway, Process, fairway_binary, free_port, head, http_get, wait_until},
+};
+
+use super::{LIMIT, NAME, answering, state};
+
+const HERE: [&str; 1] = ["192.0.2.1"];
+
+#[test]
+fn a_replacement_under_load_loses_no_query() {
+    let mut server = Fairway::start(&answering(&HERE), &[]);
+    let load = Load::start(server.dns, 64, NAME, |reply| reply.is(&HERE));
+    for _ in 0..2 {
+        load.wait_for(500);
+        let mut next = server.start_beside(&["--replace"]);
+        let pid = u64::from(next.pid());
+        wait_until("the new process serves", LIMIT, || {
+            assert!(next.is_running(), "the new process ended: {}", next.output());
+            http_get(server.http, "/version").is_some_and(|(_, body)| body.contains(&format!(":{pid}")))
+        });
+        let status = server.process.ended(LIMIT);
+        assert!(status.success(), "{status}: {}", server.process.output());
+        load.wait_for(500);
+        server.process = next;
+    }
+    load.stop().expect_whole(2_000);
+    assert_eq!(state(server.http)["pid"], u64::from(server.process.pid()));
+}
+
+#[test]
+fn a_replacement_with_a_faulty_configuration_leaves_the_old_process_serving() {
+    let mut server = Fairway::start(&answering(&HERE), &[]);
+    let load = Load::start(server.dns, 16, NAME, |reply| reply.is(&HERE));
+    server.write_config("pools: 7\n");
+    let mut next = server.start_beside(&["--replace"]);
+    assert_eq!(next.ended(LIMIT).code(), Some(1), "{}", next.output());
+    load.wait_for(100);
+    load.stop().expect_whole(100);
+    assert!(server.process.is_running());
+}
+
+#[test]
+fn an_asked_end_answers_what_has_arrived_and_exits_with_0() {
+    let mut server = Fairway::start(&answering(&HERE), &[]);
+    let sockets: Vec<_> = (0..200).map(|_| connect(server.dns)).collect();
+    for (id, socket) in (1..).zip(&sockets) {
+        socket.send(&query(NAME, id)).expect("the server listens");
+    }
+    server.process.signal("TERM");
+    let answered = (1..).zip(&sockets).filter(|(id, socket)| receive(socket, *id).is_some()).count();
+    assert_eq!(answered, sockets.len(), "of what had arrived before the signal");
+    let status = server.process.ended(LIMIT);
+    assert_eq!(status.code(), Some(0), "{}", server.process.output());
+    assert!(resolve(server.dns, NAME).is_none());
+}
+
+#[test]
+fn a_port_in_use_is_named_and_ends_the_start() {
+    let server = Fairway::start(&answering(&HERE), &[]);
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    let mut command = std::process::Command::new(fairway_binary());
+    command.arg("serve").arg("--config").arg(server.folder.path().join("fairway.yaml"));
+    command.arg("--data-dir").arg(elsewhere.path().join("data"));
+    let mut second = Process::start(&mut command, &elsewhere.path().join("log"));
+    assert_eq!(second.ended(LIMIT).code(), Some(1));
+    let said = second.output();
+    assert!(said.contains(&format!("port {}", server.dns.port())) && said.contains("in use"), "{said}");
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&HERE)), "the first one serves on");
+}
+
+#[test]
+fn a_second_process_on_the_same_data_folder_is_told_who_has_it() {
+    let server = Fairway::start(&answering(&HERE), &[]);
+    // On ports of its own: the folder alone is in the way.
+    let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let file = server.folder.path().join("second.yaml");
+    std::fs::write(&file, head(dns, http) + &answering(&HERE)).expect("the folder can be written");
+    let mut command = std::process::Command::new(fairway_binary());
+    command.arg("serve").arg("--config").arg(file).arg("--data-dir").arg(server.folder.path().join("data"));
+    let mut second = Process::start(&mut command, &server.folder.path().join("second.log"));
+    assert_eq!(second.ended(LIMIT).code(), Some(1));
+    let said = second.output();
+    assert!(said.contains(&format!("process id {}", server.process.pid())), "{said}");
+}
+
+#[test]
+fn after_a_kill_the_next_start_answers_rightly_within_two_seconds() {
+    // The first gateway is dead, and known to be.
+    let port = free_port();
+    let alive = super::Gateway::healthy("127.0.0.3", port);
+    let monitor = format!("type: http, port: {port}, period: 200ms, timeout: 200ms, rise: 2, fall: 2");
+    let config = super::failing_over(&[("eu1", "127.0.0.2"), ("us1", "127.0.0.3")], &monitor);
+    let mut server = Fairway::start(&config, &[]);
+    fairway_integration::load::wait_answer(server.dns, NAME, &["127.0.0.3"], LIMIT);
+    server.process.signal("KILL");
+    server.process.ended(LIMIT);
+    let began = std::time::Instant::now();
+    server.process = super::serve_again(&server, "again.log");
+    let mut first = None;
+    wait_until("the first answer", LIMIT, || {
+        first = resolve(server.dns, NAME);
+        first.is_some()
+    });
+    assert!(began.elapsed() < Duration::from_secs(2), "the first answer took {:?}", began.elapsed());
+    assert!(first.as_ref().is_some_and(|reply| reply.is(&["127.0.0.3"])), "{first:?}");
+    drop(alive);
+}
