@@ -1,28 +1,37 @@
-//! Every recipe, played on the code in this process. `integration/recipes/README.md` describes the format.
+//! Every recipe, played on the code in this process and on the real binary. `integration/recipes/README.md` describes the
+//! format.
 
-use fairway_integration::recipe::{InProcess, Recipe, names as recipe_names, run};
+use fairway_integration::recipe::{Binary, InProcess, Recipe, Stage, names, run};
 
 /// Plays one recipe; the panic lists every fault with file, line, step and rule.
-fn play(name: &str) {
+fn play<S: Stage>(name: &str, stage: impl FnOnce(&Recipe) -> Result<S, String>) {
     let recipe = Recipe::named(&name.replace('_', "-")).unwrap_or_else(|fault| panic!("{fault}"));
-    let mut stage = InProcess::new(&recipe).unwrap_or_else(|fault| panic!("{}: {fault}", recipe.path.display()));
+    let mut stage = stage(&recipe).unwrap_or_else(|fault| panic!("{}: {fault}", recipe.path.display()));
     let faults = run(&recipe, &mut stage);
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
 macro_rules! recipes {
-    ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
-        $(#[test]
-        $(#[$meta])*
-        fn $name() {
-            play(stringify!($name));
-        })*
+    ($($name:ident),* $(,)?) => {
+        mod in_process {
+            $(#[test]
+            fn $name() {
+                super::play(stringify!($name), super::InProcess::new);
+            })*
+        }
+
+        mod on_the_binary {
+            $(#[test]
+            fn $name() {
+                super::play(stringify!($name), super::Binary::start);
+            })*
+        }
 
         #[test]
-        fn every_recipe_file_has_its_test() {
+        fn every_recipe_file_has_its_tests() {
             let mut tested: Vec<_> = [$(stringify!($name)),*].iter().map(|n| n.replace('_', "-")).collect();
             tested.sort();
-            assert_eq!(recipe_names(), tested);
+            assert_eq!(names(), tested);
         }
     };
 }

@@ -87,9 +87,12 @@ fn read_config(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
         let port = PROBE_PORT + u16::try_from(index).expect("a recipe has few clusters");
         SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string()
     };
-    let listen = "listen: { dns: [\"127.0.0.1:53\"] }";
-    let file = recipe.write_config(folder.path(), listen, probe).map_err(|e| e.to_string())?;
-    let loaded = config::load(&Source::Path(file), &|_| None);
+    let text = format!("version: 1\n{}", recipe.config_with(probe));
+    let files = [recipe.zone_files(), vec![("fairway.yaml".to_owned(), text)]].concat();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(&name), text).map_err(|e| format!("{name}: {e}"))?;
+    }
+    let loaded = config::load(&Source::Path(folder.path().join("fairway.yaml")), &|_| None);
     let loaded = loaded.map_err(|faults| format!("the configuration is refused: {faults:#?}"))?;
     Ok((loaded.desired, loaded.zones))
 }
@@ -120,7 +123,7 @@ impl Stage for InProcess {
         Ok(true)
     }
 
-    fn can_ask_from(&self, _: SocketAddr) -> bool {
+    fn can_ask_from(&self, _: SocketAddr, _: Transport) -> bool {
         true
     }
 

@@ -3,6 +3,7 @@
 //! [`Recipe::parse`] reads one; [`run()`] plays it on a [`Stage`], which is the code in this process or the real binary.
 //! The format is described in `integration/recipes/README.md`.
 
+mod binary;
 mod expect;
 mod in_process;
 mod parse;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use fairway_model::Name;
 
+pub use binary::Binary;
 pub use expect::{Expect, Expected, SizeLimit};
 pub use in_process::InProcess;
 pub use run::{Stage, run};
@@ -102,38 +104,29 @@ impl Recipe {
         found
     }
 
-    /// The configuration with each `"{NAME}"` replaced by a probe address.
+    /// Zone files: name and text.
+    pub fn zone_files(&self) -> Vec<(String, String)> {
+        (0..).zip(&self.zones).map(|(index, (_, text))| (format!("{index}.zone"), text.clone())).collect()
+    }
+
+    /// The configuration behind the lines that only the process that reads it can know (version, addresses): zones,
+    /// identity, and the recipe's own part, with each `"{NAME}"` replaced by a probe address.
     pub fn config_with(&self, probe_of: impl Fn(&str) -> String) -> String {
-        let mut text = self.config.clone();
+        let mut text = String::from("zones:\n");
+        for (index, (name, _)) in self.zones.iter().enumerate() {
+            text += &format!("  - {{ name: \"{name}\", file: {index}.zone }}\n");
+        }
+        let (version, id) = &self.identity;
+        let told = [("version", version), ("id", id)];
+        let told = told.iter().filter_map(|(key, value)| Some(format!("  {key}: \"{}\"\n", value.as_ref()?)));
+        let told: String = told.collect();
+        if !told.is_empty() {
+            text += &format!("identity:\n{told}");
+        }
+        text += &self.config;
         for cluster in self.probed_clusters() {
             text = text.replace(&format!("\"{{{cluster}}}\""), &format!("\"{}\"", probe_of(&cluster)));
         }
         text
-    }
-
-    /// Writes zone files and the configuration below `folder`; gives the configuration's path.
-    ///
-    /// `listen` is put in front: the lines that only the process that reads it can know.
-    pub fn write_config(
-        &self,
-        folder: &Path,
-        listen: &str,
-        probe_of: impl Fn(&str) -> String,
-    ) -> std::io::Result<PathBuf> {
-        let mut text = format!("version: 1\n{listen}\nzones:\n");
-        for (index, (name, zone)) in self.zones.iter().enumerate() {
-            let file = format!("{index}.zone");
-            std::fs::write(folder.join(&file), zone)?;
-            text += &format!("  - {{ name: \"{name}\", file: {file} }}\n");
-        }
-        for (key, value) in [("version", &self.identity.0), ("id", &self.identity.1)] {
-            let first = !text.contains("identity:");
-            let value = value.iter().map(|v| format!("{}  {key}: \"{v}\"\n", if first { "identity:\n" } else { "" }));
-            text.extend(value);
-        }
-        text += &self.config_with(probe_of);
-        let path = folder.join("fairway.yaml");
-        std::fs::write(&path, text)?;
-        Ok(path)
     }
 }

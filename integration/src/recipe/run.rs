@@ -35,7 +35,7 @@ pub trait Stage {
     fn set_health(&mut self, cluster: &str, state: State) -> Result<bool, String>;
 
     /// Whether the stage can ask from this address.
-    fn can_ask_from(&self, from: SocketAddr) -> bool;
+    fn can_ask_from(&self, from: SocketAddr, transport: Transport) -> bool;
 
     /// Waits a little for changed health to show; false if it shows at once.
     fn pause(&mut self) -> bool;
@@ -58,8 +58,7 @@ pub fn run(recipe: &Recipe, stage: &mut dyn Stage) -> Vec<String> {
                 Err(fault) => return vec![format!("{}: health {cluster}: {fault}", recipe.path.display())],
             };
         }
-        let reachable = step.query.from.is_none_or(|from| stage.can_ask_from(from));
-        if !out_of_reach.is_empty() || !reachable {
+        if !out_of_reach.is_empty() {
             continue;
         }
         let transports: &[_] = match step.query.transports {
@@ -69,6 +68,9 @@ pub fn run(recipe: &Recipe, stage: &mut dyn Stage) -> Vec<String> {
         };
         let mut told: Vec<String> = Vec::new();
         for transport in transports {
+            if step.query.from.is_some_and(|from| !stage.can_ask_from(from, *transport)) {
+                continue;
+            }
             let found = settle(step, *transport, stage, &mut seen);
             let news: Vec<_> = found.into_iter().filter(|fault| !told.contains(fault)).collect();
             let place = format!("{}:{} step {} ({transport:?})", recipe.path.display(), step.line, step.id);
