@@ -238,7 +238,8 @@ fn a_gateway_that_is_slow_but_in_time_stays() {
     assert_eq!(scene.server.metric("fairway_flips_total", "to=\"down\""), 0.0);
     let state = state(&scene.server);
     for target in state["targets"].as_array().expect("targets are a list") {
-        assert!(target["lastMicros"].as_u64().is_some_and(|took| took >= 400_000), "{target}");
+        // Envoy's timers may be a few milliseconds early; an answer that is not held back takes one.
+        assert!(target["lastMicros"].as_u64().is_some_and(|took| took >= 300_000), "{target}");
     }
     scene.wait_both();
 }
