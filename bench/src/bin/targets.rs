@@ -50,6 +50,9 @@ enum How {
     Hang,
 }
 
+/// Seconds a server has to start.
+const START_MAX: f64 = 60.0;
+
 /// What a target does now; none for healthy.
 type State = Option<How>;
 
@@ -65,9 +68,11 @@ async fn main() -> io::Result<()> {
             }
         }
     }
+    // The first is the one that dies; the others' states are kept, since a channel without its sender ends.
     let (state, seen) = watch::channel(None);
+    let (_healthy, stays) = watch::channel(None);
     for last in 1..=3 {
-        let seen = if last == 1 { seen.clone() } else { watch::channel(None).1 };
+        let seen = if last == 1 { seen.clone() } else { stays.clone() };
         let listener = bind(last, options.port)?;
         tokio::spawn(serve(listener, last, options.port, seen));
     }
@@ -117,17 +122,24 @@ async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> i
     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     socket.connect(options.server).await?;
     let mut asker = Asker { socket, packet: question(&options.name, 1), id: 0 };
+    // The server may be starting still.
+    if asker.watch(monotonic_ns(), START_MAX, false).await.is_none() {
+        return Err(io::Error::other(format!(
+            "{} does not answer {} with 127.0.1.1 within {START_MAX} s",
+            options.server, options.name
+        )));
+    }
     let (mut gone, mut back) = (Vec::new(), Vec::new());
     for round in 0..options.reps {
         // The phase against the checker's clock differs each time.
         tokio::time::sleep(Duration::from_millis(137 * u64::from(round * 7 % 16))).await;
         let t0 = monotonic_ns();
         state.send_replace(Some(how));
-        let last = asker.watch(t0, options.settle, true).await?;
+        let last = asker.watch(t0, options.settle, true).await;
         gone.push((last.unwrap_or(t0) - t0) as f64 / 1e6);
         let t0 = monotonic_ns();
         state.send_replace(None);
-        if let Some(first) = asker.watch(t0, options.settle * 3.0, false).await? {
+        if let Some(first) = asker.watch(t0, options.settle * 3.0, false).await {
             back.push((first - t0) as f64 / 1e6);
         }
     }
@@ -146,11 +158,11 @@ struct Asker {
 
 impl Asker {
     /// Asks every half millisecond for so many seconds: the instant of the last answer with 127.0.1.1, or of the first.
-    async fn watch(&mut self, since: u64, seconds: f64, last: bool) -> io::Result<Option<u64>> {
+    async fn watch(&mut self, since: u64, seconds: f64, last: bool) -> Option<u64> {
         let mut found = None;
         while monotonic_ns() - since < (seconds * 1e9) as u64 {
             let asked = monotonic_ns();
-            if self.has_first_target().await? {
+            if self.has_first_target().await {
                 found = Some(asked);
                 if !last {
                     break;
@@ -158,23 +170,24 @@ impl Asker {
             }
             tokio::time::sleep(Duration::from_micros(500)).await;
         }
-        Ok(found)
+        found
     }
 
-    async fn has_first_target(&mut self) -> io::Result<bool> {
+    async fn has_first_target(&mut self) -> bool {
         self.id = self.id.wrapping_add(1);
         self.packet[..2].copy_from_slice(&self.id.to_be_bytes());
-        self.socket.send(&self.packet).await?;
+        // Refused while nobody listens: no answer, like any other silence.
+        let _ = self.socket.send(&self.packet).await;
         let mut reply = [0; 2048];
         let within = Duration::from_millis(100);
-        while let Ok(got) = tokio::time::timeout(within, self.socket.recv(&mut reply)).await {
-            let reply = &reply[..got?];
+        while let Ok(Ok(got)) = tokio::time::timeout(within, self.socket.recv(&mut reply)).await {
+            let reply = &reply[..got];
             if reply.len() > self.packet.len() && reply[..2] == self.packet[..2] {
                 // RDLENGTH 4 and the address.
-                return Ok(reply[self.packet.len()..].windows(6).any(|w| w == [0, 4, 127, 0, 1, 1]));
+                return reply[self.packet.len()..].windows(6).any(|w| w == [0, 4, 127, 0, 1, 1]);
             }
         }
-        Ok(false)
+        false
     }
 }
 
