@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use fairway_model::{Name, Rtype};
 
-use crate::snapshot::{Extra, RrSet};
+use crate::{
+    snapshot::{Extra, RrSet},
+    wire::compressible,
+};
 
 /// Record sets under construction.
 #[derive(Default)]
@@ -116,17 +119,6 @@ impl Sets {
     /// The octets of a set.
     pub(super) fn blob(&self, set: &RrSet) -> &[u8] {
         &self.blobs[set.blob as usize..][..set.len as usize]
-    }
-}
-
-/// Octets before the first name, and how many names follow, for types whose RDATA may be compressed
-/// (RFC 3597 section 4: those of RFC 1035 only).
-const fn compressible(rtype: Rtype) -> (usize, usize) {
-    match rtype {
-        Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::MB | Rtype::MD | Rtype::MF | Rtype::MG | Rtype::MR => (0, 1),
-        Rtype::MX => (2, 1),
-        Rtype::SOA | Rtype::MINFO => (0, 2),
-        _ => (0, 0),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use fairway_model::{Name, Rtype, Ttl};
 
-use crate::{text::rdata_text, wire::u16_at};
+use crate::{
+    text::rdata_text,
+    wire::{compressible, u16_at},
+};
 
 /// A record as people read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,12 +75,7 @@ pub fn decode(message: &[u8]) -> Option<Decoded> {
 
 /// RDATA with its names written out (only types of RFC 1035 may be compressed).
 fn expand(message: &[u8], rtype: Rtype, start: usize, end: usize) -> Option<Vec<u8>> {
-    let (prefix, names) = match rtype {
-        Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::MB | Rtype::MD | Rtype::MF | Rtype::MG | Rtype::MR => (0, 1),
-        Rtype::MX => (2, 1),
-        Rtype::SOA | Rtype::MINFO => (0, 2),
-        _ => (0, 0),
-    };
+    let (prefix, names) = compressible(rtype);
     let mut at = start + prefix;
     let mut rdata = message.get(start..at)?.to_vec();
     for _ in 0..names {

@@ -1,5 +1,7 @@
 //! The DNS message on the wire: reading a query, writing a response. No lookup, no policy.
 
+use fairway_model::Rtype;
+
 mod edns;
 mod fold;
 mod query;
@@ -29,6 +31,17 @@ impl Rcode {
     pub(crate) const NOTAUTH: Self = Self(9);
     /// Extended: its upper bits travel in the OPT record (RFC 6891 section 6.1.3).
     pub(crate) const BADVERS: Self = Self(16);
+}
+
+/// Octets before the first name, and how many names follow, for types whose RDATA may be compressed
+/// (RFC 3597 section 4: those of RFC 1035 only).
+pub(crate) const fn compressible(rtype: Rtype) -> (usize, usize) {
+    match rtype {
+        Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::MB | Rtype::MD | Rtype::MF | Rtype::MG | Rtype::MR => (0, 1),
+        Rtype::MX => (2, 1),
+        Rtype::SOA | Rtype::MINFO => (0, 2),
+        _ => (0, 0),
+    }
 }
 
 /// The big-endian number at `at`, if both octets are there.
