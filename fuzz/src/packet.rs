@@ -60,7 +60,7 @@ impl Packets {
     /// Answers into one of the buffers; gives how many octets, or none for silence.
     fn answer(&mut self, packet: &[u8], transport: Transport, again: bool) -> Option<usize> {
         let from = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 7), 4242));
-        let client = Client::new(from, transport);
+        let client = Client::new(from.ip(), from.port(), transport);
         let out = match (transport, again) {
             (Transport::Udp, false) => &mut self.udp[..],
             (Transport::Udp, true) => &mut self.again[..1232],

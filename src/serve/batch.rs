@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::{AsRawFd, RawFd},
     ptr::{NonNull, addr_of_mut, null_mut},
 };
@@ -71,8 +71,8 @@ pub(super) struct Batch {
 
 /// One query of a batch, with the place for its answer.
 pub(super) struct Exchange<'a> {
-    /// Who asks.
-    pub(super) from: SocketAddr,
+    /// Who asks: address, and port.
+    pub(super) from: (IpAddr, u16),
     /// What was received; cut to [`QUERY_MAX`].
     pub(super) query: &'a [u8],
     /// Whether it was cut.
@@ -147,7 +147,18 @@ impl Batch {
         Ok(self.received)
     }
 
-    /// One of the queries received.
+    /// What was received in one of the queries.
+    #[inline]
+    pub(super) fn query(&self, index: usize) -> &[u8] {
+        assert!(index < self.received);
+        // SAFETY: the arena is valid and ours alone; the references made here live no longer than the borrow of `self`.
+        let (header, query) =
+            unsafe { (&(*self.arena.as_ptr()).received[index], &(*self.arena.as_ptr()).queries[index].0) };
+        &query[..(header.msg_len as usize).min(QUERY_MAX)]
+    }
+
+    /// One of the queries received, with whom it came from and the place for its answer.
+    #[inline]
     pub(super) fn exchange(&mut self, index: usize) -> Exchange<'_> {
         assert!(index < self.received);
         // SAFETY: the arena is valid and ours alone; the references made here live no longer than the borrow of `self`, and
@@ -240,15 +251,15 @@ pub(super) fn ask_for_destination(socket: &UdpSocket, v6: bool) -> io::Result<()
 }
 
 /// Reads an address that the kernel wrote: family in host order, port in network order, address.
-fn address(name: &[u8; NAME]) -> SocketAddr {
+#[inline]
+fn address(name: &[u8; NAME]) -> (IpAddr, u16) {
     let port = u16::from_be_bytes([name[2], name[3]]);
     let family = libc::c_int::from(u16::from_ne_bytes([name[0], name[1]]));
     if family != libc::AF_INET6 {
-        return SocketAddrV4::new(Ipv4Addr::new(name[4], name[5], name[6], name[7]), port).into();
+        return (Ipv4Addr::new(name[4], name[5], name[6], name[7]).into(), port);
     }
     let octets: [u8; 16] = name[8..24].try_into().expect("16 octets");
-    let scope = u32::from_ne_bytes(name[24..28].try_into().expect("4 octets"));
-    SocketAddrV6::new(Ipv6Addr::from(octets), port, 0, scope).into()
+    (Ipv6Addr::from(octets).into(), port)
 }
 
 /// Makes a received `IP_PKTINFO` or `IPV6_PKTINFO` one to send with: the address asked stays, the interface goes, since

@@ -21,8 +21,8 @@ pub trait Responder: Send + 'static {
     /// Stage one: parses over what `query` held, without looking anything up.
     fn read(packet: &[u8], query: &mut Self::Query);
 
-    /// Stage two: looks the name up.
-    fn find(view: &Self::View, query: &mut Self::Query);
+    /// Stage two: looks the name up. `packet` is that of stage one.
+    fn find(view: &Self::View, packet: &[u8], query: &mut Self::Query);
 
     /// Stage three: writes the answer. `packet` and `view` are those of the stages before.
     #[allow(clippy::too_many_arguments, reason = "as of `fairway_zones::write`")]
@@ -49,7 +49,7 @@ pub trait Responder: Send + 'static {
     ) -> Outcome {
         let mut query = Self::Query::default();
         Self::read(packet, &mut query);
-        Self::find(view, &mut query);
+        Self::find(view, packet, &mut query);
         Self::write(view, client, packet, &query, now, draw, tally, out)
     }
 }
@@ -82,8 +82,8 @@ impl Responder for Zones {
     }
 
     #[inline]
-    fn find(view: &View, query: &mut Self::Query) {
-        fairway_zones::find(&view.snapshot, query);
+    fn find(view: &View, packet: &[u8], query: &mut Self::Query) {
+        fairway_zones::find(&view.snapshot, packet, query);
     }
 
     #[inline]

@@ -84,19 +84,18 @@ impl Worker<'_> {
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let (mut dropped, mut failed, mut cut) = (0, 0, 0);
         for (index, query) in queries[..count].iter_mut().enumerate() {
-            R::read(batch.exchange(index).query, query);
+            R::read(batch.query(index), query);
         }
-        for query in &mut queries[..count] {
-            R::find(view, query);
+        for (index, query) in queries[..count].iter_mut().enumerate() {
+            R::find(view, batch.query(index), query);
         }
         for (index, query) in queries[..count].iter().enumerate() {
-            let Exchange { from, query: packet, cut: is_cut, answer } = batch.exchange(index);
+            let Exchange { from: (address, port), query: packet, cut: is_cut, answer } = batch.exchange(index);
             cut += u64::from(is_cut);
-            let client = Client::new(from, Transport::Udp);
+            let client = Client::new(address, port, Transport::Udp);
             match R::write(view, &client, packet, query, now, draws.next(), self.tally, answer) {
-                // Nobody receives at port 0; what seems to come from there is forged.
-                Outcome::Reply(length) if client.port != 0 => batch.reply(index, length),
-                Outcome::Reply(_) | Outcome::Drop => dropped += 1,
+                Outcome::Reply(length) => batch.reply(index, length),
+                Outcome::Drop => dropped += 1,
             }
         }
         batch.send(self.socket, |_| failed += 1);

@@ -1,6 +1,6 @@
 //! Who asks, over what, and the two things that come from outside a decision: the time and the draw.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// How a query came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,9 +23,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client at this socket address, an IPv4-mapped address taken as IPv4.
-    pub fn new(from: SocketAddr, transport: Transport) -> Self {
-        Self { address: from.ip().to_canonical(), port: from.port(), transport }
+    /// A client at this address and port, an IPv4-mapped address taken as IPv4.
+    #[inline]
+    pub fn new(address: IpAddr, port: u16, transport: Transport) -> Self {
+        Self { address: address.to_canonical(), port, transport }
     }
 }
 

@@ -13,18 +13,17 @@ use crate::{
     respond::{Outcome, Query, find, read, write_traced},
     snapshot::Node,
     steer,
-    wire::Key,
 };
 
 /// Watches an answer being made. The one for `()` compiles to nothing.
 pub(crate) trait Trace: steer::Trace {
     /// A name of the chain was looked up.
-    fn located(&mut self, snapshot: &Snapshot, key: &Key, found: Found);
+    fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found);
 }
 
 impl Trace for () {
     #[inline]
-    fn located(&mut self, _: &Snapshot, _: &Key, _: Found) {}
+    fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
 }
 
 /// One answer, with every step that led to it.
@@ -100,7 +99,7 @@ pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) 
     let packet = question(name, rtype, client);
     let mut query = Query::default();
     read(&packet, &mut query);
-    find(&view.snapshot, &mut query);
+    find(&view.snapshot, &packet, &mut query);
     let from = Client { address: IpAddr::from([127, 0, 0, 1]), port: 53, transport: Transport::Tcp };
     let mut out = vec![0; 65_535];
     let mut listener = Listener::default();
@@ -180,7 +179,7 @@ impl Heard {
 }
 
 impl Trace for Listener {
-    fn located(&mut self, snapshot: &Snapshot, key: &Key, found: Found) {
+    fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found) {
         let node_name = |number| name_of(snapshot.node_name(snapshot.node(number)));
         let zone_of = |zone: u16| Some(snapshot.zones[usize::from(zone)].info.origin.clone());
         let (zone, node) = match found {
@@ -202,7 +201,7 @@ impl Trace for Listener {
             Found::Nothing(zone) => (zone_of(zone), NodeKind::Nothing),
             Found::Outside => (None, NodeKind::Outside),
         };
-        let step = ExplainedStep { name: name_of(key.name()), zone, node, pool: None };
+        let step = ExplainedStep { name: name_of(name).to_lowercase(), zone, node, pool: None };
         self.steps.push(Heard { step, recorder: steer::Recorder::default() });
     }
 }

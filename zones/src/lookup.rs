@@ -2,7 +2,7 @@
 
 use crate::{
     snapshot::{Node, Snapshot},
-    wire::{Key, step},
+    wire::{ancestors, name_hash},
 };
 
 /// What there is at a name.
@@ -22,9 +22,9 @@ pub(crate) enum Found {
     Outside,
 }
 
-/// Says what there is at the name. `exact` is the node of that very name, if there is one.
+/// Says what there is at a name. `exact` is the node of that very name, if there is one.
 #[inline]
-pub(crate) fn locate(snapshot: &Snapshot, key: &Key, exact: Option<u32>) -> Found {
+pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], exact: Option<u32>) -> Found {
     match exact {
         Some(number) => {
             let node = snapshot.node(number);
@@ -33,7 +33,7 @@ pub(crate) fn locate(snapshot: &Snapshot, key: &Key, exact: Option<u32>) -> Foun
             }
             hidden(snapshot, number, node)
         }
-        None => below(snapshot, key),
+        None => below(snapshot, name),
     }
 }
 
@@ -47,8 +47,8 @@ fn hidden(snapshot: &Snapshot, number: u32, node: &Node) -> Found {
 }
 
 /// A name that does not exist: its closest encloser decides.
-fn below(snapshot: &Snapshot, key: &Key) -> Found {
-    let Some((labels, hash, number)) = closest_encloser(snapshot, key) else { return Found::Outside };
+fn below(snapshot: &Snapshot, name: &[u8]) -> Found {
+    let Some(number) = closest_encloser(snapshot, name) else { return Found::Outside };
     let node = snapshot.node(number);
     if node.occluder != 0 || node.is(Node::CUT) {
         return hidden(snapshot, number, node);
@@ -56,33 +56,16 @@ fn below(snapshot: &Snapshot, key: &Key) -> Found {
     if node.is(Node::DNAME) {
         return Found::Dname(number);
     }
-    if node.is(Node::WILDCARD_BELOW) {
-        let is_it = |number| is_wildcard_of(snapshot.node_name(snapshot.node(number)), key.suffix(labels));
-        if let Some(wildcard) = snapshot.table.find(step(hash, b"*"), is_it) {
-            return Found::Wildcard(wildcard);
-        }
+    match node.wildcard.checked_sub(1) {
+        Some(wildcard) => Found::Wildcard(wildcard),
+        None => Found::Nothing(node.zone),
     }
-    Found::Nothing(node.zone)
 }
 
-/// The deepest existing ancestor: how many labels it has, its hash, its node.
+/// The deepest existing ancestor.
 ///
-/// Walks at most as many labels as the deepest name of all zones has, so a flood of deep names costs no more than hits.
-fn closest_encloser(snapshot: &Snapshot, key: &Key) -> Option<(usize, u64, u32)> {
-    let deepest = (key.labels().saturating_sub(1)).min(snapshot.labels_max);
-    let mut hashes = [0u64; 128];
-    hashes[0] = ROOT;
-    for labels in 1..=deepest {
-        hashes[labels] = key.step(hashes[labels - 1], labels);
-    }
-    (0..=deepest).rev().find_map(|labels| {
-        snapshot.find(hashes[labels], key.suffix(labels)).map(|number| (labels, hashes[labels], number))
-    })
+/// Looks up at most as many labels as the deepest name of all zones has, so a flood of deep names costs no more than hits.
+fn closest_encloser(snapshot: &Snapshot, name: &[u8]) -> Option<u32> {
+    let known = ancestors(name).filter(|(labels, _)| *labels <= snapshot.labels_max).map(|(_, start)| &name[start..]);
+    known.map(|ancestor| snapshot.find(name_hash(ancestor), ancestor)).find_map(|found| found)
 }
-
-fn is_wildcard_of(name: &[u8], parent: &[u8]) -> bool {
-    name.strip_prefix(b"\x01*") == Some(parent)
-}
-
-/// The hash of the root's name.
-const ROOT: u64 = crate::wire::ROOT_HASH;

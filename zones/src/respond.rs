@@ -15,8 +15,8 @@ use self::answer::Answering;
 use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
     explain::Trace,
-    tally::Counted,
-    wire::{self, HEADER, Opt, Rcode, Refusal, Writer},
+    tally::AnswerKind,
+    wire::{self, Edns, HEADER, Opt, Rcode, Refusal, Writer},
 };
 
 /// What becomes of a packet.
@@ -54,7 +54,7 @@ pub fn respond(
 ) -> Outcome {
     let mut query = Query::default();
     read(packet, &mut query);
-    find(&view.snapshot, &mut query);
+    find(&view.snapshot, packet, &mut query);
     write(view, client, packet, &query, now, draw, tally, out)
 }
 
@@ -64,12 +64,13 @@ pub fn read(packet: &[u8], query: &mut Query) {
     query.0.read(packet);
 }
 
-/// Stage two: finds the node of that very name, the look-up that misses the cache when there are many names.
+/// Stage two: finds the node of that very name, the look-up that misses the cache when there are many names. `packet` must
+/// be the one `query` was read from.
 #[inline]
-pub fn find(snapshot: &Snapshot, query: &mut Query) {
+pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
     let query = &mut query.0;
     if query.refusal.is_none() {
-        query.node = snapshot.find_key(&query.key, query.hash).map_or(0, |number| number + 1);
+        query.node = snapshot.find(query.hash, query.name(packet)).map_or(0, |number| number + 1);
     }
 }
 
@@ -144,76 +145,95 @@ impl Ending {
     }
 }
 
-impl Response<'_> {
+impl<'a> Response<'a> {
+    #[inline]
     fn write<T: Trace>(&self, out: &mut [u8], trace: &mut T) -> (usize, Rcode) {
+        let edns = self.query.edns.as_ref();
         let limit = self.limit();
-        let (length, ending) = match self.query.refusal {
-            Some(Refusal::Bare(rcode)) => {
-                (Writer::new(self.packet, HEADER, out, limit).finish(rcode, None), Ending::of(rcode))
+        let room = edns.map_or(0, |edns| if edns.is_bare() { Opt::BARE } else { self.opt(edns, limit).len() });
+        // A question that could not be read is not given back.
+        let bare = matches!(self.query.refusal, Some(Refusal::Bare(_)));
+        let end = if bare { HEADER } else { self.query.question_end() };
+        let mut writer = Writer::new(self.packet, end, out, limit - room);
+        let ending = match self.query.refusal {
+            None => self.answer(&mut writer, trace),
+            Some(refusal) => self.refuse(refusal),
+        };
+        if let Some(edns) = edns {
+            match ending.error {
+                None if edns.is_bare() => writer.bare_opt(self.view.snapshot.options.udp_payload, edns, ending.rcode),
+                _ => self.opt(edns, limit).of(&ending).write(&mut writer, ending.rcode),
             }
-            Some(Refusal::BadKey(at)) => self.bad_key(usize::from(at), out, limit),
-            Some(Refusal::Question(rcode)) => self.finish(self.writer(out, limit), Ending::of(rcode)),
-            Some(Refusal::Drop) | None => self.answer(out, limit, trace),
-        };
-        self.tally.response(Counted {
-            rcode: ending.rcode,
-            truncated: out[2] & 0x02 != 0,
-            edns: self.query.edns.is_some(),
-            ecs: self.query.edns.is_some_and(|edns| edns.ecs.is_some()),
+        }
+        let kind = AnswerKind {
+            truncated: writer.is_truncated(),
+            edns: edns.is_some(),
+            ecs: edns.is_some_and(|edns| edns.ecs.is_some()),
             down: ending.down,
-        });
-        (length, ending.rcode)
-    }
-
-    fn answer<T: Trace>(&self, out: &mut [u8], limit: usize, trace: &mut T) -> (usize, Ending) {
-        let mut writer = self.writer(out, limit);
-        let ending = match self.query.class {
-            CLASS_IN if matches!(self.query.rtype, Rtype::AXFR | Rtype::IXFR) => Ending::of(Rcode::REFUSED),
-            CLASS_IN => Answering::new(self, &mut writer, trace).run(),
-            CLASS_CH => self.chaos(&mut writer),
-            _ => Ending::of(Rcode::REFUSED),
         };
-        self.finish(writer, ending)
-    }
-
-    /// Header and question, with room kept for OPT.
-    fn writer<'o>(&self, out: &'o mut [u8], limit: usize) -> Writer<'o> {
-        let mut writer = Writer::new(self.packet, self.query.question_end(), out, limit);
-        writer.reserve(self.opt(&Ending::of(Rcode::NOERROR), limit).map_or(0, |opt| opt.len()));
-        writer
-    }
-
-    fn finish(&self, writer: Writer<'_>, ending: Ending) -> (usize, Ending) {
-        let opt = self.opt(&ending, self.limit());
-        (writer.finish(ending.rcode, opt), ending)
-    }
-
-    /// Octets this client can take: UDP by EDNS and our own bound, TCP by the length field.
-    fn limit(&self) -> usize {
-        match (self.client.transport, self.query.edns) {
-            (Transport::Tcp, _) => 65_535,
-            (Transport::Udp, None) => PAYLOAD_MIN,
-            (Transport::Udp, Some(edns)) => usize::from(edns.payload)
-                .clamp(PAYLOAD_MIN, usize::from(self.view.snapshot.options.udp_payload).max(PAYLOAD_MIN)),
+        self.tally.response(ending.rcode, kind);
+        let length = writer.finish(ending.rcode);
+        match self.query.refusal {
+            Some(Refusal::BadKey(at)) => (self.give_back_key(usize::from(at), out, length), ending.rcode),
+            _ => (length, ending.rcode),
         }
     }
 
-    /// The OPT of the response: exactly when the query had one.
-    fn opt(&self, ending: &Ending, limit: usize) -> Option<Opt<'_>> {
-        let edns = self.query.edns.as_ref()?;
+    #[inline]
+    fn answer<T: Trace>(&self, writer: &mut Writer<'_>, trace: &mut T) -> Ending {
+        match (self.query.class, self.query.rtype) {
+            (CLASS_IN, Rtype::AXFR | Rtype::IXFR) => Ending::of(Rcode::REFUSED),
+            (CLASS_IN, _) => Answering::new(self, writer, trace).run(),
+            (CLASS_CH, _) => self.chaos(writer),
+            _ => Ending::of(Rcode::REFUSED),
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, refusal: Refusal) -> Ending {
+        match refusal {
+            Refusal::Bare(rcode) | Refusal::Question(rcode) => Ending::of(rcode),
+            Refusal::BadKey(at) if self.unknown_key(usize::from(at)).is_some() => Ending::of(Rcode::NOTAUTH),
+            Refusal::BadKey(_) => Ending::of(Rcode::FORMERR),
+            Refusal::Drop => unreachable!("a packet that gets no answer is not written to"),
+        }
+    }
+
+    /// Octets this client can take: UDP by EDNS and our own bound, TCP by the length field.
+    #[inline]
+    fn limit(&self) -> usize {
+        match (self.client.transport, &self.query.edns) {
+            (Transport::Tcp, _) => 65_535,
+            (Transport::Udp, None) => PAYLOAD_MIN,
+            (Transport::Udp, Some(edns)) => {
+                usize::from(edns.payload.min(self.view.snapshot.options.udp_payload)).max(PAYLOAD_MIN)
+            }
+        }
+    }
+
+    /// The OPT of the response.
+    #[inline(never)]
+    fn opt(&self, edns: &'a Edns, limit: usize) -> Opt<'a> {
         let options = &self.view.snapshot.options;
         let id = options.identity.id.as_deref().filter(|_| edns.nsid).map(str::as_bytes);
         let on_stream = edns.keepalive && self.client.transport == Transport::Tcp;
-        let units = (options.tcp_idle.as_millis() / 100).min(u128::from(u16::MAX)) as u16;
-        Some(Opt {
+        let units = || (options.tcp_idle.as_millis() / 100).min(u128::from(u16::MAX)) as u16;
+        Opt {
             query: edns,
             payload: options.udp_payload,
             // A long identifier behind a long question would not fit 512 octets: the answer goes first.
             nsid: id.filter(|id| self.query.question_end() + OPT_MAX + id.len() <= limit),
-            keepalive: on_stream.then_some(units),
-            scope: ending.scope,
-            error: ending.error,
-        })
+            keepalive: on_stream.then(units),
+            scope: 0,
+            error: None,
+        }
+    }
+}
+
+impl Opt<'_> {
+    /// With what is known once the answer is.
+    fn of(self, ending: &Ending) -> Self {
+        Self { scope: ending.scope, error: ending.error, ..self }
     }
 }
 

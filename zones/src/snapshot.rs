@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 
 use fairway_model::{ClusterName, Name, PoolName, Rtype, Target, Ttl};
 
-use crate::{steer::SteerPool, table::Table, wire::Key};
+use crate::{steer::SteerPool, table::Table, wire::same_name};
 
 /// Answers to `hostname.bind` and `id.server` and to NSID (RFC 4892, RFC 5001), and `version.bind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,13 +79,14 @@ pub struct Snapshot {
     pub(crate) options: ServerOptions,
     pub(crate) table: Table,
     pub(crate) nodes: Box<[Node]>,
-    /// Lower-case names of nodes, then targets of CNAME and DNAME as written.
+    /// Lower-case names of nodes, and targets of CNAME and DNAME as written.
     pub(crate) names: Box<[u8]>,
     pub(crate) sets: Box<[RrSet]>,
     pub(crate) blobs: Box<[u8]>,
     /// Places in a blob, from its start, where a pointer to the zone's apex is due.
     pub(crate) patches: Box<[u32]>,
     pub(crate) extras: Box<[Extra]>,
+    pub(crate) aliases: Box<[Alias]>,
     pub(crate) zones: Box<[Zone]>,
     pub(crate) steered: Box<[Steered]>,
     pub(crate) pools: Box<[SteerPool]>,
@@ -110,6 +111,8 @@ pub(crate) struct Node {
     pub(crate) set_count: u16,
     /// Index into `steered` plus one; 0 for a static name.
     pub(crate) steered: u32,
+    /// Number plus one of the child `*`; 0 if there is none.
+    pub(crate) wildcard: u32,
     /// Number plus one of the topmost cut or DNAME above this name; 0 if nothing hides it.
     pub(crate) occluder: u32,
 }
@@ -121,8 +124,6 @@ impl Node {
     pub(crate) const CUT: u8 = 2;
     /// Has a DNAME, which hides everything below.
     pub(crate) const DNAME: u8 = 4;
-    /// Has a child `*`.
-    pub(crate) const WILDCARD_BELOW: u8 = 8;
 
     pub(crate) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -143,9 +144,23 @@ pub(crate) struct RrSet {
     pub(crate) patch_count: u32,
     pub(crate) extras: u32,
     pub(crate) extra_count: u32,
-    /// Target of a CNAME or DNAME: place in `names`.
-    pub(crate) target: u32,
-    pub(crate) target_len: u8,
+    /// Where a CNAME or DNAME leads; [`RrSet::NO_ALIAS`] for other types.
+    pub(crate) alias: u32,
+}
+
+impl RrSet {
+    /// Leads nowhere.
+    pub(crate) const NO_ALIAS: u32 = u32::MAX;
+}
+
+/// The target of a CNAME or DNAME.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alias {
+    /// Its hash, so that following a CNAME hashes nothing.
+    pub(crate) hash: u64,
+    /// Place in `names`, as written.
+    pub(crate) name: u32,
+    pub(crate) name_len: u8,
 }
 
 /// Addresses of a name that a record set speaks of: glue of a delegation, targets of SRV and SVCB.
@@ -245,19 +260,18 @@ impl Snapshot {
     }
 
     /// Where a CNAME or DNAME points.
-    pub(crate) fn target(&self, set: &RrSet) -> &[u8] {
-        &self.names[set.target as usize..][..usize::from(set.target_len)]
+    pub(crate) fn alias(&self, set: &RrSet) -> &Alias {
+        &self.aliases[set.alias as usize]
     }
 
-    /// The node with exactly this name.
+    /// The name of a target.
+    pub(crate) fn alias_name(&self, alias: &Alias) -> &[u8] {
+        &self.names[alias.name as usize..][..usize::from(alias.name_len)]
+    }
+
+    /// The node with exactly this name, in any case.
     #[inline]
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
-        self.table.find(hash, |number| self.node_name(self.node(number)) == name)
-    }
-
-    /// The node with exactly this key.
-    #[inline]
-    pub(crate) fn find_key(&self, key: &Key, hash: u64) -> Option<u32> {
-        self.find(hash, key.name())
+        self.table.find(hash, |number| same_name(name, self.node_name(self.node(number))))
     }
 }

@@ -37,10 +37,8 @@ pub struct Tally {
     queries: [Counter; 4],
     rcodes: [Counter; RCODES],
     drops: Counter,
-    truncated: Counter,
-    edns: Counter,
-    ecs: Counter,
-    down_answers: Counter,
+    /// Responses by [`AnswerKind`], so that each is counted by one addition.
+    kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
     ring: Ring,
 }
@@ -52,24 +50,37 @@ impl Default for Tally {
             queries: Default::default(),
             rcodes: Default::default(),
             drops: Counter::default(),
-            truncated: Counter::default(),
-            edns: Counter::default(),
-            ecs: Counter::default(),
-            down_answers: Counter::default(),
+            kinds: Default::default(),
             slots,
             ring: Ring::default(),
         }
     }
 }
 
-/// What one response was, for counting.
+/// What one response was, beside its code.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
-    pub(crate) rcode: Rcode,
+pub(crate) struct AnswerKind {
     pub(crate) truncated: bool,
     pub(crate) edns: bool,
     pub(crate) ecs: bool,
     pub(crate) down: bool,
+}
+
+impl AnswerKind {
+    const COUNT: usize = 16;
+
+    #[inline]
+    fn number(self) -> usize {
+        usize::from(self.truncated)
+            | usize::from(self.edns) << 1
+            | usize::from(self.ecs) << 2
+            | usize::from(self.down) << 3
+    }
+
+    fn of(number: usize) -> Self {
+        let bit = |place: u32| number >> place & 1 == 1;
+        Self { truncated: bit(0), edns: bit(1), ecs: bit(2), down: bit(3) }
+    }
 }
 
 impl Tally {
@@ -86,18 +97,9 @@ impl Tally {
     }
 
     #[inline]
-    pub(crate) fn response(&self, counted: Counted) {
-        self.rcodes[usize::from(counted.rcode.0).min(RCODES - 1)].add(1);
-        for (counter, holds) in [
-            (&self.truncated, counted.truncated),
-            (&self.edns, counted.edns),
-            (&self.ecs, counted.ecs),
-            (&self.down_answers, counted.down),
-        ] {
-            if holds {
-                counter.add(1);
-            }
-        }
+    pub(crate) fn response(&self, rcode: Rcode, kind: AnswerKind) {
+        self.rcodes[usize::from(rcode.0).min(RCODES - 1)].add(1);
+        self.kinds[kind.number()].add(1);
     }
 
     #[inline]
@@ -140,10 +142,13 @@ impl Tally {
             add(to, from);
         }
         add(&mut sum.drops, &self.drops);
-        add(&mut sum.truncated, &self.truncated);
-        add(&mut sum.edns, &self.edns);
-        add(&mut sum.ecs, &self.ecs);
-        add(&mut sum.down_answers, &self.down_answers);
+        for (number, counter) in self.kinds.iter().enumerate() {
+            let (kind, count) = (AnswerKind::of(number), counter.0.load(Relaxed));
+            sum.truncated += u64::from(kind.truncated) * count;
+            sum.edns += u64::from(kind.edns) * count;
+            sum.ecs += u64::from(kind.ecs) * count;
+            sum.down_answers += u64::from(kind.down) * count;
+        }
         sum.samples_lost += self.ring.lost();
     }
 }

@@ -9,7 +9,8 @@ use fairway_model::{
     Cluster, ClusterName, Desired, Health, Member, Name, Policy, Pool, PoolName, SteeredName, Verdict, Weight, ZoneSpec,
 };
 use fairway_zones::{
-    Client, Conditions, Draw, Now, ServerOptions, Tally, Transport, View, compile, respond, text::read_zone,
+    Client, Conditions, Draw, Now, Query, ServerOptions, Tally, Transport, View, compile, find, read, text::read_zone,
+    write,
 };
 
 /// Answers queries of one kind, or of every kind in turn.
@@ -67,8 +68,13 @@ fn main() {
 fn run(view: &View, packets: &[Vec<u8>], count: usize) {
     let client = Client { address: [198, 51, 100, 7].into(), port: 4242, transport: Transport::Udp };
     let (tally, mut out) = (Tally::default(), vec![0; 2048]);
+    // As a transport does it: the query of one packet is read over that of the last.
+    let mut query = Query::default();
     for packet in packets.iter().cycle().take(count) {
-        black_box(respond(view, &client, black_box(packet), Now(0), Draw(0), &tally, &mut out));
+        let packet = black_box(packet);
+        read(packet, &mut query);
+        find(&view.snapshot, packet, &mut query);
+        black_box(write(view, &client, packet, &query, Now(0), Draw(0), &tally, &mut out));
     }
 }
 

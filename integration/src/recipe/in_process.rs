@@ -107,7 +107,7 @@ impl Stage for InProcess {
     ) -> Result<Option<Vec<u8>>, String> {
         let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 5353)));
         let mut out = vec![0xee; if transport == Transport::Udp { 1232 } else { 65_535 }];
-        let client = Client::new(from, transport);
+        let client = Client::new(from.ip(), from.port(), transport);
         match respond(&self.view, &client, octets, Now(1_700_000_000), Draw(7), &self.tally, &mut out) {
             Outcome::Reply(length) => Ok(Some(out[..length].to_vec())),
             Outcome::Drop => Ok(None),

@@ -123,7 +123,7 @@ pub(super) fn open<R: Responder>(desk: &Rc<Desk<R>>, stream: TcpStream, from: So
     tokio::task::spawn_local(async move {
         // Counts also a connection whose task is dropped at the end or has panicked.
         let mut stay = Stay { desk: &desk, seat, why: Close::Stopped };
-        let client = Client::new(from, Transport::Tcp);
+        let client = Client::new(from.ip(), from.port(), Transport::Tcp);
         stay.why = Connection::new(&desk, stream, client, seat, handle).serve().await;
     });
     evicted.is_some()

@@ -39,7 +39,7 @@ impl Responder for Echo {
 
     fn read(_: &[u8], (): &mut ()) {}
 
-    fn find((): &(), (): &mut ()) {}
+    fn find((): &(), _: &[u8], (): &mut ()) {}
 
     fn write((): &(), _: &Client, packet: &[u8], (): &(), _: Now, _: Draw, _: &Tally, out: &mut [u8]) -> Outcome {
         let text = packet.get(12..).unwrap_or_default();

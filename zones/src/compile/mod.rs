@@ -7,7 +7,7 @@ mod steered;
 
 use std::collections::HashMap;
 
-use fairway_model::{Desired, Fault, Name, Place, Rtype};
+use fairway_model::{Desired, Fault, Place, Rtype};
 
 use self::{
     names::Names,
@@ -15,9 +15,9 @@ use self::{
     sets::{Mention, Sets},
 };
 use crate::{
-    snapshot::{Extra, Node, RrSet, ServerOptions, Snapshot, Zone, ZoneInfo},
+    snapshot::{Extra, Node, ServerOptions, Snapshot, Zone, ZoneInfo},
+    steer::{digest, mix},
     text::ZoneData,
-    wire::{Key, ROOT_HASH, step},
 };
 
 /// Compiles a wish and its zones. All faults come together, and nothing is compiled if one is an error; the warnings of
@@ -68,7 +68,7 @@ impl<'a> Compiler<'a> {
         let mut names = Names::with_room(records + desired.names.len() + 16);
         let origins = Origins::new(zones);
         for (number, zone) in origins.zones.iter().enumerate() {
-            names.apex(&key(&zone.origin), number as u16);
+            names.apex(&zone.origin, number as u16);
         }
         Self {
             desired,
@@ -104,7 +104,7 @@ impl<'a> Compiler<'a> {
         match sets.add(rtype, ttl, records().map(|r| &*r.rdata), &zone.origin, mentions) {
             Ok(number) => {
                 let first = origins.record(&group[0]);
-                set_target(&mut sets.sets[number as usize], &mut names.arena, rtype, &first.rdata);
+                sets.sets[number as usize].alias = names.alias(rtype, &first.rdata);
                 self.attach(node, number);
                 self.add_to_id(node, number);
             }
@@ -127,7 +127,7 @@ impl<'a> Compiler<'a> {
 
     fn add_to_id(&mut self, node: u32, set: u32) {
         let blob = self.sets.blob(&self.sets.sets[set as usize]);
-        self.id = self.id.wrapping_add(step(self.names.hashes[node as usize], blob));
+        self.id = self.id.wrapping_add(mix(digest(blob) ^ self.names.hashes[node as usize]));
     }
 
     /// The SOA of each zone, as negative answers give it (RFC 2308 section 5).
@@ -192,7 +192,7 @@ impl<'a> Compiler<'a> {
         let delegation = node.is(Node::CUT);
         let mut extras: Vec<Extra> = Vec::new();
         for mention in mentions {
-            let number = mention.target.as_ref().map_or(Some(owner), |target| self.names.find(&key(target)));
+            let number = mention.target.as_ref().map_or(Some(owner), |target| self.names.find(target));
             let Some(target) = number.map(|n| self.names.nodes[n as usize]) else { continue };
             let is_ns = self.sets.sets[mention.set as usize].rtype == Rtype::NS;
             // At an apex, NS needs nothing with it: whoever asks got here. Steered addresses are asked for by themselves.
@@ -228,6 +228,7 @@ impl<'a> Compiler<'a> {
             blobs: self.sets.blobs.into(),
             patches: self.sets.patches.into(),
             extras: self.sets.extras.into(),
+            aliases: self.names.aliases.into(),
             zones: self.zones.into(),
             steered: steered.steered.into(),
             pools: steered.pools.into(),
@@ -242,23 +243,5 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Keeps the uncompressed target of a CNAME or DNAME, to be followed.
-fn set_target(set: &mut RrSet, arena: &mut Vec<u8>, rtype: Rtype, rdata: &[u8]) {
-    if matches!(rtype, Rtype::CNAME | Rtype::DNAME) {
-        (set.target, set.target_len) = (arena.len() as u32, rdata.len() as u8);
-        arena.extend_from_slice(rdata);
-    }
-}
-
 /// Most zones: their numbers have 16 bits, and one number is taken.
 const ZONES_MAX: usize = Placed::MADE as usize;
-
-/// A name as the table knows it.
-fn key(name: &Name) -> Key {
-    Key::read(name.as_wire()).expect("a Name is a valid name")
-}
-
-/// A hash of octets that is the same on every machine.
-fn digest(octets: &[u8]) -> u64 {
-    step(ROOT_HASH, octets)
-}

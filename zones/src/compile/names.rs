@@ -1,17 +1,20 @@
 //! Gathers the names that exist, empty non-terminals included (RFC 4592 section 2.2.2).
 
+use fairway_model::{Name, Rtype};
+
 use crate::{
-    snapshot::Node,
+    snapshot::{Alias, Node, RrSet},
     table::Table,
-    wire::{Key, ROOT_HASH},
+    wire::{ancestors, name_hash, same_name},
 };
 
 /// Names under construction. A parent always has a smaller number than its children, zone apexes apart.
 pub(super) struct Names {
     pub(super) table: Table,
     pub(super) hashes: Vec<u64>,
-    /// Lower-case wire forms, one behind the other.
+    /// Lower-case wire forms, one behind the other, and the targets of aliases.
     pub(super) arena: Vec<u8>,
+    pub(super) aliases: Vec<Alias>,
     pub(super) nodes: Vec<Node>,
     /// Number of the parent; [`Names::NONE`] for an apex.
     pub(super) parents: Vec<u32>,
@@ -26,6 +29,7 @@ impl Names {
             table: Table::with_room(count),
             hashes: Vec::with_capacity(count),
             arena: Vec::with_capacity(count * 24),
+            aliases: Vec::new(),
             nodes: Vec::with_capacity(count),
             parents: Vec::with_capacity(count),
             labels_max: 0,
@@ -33,53 +37,51 @@ impl Names {
     }
 
     /// The number of a name, if it is known.
-    pub(super) fn find(&self, key: &Key) -> Option<u32> {
-        self.find_suffix(key, key.labels(), key.hash())
+    pub(super) fn find(&self, name: &Name) -> Option<u32> {
+        self.find_hashed(name.as_wire(), name_hash(name.as_wire()))
     }
 
-    fn find_suffix(&self, key: &Key, labels: usize, hash: u64) -> Option<u32> {
-        let wanted = key.suffix(labels);
+    fn find_hashed(&self, wanted: &[u8], hash: u64) -> Option<u32> {
         self.table.find(hash, |number| {
             let node = &self.nodes[number as usize];
-            &self.arena[node.name as usize..][..usize::from(node.name_len)] == wanted
+            same_name(wanted, &self.arena[node.name as usize..][..usize::from(node.name_len)])
         })
     }
 
     /// Makes the apex of a zone known, without what lies above it.
-    pub(super) fn apex(&mut self, key: &Key, zone: u16) -> u32 {
-        let number = self.insert(key, key.labels(), key.hash(), zone, Self::NONE);
+    pub(super) fn apex(&mut self, name: &Name, zone: u16) -> u32 {
+        let number = self.insert(name.as_wire(), name_hash(name.as_wire()), zone, Self::NONE);
+        self.labels_max = self.labels_max.max(name.label_count());
         self.nodes[number as usize].flags |= Node::APEX;
         number
     }
 
     /// Makes a name known, with every name between it and the apex of its zone, which has `apex_labels` labels.
-    pub(super) fn intern(&mut self, key: &Key, apex_labels: usize, zone: u16) -> u32 {
-        let mut hashes = [ROOT_HASH; 128];
-        for labels in 1..=key.labels() {
-            hashes[labels] = key.step(hashes[labels - 1], labels);
-        }
+    pub(super) fn intern(&mut self, name: &Name, apex_labels: usize, zone: u16) -> u32 {
         // Most names are new under a known parent, so the search goes from the deepest up.
-        let mut labels = key.labels();
-        let mut number = loop {
-            match self.find_suffix(key, labels, hashes[labels]) {
-                Some(number) => break number,
-                None if labels == apex_labels => unreachable!("apexes are made known first"),
-                None => labels -= 1,
-            }
-        };
-        while labels < key.labels() {
-            labels += 1;
-            number = self.insert(key, labels, hashes[labels], zone, number);
+        let (name, hash) = (name.as_wire(), name_hash(name.as_wire()));
+        if let Some(known) = self.find_hashed(name, hash) {
+            return known;
         }
-        number
+        let mut missing = vec![(name, hash)];
+        for (labels, start) in ancestors(name) {
+            let (wire, hash) = (&name[start..], name_hash(&name[start..]));
+            if let Some(known) = self.find_hashed(wire, hash) {
+                self.labels_max = self.labels_max.max(labels + missing.len());
+                let add = |parent, (wire, hash)| self.insert(wire, hash, zone, parent);
+                return missing.into_iter().rev().fold(known, add);
+            }
+            assert!(labels > apex_labels, "apexes are made known first");
+            missing.push((wire, hash));
+        }
+        unreachable!("an apex is an ancestor of every name of its zone")
     }
 
-    fn insert(&mut self, key: &Key, labels: usize, hash: u64, zone: u16, parent: u32) -> u32 {
+    fn insert(&mut self, wire: &[u8], hash: u64, zone: u16, parent: u32) -> u32 {
         if self.nodes.len() == self.table.room() {
             self.grow();
         }
         let number = self.nodes.len() as u32;
-        let wire = key.suffix(labels);
         self.nodes.push(Node {
             name: self.arena.len() as u32,
             name_len: wire.len() as u8,
@@ -88,17 +90,28 @@ impl Names {
             sets: 0,
             set_count: 0,
             steered: 0,
+            wildcard: 0,
             occluder: 0,
         });
-        self.arena.extend_from_slice(wire);
+        self.arena.extend(wire.iter().map(u8::to_ascii_lowercase));
         self.hashes.push(hash);
         self.parents.push(parent);
         self.table.place(hash, number);
-        self.labels_max = self.labels_max.max(labels);
         if wire.starts_with(b"\x01*") && parent != Self::NONE {
-            self.nodes[parent as usize].flags |= Node::WILDCARD_BELOW;
+            self.nodes[parent as usize].wildcard = number + 1;
         }
         number
+    }
+
+    /// Keeps the target of a CNAME or DNAME, to be followed; gives its number.
+    pub(super) fn alias(&mut self, rtype: Rtype, target: &[u8]) -> u32 {
+        if !matches!(rtype, Rtype::CNAME | Rtype::DNAME) {
+            return RrSet::NO_ALIAS;
+        }
+        let name = self.arena.len() as u32;
+        self.arena.extend_from_slice(target);
+        self.aliases.push(Alias { hash: name_hash(target), name, name_len: target.len() as u8 });
+        self.aliases.len() as u32 - 1
     }
 
     fn grow(&mut self) {

@@ -2,7 +2,7 @@
 
 use fairway_model::{Fault, Name, Place, Rtype};
 
-use super::{Compiler, key};
+use super::Compiler;
 use crate::{
     snapshot::Node,
     text::{Record, ZoneData},
@@ -98,19 +98,18 @@ impl Compiler<'_> {
 
     /// The node of a record of this zone; none if a zone below hides it.
     fn node_for(&mut self, record: &Record, number: usize, nested: &[u16], apex_labels: usize) -> Option<u32> {
-        let key = key(&record.owner);
         let below = nested.iter().rev().find(|n| record.owner.is_within(&self.origins.zones[usize::from(**n)].origin));
-        let Some(below) = below else { return Some(self.names.intern(&key, apex_labels, number as u16)) };
+        let Some(below) = below else { return Some(self.names.intern(&record.owner, apex_labels, number as u16)) };
         if record.owner != self.origins.zones[usize::from(*below)].origin {
             return None;
         }
         match record.rtype {
             // DS stands at the parent's side of the cut (RFC 4035 section 3.1.4.1).
-            Rtype::DS => self.names.find(&key),
+            Rtype::DS => self.names.find(&record.owner),
             Rtype::NS => {
                 // The delegation itself is the child's to answer; what it makes exist above itself stays.
                 if let Some(above) = record.owner.parent() {
-                    self.names.intern(&super::key(&above), apex_labels, number as u16);
+                    self.names.intern(&above, apex_labels, number as u16);
                 }
                 None
             }

@@ -82,8 +82,7 @@ impl Sets {
             patch_count: (self.patches.len() - patches) as u32,
             extras: 0,
             extra_count: 0,
-            target: 0,
-            target_len: 0,
+            alias: RrSet::NO_ALIAS,
         });
         Ok(number)
     }

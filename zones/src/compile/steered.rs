@@ -6,10 +6,10 @@ use fairway_model::{
     Cluster, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Target, Ttl, ZoneSpec,
 };
 
-use super::{Compiler, digest, key, place::Placed, set_target};
+use super::{Compiler, place::Placed};
 use crate::{
     snapshot::{Node, PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, SteerPool, TargetTable},
+    steer::{Family, SteerPool, TargetTable, digest},
     tally::SLOTS_MAX,
     text::Record,
 };
@@ -68,7 +68,7 @@ impl Compiler<'_> {
                 compiled.steered.len() as u32
             });
             let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
-            let node = self.names.intern(&key(&name.name), apex_labels, zone);
+            let node = self.names.intern(&name.name, apex_labels, zone);
             self.names.nodes[node as usize].steered = steered;
             compiled.infos[number as usize].names.push(name.name.clone());
             compiled.id = compiled
@@ -144,7 +144,7 @@ impl Compiler<'_> {
 
     fn add_alias(&mut self, ttl: Ttl, target: &Name) -> u32 {
         let number = self.add_set(Rtype::CNAME, ttl, std::iter::once(target.as_wire()));
-        set_target(&mut self.sets.sets[number as usize], &mut self.names.arena, Rtype::CNAME, target.as_wire());
+        self.sets.sets[number as usize].alias = self.names.alias(Rtype::CNAME, target.as_wire());
         number
     }
 
@@ -167,7 +167,7 @@ impl Compiler<'_> {
         for (name, (cluster, ttl)) in wanted {
             let Some(zone) = self.origins.of(&name) else { continue };
             let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
-            let node = self.names.intern(&key(&name), apex_labels, zone);
+            let node = self.names.intern(&name, apex_labels, zone);
             if spoken_of.contains(&node) || self.names.nodes[node as usize].steered != 0 {
                 continue;
             }
@@ -217,7 +217,7 @@ impl Compiler<'_> {
     /// A steered name at or below a delegation would never be answered.
     pub(super) fn refuse_hidden_steered(&mut self) {
         for name in self.desired.names.keys() {
-            let Some(number) = self.names.find(&key(name)) else { continue };
+            let Some(number) = self.names.find(name) else { continue };
             let node = self.names.nodes[number as usize];
             let above = if node.is(Node::CUT) { Some(number) } else { node.occluder.checked_sub(1) };
             let Some(above) = above else { continue };

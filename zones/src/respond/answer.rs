@@ -7,8 +7,8 @@ use crate::{
     Snapshot,
     explain::Trace,
     lookup::{Found, locate},
-    snapshot::{Node, RrSet},
-    wire::{Full, HEADER, Key, Rcode, Section, Writer},
+    snapshot::{Alias, Node, RrSet},
+    wire::{Full, HEADER, Rcode, Section, Writer, name_hash},
 };
 
 /// Most CNAMEs and DNAMEs followed in one answer; what was found until then is kept. Real chains have one or two.
@@ -24,7 +24,8 @@ pub(super) struct Answering<'a, 'w, 'o, T> {
 
 /// The name an answer is looked for at, at one step of a chain.
 pub(super) struct Step<'k> {
-    pub(super) key: &'k Key,
+    /// In wire form.
+    pub(super) name: &'k [u8],
     /// Where the name stands in the message, uncompressed at least up to its zone's apex.
     pub(super) at: usize,
     /// Node of that very name.
@@ -34,16 +35,22 @@ pub(super) struct Step<'k> {
 }
 
 /// How a step ended.
-#[allow(clippy::large_enum_variant, reason = "lives on the stack for one link; a box would allocate")]
-pub(super) enum Next {
+pub(super) enum Next<'a> {
     Done,
-    /// Goes on at another name.
-    Follow {
-        key: Key,
+    /// Goes on at the target of a CNAME.
+    Alias {
+        target: &'a Alias,
         /// Where that name stands in the message.
         at: usize,
-        /// The DNAME that led there, and where it stands.
-        dname: Option<(u32, usize)>,
+    },
+    /// Goes on at a name made by a DNAME.
+    Redirect {
+        /// Where that name stands in the message, uncompressed.
+        at: usize,
+        /// Its octets.
+        length: usize,
+        /// The DNAME, and where it stands.
+        dname: (u32, usize),
     },
 }
 
@@ -67,40 +74,59 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     fn follow_chain(&mut self) -> Result<(), Full> {
         let query = self.from.query;
-        let first = Step { key: &query.key, at: HEADER, exact: query.node.checked_sub(1), dnames: &[] };
+        let first =
+            Step { name: query.name(self.from.packet), at: HEADER, exact: query.node.checked_sub(1), dnames: &[] };
         match self.step(&first)? {
             Next::Done => Ok(()),
             link => self.go_on(link),
         }
     }
 
+    /// One step: what there is at the name, written. Only what most queries need is part of the caller's code.
+    #[inline(always)]
+    fn step(&mut self, step: &Step<'_>) -> Result<Next<'a>, Full> {
+        let snapshot = self.snapshot();
+        let found = locate(snapshot, step.name, step.exact);
+        self.trace.located(snapshot, step.name, found);
+        match found {
+            Found::Exact(number) | Found::Wildcard(number) => self.at_node(step, snapshot.node(number)),
+            _ => self.beside(step, found),
+        }
+    }
+
     /// Follows links until the chain ends, comes back to a name it was at, or is too long.
-    fn go_on(&mut self, first: Next) -> Result<(), Full> {
+    #[inline(never)]
+    fn go_on(&mut self, first: Next<'a>) -> Result<(), Full> {
         let snapshot = self.snapshot();
         let mut visited = [self.from.query.hash; CHAIN_MAX + 1];
         let mut dnames = [(0, 0); CHAIN_MAX];
+        let mut made = [0; Name::OCTETS_MAX];
         let (mut redirects, mut next) = (0, first);
         for link in 1..=CHAIN_MAX {
-            let Next::Follow { key, at, dname } = next else { return Ok(()) };
-            if let Some(written) = dname {
-                dnames[redirects] = written;
-                redirects += 1;
-            }
-            let hash = key.hash();
+            let (name, hash, at) = match next {
+                Next::Done => return Ok(()),
+                Next::Alias { target, at } => (snapshot.alias_name(target), target.hash, at),
+                Next::Redirect { at, length, dname } => {
+                    dnames[redirects] = dname;
+                    redirects += 1;
+                    made[..length].copy_from_slice(&self.writer.written()[at..at + length]);
+                    (&made[..length], name_hash(&made[..length]), at)
+                }
+            };
             if visited[..link].contains(&hash) {
                 return Ok(());
             }
             visited[link] = hash;
-            let exact = snapshot.find_key(&key, hash);
-            next = self.step(&Step { key: &key, at, exact, dnames: &dnames[..redirects] })?;
+            let exact = snapshot.find(hash, name);
+            next = self.step(&Step { name, at, exact, dnames: &dnames[..redirects] })?;
         }
         Ok(())
     }
 
-    fn step(&mut self, step: &Step<'_>) -> Result<Next, Full> {
+    /// Answers where no node of ours stands for the name.
+    #[inline(never)]
+    fn beside(&mut self, step: &Step<'_>, found: Found) -> Result<Next<'a>, Full> {
         let snapshot = self.snapshot();
-        let found = locate(snapshot, step.key, step.exact);
-        self.trace.located(snapshot, step.key, found);
         match found {
             Found::Outside if step.at == HEADER => self.ending.rcode = Rcode::REFUSED,
             // The end of a chain outside of our zones is for the resolver to find.
@@ -113,6 +139,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                 self.ending.rcode = Rcode::NXDOMAIN;
                 self.negative(step, zone)?;
             }
+            // Told apart by the caller.
             Found::Exact(number) | Found::Wildcard(number) => return self.at_node(step, snapshot.node(number)),
         }
         Ok(Next::Done)
@@ -123,20 +150,27 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         self.from.query.rtype == Rtype::DS && step.exact == Some(cut)
     }
 
-    fn at_node(&mut self, step: &Step<'_>, node: &'a Node) -> Result<Next, Full> {
+    #[inline(always)]
+    fn at_node(&mut self, step: &Step<'_>, node: &'a Node) -> Result<Next<'a>, Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
-        let rtype = self.from.query.rtype;
         if let Some(number) = node.steered.checked_sub(1)
             && let Some(next) = self.steer(step, node, &snapshot.steered[number as usize])?
         {
             return Ok(next);
         }
-        if let Some(set) = snapshot.set(node, rtype) {
-            let start = self.set(step, node, set, Section::Answer)?;
+        let Some(set) = snapshot.set(node, self.from.query.rtype) else { return self.no_such_set(step, node) };
+        let start = self.set(step, node, set, Section::Answer)?;
+        if set.extra_count > 0 {
             self.extras(step, set, start)?;
-            return Ok(Next::Done);
         }
+        Ok(Next::Done)
+    }
+
+    /// Answers at a node that has nothing of the type asked for.
+    #[inline(never)]
+    fn no_such_set(&mut self, step: &Step<'_>, node: &'a Node) -> Result<Next<'a>, Full> {
+        let (snapshot, rtype) = (self.snapshot(), self.from.query.rtype);
         if let Some(set) = snapshot.set(node, Rtype::CNAME) {
             return self.alias(step, node, set);
         }
@@ -154,48 +188,45 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
-    pub(super) fn alias(&mut self, step: &Step<'_>, node: &Node, set: &RrSet) -> Result<Next, Full> {
+    pub(super) fn alias(&mut self, step: &Step<'_>, node: &Node, set: &RrSet) -> Result<Next<'a>, Full> {
         let start = self.set(step, node, set, Section::Answer)?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(Next::Done);
         }
-        let key = Key::read(self.snapshot().target(set)).expect("a compiled target is a valid name");
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        Ok(Next::Follow { key, at: start + 12, dname: None })
+        Ok(Next::Alias { target: self.snapshot().alias(set), at: start + 12 })
     }
 
     /// RFC 6672: the DNAME, a CNAME made from it, and on at the name that gives.
-    fn redirect(&mut self, step: &Step<'_>, number: u32) -> Result<Next, Full> {
+    fn redirect(&mut self, step: &Step<'_>, number: u32) -> Result<Next<'a>, Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         let node = snapshot.node(number);
         let Some(set) = snapshot.set(node, Rtype::DNAME) else { return Ok(Next::Done) };
-        let prefix = step.key.len() - usize::from(node.name_len);
+        let prefix = step.name.len() - usize::from(node.name_len);
         let known = step.dnames.iter().find(|(known, _)| *known == number);
         let start = match known {
             Some((_, start)) => *start,
             None => {
-                let key = Key::read(snapshot.node_name(node)).expect("a node's name is valid");
-                let owner = Step { key: &key, at: step.at + prefix, exact: None, dnames: &[] };
+                let owner = Step { name: snapshot.node_name(node), at: step.at + prefix, exact: None, dnames: &[] };
                 self.set(&owner, node, set, Section::Answer)?
             }
         };
-        let target = snapshot.target(set);
+        let target = snapshot.alias_name(snapshot.alias(set));
         if prefix + target.len() > Name::OCTETS_MAX {
             self.ending.rcode = Rcode::YXDOMAIN;
             return Ok(Next::Done);
         }
         // The labels in front keep the case they were asked in.
-        let mut made = [0; 256];
+        let length = prefix + target.len();
+        let mut made = [0; Name::OCTETS_MAX];
         made[..prefix].copy_from_slice(&self.writer.written()[step.at..step.at + prefix]);
-        made[prefix..prefix + target.len()].copy_from_slice(target);
-        let made = &made[..prefix + target.len()];
-        let at = self.synthesise(step.at, set.ttl, made)?;
+        made[prefix..length].copy_from_slice(target);
+        let at = self.synthesise(step.at, set.ttl, &made[..length])?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(Next::Done);
         }
-        let key = Key::read(made).expect("the length was checked, and both parts are valid");
-        Ok(Next::Follow { key, at, dname: Some((number, start)) })
+        Ok(Next::Redirect { at, length, dname: (number, start) })
     }
 
     /// Writes the CNAME a DNAME stands for; gives the place of its target, which is left uncompressed: a further link may
@@ -223,33 +254,42 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     pub(super) fn negative(&mut self, step: &Step<'_>, zone: u16) -> Result<(), Full> {
         let snapshot = self.snapshot();
         let zone = &snapshot.zones[usize::from(zone)];
-        let apex = step.at + step.key.len() - usize::from(zone.origin_len);
+        let apex = step.at + step.name.len() - usize::from(zone.origin_len);
         let set = &snapshot.sets[zone.negative as usize];
         self.place(set, apex, apex, Section::Authority).map(|_| ())
     }
 
     /// Writes a set whose owner is the name of this step; gives the place of its first record.
+    #[inline]
     pub(super) fn set(&mut self, step: &Step<'_>, node: &Node, set: &RrSet, section: Section) -> Result<usize, Full> {
         let origin = usize::from(self.snapshot().zones[usize::from(node.zone)].origin_len);
-        self.place(set, step.at, (step.at + step.key.len()).saturating_sub(origin), section)
+        self.place(set, step.at, (step.at + step.name.len()).saturating_sub(origin), section)
     }
 
     /// Copies a set's records and points owners and apexes where they belong.
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(&mut self, set: &RrSet, owner: usize, apex: usize, section: Section) -> Result<usize, Full> {
-        let snapshot = self.snapshot();
-        let start = self.writer.copy(&snapshot.blobs[set.blob as usize..][..set.len as usize])?;
+        let start = self.writer.copy(&self.snapshot().blobs[set.blob as usize..][..set.len as usize])?;
+        self.writer.count(section, set.count);
         if owner != HEADER {
             self.own(set, start, owner);
         }
-        for patch in &snapshot.patches[set.patches as usize..][..set.patch_count as usize] {
-            self.writer.patch(start + *patch as usize, 0xc000 | apex as u16);
+        if set.patch_count > 0 {
+            self.patch(set, start, apex);
         }
-        self.writer.count(section, set.count);
         Ok(start)
     }
 
+    /// Points names within the zone to its apex.
+    #[inline(never)]
+    fn patch(&mut self, set: &RrSet, start: usize, apex: usize) {
+        for patch in &self.snapshot().patches[set.patches as usize..][..set.patch_count as usize] {
+            self.writer.patch(start + *patch as usize, 0xc000 | apex as u16);
+        }
+    }
+
     /// Points the owner of each record of a set to another place than the question.
+    #[inline(never)]
     fn own(&mut self, set: &RrSet, start: usize, owner: usize) {
         let mut at = start;
         for _ in 0..set.count {

@@ -9,7 +9,7 @@ impl Response<'_> {
     /// Answers what is configured; everything else in this class is refused.
     pub(super) fn chaos(&self, writer: &mut Writer<'_>) -> Ending {
         let identity = &self.view.snapshot.options.identity;
-        let text = match self.query.key.name() {
+        let text = match &*self.query.name(self.packet).to_ascii_lowercase() {
             b"\x07version\x04bind\x00" | b"\x07version\x06server\x00" => identity.version.as_deref(),
             b"\x08hostname\x04bind\x00" | b"\x02id\x06server\x00" => identity.id.as_deref(),
             _ => None,

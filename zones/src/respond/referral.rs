@@ -14,9 +14,9 @@ impl<T: Trace> Answering<'_, '_, '_, T> {
     pub(super) fn refer(&mut self, step: &Step<'_>, cut: &Node) -> Result<(), Full> {
         let snapshot = self.snapshot();
         let Some(set) = snapshot.set(cut, Rtype::NS) else { return Ok(()) };
-        let owner = step.at + step.key.len() - usize::from(cut.name_len);
+        let owner = step.at + step.name.len() - usize::from(cut.name_len);
         let origin = usize::from(snapshot.zones[usize::from(cut.zone)].origin_len);
-        let apex = step.at + step.key.len() - origin;
+        let apex = step.at + step.name.len() - origin;
         let start = self.place(set, owner, apex, Section::Authority)?;
         self.extras(step, set, start)
     }

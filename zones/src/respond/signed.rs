@@ -1,28 +1,22 @@
 //! Queries signed by TSIG: no key is configured, so none is known (RFC 8945 section 5.2.1).
 
-use super::{Ending, Response};
-use crate::wire::{Rcode, Record, u16_at};
+use super::Response;
+use crate::wire::{Record, u16_at};
 
-impl Response<'_> {
-    /// NOTAUTH with the TSIG record given back, unsigned, its error BADKEY. One that breaks its own form is FORMERR.
-    pub(super) fn bad_key(&self, at: usize, out: &mut [u8], limit: usize) -> (usize, Ending) {
-        let writer = self.writer(out, limit);
-        let Some(parts) = Parts::read(self.packet, at, self.query.question_end()) else {
-            return self.finish(writer, Ending::of(Rcode::FORMERR));
-        };
-        let (end, ending) = self.finish(writer, Ending::of(Rcode::NOTAUTH));
-        // TSIG comes last, behind OPT. It is no longer than the query's own, so the response is no longer than the query
-        // but for our OPT.
-        let fixed_out = parts.write(&mut out[end..]);
-        let Some(length) = fixed_out else { return (end, ending) };
-        let count = u16_at(out, 10).unwrap_or(0) + 1;
-        out[10..12].copy_from_slice(&count.to_be_bytes());
-        (end + length, ending)
+impl<'a> Response<'a> {
+    /// The key that the TSIG record at `at` names; none where the record breaks its own form.
+    pub(super) fn unknown_key(&self, at: usize) -> Option<UnknownKey<'a>> {
+        UnknownKey::read(self.packet, at, self.query.question_end())
+    }
+
+    /// Gives a TSIG record back behind a response of this length, if it was read; the length with it.
+    pub(super) fn give_back_key(&self, at: usize, out: &mut [u8], length: usize) -> usize {
+        self.unknown_key(at).map_or(length, |key| key.append(out, length))
     }
 }
 
 /// The parts of a query's TSIG that come back.
-struct Parts<'a> {
+pub(super) struct UnknownKey<'a> {
     owner: &'a [u8],
     algorithm: &'a [u8],
     /// Time signed (6 octets) and fudge (2).
@@ -30,7 +24,7 @@ struct Parts<'a> {
     original_id: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> UnknownKey<'a> {
     fn read(packet: &'a [u8], at: usize, question_end: usize) -> Option<Self> {
         let record = Record::read(packet, at)?;
         let owner = packet.get(at..record.owner_end)?;
@@ -55,6 +49,17 @@ impl<'a> Parts<'a> {
         let original_id = rest.get(10 + mac..12 + mac)?;
         let other = usize::from(u16_at(rest, 14 + mac)?);
         (rest.len() == 16 + mac + other).then_some(Self { owner, algorithm, time: &rest[..8], original_id })
+    }
+
+    /// Gives the TSIG record back behind a response of this length, unsigned, its error BADKEY; the length with it.
+    ///
+    /// TSIG comes last, behind OPT. It is no longer than the query's own, so the response is no longer than the query but
+    /// for our OPT.
+    fn append(&self, out: &mut [u8], length: usize) -> usize {
+        let Some(end) = self.write(&mut out[length..]) else { return length };
+        let count = u16_at(out, 10).unwrap_or(0) + 1;
+        out[10..12].copy_from_slice(&count.to_be_bytes());
+        length + end
     }
 
     /// Writes the record; gives its length, or nothing where it does not fit.

@@ -10,12 +10,17 @@ use crate::{
     explain::Trace,
     snapshot::{Node, Steered},
     steer::{Answer, Basis, Choice, Family, Kind, SteerPool},
-    wire::{Full, HEADER, Rcode, Section},
+    wire::{Ecs, Full, HEADER, Rcode, Section},
 };
 
 impl<'a, T: Trace> Answering<'a, '_, '_, T> {
     /// Answers from the name's pool; none where the type is not the pool's to answer.
-    pub(super) fn steer(&mut self, step: &Step<'_>, node: &'a Node, steered: &Steered) -> Result<Option<Next>, Full> {
+    pub(super) fn steer(
+        &mut self,
+        step: &Step<'_>,
+        node: &'a Node,
+        steered: &Steered,
+    ) -> Result<Option<Next<'a>>, Full> {
         let pool = &self.snapshot().pools[steered.pool as usize];
         let rtype = self.from.query.rtype;
         let kind = match rtype {
@@ -66,7 +71,7 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
 
     fn choose(&mut self, pool: &SteerPool, kind: Kind) -> Choice {
         let Response { view, client, query, draw, .. } = self.from;
-        let subnet = query.edns.and_then(|edns| edns.ecs).and_then(|ecs| ecs.client());
+        let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client);
         if let Some(address) = subnet {
             self.ending.scope = self.ending.scope.max(pool.scope(address.is_ipv4()));
         }

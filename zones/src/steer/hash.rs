@@ -19,6 +19,8 @@ pub(super) mod seed {
     pub(in crate::steer) const MEMORY: u64 = 0x66_61_69_72_77_61_79_09;
     /// Draws of single queries.
     pub(in crate::steer) const DRAW: u64 = 0x66_61_69_72_77_61_79_07;
+    /// What is configured.
+    pub(in crate::steer) const CONFIGURED: u64 = 0x66_61_69_72_77_61_79_0a;
     /// Targets.
     pub(in crate::steer) const TARGET: u64 = 0x66_61_69_72_77_61_79_08;
 }
@@ -36,9 +38,18 @@ pub(crate) const fn mix(mut x: u64) -> u64 {
 
 /// Hash of a text.
 pub(super) fn text(seed: u64, text: &str) -> u64 {
+    octets(seed, text.as_bytes())
+}
+
+/// Hash of octets that are part of what is configured.
+pub(crate) fn digest(octets: &[u8]) -> u64 {
+    self::octets(seed::CONFIGURED, octets)
+}
+
+fn octets(seed: u64, octets: &[u8]) -> u64 {
     let mut hasher = StableHasher::new(seed);
-    hasher.write(text.as_bytes());
-    hasher.write_u64(text.len() as u64);
+    hasher.write(octets);
+    hasher.write_u64(octets.len() as u64);
     hasher.finish()
 }
 

@@ -25,27 +25,27 @@ pub(crate) struct Edns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ecs {
     /// IANA address family: 1, 2, or 0 in an option that says nothing.
-    pub(crate) family: u16,
+    pub(crate) family: u8,
     /// Leading bits given.
     pub(crate) source: u8,
     /// Those bits, the rest zero.
-    pub(crate) address: IpAddr,
+    address: [u8; 16],
 }
 
 impl Ecs {
     /// The address to steer by; none where the client asks not to be told apart (source length 0).
-    pub(crate) fn client(self) -> Option<IpAddr> {
-        (self.source > 0).then_some(self.address)
+    pub(crate) fn client(&self) -> Option<IpAddr> {
+        let [a, b, c, d, ..] = self.address;
+        match (self.source, self.family) {
+            (0, _) => None,
+            (_, 2) => Some(Ipv6Addr::from(self.address).into()),
+            _ => Some(Ipv4Addr::new(a, b, c, d).into()),
+        }
     }
 
-    /// Octets of the address part.
-    pub(crate) fn octets(&self) -> ([u8; 16], usize) {
-        let mut octets = [0; 16];
-        match self.address {
-            IpAddr::V4(a) => octets[..4].copy_from_slice(&a.octets()),
-            IpAddr::V6(a) => octets = a.octets(),
-        }
-        (octets, usize::from(self.source).div_ceil(8))
+    /// The address part: as many octets as its length needs.
+    pub(crate) fn octets(&self) -> &[u8] {
+        &self.address[..usize::from(self.source).div_ceil(8)]
     }
 }
 
@@ -54,6 +54,19 @@ impl Ecs {
 pub(crate) struct EdnsFault;
 
 impl Edns {
+    /// Reads a packet's rest that is one OPT record of version 0 without options, as most are.
+    #[inline]
+    pub(crate) fn alone(rest: &[u8]) -> Option<Self> {
+        let &[0, 0, 41, high, low, _, 0, flags, _, 0, 0] = rest else { return None };
+        Some(Self { payload: u16::from_be_bytes([high, low]), dnssec_ok: flags & 0x80 != 0, ..Self::default() })
+    }
+
+    /// Whether its answer has no options.
+    #[inline]
+    pub(crate) fn is_bare(&self) -> bool {
+        !self.nsid && !self.keepalive && self.ecs.is_none()
+    }
+
     /// Reads the fixed part (class and TTL fields) and the options. Unknown options are skipped.
     pub(crate) fn read(class: u16, ttl: u32, rdata: &[u8]) -> Result<Self, EdnsFault> {
         let [_, version, flags, _] = ttl.to_be_bytes();
@@ -82,11 +95,11 @@ impl Edns {
 /// RFC 7871 section 6: the scope of a query is 0, the address has just the octets its length needs, and no bit past it.
 fn read_ecs(data: &[u8]) -> Result<Ecs, EdnsFault> {
     let [f0, f1, source, scope, octets @ ..] = data else { return Err(EdnsFault) };
-    let (family, source) = (u16::from_be_bytes([*f0, *f1]), *source);
-    let width = match family {
-        0 => 0,
-        1 => 32,
-        2 => 128,
+    let (family, source) = (*f1, *source);
+    let width = match (f0, f1) {
+        (0, 0) => 0,
+        (0, 1) => 32,
+        (0, 2) => 128,
         _ => return Err(EdnsFault),
     };
     if *scope != 0 || source > width || octets.len() != usize::from(source).div_ceil(8) {
@@ -98,12 +111,8 @@ fn read_ecs(data: &[u8]) -> Result<Ecs, EdnsFault> {
         return Err(EdnsFault);
     }
     let mut full = [0; 16];
-    full[..octets.len()].copy_from_slice(octets);
-    let address = match family {
-        2 => IpAddr::V6(Ipv6Addr::from(full)),
-        _ => IpAddr::V4(Ipv4Addr::new(full[0], full[1], full[2], full[3])),
-    };
-    Ok(Ecs { family, source, address })
+    full.iter_mut().zip(octets).for_each(|(to, from)| *to = *from);
+    Ok(Ecs { family, source, address: full })
 }
 
 /// Option codes (IANA "DNS EDNS0 Option Codes").
@@ -123,7 +132,7 @@ mod tests {
     #[test]
     fn a_well_formed_subnet_is_read() {
         let read = ecs(&[0, 1, 24, 0, 192, 0, 2]).unwrap();
-        assert_eq!((read.source, read.address), (24, "192.0.2.0".parse().unwrap()));
+        assert_eq!((read.source, read.client()), (24, Some("192.0.2.0".parse().unwrap())));
         assert_eq!(ecs(&[0, 1, 0, 0]).unwrap().client(), None);
         assert_eq!(ecs(&[0, 0, 0, 0]).unwrap().client(), None);
     }

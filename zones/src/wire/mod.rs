@@ -3,12 +3,12 @@
 use fairway_model::Rtype;
 
 mod edns;
-mod fold;
+mod name;
 mod query;
 mod writer;
 
-pub(crate) use edns::Edns;
-pub(crate) use fold::{Key, SEED as ROOT_HASH, step};
+pub(crate) use edns::{Ecs, Edns};
+pub(crate) use name::{ancestors, name_end, name_hash, same_name};
 pub(crate) use query::Query;
 pub(crate) use query::{Record, Refusal};
 pub(crate) use writer::{Full, Opt, Section, Writer};

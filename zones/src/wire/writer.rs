@@ -9,39 +9,36 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// The three sections behind the question.
+/// The three sections behind the question, by the place of their count in the header's last eight octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
-    Answer = 0,
-    Authority = 1,
-    Additional = 2,
+    Answer = 32,
+    Authority = 16,
+    Additional = 0,
 }
 
-/// A response under construction.
+/// A response under construction. Its header is written last.
 pub(crate) struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
     /// First octet that may not be written; room for OPT is already taken off.
     limit: usize,
-    counts: [u16; 3],
+    /// The third octet of the header: QR, opcode, AA, TC, RD.
+    flags: u8,
+    /// Records of each section, as they stand in the header.
+    counts: u64,
 }
 
 impl<'a> Writer<'a> {
-    /// Copies header and question, and sets what every response has: QR; ID, opcode and RD as they came; all else clear.
-    /// `end` is where the question ends in `packet`; with [`HEADER`], no question is given back.
+    /// Copies ID and question, and sets what every response has: QR; opcode and RD as they came; all else clear.
+    /// `end` is where the question ends in `packet`; with [`HEADER`], no question is given back. Nothing but OPT comes
+    /// behind `limit`.
+    #[inline]
     pub(crate) fn new(packet: &[u8], end: usize, out: &'a mut [u8], limit: usize) -> Self {
         let limit = limit.min(out.len());
         out[..end].copy_from_slice(&packet[..end]);
-        out[2] = 0x80 | packet[2] & 0x79;
-        out[3] = 0;
-        out[4..HEADER].fill(0);
-        out[5] = u8::from(end > HEADER);
-        Writer { out, at: end, limit, counts: [0; 3] }
-    }
-
-    /// Keeps room at the end for OPT and its options.
-    pub(crate) fn reserve(&mut self, octets: usize) {
-        self.limit = self.limit.saturating_sub(octets);
+        let questions = u64::from(end > HEADER);
+        Writer { out, at: end, limit, flags: 0x80 | packet[2] & 0x79, counts: questions << 48 }
     }
 
     /// How many octets are written.
@@ -55,22 +52,32 @@ impl<'a> Writer<'a> {
     }
 
     /// Sets the authoritative answer flag.
+    #[inline]
     pub(crate) fn set_authoritative(&mut self) {
-        self.out[2] |= 0x04;
+        self.flags |= AA;
+    }
+
+    /// Whether something was taken back for want of room.
+    #[inline]
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.flags & TC != 0
     }
 
     /// Takes back everything behind `end` and says so (TC, RFC 2181 section 9).
     pub(crate) fn truncate(&mut self, end: usize) {
-        self.at = end;
-        self.counts = [0; 3];
-        self.out[2] |= 0x02;
+        self.take_back(end);
+        self.flags |= TC;
     }
 
     /// Takes back everything behind `end`, and the authority with it.
     pub(crate) fn clear(&mut self, end: usize) {
+        self.take_back(end);
+        self.flags &= !AA;
+    }
+
+    fn take_back(&mut self, end: usize) {
         self.at = end;
-        self.counts = [0; 3];
-        self.out[2] &= !0x04;
+        self.counts &= 0xffff << 48;
     }
 
     /// Copies octets as they are.
@@ -95,22 +102,34 @@ impl<'a> Writer<'a> {
     /// Counts records of a section.
     #[inline]
     pub(crate) fn count(&mut self, section: Section, records: u16) {
-        self.counts[section as usize] += records;
+        self.counts += u64::from(records) << section as u64;
     }
 
-    /// Writes code, OPT and counts; gives the length of the message.
-    pub(crate) fn finish(mut self, rcode: Rcode, opt: Option<Opt<'_>>) -> usize {
-        self.out[3] = rcode.0 as u8 & 15;
-        if let Some(opt) = opt {
-            self.limit = self.out.len();
-            opt.write(&mut self, rcode);
-        }
-        for (place, count) in [6, 8, 10].into_iter().zip(self.counts) {
-            self.patch(place, count);
+    /// Writes an OPT record without options, into the room that was kept for it.
+    #[inline]
+    pub(crate) fn bare_opt(&mut self, payload: u16, query: &Edns, rcode: Rcode) {
+        let flags = if query.dnssec_ok { 0x80 } else { 0 };
+        let [high, low] = payload.to_be_bytes();
+        self.limit = self.out.len();
+        // It cannot be refused: its room was kept.
+        let _ = self.copy(&[0, 0, 41, high, low, (rcode.0 >> 4) as u8, 0, flags, 0, 0, 0]);
+        self.count(Section::Additional, 1);
+    }
+
+    /// Writes the header; gives the length of the message.
+    #[inline]
+    pub(crate) fn finish(self, rcode: Rcode) -> usize {
+        if let Some(header) = self.out.first_chunk_mut::<HEADER>() {
+            (header[2], header[3]) = (self.flags, rcode.0 as u8 & 15);
+            header[4..].copy_from_slice(&self.counts.to_be_bytes());
         }
         self.at
     }
 }
+
+/// Flags in the third octet of a header (RFC 1035 section 4.1.1).
+const AA: u8 = 0x04;
+const TC: u8 = 0x02;
 
 /// The OPT record of a response.
 pub(crate) struct Opt<'a> {
@@ -129,24 +148,22 @@ pub(crate) struct Opt<'a> {
 }
 
 impl Opt<'_> {
-    /// Octets it takes: 11 for the record itself, and its options.
+    /// Octets of one without options.
+    pub(crate) const BARE: usize = 11;
+
+    /// Octets it takes: the record itself, and its options.
     pub(crate) fn len(&self) -> usize {
-        let ecs = self.query.ecs.map_or(0, |ecs| 8 + ecs.octets().1);
+        let ecs = self.query.ecs.as_ref().map_or(0, |ecs| 8 + ecs.octets().len());
         let nsid = self.nsid.map_or(0, |id| 4 + id.len());
-        11 + ecs + nsid + self.keepalive.map_or(0, |_| 6) + self.error.map_or(0, |_| 6)
+        Self::BARE + ecs + nsid + self.keepalive.map_or(0, |_| 6) + self.error.map_or(0, |_| 6)
     }
 
-    fn write(&self, writer: &mut Writer<'_>, rcode: Rcode) {
-        let flags = if self.query.dnssec_ok { 0x80 } else { 0 };
-        let [high, low] = self.payload.to_be_bytes();
-        let data = (self.len() - 11) as u16;
-        let fixed = [0, 0, 41, high, low, (rcode.0 >> 4) as u8, 0, flags, 0, (data >> 8) as u8, data as u8];
-        // `reserve` kept the room, so nothing below can be refused.
-        let _ = writer.copy(&fixed);
-        if data > 0 {
-            self.write_options(writer);
-        }
-        writer.count(Section::Additional, 1);
+    /// Writes it into the room that was kept for it.
+    pub(crate) fn write(&self, writer: &mut Writer<'_>, rcode: Rcode) {
+        writer.bare_opt(self.payload, self.query, rcode);
+        let length_at = writer.at - 2;
+        self.write_options(writer);
+        writer.patch(length_at, (self.len() - Self::BARE) as u16);
     }
 
     fn write_options(&self, writer: &mut Writer<'_>) {
@@ -160,11 +177,9 @@ impl Opt<'_> {
         if let Some(id) = self.nsid {
             option(NSID, [id, &[]]);
         }
-        if let Some(ecs) = self.query.ecs {
-            let (octets, used) = ecs.octets();
+        if let Some(ecs) = &self.query.ecs {
             let scope = if ecs.source == 0 { 0 } else { self.scope };
-            let [f0, f1] = ecs.family.to_be_bytes();
-            option(ECS, [&[f0, f1, ecs.source, scope], &octets[..used]]);
+            option(ECS, [&[0, ecs.family, ecs.source, scope], ecs.octets()]);
         }
         if let Some(units) = self.keepalive {
             option(KEEPALIVE, [&units.to_be_bytes(), &[]]);

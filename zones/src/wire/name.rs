@@ -1,0 +1,148 @@
+//! Names as they stand on the wire, hashed and compared eight octets at a time, whatever their case. Nothing is copied.
+
+use std::iter;
+
+use fairway_model::Name;
+
+/// Where the uncompressed name at `start` ends: none if it is cut off, too long, or not plain labels.
+#[inline]
+pub(crate) fn name_end(message: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    loop {
+        let length = usize::from(*message.get(at)?);
+        at += length + 1;
+        if length == 0 {
+            return Some(at);
+        }
+        if length > Name::LABEL_MAX || at - start >= Name::OCTETS_MAX {
+            return None;
+        }
+    }
+}
+
+/// Every ancestor of a name, from the parent to the root: how many labels it has, and where it begins.
+pub(crate) fn ancestors(name: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    let after = |start: usize| start + usize::from(name[start]) + 1;
+    let labels = iter::successors(Some(0), |start| Some(after(*start))).take_while(|start| name[*start] != 0).count();
+    let mut start = 0;
+    (0..labels).rev().map(move |labels| {
+        start = after(start);
+        (labels, start)
+    })
+}
+
+/// The hash of a name in any case. The table is private to a process: nothing outside sees these numbers.
+#[inline]
+pub(crate) fn name_hash(name: &[u8]) -> u64 {
+    // A bit that tells the cases of letters apart, and tells nothing else that matters here.
+    const CASE: u64 = 0x2020_2020_2020_2020;
+    let (words, rest) = name.as_chunks::<8>();
+    let seed = SEED ^ name.len() as u64;
+    let hash = words.iter().fold(seed, |hash, word| mix(hash ^ (u64::from_le_bytes(*word) | CASE)));
+    if rest.is_empty() { hash } else { mix(hash ^ (rest_of(name, rest) | CASE)) }
+}
+
+/// Whether a name in any case is this one in lower case.
+#[inline]
+pub(crate) fn same_name(name: &[u8], lower_name: &[u8]) -> bool {
+    if name.len() != lower_name.len() {
+        return false;
+    }
+    let ((words, rest), (lower_words, lower_rest)) = (name.as_chunks::<8>(), lower_name.as_chunks::<8>());
+    let same = |word: u64, wanted: u64| word == wanted || lower(word) == wanted;
+    let pairs = words.iter().zip(lower_words);
+    let words_agree = pairs.fold(true, |all, (a, b)| all & same(u64::from_le_bytes(*a), u64::from_le_bytes(*b)));
+    words_agree && (rest.is_empty() || same(rest_of(name, rest), rest_of(lower_name, lower_rest)))
+}
+
+/// What is left of a name behind its whole words, as a word: 1 to 7 octets, and nothing behind them.
+#[inline]
+fn rest_of(name: &[u8], rest: &[u8]) -> u64 {
+    match name.last_chunk::<8>() {
+        // Read so that it ends where the name does.
+        Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+        None => rest.iter().rev().fold(0, |word, octet| word << 8 | u64::from(*octet)),
+    }
+}
+
+/// A full 64x64 multiplication folded onto itself: every input bit reaches every output bit.
+#[inline]
+fn mix(word: u64) -> u64 {
+    let wide = u128::from(word) * u128::from(FACTOR);
+    (wide as u64) ^ ((wide >> 64) as u64)
+}
+
+/// Eight octets to ASCII lower case: 0x20 is added to each of 'A' to 'Z', nothing else changes. Length octets are at most 63
+/// and so never letters.
+#[inline]
+const fn lower(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let low = word & (0x7f * ONES);
+    let over_z = low + (0x7f - b'Z' as u64) * ONES;
+    let from_a = low + (0x80 - b'A' as u64) * ONES;
+    let upper = !word & (from_a ^ over_z) & (0x80 * ONES);
+    word | upper >> 2
+}
+
+const SEED: u64 = 0x2545_f491_4f6c_dd1d;
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_octet_folds_as_ascii_says() {
+        for octet in 0..=255u8 {
+            let word = u64::from_le_bytes([octet; 8]);
+            assert_eq!(lower(word).to_le_bytes(), [octet.to_ascii_lowercase(); 8], "{octet:#x}");
+        }
+    }
+
+    #[test]
+    fn ancestors_come_from_the_parent_to_the_root() {
+        assert_eq!(ancestors(b"\x03WWW\x07Example\x00").collect::<Vec<_>>(), [(1, 4), (0, 12)]);
+        assert_eq!(ancestors(b"\0").count(), 0);
+    }
+
+    #[test]
+    fn names_are_the_same_in_any_case_and_only_then() {
+        for length in 1..=63u8 {
+            let mut upper = vec![length];
+            upper.extend(iter::repeat_n(b'X', length.into()));
+            upper.extend(b"\x02BC\x00");
+            let lower = upper.to_ascii_lowercase();
+            assert!(same_name(&upper, &lower) && name_hash(&upper) == name_hash(&lower), "{length}");
+            for at in 0..lower.len() {
+                let mut other = lower.clone();
+                other[at] ^= 0x10;
+                assert!(!same_name(&upper, &other), "{length} {at}");
+                assert_ne!(name_hash(&upper), name_hash(&other), "{length} {at}");
+            }
+            assert!(!same_name(&upper, &lower[1..]));
+        }
+    }
+
+    #[test]
+    fn octets_that_differ_in_the_bit_of_case_alone_are_other_names() {
+        let at_sign = b"\x08@@@@@@@@\x00";
+        assert!(same_name(at_sign, at_sign));
+        assert!(!same_name(b"\x08````````\x00", at_sign) && !same_name(at_sign, b"\x08````````\x00"));
+    }
+
+    #[test]
+    fn names_over_255_octets_and_cut_names_have_no_end() {
+        let mut wire = vec![];
+        for _ in 0..4 {
+            wire.push(62);
+            wire.extend([b'x'; 62]);
+        }
+        wire.extend([1, b'y', 0]);
+        assert_eq!((wire.len(), name_end(&wire, 0)), (255, Some(255)));
+        wire.splice(252..254, [2, b'y', b'y']);
+        assert_eq!(name_end(&wire, 0), None);
+        for broken in [&b"\x03ab"[..], b"\xc0\x0c", b"", b"\x01a"] {
+            assert_eq!(name_end(broken, 0), None, "{broken:?}");
+        }
+    }
+}
