@@ -69,6 +69,23 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pool_in_panic_shows_in_the_metrics() {
+    let (gateway, port) = gateway();
+    let monitor = config(&format!("type: tcp, port: {port}, period: 200ms, timeout: 100ms, rise: 1, fall: 1"));
+    let scene = Scene::new(&monitor.replace("policy: failover", "policy: failover, panicThreshold: 60%"));
+    let daemon = start(&scene).await;
+    let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
+    let shows = async |value: u8| {
+        let row = format!("fairway_pool_panic{{pool=\"shop\"}} {value}");
+        http.metrics().await.is_ok_and(|text| text.lines().any(|line| line == row))
+    };
+    until("panic: half of the weight is up", async || shows(1).await).await;
+    drop(gateway);
+    until("its end: nothing is up", async || shows(0).await).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_are_taken_on_the_control_socket_and_nowhere_else() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
