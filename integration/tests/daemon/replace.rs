@@ -55,7 +55,15 @@ fn an_asked_end_answers_what_has_arrived_and_exits_with_0() {
     let answered = (1..).zip(&sockets).filter(|(id, socket)| receive(socket, *id).is_some()).count();
     assert_eq!(answered, sockets.len(), "of what had arrived before the signal");
     let status = server.process.ended(LIMIT);
-    assert_eq!(status.code(), Some(0), "{}", server.process.output());
+    let said = server.process.output();
+    assert_eq!(status.code(), Some(0), "{said}");
+    let last = said.lines().find(|line| line.contains("stopped")).expect("it says that it stopped");
+    let last: serde_json::Value = serde_json::from_str(last).expect("a line is JSON");
+    assert_eq!(
+        (&last["queries"], &last["responses"], &last["dropped"]),
+        (&200.into(), &200.into(), &0.into()),
+        "{last}"
+    );
     assert!(resolve(server.dns, NAME).is_none());
 }
 

@@ -69,6 +69,21 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_answered_while_it_drains_is_counted_to_the_end() {
+    let scene = Scene::new(&always());
+    let daemon = start(&scene).await;
+    let (address, shared) = (daemon.dns_addresses()[0], Arc::clone(daemon.control().shared()));
+    ask(address);
+    let ending = shared.transports.take().expect("it runs");
+    ask(address);
+    ending.drain(PATIENCE).await;
+    let (tallies, udp) = (shared.transports.tallies(), shared.transports.stats().udp);
+    assert_eq!((tallies.queries, tallies.rcodes[0]), ([2, 0, 0, 0], 2));
+    assert_eq!((udp.received, udp.answered), (2, 2));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pool_in_panic_shows_in_the_metrics() {
     let (gateway, port) = gateway();
     let monitor = config(&format!("type: tcp, port: {port}, period: 200ms, timeout: 100ms, rise: 1, fall: 1"));
