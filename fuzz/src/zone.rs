@@ -133,7 +133,12 @@ impl Target for ZoneText {
     }
 
     fn mutate(&self, rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
-        mutate::text(rng, input, other, WORDS)
+        let mut out = mutate::text(rng, input, other, WORDS);
+        // Without its last line break a text is refused, and little is tried of what comes after.
+        if !out.ends_with(b"\n") && !rng.one_in(16) {
+            out.push(b'\n');
+        }
+        out
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Write,
     net::{SocketAddr, TcpListener, UdpSocket},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::OnceLock,
@@ -91,6 +92,17 @@ impl Process {
         let both = file.try_clone().expect("a descriptor is free");
         let child = command.stdin(Stdio::null()).stdout(file).stderr(both).spawn();
         let child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Self { child, log: log.to_owned() }
+    }
+
+    /// Starts it with these sockets as descriptors 3 and 4, as a service manager passes them (sd_listen_fds(3)).
+    pub fn start_activated(command: &Command, passed: [OwnedFd; 2], log: &Path) -> Self {
+        let [third, fourth] = passed.map(Stdio::from);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_FDS=2 LISTEN_PID=$$ exec \"$@\"", "sh"]);
+        shell.arg(command.get_program()).args(command.get_args()).env_remove("FAIRWAY_PARTS");
+        let file = File::create(log).expect("the log can be written");
+        let child = shell.stdin(third).stdout(fourth).stderr(file).spawn().expect("sh is everywhere");
         Self { child, log: log.to_owned() }
     }
 

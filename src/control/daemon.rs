@@ -166,7 +166,10 @@ impl Daemon {
             // Nobody listens there any more; what cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));
         }
-        tracing::info!("stopped");
+        let counted = shared.transports.tallies();
+        let [queries, responses, dropped] =
+            [&counted.queries[..], &counted.rcodes, &counted.drops].map(|counts| counts.iter().sum::<u64>());
+        tracing::info!(queries, responses, dropped, "stopped");
         drop(logs);
     }
 }

@@ -211,7 +211,7 @@ fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
         let settings = shared.published.load().configured.settings.query_log.clone();
         (settings, *shared.hang_ups.borrow())
     };
-    QueryLog::start(server.tallies_by_thread().to_vec(), Box::new(wanted))
+    QueryLog::start(server.counters().tallies_by_thread().to_vec(), Box::new(wanted))
 }
 
 type Opened = (Option<Arc<DataFolder>>, Vec<Remembered>, Vec<KeptOverride>);

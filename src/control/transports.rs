@@ -1,51 +1,50 @@
 //! The running transports, for whoever counts: from the first query to after the last.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use fairway_zones::Tallies;
 
-use crate::serve::{Server, Stats};
+use crate::serve::{Counters, Server, Stats};
 
-/// The server once it runs, and its last counters once it has ended.
+/// The server once it runs, and its counters from then on, also while it drains and when it has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Transports(RwLock<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     server: Option<Server>,
-    /// Counters of the server that has been taken out.
-    last: (Tallies, Stats),
+    counters: Counters,
 }
 
 impl Transports {
     /// Puts the running server in.
     pub(super) fn put(&self, server: Server) {
-        // A lock is poisoned by a panic while it is held; counters are whole all the same.
-        self.0.write().unwrap_or_else(PoisonError::into_inner).server = Some(server);
+        let counters = server.counters().clone();
+        // A lock is poisoned by a panic while it is held; what is in it is whole all the same.
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Inner { server: Some(server), counters };
     }
 
-    /// Takes the server out, to end it.
+    /// Takes the server out, to end it. Its counters stay.
     pub(super) fn take(&self) -> Option<Server> {
-        let last = (self.tallies(), self.stats());
-        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        inner.last = last;
-        inner.server.take()
+        self.0.write().unwrap_or_else(PoisonError::into_inner).server.take()
     }
 
     /// The counters of all threads.
     pub(crate) fn tallies(&self) -> Tallies {
-        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        inner.server.as_ref().map_or_else(|| inner.last.0.clone(), Server::tallies)
+        self.read().counters.tallies()
     }
 
     /// What the transports did.
     pub(crate) fn stats(&self) -> Stats {
-        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        inner.server.as_ref().map_or(inner.last.1, Server::stats)
+        self.read().counters.stats()
     }
 
     /// Something else of the running server.
     pub(super) fn with<T>(&self, ask: impl FnOnce(&Server) -> T) -> Option<T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).server.as_ref().map(ask)
+        self.read().server.as_ref().map(ask)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

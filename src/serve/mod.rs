@@ -36,7 +36,7 @@ pub use privileges::{PrivilegeError, drop_to, raise_open_files};
 pub use responder::{Responder, Zones};
 pub use server::Server;
 pub use sockets::Sockets;
-pub use stats::{Stats, TcpStats, UdpStats};
+pub use stats::{Counters, Stats, TcpStats, UdpStats};
 pub use tcp::{Close, TcpSettings};
 
 #[cfg(test)]

@@ -40,24 +40,14 @@ impl Notifier {
         Ok((socket, address))
     }
 
-    /// Serving; also at the end of a reload.
+    /// Serving.
     pub fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
-    }
-
-    /// A reload begins; [`Notifier::ready`] ends it.
-    pub fn reloading(&self) {
-        self.send("RELOADING=1\nSTATUS=Reading the configuration");
     }
 
     /// Draining; the process ends soon.
     pub fn stopping(&self) {
         self.send("STOPPING=1\nSTATUS=Answering what was accepted");
-    }
-
-    /// For `systemctl status`; one line.
-    pub fn status(&self, status: &str) {
-        self.send(&format!("STATUS={}", one_line(status)));
     }
 
     /// This process replaces the one that the service manager knows.

@@ -9,13 +9,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_zones::{Tallies, Tally, View};
+use fairway_zones::{Tally, View};
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Responder, Sockets, Stats, TcpSettings, Zones,
+    Counters, Responder, Sockets, TcpSettings, Zones,
     sockets::Shared,
-    stats::{TcpCounters, UdpCounters},
+    stats::UdpCounters,
     stop::{Phase, Stop},
     tcp,
     udp::Worker,
@@ -26,9 +26,7 @@ pub struct Server {
     sockets: Sockets,
     phase: watch::Sender<Phase>,
     stop: Stop,
-    tallies: Vec<Arc<Tally>>,
-    udp: Vec<Arc<UdpCounters>>,
-    tcp: Arc<TcpCounters>,
+    counters: Counters,
     threads: Vec<JoinHandle<()>>,
     /// Closed once every thread has ended.
     ended: mpsc::Receiver<()>,
@@ -64,8 +62,7 @@ impl Server {
                 streams.push((listener.try_clone()?, bound.shared.clone()));
             }
         }
-        let (tallies, udp, threads, counters) = (vec![], vec![], vec![], Arc::default());
-        let mut server = Self { sockets, phase, stop, tallies, udp, tcp: counters, threads, ended, running };
+        let mut server = Self { sockets, phase, stop, counters: Counters::default(), threads: vec![], ended, running };
         for (socket, shared) in datagrams {
             server.start_udp(socket, shared, responder())?;
         }
@@ -82,8 +79,8 @@ impl Server {
         responder: R,
     ) -> io::Result<()> {
         let (running, tally) = (self.running.clone(), Arc::new(Tally::default()));
-        self.tallies.push(Arc::clone(&tally));
-        let counters = (tally, Arc::clone(&self.tcp));
+        self.counters.tallies.push(Arc::clone(&tally));
+        let counters = (tally, Arc::clone(&self.counters.tcp));
         let thread = tcp::Thread::new(listeners, responder, counters, settings, self.stop.clone())?;
         self.threads.push(thread::Builder::new().name("fairway-tcp".to_owned()).spawn(move || {
             thread.run();
@@ -95,9 +92,9 @@ impl Server {
     fn start_udp<R: Responder>(&mut self, socket: UdpSocket, shared: Shared, responder: R) -> io::Result<()> {
         let (tally, counters) = (Arc::new(Tally::default()), Arc::new(UdpCounters::default()));
         let (stop, running) = (self.stop.clone(), self.running.clone());
-        let name = format!("fairway-udp-{}", self.udp.len());
-        self.tallies.push(Arc::clone(&tally));
-        self.udp.push(Arc::clone(&counters));
+        let name = format!("fairway-udp-{}", self.counters.udp.len());
+        self.counters.tallies.push(Arc::clone(&tally));
+        self.counters.udp.push(Arc::clone(&counters));
         self.threads.push(thread::Builder::new().name(name).spawn(move || {
             let worker = Worker { socket: &socket, shared: &shared, tally: &tally, counters: &counters, stop: &stop };
             worker.run(responder);
@@ -108,23 +105,9 @@ impl Server {
         Ok(())
     }
 
-    /// The counters of all threads, summed now.
-    pub fn tallies(&self) -> Tallies {
-        let mut sum = Tallies::default();
-        self.tallies.iter().for_each(|tally| tally.add_to(&mut sum));
-        sum
-    }
-
-    /// The counters of each thread: samples of queries are taken thread by thread.
-    pub fn tallies_by_thread(&self) -> &[Arc<Tally>] {
-        &self.tallies
-    }
-
-    /// What the transports did since they started.
-    pub fn stats(&self) -> Stats {
-        let mut sum = Stats { tcp: self.tcp.read(), ..Stats::default() };
-        self.udp.iter().for_each(|counters| counters.add_to(&mut sum.udp));
-        sum
+    /// What its threads count; whoever keeps it can read the counters when the server has ended.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// More descriptors of all sockets, to hand over.

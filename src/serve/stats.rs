@@ -1,8 +1,42 @@
 //! Counters of the transports. Each thread writes its own; a reader sums them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use fairway_zones::{Tallies, Tally};
 
 use super::tcp::Close;
+
+/// The counters of all threads of a server: the same ones while it runs, while it drains and when it has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub(super) tallies: Vec<Arc<Tally>>,
+    pub(super) udp: Vec<Arc<UdpCounters>>,
+    pub(super) tcp: Arc<TcpCounters>,
+}
+
+impl Counters {
+    /// What was asked and answered, summed now.
+    pub fn tallies(&self) -> Tallies {
+        let mut sum = Tallies::default();
+        self.tallies.iter().for_each(|tally| tally.add_to(&mut sum));
+        sum
+    }
+
+    /// The counters of each thread: samples of queries are taken thread by thread.
+    pub fn tallies_by_thread(&self) -> &[Arc<Tally>] {
+        &self.tallies
+    }
+
+    /// What the transports did, summed now.
+    pub fn stats(&self) -> Stats {
+        let mut sum = Stats { tcp: self.tcp.read(), ..Stats::default() };
+        self.udp.iter().for_each(|counters| counters.add_to(&mut sum.udp));
+        sum
+    }
+}
 
 /// A counter with one writer: a plain load and store, no locked instruction.
 #[derive(Debug, Default)]

@@ -23,5 +23,5 @@ pub use conditions::{Conditions, TargetIndex};
 pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, decode, explain};
 pub use respond::{Outcome, Query, find, read, respond, write};
 pub use snapshot::{PoolInfo, ServerIdentity, ServerOptions, Slot, Snapshot, ZoneInfo};
-pub use tally::{RCODES, SLOTS_MAX, Sample, Tallies, Tally};
+pub use tally::{Dropped, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
 pub use view::View;

@@ -15,7 +15,7 @@ use self::answer::Answering;
 use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
     explain::Trace,
-    tally::AnswerKind,
+    tally::{AnswerKind, Dropped},
     wire::{self, Edns, HEADER, Opt, Rcode, Refusal, Writer},
 };
 
@@ -106,7 +106,7 @@ pub(crate) fn write_traced<T: Trace>(
     tally.query(client);
     // Port 0 cannot be answered, and a spoofed one only makes noise.
     if query.refusal == Some(Refusal::Drop) || client.port == 0 || out.len() < OUT_MIN {
-        tally.drop_one();
+        tally.drop_one(Dropped::reason(client, packet));
         return Outcome::Drop;
     }
     let response = Response { view, client, packet, query, draw, tally };

@@ -1,7 +1,7 @@
 //! Counters of one thread, summed by the reader, and a bounded ring of sampled queries.
 //!
 //! One writer a tally: an addition is a relaxed load and a relaxed store, no locked instruction, no line shared between
-//! writers. What adds up: `queries = responses + drops`; the responses' codes add up to the responses.
+//! writers. What adds up: `queries = responses + drops`, those of all reasons; the responses' codes add up to the responses.
 
 mod ring;
 
@@ -10,7 +10,10 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use crate::{Client, Transport, wire::Rcode};
+use crate::{
+    Client, Transport,
+    wire::{HEADER, Rcode},
+};
 
 use ring::Ring;
 pub use ring::Sample;
@@ -36,7 +39,7 @@ impl Counter {
 pub struct Tally {
     queries: [Counter; 4],
     rcodes: [Counter; RCODES],
-    drops: Counter,
+    drops: [Counter; Dropped::ALL.len()],
     /// Responses by [`AnswerKind`], so that each is counted by one addition.
     kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
@@ -49,10 +52,48 @@ impl Default for Tally {
         Self {
             queries: Default::default(),
             rcodes: Default::default(),
-            drops: Counter::default(),
+            drops: Default::default(),
             kinds: Default::default(),
             slots,
             ring: Ring::default(),
+        }
+    }
+}
+
+/// Why a packet was not answered at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// Shorter than the 12 octets of a header.
+    Short,
+    /// A response: to answer it would make a loop.
+    Response,
+    /// It came from port 0, which nobody can receive at.
+    PortZero,
+    /// There was no room for an answer: a fault of the transport.
+    NoRoom,
+}
+
+impl Dropped {
+    /// All of them, in the order they are declared.
+    pub const ALL: [Self; 4] = [Self::Short, Self::Response, Self::PortZero, Self::NoRoom];
+
+    /// The word for it in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Response => "response",
+            Self::PortZero => "port_zero",
+            Self::NoRoom => "no_room",
+        }
+    }
+
+    /// The first reason that holds for a packet that is dropped, so that the path of those that are answered tells none.
+    pub(crate) fn reason(client: &Client, packet: &[u8]) -> Self {
+        match packet.get(2) {
+            _ if packet.len() < HEADER => Self::Short,
+            Some(flags) if flags & 0x80 != 0 => Self::Response,
+            _ if client.port == 0 => Self::PortZero,
+            _ => Self::NoRoom,
         }
     }
 }
@@ -92,8 +133,8 @@ impl Tally {
     }
 
     #[inline]
-    pub(crate) fn drop_one(&self) {
-        self.drops.add(1);
+    pub(crate) fn drop_one(&self, why: Dropped) {
+        self.drops[why as usize].add(1);
     }
 
     #[inline]
@@ -141,7 +182,9 @@ impl Tally {
         for (to, from) in sum.answers.iter_mut().zip(&self.slots) {
             add(to, from);
         }
-        add(&mut sum.drops, &self.drops);
+        for (to, from) in sum.drops.iter_mut().zip(&self.drops) {
+            add(to, from);
+        }
         for (number, counter) in self.kinds.iter().enumerate() {
             let (kind, count) = (AnswerKind::of(number), counter.0.load(Relaxed));
             sum.truncated += u64::from(kind.truncated) * count;
@@ -160,8 +203,8 @@ pub struct Tallies {
     pub queries: [u64; 4],
     /// Responses by code.
     pub rcodes: [u64; RCODES],
-    /// Packets not answered at all.
-    pub drops: u64,
+    /// Packets not answered at all, in the order of [`Dropped::ALL`].
+    pub drops: [u64; Dropped::ALL.len()],
     /// Responses with TC.
     pub truncated: u64,
     /// Responses with OPT.

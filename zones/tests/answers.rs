@@ -2,15 +2,15 @@
 //! integration crate; here stands what needs the pieces: writers' limits, counters, samples, explain.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
-use std::sync::Arc;
+use std::{net::Ipv4Addr, sync::Arc};
 
 use fairway_model::{
     Cluster, ClusterName, Desired, Forced, Health, Member, Name, Policy, Pool, PoolName, Rtype, SteeredName, Verdict,
     ZoneSpec,
 };
 use fairway_zones::{
-    Client, Conditions, Draw, NodeKind, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile, decode,
-    explain, respond, text::read_zone,
+    Client, Conditions, Draw, Dropped, NodeKind, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile,
+    decode, explain, respond, text::read_zone,
 };
 
 const ZONE: &str = "\
@@ -229,17 +229,50 @@ fn counters_add_up_and_samples_are_kept() {
     for owner in ["shop.example.test", "www.example.test", "nope.example.test", "elsewhere.test"] {
         send(&view, &packet(owner, Rtype::A, &[]), Transport::Udp, &tally);
     }
-    send(&view, &[0; 5], Transport::Udp, &tally);
-    let mut sum = Tallies::default();
-    tally.add_to(&mut sum);
-    assert_eq!(sum.queries.iter().sum::<u64>(), sum.rcodes.iter().sum::<u64>() + sum.drops);
-    assert_eq!((sum.rcodes[0], sum.rcodes[3], sum.rcodes[5], sum.drops), (2, 1, 1, 1));
+    let sum = sums(&tally);
+    assert_eq!((sum.rcodes[0], sum.rcodes[3], sum.rcodes[5], sum.drops), (2, 1, 1, [0; 4]));
     assert_eq!(sum.answers[1], 1);
     assert_eq!(view.snapshot.slots()[0].cluster.as_str(), "eu1");
     let mut samples = vec![];
     tally.take_samples(|s| samples.push(s));
     assert_eq!(samples.len(), 2);
     assert!(samples[0].question.starts_with(b"\x03www"));
+}
+
+#[test]
+fn what_is_dropped_is_counted_by_its_reason() {
+    let (view, tally) = (up(), Tally::default());
+    let question = packet("www.example.test", Rtype::A, &[]);
+    let mut response = question.clone();
+    response[2] |= 0x80;
+    let send = |packet: &[u8], port: u16, room: usize| {
+        let client = Client::new(Ipv4Addr::LOCALHOST.into(), port, Transport::Udp);
+        respond(&view, &client, packet, Now(1_700_000_000), Draw(1), &tally, &mut vec![0; room])
+    };
+    let mut expected = [0; Dropped::ALL.len()];
+    for (packet, port, room, why) in [
+        (&question[..11], 53, 1232, Dropped::Short),
+        (&[][..], 0, 1232, Dropped::Short),
+        (&response, 53, 1232, Dropped::Response),
+        (&response, 0, 1232, Dropped::Response),
+        (&question, 0, 1232, Dropped::PortZero),
+        (&question, 53, 511, Dropped::NoRoom),
+    ] {
+        assert_eq!(send(packet, port, room), Outcome::Drop, "{why:?}");
+        expected[why as usize] += 1;
+        assert_eq!(sums(&tally).drops, expected, "{why:?}");
+    }
+    assert!(matches!(send(&question, 53, 1232), Outcome::Reply(_)));
+    assert_eq!(sums(&tally).drops, expected);
+}
+
+/// The counters of one thread; whatever was taken was answered or dropped.
+fn sums(tally: &Tally) -> Tallies {
+    let mut sum = Tallies::default();
+    tally.add_to(&mut sum);
+    let dropped: u64 = sum.drops.iter().sum();
+    assert_eq!(sum.queries.iter().sum::<u64>(), sum.rcodes.iter().sum::<u64>() + dropped);
+    sum
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! A new process takes over from an old one without losing a query.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{SocketAddr, TcpListener, UdpSocket},
+    os::unix::net::UnixDatagram,
+    time::Duration,
+};
 
 use fairway_integration::{
     load::{Load, connect, query, receive, resolve},
-    real::{Fairway, Process, fairway_binary, free_port, head, http_get, wait_until},
+    real::{Fairway, Process, fairway_binary, free_port, head, http_get, serve, wait_until},
 };
 
 use super::{LIMIT, NAME, answering, state};
@@ -55,7 +59,15 @@ fn an_asked_end_answers_what_has_arrived_and_exits_with_0() {
     let answered = (1..).zip(&sockets).filter(|(id, socket)| receive(socket, *id).is_some()).count();
     assert_eq!(answered, sockets.len(), "of what had arrived before the signal");
     let status = server.process.ended(LIMIT);
-    assert_eq!(status.code(), Some(0), "{}", server.process.output());
+    let said = server.process.output();
+    assert_eq!(status.code(), Some(0), "{said}");
+    let last = said.lines().find(|line| line.contains("stopped")).expect("it says that it stopped");
+    let last: serde_json::Value = serde_json::from_str(last).expect("a line is JSON");
+    assert_eq!(
+        (&last["queries"], &last["responses"], &last["dropped"]),
+        (&200.into(), &200.into(), &0.into()),
+        "{last}"
+    );
     assert!(resolve(server.dns, NAME).is_none());
 }
 
@@ -109,4 +121,67 @@ fn after_a_kill_the_next_start_answers_rightly_within_two_seconds() {
     assert!(began.elapsed() < Duration::from_secs(2), "the first answer took {:?}", began.elapsed());
     assert!(first.as_ref().is_some_and(|reply| reply.is(&["127.0.0.3"])), "{first:?}");
     drop(alive);
+}
+
+#[test]
+fn a_service_manager_hears_who_the_new_main_process_is_and_never_that_the_service_ends() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let manager = UnixDatagram::bind(folder.path().join("notify")).expect("the folder is new");
+    manager.set_read_timeout(Some(LIMIT)).expect("the limit is not zero");
+    let hears = || {
+        let mut message = [0; 512];
+        let length = manager.recv(&mut message).expect("a message");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    std::fs::write(folder.path().join("fairway.yaml"), head(dns, http) + &answering(&HERE)).expect("it can be written");
+    let start = |arguments: &[&str], log: &str| {
+        let mut command = serve(folder.path());
+        command.args(arguments).env("NOTIFY_SOCKET", folder.path().join("notify"));
+        Process::start(&mut command, &folder.path().join(log))
+    };
+    let mut old = start(&[], "old.log");
+    assert!(hears().starts_with("READY=1\n"));
+    let next = start(&["--replace"], "next.log");
+    let mut heard = [hears(), hears()];
+    heard.sort();
+    assert_eq!(heard[0], format!("MAINPID={}", next.pid()));
+    assert!(heard[1].starts_with("READY=1\n"), "{heard:?}");
+    assert_eq!(old.ended(LIMIT).code(), Some(0), "{}", old.output());
+    next.signal("TERM");
+    assert!(hears().starts_with("STOPPING=1\n"));
+}
+
+#[test]
+fn queries_wait_in_the_sockets_of_a_service_manager_for_the_next_process() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let dns = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let (udp, tcp) = (UdpSocket::bind(dns).expect("the port is free"), TcpListener::bind(dns).expect("for both"));
+    let http = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    std::fs::write(folder.path().join("fairway.yaml"), head(dns, http) + &answering(&HERE)).expect("it can be written");
+    let activated = |log: &str| {
+        let passed = [tcp.try_clone().expect("a descriptor").into(), udp.try_clone().expect("a descriptor").into()];
+        Process::start_activated(&serve(folder.path()), passed, &folder.path().join(log))
+    };
+    let answers = |sockets: &[UdpSocket]| (1..).zip(sockets).filter(|(id, s)| receive(s, *id).is_some()).count();
+    let serves = || wait_until("it serves", LIMIT, || resolve(dns, NAME).is_some_and(|reply| reply.is(&HERE)));
+    let mut process = activated("first.log");
+    serves();
+    for round in ["second.log", "third.log"] {
+        if round == "third.log" {
+            // A process that takes over knows that the sockets are not its own to close.
+            let mut next = Process::start(serve(folder.path()).arg("--replace"), &folder.path().join("next.log"));
+            assert!(process.ended(LIMIT).success() && next.is_running(), "{}", next.output());
+            process = next;
+        }
+        process.signal("TERM");
+        assert!(process.ended(LIMIT).success(), "{}", process.output());
+        let sockets: Vec<_> = (0..50).map(|_| connect(dns)).collect();
+        for (id, socket) in (1..).zip(&sockets) {
+            socket.send(&query(NAME, id)).expect("the socket is still there");
+        }
+        process = activated(round);
+        serves();
+        assert_eq!(answers(&sockets), sockets.len(), "{}", process.output());
+    }
 }

@@ -69,6 +69,38 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_answered_while_it_drains_is_counted_to_the_end() {
+    let scene = Scene::new(&always());
+    let daemon = start(&scene).await;
+    let (address, shared) = (daemon.dns_addresses()[0], Arc::clone(daemon.control().shared()));
+    ask(address);
+    let ending = shared.transports.take().expect("it runs");
+    ask(address);
+    ending.drain(PATIENCE).await;
+    let (tallies, udp) = (shared.transports.tallies(), shared.transports.stats().udp);
+    assert_eq!((tallies.queries, tallies.rcodes[0]), ([2, 0, 0, 0], 2));
+    assert_eq!((udp.received, udp.answered), (2, 2));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_in_panic_shows_in_the_metrics() {
+    let (gateway, port) = gateway();
+    let monitor = config(&format!("type: tcp, port: {port}, period: 200ms, timeout: 100ms, rise: 1, fall: 1"));
+    let scene = Scene::new(&monitor.replace("policy: failover", "policy: failover, panicThreshold: 60%"));
+    let daemon = start(&scene).await;
+    let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
+    let shows = async |value: u8| {
+        let row = format!("fairway_pool_panic{{pool=\"shop\"}} {value}");
+        http.metrics().await.is_ok_and(|text| text.lines().any(|line| line == row))
+    };
+    until("panic: half of the weight is up", async || shows(1).await).await;
+    drop(gateway);
+    until("its end: nothing is up", async || shows(0).await).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_are_taken_on_the_control_socket_and_nowhere_else() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;

@@ -1,13 +1,17 @@
 //! Targets, probes, members.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    net::Ipv4Addr,
     time::{Duration, UNIX_EPOCH},
 };
 
 use fairway_health::{Observer, TargetState, Totals};
-use fairway_model::{Forced, Standing, Target, Verdict};
-use fairway_zones::{TargetIndex, View};
+use fairway_model::{Forced, Mode, PoolName, Standing, Target, Verdict};
+use fairway_zones::{
+    Conditions, Draw, TargetIndex, View,
+    steer::{Basis, Kind, SteerPool},
+};
 
 use super::Sheet;
 use crate::control::Published;
@@ -23,6 +27,7 @@ pub(super) fn write(
     write_probes(sheet, states, observer);
     write_targets(sheet, view, published, states);
     write_members(sheet, view, published);
+    write_panics(sheet, view);
 }
 
 fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) {
@@ -98,6 +103,28 @@ fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
         }
     }
     sheet.sums("fairway_pool_members", "Members by their best standing.", &["pool", "standing"], rows);
+}
+
+/// Which pools answer in panic, as the deciding code itself says; of one that is compiled for several zones, any.
+fn write_panics(sheet: &mut Sheet, view: &View) {
+    let mut pools: BTreeMap<&PoolName, bool> = BTreeMap::new();
+    for pool in view.snapshot.steer_pools() {
+        *pools.entry(pool.name()).or_default() |= panics(pool, &view.conditions);
+    }
+    let rows = pools.into_iter().map(|(name, panics)| ([name.to_string()], f64::from(panics)));
+    let help = "1 if so little of the pool's weight is up that verdicts are ignored (panicThreshold).";
+    sheet.gauges("fairway_pool_panic", help, &["pool"], rows);
+}
+
+/// Whether panic or not does not depend on the client; a family that no member has tells nothing.
+fn panics(pool: &SteerPool, conditions: &Conditions) -> bool {
+    let kinds: &[Kind] = match pool.mode() {
+        Mode::Address => &[Kind::V4, Kind::V6],
+        Mode::Cname => &[Kind::Cname],
+    };
+    let anyone = pool.client_net(Ipv4Addr::UNSPECIFIED.into());
+    let basis = |kind: &Kind| pool.choose(*kind, conditions, anyone, Draw(0), &mut ()).basis;
+    kinds.iter().any(|kind| basis(kind) == Basis::Panic)
 }
 
 const STANDINGS: [(Standing, &str); 5] = [

@@ -1,6 +1,6 @@
 //! Every metric there is: names, units, labels, and what adds up to what. Gathered on each scrape, stored nowhere.
 //!
-//! - `fairway_queries_total` = the sum of `fairway_responses_total` + `fairway_queries_dropped_total`.
+//! - `fairway_queries_total` = the sums of `fairway_responses_total` + `fairway_queries_dropped_total`.
 //! - `fairway_responses_total{rcode=…}` adds up to all responses; truncated, EDNS and ECS ones are among them.
 //! - `fairway_answers_total{pool,cluster}`: an answer that names several clusters counts once for each; answers of pools past
 //!   the counters' bound count under `pool="",cluster=""`.

@@ -1,6 +1,6 @@
 //! Queries, responses and the transports that carry them.
 
-use fairway_zones::View;
+use fairway_zones::{Dropped, View};
 
 use super::{Sheet, tallies};
 use crate::{control::Shared, serve::Close};
@@ -14,8 +14,9 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View) {
     let responses = (0..).zip(tallies.rcodes).map(|(code, count)| ([rcode(code)], count));
     let responses = responses.filter(|(code, count)| *count > 0 || RCODES_ALWAYS.contains(&code[0].as_str()));
     sheet.counters("fairway_responses_total", "Responses by response code.", &["rcode"], responses);
+    let drops = Dropped::ALL.into_iter().zip(tallies.drops).map(|(why, count)| ([why.as_str()], count));
+    sheet.counters("fairway_queries_dropped_total", "Messages not answered, by reason.", &["reason"], drops);
     for (name, help, value) in [
-        ("fairway_queries_dropped_total", "Messages that deserve no answer.", tallies.drops),
         ("fairway_responses_truncated_total", "Responses with TC.", tallies.truncated),
         ("fairway_responses_edns_total", "Responses with EDNS.", tallies.edns),
         ("fairway_responses_ecs_total", "Responses that echo a client subnet.", tallies.ecs),

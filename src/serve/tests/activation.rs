@@ -54,7 +54,7 @@ fn activated(at: &str) {
     let sockets = inherited.unwrap().complete(&[address(at)], 2).unwrap();
     assert!(sockets.bound[0].shared.for_good() && sockets.bound[0].udp.len() == 2);
     let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
-    until("the order to end", || server.stats().udp.dropped == 1);
+    until("the order to end", || server.counters().stats().udp.dropped == 1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(server.drain(PATIENCE));
 }

@@ -174,7 +174,7 @@ async fn a_replacer_that_dies_before_it_is_ready_changes_nothing() {
     let Generation { server, mut offer } = generation;
     let none = tokio::time::timeout(Duration::from_millis(50), offer.successor()).await;
     assert!(none.is_err(), "none of them became a successor");
-    assert_eq!(server.stats().udp.answered, 3);
+    assert_eq!(server.counters().stats().udp.answered, 3);
 }
 
 fn until_some<T>(mut made: impl FnMut() -> Option<T>) -> T {

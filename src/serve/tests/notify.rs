@@ -14,18 +14,16 @@ fn heard(manager: &UnixDatagram) -> String {
 }
 
 #[test]
-fn a_service_manager_hears_of_start_reload_and_end() {
+fn a_service_manager_hears_of_start_successor_and_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
     let notifier = Notifier::new(Some(path.into()));
     notifier.ready("Serving 3 zones\nMAINPID=1");
-    notifier.reloading();
     notifier.main_process(7);
     notifier.stopping();
     assert_eq!(heard(&manager), "READY=1\nSTATUS=Serving 3 zones MAINPID=1");
-    assert!(heard(&manager).starts_with("RELOADING=1\n"));
     assert_eq!(heard(&manager), "MAINPID=7");
     assert!(heard(&manager).starts_with("STOPPING=1\n"));
 }
@@ -35,8 +33,8 @@ fn an_abstract_name_is_reached_too() {
     let name = format!("fairway-notify-{}", std::process::id());
     let manager = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    Notifier::new(Some(format!("@{name}").into())).status("well");
-    assert_eq!(heard(&manager), "STATUS=well");
+    Notifier::new(Some(format!("@{name}").into())).main_process(7);
+    assert_eq!(heard(&manager), "MAINPID=7");
 }
 
 #[test]

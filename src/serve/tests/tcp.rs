@@ -55,7 +55,7 @@ fn a_half_closed_stream_is_served_to_the_end() {
         assert_eq!(next_message(&mut stream).map(|answer| id(&answer)), Some(number));
     }
     assert!(is_closed(&mut stream));
-    until("the close", || server.stats().tcp.closed(Close::Client) == 1);
+    until("the close", || server.counters().stats().tcp.closed(Close::Client) == 1);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_length_that_no_message_has_closes_after_the_answers_before_it() {
         assert_eq!(next_message(&mut stream).map(|answer| id(&answer)), Some(5));
         assert!(is_closed(&mut stream));
     }
-    until("the closes", || server.stats().tcp.closed(Close::Length) == 3);
+    until("the closes", || server.counters().stats().tcp.closed(Close::Length) == 3);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_query_without_an_answer_does_not_hold_up_the_next() {
     let mut stream = connect(at);
     stream.write_all(&[framed(&packet(1, "DROP")), framed(&packet(2, "keep"))].concat()).unwrap();
     assert_eq!(next_message(&mut stream).map(|answer| id(&answer)), Some(2));
-    let stats = server.stats().tcp;
+    let stats = server.counters().stats().tcp;
     assert_eq!((stats.accepted, stats.active, stats.messages), (1, 1, 2));
 }
 
@@ -99,7 +99,7 @@ fn a_panic_costs_its_connection_and_not_the_thread() {
     stream.write_all(&framed(&packet(1, "PANIC"))).unwrap();
     assert!(is_closed(&mut stream));
     assert_eq!(ask_stream(&mut connect(at), 2), Some(2));
-    until("the count", || server.stats().tcp.active <= 1);
+    until("the count", || server.counters().stats().tcp.active <= 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,7 +12,7 @@ fn an_idle_connection_is_closed() {
     let asked = Instant::now();
     assert!(is_closed(&mut stream));
     assert!(asked.elapsed() > SHORT / 2, "not before its time");
-    until("the count", || server.stats().tcp.closed(Close::Idle) == 1);
+    until("the count", || server.counters().stats().tcp.closed(Close::Idle) == 1);
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_message_that_drips_is_given_up_at_its_deadline() {
     {
         assert!(begun.elapsed() < PATIENCE, "dripping must not extend the deadline");
     }
-    until("the count", || server.stats().tcp.closed(Close::SlowMessage) == 1);
+    until("the count", || server.counters().stats().tcp.closed(Close::SlowMessage) == 1);
 }
 
 #[test]
@@ -38,15 +38,15 @@ fn a_client_that_does_not_read_costs_bounded_memory_and_stalls_no_one() {
     let query = framed(&packet(1, "FILL65000"));
     let mut other = connect(at);
     let mut asked = 0;
-    while server.stats().tcp.closed(Close::SlowReader) == 0 {
+    while server.counters().stats().tcp.closed(Close::SlowReader) == 0 {
         // It asks for 65 kB again and again and takes nothing.
         asked += usize::from(greedy.write(&query).is_ok());
         assert_eq!(ask_stream(&mut other, 9), Some(9));
         assert!(asked < 100_000, "the server stops reading");
     }
-    let answered = server.stats().tcp.messages;
+    let answered = server.counters().stats().tcp.messages;
     assert!(answered > 1);
-    assert_eq!(server.stats().tcp.active, 1);
+    assert_eq!(server.counters().stats().tcp.active, 1);
 }
 
 #[test]
@@ -62,7 +62,9 @@ fn a_flood_of_half_sent_queries_keeps_no_newcomer_out() {
             assert_eq!(ask_stream(&mut connect(at), number), Some(number));
         }
     }
-    until("the evictions", || server.stats().tcp.accepted == 330 && server.stats().tcp.active == 40);
+    until("the evictions", || {
+        server.counters().stats().tcp.accepted == 330 && server.counters().stats().tcp.active == 40
+    });
 }
 
 #[test]
@@ -131,10 +133,10 @@ fn few_descriptors() {
     }
     let mut last: TcpStream = clients.pop().unwrap().into();
     assert_eq!(ask_stream(&mut last, 8), Some(8), "the newcomer is served");
-    let stats = server.stats().tcp;
+    let stats = server.counters().stats().tcp;
     assert!(stats.accept_errors > 0 && stats.closed(Close::Evicted) > 40, "{stats:?}");
     assert!(stats.accept_errors < 200, "no busy loop: {stats:?}");
     drop(clients);
-    until("the closes", || server.stats().tcp.active <= 1);
+    until("the closes", || server.counters().stats().tcp.active <= 1);
     setrlimit(Resource::RLIMIT_NOFILE, hard.min(1_024), hard).unwrap();
 }

@@ -16,7 +16,7 @@ fn an_answer_comes_back_to_its_query() {
         let (answer, from) = ask(&client("127.0.0.1:0"), at, &packet(number, "hello"));
         assert_eq!((id(&answer), from), (number, at));
     }
-    until("the count", || server.stats().udp.answered == 100);
+    until("the count", || server.counters().stats().udp.answered == 100);
 }
 
 #[test]
@@ -53,7 +53,9 @@ fn a_dropped_query_takes_no_answer_of_its_batch_with_it() {
         seen.push(id(&answer[..length]));
     }
     assert_eq!(seen, (0..200).filter(|n| n % 3 != 0).collect::<Vec<_>>());
-    until("the counts", || (server.stats().udp.received, server.stats().udp.dropped) == (200, 67));
+    until("the counts", || {
+        (server.counters().stats().udp.received, server.counters().stats().udp.dropped) == (200, 67)
+    });
 }
 
 #[test]
@@ -62,7 +64,7 @@ fn a_long_query_is_cut_and_counted_and_an_answer_never_exceeds_its_slot() {
     let client = client("127.0.0.1:0");
     let (answer, _) = ask(&client, at, &packet(7, &"x".repeat(9_000)));
     assert_eq!((id(&answer), answer.len()), (7, 1_232));
-    until("the count", || server.stats().udp.cut == 1);
+    until("the count", || server.counters().stats().udp.cut == 1);
     assert_eq!(ask(&client, at, &packet(8, "FILL9000")).0.len(), 1_232);
 }
 
@@ -71,7 +73,7 @@ fn a_panic_costs_its_batch_and_not_the_worker() {
     let (server, at) = echo_on("127.0.0.1:0", 1);
     let client = client("127.0.0.1:0");
     client.send_to(&packet(1, "PANIC"), at).unwrap();
-    until("the panic", || server.stats().udp.panics == 1);
+    until("the panic", || server.counters().stats().udp.panics == 1);
     assert_eq!(id(&ask(&client, at, &packet(2, "still there")).0), 2);
 }
 

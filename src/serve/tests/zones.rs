@@ -48,6 +48,6 @@ fn both_transports_answer_from_the_view_of_the_moment() {
         tcp.write_all(&framed(&query("www.example.test"))).unwrap();
         assert_eq!(first_answer(&next_message(&mut tcp).expect("an answer")), expected);
     }
-    until("the counts of all threads", || server.tallies().queries == [2, 0, 2, 0]);
-    assert_eq!(server.stats().tcp.messages, 2);
+    until("the counts of all threads", || server.counters().tallies().queries == [2, 0, 2, 0]);
+    assert_eq!(server.counters().stats().tcp.messages, 2);
 }

@@ -77,6 +77,9 @@ impl Compiler<'_> {
         let apex_labels = zone.origin.label_count();
         let mut last: Option<(&Name, u32)> = None;
         for (index, record) in zone.records.iter().enumerate() {
+            if proves_hashed_names(record) {
+                continue;
+            }
             let node = match last {
                 Some((owner, node)) if *owner == record.owner => node,
                 _ if !record.owner.is_within(&zone.origin) => {
@@ -128,4 +131,11 @@ impl Compiler<'_> {
             _ => {}
         }
     }
+}
+
+/// NSEC3 and its signatures: their owners are hashes, which do not exist as names (RFC 5155 section 7.2.8), and nobody is
+/// answered with them outside of the proofs of a signed zone.
+fn proves_hashed_names(record: &Record) -> bool {
+    record.rtype == Rtype::NSEC3
+        || (record.rtype == Rtype::RRSIG && record.rdata.starts_with(&Rtype::NSEC3.0.to_be_bytes()))
 }

@@ -89,9 +89,10 @@ impl<'i> Reader<'i> {
         let mut lexer = Lexer::new(text);
         self.lines(&mut lexer, &mut frame);
         if lexer.ends_without_newline() {
-            let what = "the text ends without a line break, and may have been cut off";
-            let wrong = Wrong::new(text.len(), what, "complete the last line and end it with a line break");
-            self.warn(&lexer, &frame, wrong);
+            // Cut in its last record, a text may well read as another record: 192.0.2.15 of 192.0.2.150.
+            let place = self.place(&lexer, &frame, text.len());
+            let what = "the text ends without a line break, so the file may be cut";
+            self.faults.add(Fault::error(place, what, "complete its last line and end it with a line break"));
         }
         self.open.pop();
     }

@@ -66,12 +66,23 @@ fn line_ends_marks_and_comments_do_not_matter() {
         "$TTL 1\r\na A 192.0.2.1\r\nb TXT x ; y\r\n",
         "\u{feff}$TTL 1\na A 192.0.2.1\nb TXT x;y\n",
         ";;\n\n \t\n$TTL 1 ; c\n\na A ( ; c\n192.0.2.1 ; c\n) ; c\nb TXT (x\n)\n",
-        "$ttl 1\na ( A ) 192.0.2.1\n()\nb TXT (x)\n\n  ; c",
+        "$ttl 1\na ( A ) 192.0.2.1\n()\nb TXT (x)\n\n  ; c\n",
     ] {
         assert_eq!(records(text), expected, "{text:?}");
     }
-    only_fault("$TTL 1\na A 192.0.2.1", "z:2:14: warning: the text ends without a line break");
     assert_eq!(read("e.test", b"$TTL 1\r\na A 192.0.2.1\r\n").0.records[0].line, 2);
+}
+
+#[test]
+fn a_text_that_ends_without_a_line_break_may_be_cut_and_is_refused() {
+    only_fault("$TTL 1\na A 192.0.2.1", "z:2:14: the text ends without a line break, so the file may be cut");
+    only_fault("$TTL 1\na A 192.0.2.1\n ; c", "z:3:5: the text ends without a line break");
+    only_fault("$TTL 1\na A 192.0.2.1\r", "z:2:15: the text ends without a line break");
+    assert_eq!(faults(""), [""; 0], "an empty file has no last line");
+    let include: super::super::Include<'_> = &mut |_| Ok(b"b A 192.0.2.1".to_vec());
+    let found = read_zone(&name("e.test"), "main", b"$TTL 1\n$INCLUDE part\n", include).1;
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(found.len() == 1 && found[0].starts_with("part:1:14: the text ends without"), "{found:#?}");
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! Started as root, the daemon becomes another user for good, and does all its work as that one.
+//!
+//! Needs root, as a container's tests usually have; otherwise says so and tests nothing.
+
+use std::{
+    fs,
+    io::{self, Write},
+    net::SocketAddr,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+};
+
+use fairway_integration::{
+    load::{resolve, wait_answer},
+    real::{Fairway, free_port, head, http_get, wait_until},
+};
+use tempfile::TempDir;
+
+use super::{LIMIT, NAME, answering, said, state};
+
+const USER: &str = "nobody";
+const OLD: [&str; 1] = ["192.0.2.1"];
+const NEW: [&str; 1] = ["198.51.100.1"];
+
+fn config(addresses: &[&str]) -> String {
+    format!("user: {USER}\n{}", answering(addresses))
+}
+
+/// A server that root started, which has become [`USER`]; none if this test is not root.
+fn started_as_root() -> Option<Fairway> {
+    if status(Path::new("/proc/self"), "Uid:")[1] != "0" {
+        // Past the harness, which keeps what a passing test prints to itself.
+        let _ = writeln!(io::stderr(), "NOT TESTED: only root can become another user; run this test as root");
+        return None;
+    }
+    let folder = TempDir::new().expect("a temporary folder");
+    // The other user must be able to read the configuration again.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+    let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    fs::write(folder.path().join("fairway.yaml"), head(dns, http) + &config(&OLD)).expect("the folder can be written");
+    Some(Fairway::start_in(folder, dns, http))
+}
+
+/// The words of a line of a process' or thread's status.
+fn status(process: &Path, key: &str) -> Vec<String> {
+    let text = fs::read_to_string(process.join("status")).expect("it runs");
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.unwrap_or_else(|| panic!("{key} is missing")).split_whitespace().map(str::to_owned).collect()
+}
+
+/// User and group of [`USER`], from the system's list.
+fn ids() -> [String; 2] {
+    let text = fs::read_to_string("/etc/passwd").expect("the list of users");
+    let line = text.lines().find(|line| line.starts_with(&format!("{USER}:"))).expect("the user exists");
+    let fields: Vec<&str> = line.split(':').collect();
+    [fields[2], fields[3]].map(str::to_owned)
+}
+
+/// Every thread is that user, with its group alone and no capability, and has no way back: real, effective, saved and
+/// file system ids are all the same.
+fn assert_unprivileged(pid: u32) {
+    let [user, group] = ids();
+    let threads: Vec<_> = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten().collect();
+    assert!(threads.len() > 2, "a worker, TCP and the main thread at least");
+    for thread in threads {
+        let thread = thread.path();
+        assert_eq!(status(&thread, "Uid:"), vec![user.clone(); 4], "{thread:?}");
+        assert_eq!(status(&thread, "Gid:"), vec![group.clone(); 4], "{thread:?}");
+        assert_eq!(status(&thread, "Groups:"), [group.as_str()], "{thread:?}");
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+            assert_eq!(status(&thread, set), ["0000000000000000"], "{thread:?} {set}");
+        }
+    }
+}
+
+#[test]
+fn started_as_root_it_works_as_the_other_user_with_no_privilege_left() {
+    let Some(server) = started_as_root() else { return };
+    assert_unprivileged(server.process.pid());
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&OLD)));
+    // Its state is its own: root commands it, and it writes.
+    let added = server.command(&["override", "add", "eu1", "drain", "--reason", "work", "--for", "1h"]);
+    assert!(added.status.success(), "{}", said(&added));
+    let data = server.folder.path().join("data");
+    for file in ["", "overrides.json", "control.sock"] {
+        let owner = fs::metadata(data.join(file)).expect("it is there").uid().to_string();
+        assert_eq!(owner, ids()[0], "{file:?}");
+    }
+    // It reloads what it can read, and is refused what only root can: the old configuration serves on.
+    server.write_config(&config(&NEW));
+    wait_until("the new configuration", LIMIT, || state(server.http)["config"]["generation"] == 2);
+    let file = server.folder.path().join("fairway.yaml");
+    fs::write(&file, "extra: nothing").expect("root writes");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+    let refused = server.command(&["reload"]);
+    assert!(!refused.status.success() && said(&refused).contains("fairway.yaml"), "{}", said(&refused));
+    assert!(!said(&refused).contains("extra"), "it was read: {}", said(&refused));
+    assert_unprivileged(server.process.pid());
+}
+
+#[test]
+fn root_replaces_a_daemon_that_has_become_another_user() {
+    let Some(mut server) = started_as_root() else { return };
+    server.write_config(&config(&NEW));
+    wait_answer(server.dns, NAME, &NEW, LIMIT);
+    let mut next = server.start_beside(&["--replace"]);
+    let pid = next.pid();
+    wait_until("the new process serves", LIMIT, || {
+        assert!(next.is_running(), "the new process ended: {}", next.output());
+        http_get(server.http, "/version").is_some_and(|(_, body)| body.contains(&format!(":{pid}")))
+    });
+    let status = server.process.ended(LIMIT);
+    assert!(status.success(), "{status}: {}", server.process.output());
+    assert_unprivileged(pid);
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&NEW)));
+    server.process = next;
+}
