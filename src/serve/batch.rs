@@ -5,10 +5,12 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::{AsRawFd, RawFd},
     ptr::{NonNull, addr_of_mut, null_mut},
 };
+
+use fairway_zones::{Client, Transport};
 
 /// Datagrams a system call. Measured in CPU a query: 16 costs 2 % more, 64 the same, 128 4 % more (the caches overflow).
 pub(super) const BATCH: usize = 32;
@@ -71,8 +73,8 @@ pub(super) struct Batch {
 
 /// One query of a batch, with the place for its answer.
 pub(super) struct Exchange<'a> {
-    /// Who asks: address, and port.
-    pub(super) from: (IpAddr, u16),
+    /// Who asks.
+    pub(super) client: Client,
     /// What was received; cut to [`QUERY_MAX`].
     pub(super) query: &'a [u8],
     /// Whether it was cut.
@@ -169,7 +171,7 @@ impl Batch {
             (&(*arena).received[index], &(*arena).names[index].0, queries, answers)
         };
         Exchange {
-            from: address(name),
+            client: client(name),
             query: &query[..(header.msg_len as usize).min(QUERY_MAX)],
             cut: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             answer: &mut answer[..ANSWER_MAX],
@@ -252,14 +254,15 @@ pub(super) fn ask_for_destination(socket: &UdpSocket, v6: bool) -> io::Result<()
 
 /// Reads an address that the kernel wrote: family in host order, port in network order, address.
 #[inline]
-fn address(name: &[u8; NAME]) -> (IpAddr, u16) {
+fn client(name: &[u8; NAME]) -> Client {
     let port = u16::from_be_bytes([name[2], name[3]]);
     let family = libc::c_int::from(u16::from_ne_bytes([name[0], name[1]]));
     if family != libc::AF_INET6 {
-        return (Ipv4Addr::new(name[4], name[5], name[6], name[7]).into(), port);
+        let address = Ipv4Addr::new(name[4], name[5], name[6], name[7]);
+        return Client { address: address.into(), port, transport: Transport::Udp };
     }
     let octets: [u8; 16] = name[8..24].try_into().expect("16 octets");
-    (Ipv6Addr::from(octets).into(), port)
+    Client::new(Ipv6Addr::from(octets).into(), port, Transport::Udp)
 }
 
 /// Makes a received `IP_PKTINFO` or `IPV6_PKTINFO` one to send with: the address asked stays, the interface goes, since

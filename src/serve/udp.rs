@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use fairway_zones::{Client, Now, Outcome, Tally, Transport};
+use fairway_zones::{Now, Outcome, Tally};
 
 use super::{
     Responder,
@@ -90,9 +90,8 @@ impl Worker<'_> {
             R::find(view, batch.query(index), query);
         }
         for (index, query) in queries[..count].iter().enumerate() {
-            let Exchange { from: (address, port), query: packet, cut: is_cut, answer } = batch.exchange(index);
+            let Exchange { client, query: packet, cut: is_cut, answer } = batch.exchange(index);
             cut += u64::from(is_cut);
-            let client = Client::new(address, port, Transport::Udp);
             match R::write(view, &client, packet, query, now, draws.next(), self.tally, answer) {
                 Outcome::Reply(length) => batch.reply(index, length),
                 Outcome::Drop => dropped += 1,

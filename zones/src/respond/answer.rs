@@ -20,6 +20,8 @@ pub(super) struct Answering<'a, 'w, 'o, T> {
     pub(super) writer: &'w mut Writer<'o>,
     pub(super) trace: &'w mut T,
     pub(super) ending: Ending,
+    /// Left by the step before, unless the chain ended there.
+    link: Option<Link<'a>>,
 }
 
 /// The name an answer is looked for at, at one step of a chain.
@@ -34,16 +36,16 @@ pub(super) struct Step<'k> {
     dnames: &'k [(u32, usize)],
 }
 
-/// How a step ended.
-pub(super) enum Next<'a> {
-    Done,
-    /// Goes on at the target of a CNAME.
+/// Where a chain goes on.
+#[derive(Clone, Copy)]
+pub(super) enum Link<'a> {
+    /// At the target of a CNAME.
     Alias {
         target: &'a Alias,
         /// Where that name stands in the message.
         at: usize,
     },
-    /// Goes on at a name made by a DNAME.
+    /// At a name made by a DNAME.
     Redirect {
         /// Where that name stands in the message, uncompressed.
         at: usize,
@@ -56,7 +58,7 @@ pub(super) enum Next<'a> {
 
 impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     pub(super) fn new(from: &'a Response<'a>, writer: &'w mut Writer<'o>, trace: &'w mut T) -> Self {
-        Self { from, writer, trace, ending: Ending::of(Rcode::NOERROR) }
+        Self { from, writer, trace, ending: Ending::of(Rcode::NOERROR), link: None }
     }
 
     /// Writes the answer; one that does not fit is taken back and marked TC.
@@ -76,15 +78,16 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let query = self.from.query;
         let first =
             Step { name: query.name(self.from.packet), at: HEADER, exact: query.node.checked_sub(1), dnames: &[] };
-        match self.step(&first)? {
-            Next::Done => Ok(()),
-            link => self.go_on(link),
+        self.step(&first)?;
+        match self.link {
+            None => Ok(()),
+            Some(_) => self.go_on(),
         }
     }
 
     /// One step: what there is at the name, written. Only what most queries need is part of the caller's code.
     #[inline(always)]
-    fn step(&mut self, step: &Step<'_>) -> Result<Next<'a>, Full> {
+    fn step(&mut self, step: &Step<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
         let found = locate(snapshot, step.name, step.exact);
         self.trace.located(snapshot, step.name, found);
@@ -96,36 +99,36 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// Follows links until the chain ends, comes back to a name it was at, or is too long.
     #[inline(never)]
-    fn go_on(&mut self, first: Next<'a>) -> Result<(), Full> {
+    fn go_on(&mut self) -> Result<(), Full> {
         let snapshot = self.snapshot();
         let mut visited = [self.from.query.hash; CHAIN_MAX + 1];
         let mut dnames = [(0, 0); CHAIN_MAX];
         let mut made = [0; Name::OCTETS_MAX];
-        let (mut redirects, mut next) = (0, first);
-        for link in 1..=CHAIN_MAX {
-            let (name, hash, at) = match next {
-                Next::Done => return Ok(()),
-                Next::Alias { target, at } => (snapshot.alias_name(target), target.hash, at),
-                Next::Redirect { at, length, dname } => {
+        let mut redirects = 0;
+        for step in 1..=CHAIN_MAX {
+            let (name, hash, at) = match self.link.take() {
+                None => return Ok(()),
+                Some(Link::Alias { target, at }) => (snapshot.alias_name(target), target.hash, at),
+                Some(Link::Redirect { at, length, dname }) => {
                     dnames[redirects] = dname;
                     redirects += 1;
                     made[..length].copy_from_slice(&self.writer.written()[at..at + length]);
                     (&made[..length], name_hash(&made[..length]), at)
                 }
             };
-            if visited[..link].contains(&hash) {
+            if visited[..step].contains(&hash) {
                 return Ok(());
             }
-            visited[link] = hash;
+            visited[step] = hash;
             let exact = snapshot.find(hash, name);
-            next = self.step(&Step { name, at, exact, dnames: &dnames[..redirects] })?;
+            self.step(&Step { name, at, exact, dnames: &dnames[..redirects] })?;
         }
         Ok(())
     }
 
     /// Answers where no node of ours stands for the name.
     #[inline(never)]
-    fn beside(&mut self, step: &Step<'_>, found: Found) -> Result<Next<'a>, Full> {
+    fn beside(&mut self, step: &Step<'_>, found: Found) -> Result<(), Full> {
         let snapshot = self.snapshot();
         match found {
             Found::Outside if step.at == HEADER => self.ending.rcode = Rcode::REFUSED,
@@ -142,7 +145,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             // Told apart by the caller.
             Found::Exact(number) | Found::Wildcard(number) => return self.at_node(step, snapshot.node(number)),
         }
-        Ok(Next::Done)
+        Ok(())
     }
 
     /// DS of a delegated name is the parent's to answer (RFC 4035 section 3.1.4.1).
@@ -151,34 +154,34 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     #[inline(always)]
-    fn at_node(&mut self, step: &Step<'_>, node: &'a Node) -> Result<Next<'a>, Full> {
+    fn at_node(&mut self, step: &Step<'_>, node: &'a Node) -> Result<(), Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         if let Some(number) = node.steered.checked_sub(1)
-            && let Some(next) = self.steer(step, node, &snapshot.steered[number as usize])?
+            && self.steer(step, node, &snapshot.steered[number as usize])?
         {
-            return Ok(next);
+            return Ok(());
         }
         let Some(set) = snapshot.set(node, self.from.query.rtype) else { return self.no_such_set(step, node) };
         let start = self.set(step, node, set, Section::Answer)?;
         if set.extra_count > 0 {
             self.extras(step, set, start)?;
         }
-        Ok(Next::Done)
+        Ok(())
     }
 
     /// Answers at a node that has nothing of the type asked for.
     #[inline(never)]
-    fn no_such_set(&mut self, step: &Step<'_>, node: &'a Node) -> Result<Next<'a>, Full> {
+    fn no_such_set(&mut self, step: &Step<'_>, node: &'a Node) -> Result<(), Full> {
         let (snapshot, rtype) = (self.snapshot(), self.from.query.rtype);
         if let Some(set) = snapshot.set(node, Rtype::CNAME) {
             return self.alias(step, node, set);
         }
         if rtype == Rtype::ANY && (node.set_count > 0 || node.steered != 0) {
-            return self.any(step).map(|()| Next::Done);
+            return self.any(step);
         }
         self.negative(step, self.zone_of(node))?;
-        Ok(Next::Done)
+        Ok(())
     }
 
     /// The zone that denies: at an apex, the parent's for DS, where we serve it too.
@@ -188,21 +191,22 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
-    pub(super) fn alias(&mut self, step: &Step<'_>, node: &Node, set: &RrSet) -> Result<Next<'a>, Full> {
+    pub(super) fn alias(&mut self, step: &Step<'_>, node: &Node, set: &RrSet) -> Result<(), Full> {
         let start = self.set(step, node, set, Section::Answer)?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
-            return Ok(Next::Done);
+            return Ok(());
         }
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        Ok(Next::Alias { target: self.snapshot().alias(set), at: start + 12 })
+        self.link = Some(Link::Alias { target: self.snapshot().alias(set), at: start + 12 });
+        Ok(())
     }
 
     /// RFC 6672: the DNAME, a CNAME made from it, and on at the name that gives.
-    fn redirect(&mut self, step: &Step<'_>, number: u32) -> Result<Next<'a>, Full> {
+    fn redirect(&mut self, step: &Step<'_>, number: u32) -> Result<(), Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         let node = snapshot.node(number);
-        let Some(set) = snapshot.set(node, Rtype::DNAME) else { return Ok(Next::Done) };
+        let Some(set) = snapshot.set(node, Rtype::DNAME) else { return Ok(()) };
         let prefix = step.name.len() - usize::from(node.name_len);
         let known = step.dnames.iter().find(|(known, _)| *known == number);
         let start = match known {
@@ -215,7 +219,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let target = snapshot.alias_name(snapshot.alias(set));
         if prefix + target.len() > Name::OCTETS_MAX {
             self.ending.rcode = Rcode::YXDOMAIN;
-            return Ok(Next::Done);
+            return Ok(());
         }
         // The labels in front keep the case they were asked in.
         let length = prefix + target.len();
@@ -224,9 +228,10 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         made[prefix..length].copy_from_slice(target);
         let at = self.synthesise(step.at, set.ttl, &made[..length])?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
-            return Ok(Next::Done);
+            return Ok(());
         }
-        Ok(Next::Redirect { at, length, dname: (number, start) })
+        self.link = Some(Link::Redirect { at, length, dname: (number, start) });
+        Ok(())
     }
 
     /// Writes the CNAME a DNAME stands for; gives the place of its target, which is left uncompressed: a further link may
@@ -256,33 +261,36 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let zone = &snapshot.zones[usize::from(zone)];
         let apex = step.at + step.name.len() - usize::from(zone.origin_len);
         let set = &snapshot.sets[zone.negative as usize];
-        self.place(set, apex, apex, Section::Authority).map(|_| ())
+        let start = self.copy(set, apex, Section::Authority)?;
+        self.point_to_apex(set, start, apex);
+        Ok(())
     }
 
     /// Writes a set whose owner is the name of this step; gives the place of its first record.
     #[inline]
     pub(super) fn set(&mut self, step: &Step<'_>, node: &Node, set: &RrSet, section: Section) -> Result<usize, Full> {
-        let origin = usize::from(self.snapshot().zones[usize::from(node.zone)].origin_len);
-        self.place(set, step.at, (step.at + step.name.len()).saturating_sub(origin), section)
+        let start = self.copy(set, step.at, section)?;
+        if set.patch_count > 0 {
+            let origin = usize::from(self.snapshot().zones[usize::from(node.zone)].origin_len);
+            self.point_to_apex(set, start, (step.at + step.name.len()).saturating_sub(origin));
+        }
+        Ok(start)
     }
 
-    /// Copies a set's records and points owners and apexes where they belong.
-    #[inline(always)]
-    pub(super) fn place(&mut self, set: &RrSet, owner: usize, apex: usize, section: Section) -> Result<usize, Full> {
+    /// Copies a set's records and points their owners to where the name stands; gives the place of the first.
+    #[inline]
+    pub(super) fn copy(&mut self, set: &RrSet, owner: usize, section: Section) -> Result<usize, Full> {
         let start = self.writer.copy(&self.snapshot().blobs[set.blob as usize..][..set.len as usize])?;
         self.writer.count(section, set.count);
         if owner != HEADER {
             self.own(set, start, owner);
         }
-        if set.patch_count > 0 {
-            self.patch(set, start, apex);
-        }
         Ok(start)
     }
 
-    /// Points names within the zone to its apex.
+    /// Points the names within the zone, of a set that was copied to `start`, to the zone's apex.
     #[inline(never)]
-    fn patch(&mut self, set: &RrSet, start: usize, apex: usize) {
+    pub(super) fn point_to_apex(&mut self, set: &RrSet, start: usize, apex: usize) {
         for patch in &self.snapshot().patches[set.patches as usize..][..set.patch_count as usize] {
             self.writer.patch(start + *patch as usize, 0xc000 | apex as u16);
         }

@@ -17,7 +17,8 @@ impl<T: Trace> Answering<'_, '_, '_, T> {
         let owner = step.at + step.name.len() - usize::from(cut.name_len);
         let origin = usize::from(snapshot.zones[usize::from(cut.zone)].origin_len);
         let apex = step.at + step.name.len() - origin;
-        let start = self.place(set, owner, apex, Section::Authority)?;
+        let start = self.copy(set, owner, Section::Authority)?;
+        self.point_to_apex(set, start, apex);
         self.extras(step, set, start)
     }
 
@@ -30,7 +31,7 @@ impl<T: Trace> Answering<'_, '_, '_, T> {
                 continue; // Too far back to point to: only in giant sets over TCP.
             }
             let addresses = &snapshot.sets[extra.set as usize];
-            if self.place(addresses, owner, 0, Section::Additional).is_err() && extra.required {
+            if self.copy(addresses, owner, Section::Additional).is_err() && extra.required {
                 return Err(Full);
             }
         }

@@ -4,23 +4,18 @@ use fairway_model::Rtype;
 
 use super::{
     Ending, Response,
-    answer::{Answering, Next, Step},
+    answer::{Answering, Step},
 };
 use crate::{
     explain::Trace,
     snapshot::{Node, Steered},
     steer::{Answer, Basis, Choice, Family, Kind, SteerPool},
-    wire::{Ecs, Full, HEADER, Rcode, Section},
+    wire::{Ecs, Full, Rcode, Section},
 };
 
 impl<'a, T: Trace> Answering<'a, '_, '_, T> {
-    /// Answers from the name's pool; none where the type is not the pool's to answer.
-    pub(super) fn steer(
-        &mut self,
-        step: &Step<'_>,
-        node: &'a Node,
-        steered: &Steered,
-    ) -> Result<Option<Next<'a>>, Full> {
+    /// Answers from the name's pool; false where the type is not the pool's to answer.
+    pub(super) fn steer(&mut self, step: &Step<'_>, node: &'a Node, steered: &Steered) -> Result<bool, Full> {
         let pool = &self.snapshot().pools[steered.pool as usize];
         let rtype = self.from.query.rtype;
         let kind = match rtype {
@@ -29,11 +24,11 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
             Rtype::AAAA => Kind::V6,
             // While the name is an alias, it is one for every type (RFC 1034 section 3.6.2).
             _ if steered.fallback != Steered::NONE => Kind::V4,
-            _ => return Ok(None),
+            _ => return Ok(false),
         };
         let choice = self.choose(pool, kind);
         if kind == Kind::V4 && rtype != Rtype::A && choice.answer != Answer::FallbackCname {
-            return Ok(None);
+            return Ok(false);
         }
         let snapshot = self.snapshot();
         let slots = &snapshot.pool_slots[steered.pool as usize];
@@ -48,25 +43,25 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
             Answer::Member(number) => {
                 return self
                     .alias(step, node, &snapshot.sets[steered.members as usize + usize::from(number)])
-                    .map(Some);
+                    .map(|()| true);
             }
             Answer::FallbackCname => {
-                return self.alias(step, node, &snapshot.sets[steered.fallback as usize]).map(Some);
+                return self.alias(step, node, &snapshot.sets[steered.fallback as usize]).map(|()| true);
             }
             Answer::FallbackAddresses if matches!(rtype, Rtype::A | Rtype::AAAA) => match pool.fallback_set(family) {
                 Some(number) => kind_sets + u32::from(number),
-                None => return self.negative(step, node.zone).map(|()| Some(Next::Done)),
+                None => return self.negative(step, node.zone).map(|()| true),
             },
             Answer::FallbackAddresses | Answer::Nothing => {
-                return self.negative(step, node.zone).map(|()| Some(Next::Done));
+                return self.negative(step, node.zone).map(|()| true);
             }
             Answer::Refuse => {
                 self.refuse();
-                return Ok(Some(Next::Done));
+                return Ok(true);
             }
         };
-        self.place(&snapshot.sets[set as usize], step.at, HEADER, Section::Answer)?;
-        Ok(Some(Next::Done))
+        self.copy(&snapshot.sets[set as usize], step.at, Section::Answer)?;
+        Ok(true)
     }
 
     fn choose(&mut self, pool: &SteerPool, kind: Kind) -> Choice {
