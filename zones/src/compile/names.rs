@@ -16,6 +16,8 @@ pub(super) struct Names {
     /// Number of the parent; [`Names::NONE`] for an apex.
     pub(super) parents: Vec<u32>,
     pub(super) labels_max: usize,
+    /// The parent of the name that was made known last: names mostly come in runs below one.
+    last_parent: u32,
 }
 
 impl Names {
@@ -29,6 +31,7 @@ impl Names {
             nodes: Vec::with_capacity(count),
             parents: Vec::with_capacity(count),
             labels_max: 0,
+            last_parent: Self::NONE,
         }
     }
 
@@ -39,10 +42,14 @@ impl Names {
 
     fn find_suffix(&self, key: &Key, labels: usize, hash: u64) -> Option<u32> {
         let wanted = key.suffix(labels);
-        self.table.find(hash, |number| {
-            let node = &self.nodes[number as usize];
-            &self.arena[node.name as usize..][..usize::from(node.name_len)] == wanted
-        })
+        self.table.find(hash, |number| self.name(number) == wanted)
+    }
+
+    /// Has the places of names in the table brought from memory, all at the same time, before they are asked for.
+    pub(super) fn fetch<const N: usize>(&self, keys: &[Key; N]) {
+        // All hashes first, so that nothing stands between the looks into memory.
+        let hashes = keys.each_ref().map(Key::hash);
+        std::hint::black_box(hashes.map(|hash| self.table.find(hash, |_| false)));
     }
 
     /// Makes the apex of a zone known, without what lies above it.
@@ -54,6 +61,25 @@ impl Names {
 
     /// Makes a name known, with every name between it and the apex of its zone, which has `apex_labels` labels.
     pub(super) fn intern(&mut self, key: &Key, apex_labels: usize, zone: u16) -> u32 {
+        let labels = key.labels();
+        let parent = self.last_parent;
+        if labels > apex_labels && parent != Self::NONE && self.name(parent) == key.suffix(labels - 1) {
+            let hash = key.step(self.hashes[parent as usize], labels);
+            let known = self.find_suffix(key, labels, hash);
+            return known.unwrap_or_else(|| self.insert(key, labels, hash, zone, parent));
+        }
+        let number = self.intern_from_apex(key, apex_labels, zone);
+        self.last_parent = self.parents[number as usize];
+        number
+    }
+
+    /// The wire form of a known name.
+    fn name(&self, number: u32) -> &[u8] {
+        let node = &self.nodes[number as usize];
+        &self.arena[node.name as usize..][..usize::from(node.name_len)]
+    }
+
+    fn intern_from_apex(&mut self, key: &Key, apex_labels: usize, zone: u16) -> u32 {
         let mut hashes = [ROOT_HASH; 128];
         for labels in 1..=key.labels() {
             hashes[labels] = key.step(hashes[labels - 1], labels);

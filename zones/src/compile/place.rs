@@ -2,10 +2,11 @@
 
 use fairway_model::{Fault, Name, Place, Rtype};
 
-use super::{Compiler, key};
+use super::Compiler;
 use crate::{
     snapshot::Node,
     text::{Record, ZoneData},
+    wire::Key,
 };
 
 /// The zones, those with fewer labels first, so that a parent's number is smaller than its child's.
@@ -76,7 +77,15 @@ impl Compiler<'_> {
         let nested = self.origins.nested(number);
         let apex_labels = zone.origin.label_count();
         let mut last: Option<(&Name, u32)> = None;
+        let mut keys = [const { Key::ROOT }; TOGETHER];
         for (index, record) in zone.records.iter().enumerate() {
+            if index % TOGETHER == 0 {
+                for (record, key) in zone.records[index..].iter().zip(&mut keys) {
+                    let is_name = key.set(record.owner.as_wire());
+                    debug_assert!(is_name, "a Name is a valid name");
+                }
+                self.names.fetch(&keys);
+            }
             let node = match last {
                 Some((owner, node)) if *owner == record.owner => node,
                 _ if !record.owner.is_within(&zone.origin) => {
@@ -84,7 +93,7 @@ impl Compiler<'_> {
                     self.faults.push(Fault::error(zone.place(record), what, "move it to its own zone's file"));
                     continue;
                 }
-                _ => match self.node_for(record, number, &nested, apex_labels) {
+                _ => match self.node_for(record, &keys[index % TOGETHER], number, &nested, apex_labels) {
                     Some(node) => node,
                     None => continue,
                 },
@@ -97,16 +106,22 @@ impl Compiler<'_> {
     }
 
     /// The node of a record of this zone; none if a zone below hides it.
-    fn node_for(&mut self, record: &Record, number: usize, nested: &[u16], apex_labels: usize) -> Option<u32> {
-        let key = key(&record.owner);
+    fn node_for(
+        &mut self,
+        record: &Record,
+        key: &Key,
+        number: usize,
+        nested: &[u16],
+        apex_labels: usize,
+    ) -> Option<u32> {
         let below = nested.iter().rev().find(|n| record.owner.is_within(&self.origins.zones[usize::from(**n)].origin));
-        let Some(below) = below else { return Some(self.names.intern(&key, apex_labels, number as u16)) };
+        let Some(below) = below else { return Some(self.names.intern(key, apex_labels, number as u16)) };
         if record.owner != self.origins.zones[usize::from(*below)].origin {
             return None;
         }
         match record.rtype {
             // DS stands at the parent's side of the cut (RFC 4035 section 3.1.4.1).
-            Rtype::DS => self.names.find(&key),
+            Rtype::DS => self.names.find(key),
             Rtype::NS => {
                 // The delegation itself is the child's to answer; what it makes exist above itself stays.
                 if let Some(above) = record.owner.parent() {
@@ -130,3 +145,6 @@ impl Compiler<'_> {
         }
     }
 }
+
+/// How many records' names are looked up together.
+const TOGETHER: usize = 16;
