@@ -75,7 +75,7 @@ fn lossy(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Fault>) {
     data.records
         .iter_mut()
         .filter(|r| r.rtype == Rtype::TXT && r.rdata.len() > 40)
-        .for_each(|r| r.rdata = [9, 9].into());
+        .for_each(|r| r.rdata = [9, 9][..].into());
     (data, faults)
 }
 

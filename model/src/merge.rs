@@ -59,66 +59,99 @@ pub struct Merged {
 ///
 /// Rank: config, API, webhook, Kubernetes; then the older; then owner and set identifier in order. Pools of one name
 /// unite their members under the fields of the first.
-pub fn merge<'a>(contributions: impl IntoIterator<Item = &'a Contribution>) -> Merged {
+pub fn merge(contributions: impl IntoIterator<Item = Contribution>) -> Merged {
     let mut ranked: Vec<_> = contributions.into_iter().collect();
-    ranked.sort_by_key(|c| (c.source, c.created, &c.owner, &c.set));
-    let mut merger = Merger::default();
-    for contribution in ranked {
-        merger.add(contribution);
-    }
+    ranked.sort_by(|a, b| rank(a).cmp(&rank(b)));
+    let mut ranked = ranked.into_iter();
+    // Nothing is said before the first, which is mostly by far the largest: it is taken as it is.
+    let Some(first) = ranked.next() else { return Merged::default() };
+    let mut merger = Merger {
+        desired: first.desired,
+        first: (first.source, first.owner),
+        said_by: BTreeMap::new(),
+        conflicts: Vec::new(),
+    };
+    ranked.for_each(|contribution| merger.add(contribution));
     Merged { desired: merger.desired, conflicts: merger.conflicts }
 }
 
-#[derive(Default)]
-struct Merger<'a> {
+fn rank(c: &Contribution) -> (SourceKind, u64, &str, &str) {
+    (c.source, c.created, &c.owner, &c.set)
+}
+
+struct Merger {
     desired: Desired,
-    said_by: BTreeMap<Subject, &'a Contribution>,
+    /// Source and owner of the first contribution.
+    first: (SourceKind, String),
+    /// Whose word holds, where it is not the first's.
+    said_by: BTreeMap<Subject, (SourceKind, String)>,
     conflicts: Vec<Conflict>,
 }
 
-impl<'a> Merger<'a> {
-    fn add(&mut self, from: &'a Contribution) {
-        let Desired { zones, clusters, monitors, pools, names } = &from.desired;
+impl Merger {
+    fn add(&mut self, from: Contribution) {
+        let who = (from.source, from.owner);
+        let Desired { zones, clusters, monitors, pools, names } = from.desired;
         for (key, zone) in zones {
-            let same = keep_first(&mut self.desired.zones, key, zone);
-            self.record(Subject::Zone(key.clone()), from, same);
+            let said = keep_first(&mut self.desired.zones, &key, zone);
+            self.record(Subject::Zone(key), &who, said);
         }
         for (key, cluster) in clusters {
-            let same = keep_first(&mut self.desired.clusters, key, cluster);
-            self.record(Subject::Cluster(key.clone()), from, same);
+            let said = keep_first(&mut self.desired.clusters, &key, cluster);
+            self.record(Subject::Cluster(key), &who, said);
         }
         for (key, monitor) in monitors {
-            let same = keep_first(&mut self.desired.monitors, key, monitor);
-            self.record(Subject::Monitor(key.clone()), from, same);
+            let said = keep_first(&mut self.desired.monitors, &key, monitor);
+            self.record(Subject::Monitor(key), &who, said);
         }
         for (key, name) in names {
-            let same = keep_first(&mut self.desired.names, key, name);
-            self.record(Subject::Name(key.clone()), from, same);
+            let said = keep_first(&mut self.desired.names, &key, name);
+            self.record(Subject::Name(key), &who, said);
         }
         for (key, pool) in pools {
-            let same = match self.desired.pools.entry(key.clone()) {
+            let said = match self.desired.pools.entry(key.clone()) {
                 Entry::Vacant(entry) => {
-                    entry.insert(pool.clone());
-                    true
+                    entry.insert(pool);
+                    Said::First
                 }
-                Entry::Occupied(mut entry) => unite(entry.get_mut(), pool),
+                Entry::Occupied(mut entry) => match unite(entry.get_mut(), &pool) {
+                    true => Said::Same,
+                    false => Said::Otherwise,
+                },
             };
-            self.record(Subject::Pool(key.clone()), from, same);
+            self.record(Subject::Pool(key), &who, said);
         }
     }
 
-    fn record(&mut self, subject: Subject, from: &'a Contribution, same: bool) {
-        let winner = *self.said_by.entry(subject.clone()).or_insert(from);
-        if !same {
-            let who = |c: &Contribution| (c.source, c.owner.clone());
-            self.conflicts.push(Conflict { subject, winner: who(winner), loser: who(from) });
+    fn record(&mut self, subject: Subject, who: &(SourceKind, String), said: Said) {
+        match said {
+            Said::First => drop(self.said_by.insert(subject, who.clone())),
+            Said::Same => {}
+            Said::Otherwise => {
+                let winner = self.said_by.get(&subject).unwrap_or(&self.first).clone();
+                self.conflicts.push(Conflict { subject, winner, loser: who.clone() });
+            }
         }
     }
 }
 
-/// Keeps what is there; tells whether the newcomer says the same.
-fn keep_first<K: Ord + Clone, V: Clone + PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: &V) -> bool {
-    map.entry(key.clone()).or_insert_with(|| value.clone()) == value
+/// How a word stands beside those before it.
+enum Said {
+    First,
+    Same,
+    Otherwise,
+}
+
+/// Keeps what is there.
+fn keep_first<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: V) -> Said {
+    match map.entry(key.clone()) {
+        Entry::Vacant(entry) => {
+            entry.insert(value);
+            Said::First
+        }
+        Entry::Occupied(entry) if *entry.get() == value => Said::Same,
+        Entry::Occupied(_) => Said::Otherwise,
+    }
 }
 
 /// Adds the members that `first` lacks; tells whether everything else agrees.
@@ -157,17 +190,17 @@ mod tests {
     fn members_unite_and_removing_one_contribution_keeps_the_other() {
         let a = from(SourceKind::Webhook, "a", pool(&["c1"], 30));
         let b = from(SourceKind::Webhook, "b", pool(&["c2"], 30));
-        let both = merge([&b, &a]);
+        let both = merge([b.clone(), a]);
         assert_eq!((members(&both), both.conflicts.len()), (vec!["c1", "c2"], 0));
-        assert_eq!(members(&merge([&b])), ["c2"]);
+        assert_eq!(members(&merge([b])), ["c2"]);
     }
 
     #[test]
     fn config_outranks_the_webhook_whatever_the_order_and_the_loser_is_named() {
         let config = from(SourceKind::Config, "f", pool(&["c1"], 60));
         let hook = from(SourceKind::Webhook, "h", pool(&["c1"], 30));
-        let merged = merge([&hook, &config]);
-        assert_eq!(merged, merge([&config, &hook]));
+        let merged = merge([hook.clone(), config.clone()]);
+        assert_eq!(merged, merge([config, hook]));
         assert_eq!(merged.desired.pools.values().next().unwrap().ttl.secs(), 60);
         assert_eq!(merged.conflicts[0].loser, (SourceKind::Webhook, "h".to_owned()));
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::{ClientPrefix, ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Tier, Ttl, Weight};
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Pool {
     /// Its name, unique among pools.
     pub name: PoolName,
@@ -60,7 +60,7 @@ impl Pool {
 }
 
 /// One cluster in a pool.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Member {
     /// The cluster.
     pub cluster: ClusterName,
@@ -111,7 +111,7 @@ pub enum Spread {
 }
 
 /// What a pool answers when no member can be: never NXDOMAIN.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DownAnswer {
     /// Every member (alias ALL_RECORDS): the observer may be the one who is wrong.
     #[default]

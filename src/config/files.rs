@@ -10,8 +10,8 @@ use std::{
 
 use super::watch::Fingerprint;
 
-/// Most octets of a configuration file: 16 MiB.
-pub(super) const CONFIG_MAX: u64 = 16 << 20;
+/// Most octets of a configuration file: 64 MiB, some 300,000 pools with a name each.
+pub(super) const CONFIG_MAX: u64 = 64 << 20;
 /// Most octets of a certificate, key or other secret: 1 MiB.
 pub(super) const SECRET_MAX: u64 = 1 << 20;
 /// Most octets of a zone file or a file it includes: 4 GiB, some fifty million records.

@@ -3,6 +3,7 @@
 //! Nothing here is applied: what is read is handed over as model types. The old state is never touched.
 
 mod attempt;
+mod bounds_wire;
 mod convert;
 mod data_dir;
 pub mod environment;
@@ -12,6 +13,7 @@ mod reader;
 mod schema;
 mod settings;
 mod tree;
+mod tree_wire;
 mod v1;
 mod values;
 mod values_wire;

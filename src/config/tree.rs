@@ -2,10 +2,12 @@
 //!
 //! Independent of YAML and of the schema. Paths are JSON pointers (RFC 6901) inside and `pools[2].ttl` for people.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{cell::OnceCell, fmt::Write as _, sync::Arc};
 
 use fairway_model::Place;
 use serde_json::{Number, Value};
+
+use super::yaml;
 
 /// Where a node begins, without the name of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,6 +147,41 @@ impl Node {
             at = next;
         }
         located
+    }
+}
+
+/// The tree of a whole configuration. Where the text was read without one, it grows when a place is asked for.
+pub(super) struct Tree<'a> {
+    /// Names of the files, by the index in a [`Spot`].
+    pub(super) files: &'a [Arc<str>],
+    /// The only text, where the tree may still have to grow.
+    text: &'a str,
+    root: OnceCell<Node>,
+}
+
+impl<'a> Tree<'a> {
+    /// The tree of a single text that was read without it.
+    pub(super) fn ungrown(text: &'a str, files: &'a [Arc<str>]) -> Self {
+        Self { files, text, root: OnceCell::new() }
+    }
+
+    /// A tree that is there.
+    pub(super) fn grown_from(root: Node, files: &'a [Arc<str>]) -> Self {
+        Self { files, text: "", root: root.into() }
+    }
+
+    /// The tree, grown now if it must be.
+    pub(super) fn grown(&self) -> &Node {
+        self.root.get_or_init(|| {
+            // A text that cannot be read as YAML has no places but itself as a whole.
+            let nothing = Node { spot: Spot::default(), index: 0, data: Data::Null };
+            yaml::parse(self.text, 0, self.files).ok().flatten().unwrap_or(nothing)
+        })
+    }
+
+    /// Where a pointer leads, as far as it is known without growing: at least the file.
+    pub(super) fn known_spot(&self, pointer: &str) -> Spot {
+        self.root.get().map_or_else(Spot::default, |root| root.locate(pointer).spot)
     }
 }
 

@@ -13,8 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
+    bounds_wire::{Float, Int, List, Text, each_once},
     values::Sample,
-    values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Statuses},
+    values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
 };
 
 /// Configuration of Fairway, version 1.
@@ -22,19 +23,16 @@ use super::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Config {
     /// Version of this format: 1.
-    #[schemars(range(min = 1, max = 1))]
-    #[expect(dead_code, reason = "the schema holds it to the one version there is")]
-    pub(super) version: u32,
+    #[expect(dead_code, reason = "its type holds it to the one version there is")]
+    pub(super) version: Int<u32, 1, 1>,
     /// Addresses to listen on. A change takes a restart.
     #[serde(default)]
     pub(super) listen: Listen,
     /// Folder for what must survive a restart, with mode 0700. Default: `STATE_DIRECTORY` where a service manager sets
     /// it, `/var/lib/fairway` for root, else `fairway` in the XDG state folder. A change takes a restart.
-    #[schemars(length(min = 1))]
-    pub(super) data_dir: Option<String>,
+    pub(super) data_dir: Option<Text<1>>,
     /// User to become once sockets are bound. Default: stay who we are. A change takes a restart.
-    #[schemars(length(min = 1))]
-    pub(super) user: Option<String>,
+    pub(super) user: Option<Text<1>>,
     /// What is logged, and how.
     #[serde(default)]
     pub(super) log: Log,
@@ -80,8 +78,8 @@ pub(super) struct Config {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Listen {
     /// Addresses and ports that answer DNS, over UDP and TCP. `[::]` takes IPv4 too.
-    #[schemars(length(min = 1, max = 64), extend("default" = ["[::]:53"]))]
-    pub(super) dns: Option<Vec<As<SocketAddr>>>,
+    #[schemars(extend("default" = ["[::]:53"]))]
+    pub(super) dns: Option<List<As<SocketAddr>, 1, 64>>,
     /// Address and port of the HTTP listener (health, metrics, state, explain), or `off`.
     #[schemars(extend("default" = "127.0.0.1:8053"))]
     pub(super) http: Option<As<HttpAddress>>,
@@ -92,8 +90,8 @@ pub(super) struct Listen {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Log {
     /// A level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or a list of `TARGET=LEVEL` with commas.
-    #[schemars(length(min = 1), extend("default" = "info"))]
-    pub(super) level: Option<String>,
+    #[schemars(extend("default" = "info"))]
+    pub(super) level: Option<Text<1>>,
     /// How a line looks: text on a terminal and JSON otherwise (`auto`), or always one of both.
     #[schemars(extend("default" = "auto"))]
     pub(super) format: Option<LogFormat>,
@@ -117,11 +115,9 @@ pub(super) enum LogFormat {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Identity {
     /// Answer to `version.bind` and `version.server` (CH TXT). Default: refused.
-    #[schemars(length(min = 1, max = 255))]
-    pub(super) version: Option<String>,
+    pub(super) version: Option<Text<1, 255>>,
     /// Answer to `hostname.bind` and `id.server` (CH TXT, RFC 4892), and NSID (RFC 5001). Default: refused, no NSID.
-    #[schemars(length(min = 1, max = 255))]
-    pub(super) id: Option<String>,
+    pub(super) id: Option<Text<1, 255>>,
 }
 
 /// Bounds of DNS over TCP.
@@ -129,11 +125,11 @@ pub(super) struct Identity {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Tcp {
     /// Most connections open at once. When full, the idlest is closed and the newcomer served.
-    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1000))]
-    pub(super) connections_max: Option<u32>,
+    #[schemars(extend("default" = 1000))]
+    pub(super) connections_max: Option<Int<u32, 1, 1_000_000>>,
     /// Most connections of one client address; a further one takes the place of the client's idlest.
-    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 100))]
-    pub(super) per_client_max: Option<u32>,
+    #[schemars(extend("default" = 100))]
+    pub(super) per_client_max: Option<Int<u32, 1, 1_000_000>>,
     /// How long a connection may stay open with nothing asked; 100ms to 10m.
     #[schemars(extend("default" = "10s"))]
     pub(super) idle_timeout: Option<As<Duration>>,
@@ -147,11 +143,10 @@ pub(super) struct Tcp {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Udp {
     /// Threads and sockets for each address. Default: one a core.
-    #[schemars(range(min = 1, max = 1024))]
-    pub(super) workers: Option<u16>,
+    pub(super) workers: Option<Int<u16, 1, 1024>>,
     /// Longest answer in octets. 1232 never needs fragmenting (RFC 9715).
-    #[schemars(range(min = 512, max = 1232), extend("default" = 1232))]
-    pub(super) payload_max: Option<u16>,
+    #[schemars(extend("default" = 1232))]
+    pub(super) payload_max: Option<Int<u16, 512, 1232>>,
 }
 
 /// Bounds of health checking.
@@ -159,8 +154,8 @@ pub(super) struct Udp {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Health {
     /// Most probe sockets open at once.
-    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1024))]
-    pub(super) sockets_max: Option<u32>,
+    #[schemars(extend("default" = 1024))]
+    pub(super) sockets_max: Option<Int<u32, 1, 1_000_000>>,
     /// Most time that the first round of probes may hold back the first answer; at most 10m, 0s waits for nothing.
     #[schemars(extend("default" = "5s"))]
     pub(super) first_round: Option<As<Duration>>,
@@ -174,8 +169,8 @@ pub(super) struct QueryLog {
     #[schemars(extend("default" = "1/1000"))]
     pub(super) sample: Option<As<Sample>>,
     /// File that lines are appended to, or `stdout`.
-    #[schemars(length(min = 1), extend("default" = "stdout"))]
-    pub(super) file: Option<String>,
+    #[schemars(extend("default" = "stdout"))]
+    pub(super) file: Option<Text<1>>,
 }
 
 /// A zone to be authoritative for: with `file`, or with `ns` and `contact`.
@@ -185,17 +180,15 @@ pub(super) struct Zone {
     /// The apex.
     pub(super) name: As<Name>,
     /// Zone file (RFC 1035 master file); relative paths begin at this file's folder.
-    #[schemars(length(min = 1))]
-    pub(super) file: Option<String>,
+    pub(super) file: Option<Text<1>>,
     /// Name servers of a zone without file, the first one being the primary of its SOA.
-    #[schemars(length(min = 1, max = 16))]
-    pub(super) ns: Option<Vec<NameServer>>,
+    pub(super) ns: Option<List<NameServer, 1, 16>>,
     /// Who is responsible for a zone without file: a mail address, or its form as a domain name (RFC 1035 section 8).
-    #[schemars(length(min = 3), extend("default" = "hostmaster at the zone"))]
-    pub(super) contact: Option<String>,
+    #[schemars(extend("default" = "hostmaster at the zone"))]
+    pub(super) contact: Option<Text<3>>,
     /// Serial of a zone without file. Steering never changes it.
-    #[schemars(range(min = 1, max = 4_294_967_295u32), extend("default" = 1))]
-    pub(super) serial: Option<u32>,
+    #[schemars(extend("default" = 1))]
+    pub(super) serial: Option<Int<u32, 1, 4_294_967_295>>,
     /// TTL of SOA, NS and addresses of name servers of a zone without file.
     #[schemars(extend("default" = "1h"))]
     pub(super) ttl: Option<As<Ttl>>,
@@ -213,15 +206,13 @@ pub(super) struct Cluster {
     /// Its name: 1 to 128 letters, digits, `-`, `_`, `.`, `+`.
     pub(super) name: As<ClusterName>,
     /// Addresses of its ingress gateway, IPv4 and IPv6, in the order they are answered; at most 8 a family.
-    #[schemars(length(min = 1, max = 16))]
-    pub(super) addresses: Vec<As<IpAddr>>,
+    pub(super) addresses: List<As<IpAddr>, 1, 16>,
     /// Its own domain name, which pools of mode `cname` answer with.
     pub(super) dns_name: Option<As<Name>>,
     /// Where it stands.
     pub(super) location: Option<Location>,
     /// How much it can carry, in the unit of its load reports.
-    #[schemars(range(min = 1, max = 9_007_199_254_740_991u64))]
-    pub(super) capacity: Option<u64>,
+    pub(super) capacity: Option<Int<u64, 1, 9_007_199_254_740_991>>,
     /// Services it runs; `*` stands for all.
     #[serde(default)]
     pub(super) services: Vec<String>,
@@ -232,14 +223,11 @@ pub(super) struct Cluster {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Location {
     /// Degrees north.
-    #[schemars(range(min = -90, max = 90))]
-    pub(super) latitude: f64,
+    pub(super) latitude: Float<-90, 90>,
     /// Degrees east.
-    #[schemars(range(min = -180, max = 180))]
-    pub(super) longitude: f64,
+    pub(super) longitude: Float<-180, 180>,
     /// Free name of the region.
-    #[schemars(length(min = 1))]
-    pub(super) region: Option<String>,
+    pub(super) region: Option<Text<1>>,
 }
 
 /// A check of health. Which keys have a meaning depends on `type`.
@@ -253,8 +241,7 @@ pub(super) struct Monitor {
     #[serde(rename = "type")]
     pub(super) kind: MonitorType,
     /// Port to connect to. Default: 443 for tcp and https, 80 for http; needed for grpc.
-    #[schemars(range(min = 1))]
-    pub(super) port: Option<u16>,
+    pub(super) port: Option<Int<u16, 1, 65_535>>,
     /// http, https: path and query of the request, beginning with `/`.
     #[schemars(extend("default" = "/"))]
     pub(super) path: Option<String>,
@@ -262,17 +249,15 @@ pub(super) struct Monitor {
     #[schemars(extend("default" = "GET"))]
     pub(super) method: Option<Method>,
     /// http, https: the Host header. Default: the address that is probed.
-    #[schemars(length(min = 1, max = 255))]
-    pub(super) host: Option<String>,
+    pub(super) host: Option<Text<1, 255>>,
     /// http, https: further headers of the request.
-    #[serde(default)]
-    pub(super) headers: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "each_once")]
+    pub(super) headers: Option<BTreeMap<String, String>>,
     /// http, https: statuses that pass.
     #[schemars(extend("default" = "200-399"))]
     pub(super) status: Option<Statuses>,
     /// http, https: text that the first 64 KiB of the body must contain.
-    #[schemars(length(min = 1, max = 4096))]
-    pub(super) body: Option<String>,
+    pub(super) body: Option<Text<1, 4096>>,
     /// http, https: a header that the response must have.
     pub(super) response_header: Option<ResponseHeader>,
     /// https, grpc: how TLS is spoken. grpc speaks it only if this is there.
@@ -285,11 +270,11 @@ pub(super) struct Monitor {
     /// A probe that takes longer fails; at most the period. Default: 4s, or the period where that is shorter.
     pub(super) timeout: Option<As<Duration>>,
     /// Passes in a row that turn a target up.
-    #[schemars(range(min = 1, max = 255), extend("default" = 3))]
-    pub(super) rise: Option<u8>,
+    #[schemars(extend("default" = 3))]
+    pub(super) rise: Option<Int<u8, 1, 255>>,
     /// Failures in a row that turn a target down; after the first one the others are sought at once.
-    #[schemars(range(min = 1, max = 255), extend("default" = 3))]
-    pub(super) fall: Option<u8>,
+    #[schemars(extend("default" = 3))]
+    pub(super) fall: Option<Int<u8, 1, 255>>,
 }
 
 /// What a probe does.
@@ -325,11 +310,9 @@ pub(super) enum Method {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ResponseHeader {
     /// Its name; case does not count.
-    #[schemars(length(min = 1, max = 255))]
-    pub(super) name: String,
+    pub(super) name: Text<1, 255>,
     /// Text that its value must contain. Default: any value.
-    #[schemars(length(min = 1, max = 4096))]
-    pub(super) contains: Option<String>,
+    pub(super) contains: Option<Text<1, 4096>>,
 }
 
 /// TLS of a probe.
@@ -337,8 +320,7 @@ pub(super) struct ResponseHeader {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Tls {
     /// Name that is sent (SNI) and verified. Default: `host`, else the address that is probed.
-    #[schemars(length(min = 1, max = 253))]
-    pub(super) server_name: Option<String>,
+    pub(super) server_name: Option<Text<1, 253>>,
     /// Certificates that are trusted (PEM). Default: the system's.
     pub(super) ca: Option<Reference>,
     /// Client certificate chain (PEM), together with `key`.
@@ -348,19 +330,6 @@ pub(super) struct Tls {
     /// Whether the certificate of the gateway is verified.
     #[schemars(extend("default" = true))]
     pub(super) verify: Option<bool>,
-}
-
-/// Where a secret is found: a file, or an environment variable. The secret itself never stands in a configuration.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(title = "{ file: PATH } or { env: NAME }", extend("minProperties" = 1, "maxProperties" = 1))]
-pub(super) struct Reference {
-    /// Path of a file; relative ones begin at this file's folder.
-    #[schemars(length(min = 1))]
-    pub(super) file: Option<String>,
-    /// Name of an environment variable.
-    #[schemars(length(min = 1))]
-    pub(super) env: Option<String>,
 }
 
 /// A group of clusters that serve the same thing, and how one is chosen for a client.
@@ -378,8 +347,8 @@ pub(super) struct Pool {
     #[schemars(extend("default" = "30s"))]
     pub(super) ttl: Option<As<Ttl>>,
     /// How many clusters an answer names; all addresses of each go together.
-    #[schemars(range(min = 1, max = 8), extend("default" = 1))]
-    pub(super) answers: Option<u8>,
+    #[schemars(extend("default" = 1))]
+    pub(super) answers: Option<Int<u8, 1, 8>>,
     /// What is answered when no member can be. `ALL_RECORDS`, `EMPTY`, `NONE` and `FALLBACK_IP` are accepted too.
     #[schemars(extend("default" = "all"))]
     pub(super) down: Option<Down>,
@@ -398,8 +367,7 @@ pub(super) struct Pool {
     /// Monitor of members that name none. Default: the zone's, else TCP 443.
     pub(super) monitor: Option<As<MonitorName>>,
     /// The members, in order; at most 255.
-    #[schemars(length(min = 1, max = 255))]
-    pub(super) members: Vec<Member>,
+    pub(super) members: List<Member, 1, 255>,
 }
 
 /// How a pool chooses.
@@ -442,11 +410,11 @@ pub(super) struct Member {
     /// The cluster. `edge` is accepted too.
     pub(super) cluster: As<ClusterName>,
     /// Its share beside its neighbours'; 0 is standby.
-    #[schemars(range(min = 0, max = 65535), extend("default" = 1))]
-    pub(super) weight: Option<u16>,
+    #[schemars(extend("default" = 1))]
+    pub(super) weight: Option<Int<u16, 0, 65535>>,
     /// When it is used: tier 1 is used first.
-    #[schemars(range(min = 1, max = 255), extend("default" = 1))]
-    pub(super) tier: Option<u8>,
+    #[schemars(extend("default" = 1))]
+    pub(super) tier: Option<Int<u8, 1, 255>>,
     /// Its own monitor. Default: the pool's.
     pub(super) monitor: Option<As<MonitorName>>,
     /// Where it is probed. Default: at each of its addresses, on the monitor's port.
@@ -476,8 +444,7 @@ pub(super) struct Override {
     /// (`drain`).
     pub(super) action: Action,
     /// Why, for whoever finds it later: one line.
-    #[schemars(length(min = 1, max = 500))]
-    pub(super) reason: String,
+    pub(super) reason: Text<1, 500>,
     /// When it ends by itself; at most 30 days from now.
     pub(super) until: As<Timestamp>,
 }

@@ -4,14 +4,22 @@
 
 use std::{
     borrow::Cow,
+    fmt,
+    marker::PhantomData,
     net::{IpAddr, SocketAddr},
 };
 
 use fairway_model::{Name, Permille};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, Visitor},
+};
 
-use super::values::{Refusal, TextValue};
+use super::{
+    bounds_wire::{Float, Int, List, Text},
+    values::{Refusal, TextValue},
+};
 
 /// A value that is written as text and parsed here, once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +27,22 @@ pub(super) struct As<T>(pub(super) T);
 
 impl<'de, T: TextValue> Deserialize<'de> for As<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        T::parse(&text).map(Self).map_err(|refusal| D::Error::custom(format!("{}; {}", refusal.what, refusal.way_out)))
+        deserializer.deserialize_str(Parse(PhantomData)).map(Self)
+    }
+}
+
+/// Parses a text where it lies.
+struct Parse<T>(PhantomData<T>);
+
+impl<T: TextValue> Visitor<'_> for Parse<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        T::parse(text).map_err(|refusal| E::custom(refusal.what))
     }
 }
 
@@ -93,7 +115,7 @@ impl TextValue for StatusText {
 #[schemars(inline, title = "a fraction from 0 to 1 or a percentage, like 0.5 or 50%")]
 pub(super) enum Fraction {
     /// From 0 to 1.
-    Number(#[schemars(range(min = 0, max = 1))] f64),
+    Number(Float<0, 1>),
     /// From 0% to 100%.
     Percentage(As<Permille>),
 }
@@ -102,8 +124,10 @@ impl Fraction {
     /// In thousandths, rounded.
     pub(super) fn permille(&self) -> Permille {
         match self {
-            // The schema holds the number to 0..=1, and the cast to what fits.
-            Self::Number(number) => Permille::new(((number * 1000.0).round() as u16).min(1000)).unwrap_or_default(),
+            // From 0 to 1, so the cast fits.
+            Self::Number(Float(number)) => {
+                Permille::new(((number * 1000.0).round() as u16).min(1000)).unwrap_or_default()
+            }
             Self::Percentage(As(permille)) => *permille,
         }
     }
@@ -150,7 +174,7 @@ pub(super) struct Fallback {
 #[schemars(inline, title = "a list of addresses, or one domain name")]
 pub(super) enum FallbackTo {
     /// Addresses, 1 to 16.
-    Addresses(#[schemars(length(min = 1, max = 16))] Vec<As<IpAddr>>),
+    Addresses(List<As<IpAddr>, 1, 16>),
     /// One name, or one address.
     Text(#[schemars(title = "a list of addresses, or one domain name")] String),
 }
@@ -172,11 +196,16 @@ pub(super) enum Prefix {
 #[schemars(inline)]
 pub(super) struct PrefixBoth {
     /// Leading bits of an IPv4 address.
-    #[schemars(range(min = 0, max = 32))]
-    pub(super) v4: Option<u8>,
+    #[serde(default, deserialize_with = "given")]
+    pub(super) v4: Option<Int<u8, 0, 32>>,
     /// Leading bits of an IPv6 address.
-    #[schemars(range(min = 0, max = 128))]
-    pub(super) v6: Option<u8>,
+    #[serde(default, deserialize_with = "given")]
+    pub(super) v6: Option<Int<u8, 0, 128>>,
+}
+
+/// A value that may be left out and not be null. Only the forms of a value need it said: see `tree_wire`.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// HTTP statuses that pass.
@@ -187,7 +216,7 @@ pub(super) enum Statuses {
     /// A number or a set.
     One(Status),
     /// Several of them.
-    Many(#[schemars(length(min = 1, max = 64))] Vec<Status>),
+    Many(List<Status, 1, 64>),
 }
 
 /// One status or a set of them.
@@ -196,7 +225,7 @@ pub(super) enum Statuses {
 #[schemars(inline, title = "a status like 200, or a set like \"200-299,401\" or \"2xx\"")]
 pub(super) enum Status {
     /// One status.
-    Number(#[schemars(range(min = 100, max = 599))] u16),
+    Number(Int<u16, 100, 599>),
     /// A set.
     Set(As<StatusText>),
 }
@@ -205,12 +234,12 @@ impl Statuses {
     /// As one set in text form.
     pub(super) fn text(&self) -> String {
         let one = |status: &Status| match status {
-            Status::Number(number) => number.to_string(),
+            Status::Number(Int(number)) => number.to_string(),
             Status::Set(As(StatusText(text))) => text.clone(),
         };
         match self {
             Self::One(status) => one(status),
-            Self::Many(many) => many.iter().map(one).collect::<Vec<_>>().join(","),
+            Self::Many(List(many)) => many.iter().map(one).collect::<Vec<_>>().join(","),
         }
     }
 }
@@ -234,6 +263,42 @@ pub(super) struct NameServerAddresses {
     /// Its name, inside the zone.
     pub(super) name: As<Name>,
     /// Its addresses.
-    #[schemars(length(min = 1, max = 16))]
-    pub(super) addresses: Vec<As<IpAddr>>,
+    pub(super) addresses: List<As<IpAddr>, 1, 16>,
+}
+
+/// Where a secret is found: a file, or an environment variable. The secret itself never stands in a configuration.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Reference {
+    /// Name of an environment variable.
+    Env(Text<1>),
+    /// Path of a file; relative ones begin at the configuration file's folder.
+    File(Text<1>),
+}
+
+impl JsonSchema for Reference {
+    fn schema_name() -> Cow<'static, str> {
+        "Reference".into()
+    }
+
+    /// A section of one key, where serde's own form would be a choice of two sections.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut key = |description: &str| {
+            let mut schema = generator.subschema_for::<Text<1>>();
+            schema.insert("description".to_owned(), description.into());
+            schema
+        };
+        json_schema!({
+            "title": "{ file: PATH } or { env: NAME }",
+            "description": "Where a secret is found: a file, or an environment variable. The secret itself never stands in a configuration.",
+            "type": "object",
+            "properties": {
+                "env": key("Name of an environment variable."),
+                "file": key("Path of a file; relative ones begin at this file's folder."),
+            },
+            "additionalProperties": false,
+            "minProperties": 1,
+            "maxProperties": 1,
+        })
+    }
 }

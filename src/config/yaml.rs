@@ -12,10 +12,12 @@ use super::tree::{Data, Entry, Node, Spot, quoted};
 
 /// Most levels of lists and maps within each other. The format itself needs seven.
 const DEPTH_MAX: usize = 32;
-/// Most values in a file, copies made by aliases included: four times what a file of full size holds in practice.
-const NODES_MAX: usize = 2_000_000;
+/// Most values in a file, copies made by aliases included: more than a file of full size holds in practice.
+const NODES_MAX: usize = 8_000_000;
 /// Most keys of one map. None of the format's has more than twenty, but for headers.
 const KEYS_MAX: usize = 10_000;
+/// Up to so many keys of a map are compared one by one: nearly every map is smaller.
+const KEYS_FEW: usize = 16;
 /// Most values that aliases may copy, all together.
 const COPIES_MAX: usize = 100_000;
 
@@ -126,7 +128,7 @@ impl<'t> Reader<'t> {
 
     fn map(&mut self, depth: usize) -> Result<Data, Stop> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut known: BTreeMap<String, Spot> = BTreeMap::new();
+        let mut many: BTreeMap<String, usize> = BTreeMap::new();
         loop {
             let (event, spot) = self.event()?;
             let key = match event {
@@ -138,16 +140,23 @@ impl<'t> Reader<'t> {
             // A key without value stands where the key stands: the parser's place of nothing lies behind it.
             let value_spot = if is_nothing(&event) { spot } else { value_spot };
             let value = self.node(event, value_spot, depth + 1)?;
-            if let Some(first) = known.get(&key) {
-                let what = format!("key {} stands here again; it stands in line {} already", quoted(&key), first.line);
+            let first = match entries.len() {
+                0..=KEYS_FEW => entries.iter().find(|known| known.key == key),
+                _ => many.get(&key).map(|at| &entries[*at]),
+            };
+            if let Some(first) = first {
+                let line = first.spot.line;
+                let what = format!("key {} stands here again; it stands in line {line} already", quoted(&key));
                 self.fault(spot, what, "keep one of both");
                 continue;
             }
-            if known.len() == KEYS_MAX {
+            if entries.len() == KEYS_MAX {
                 return Err(self.stop(spot, format!("a map has more than {KEYS_MAX} keys"), "make a list of it"));
             }
-            known.insert(key.clone(), spot);
             entries.push(Entry { key, spot, value });
+            if entries.len() > KEYS_FEW {
+                many.extend((many.len()..entries.len()).map(|at| (entries[at].key.clone(), at)));
+            }
         }
     }
 

@@ -53,15 +53,18 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads and compiles on a thread of its own, at low priority: answers and probes come first.
+    /// Reads and compiles on a thread of its own; at low priority where one serves already: answers and probes come
+    /// first.
     ///
     /// `previous` is the snapshot that serves now. The reading is lost only if the thread cannot be started.
     pub(super) async fn read(&self, previous: Option<Arc<Snapshot>>, now: Timestamp) -> Option<Reading> {
         let (reply, reading) = oneshot::channel();
         let reader = self.clone();
         let work = move || {
-            // Being nice is a courtesy; a system that refuses it still gets its configuration.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
+            if previous.is_some() {
+                // Being nice is a courtesy; a system that refuses it still gets its configuration.
+                let _ = rustix::process::setpriority_process(None, NICENESS);
+            }
             let _ = reply.send(reader.read_here(previous.as_deref(), now));
         };
         if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
@@ -111,7 +114,7 @@ impl Reader {
             created: 0,
             desired,
         };
-        let merged = merge(std::iter::once(&file).chain(&self.others));
+        let merged = merge(std::iter::once(file).chain(self.others.iter().cloned()));
         let overrides = check_overrides(overrides, now, &mut warnings);
         let options = ServerOptions {
             identity: settings.identity.clone(),

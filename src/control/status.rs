@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState};
-use fairway_model::{Cluster, Forced, Health, Member, Name, Policy, Pool, Standing, Target, Timestamp, Verdict};
+use fairway_model::{
+    Cluster, Forced, Health, Member, Name, Policy, Pool, PoolName, Standing, Target, Timestamp, Verdict,
+};
 use fairway_zones::{TargetIndex, View};
 
 use super::{
@@ -18,8 +20,13 @@ use crate::api::state_wire::{self, AddressState, ClusterState, ConfigState, Memb
 pub(super) fn render(shared: &Shared, view: &View, published: &Published, states: &[TargetState]) -> State {
     let now = Timestamp::from(std::time::SystemTime::now());
     let readiness = *shared.readiness.borrow();
-    let page = Page { view, published, states: states.iter().map(|state| (&state.target, state)).collect() };
     let configured = &published.configured;
+    let mut names: HashMap<&PoolName, Vec<String>> = HashMap::new();
+    for name in configured.desired.names.values() {
+        names.entry(&name.pool).or_default().push(name.name.to_string());
+    }
+    let states = states.iter().map(|state| (&state.target, state)).collect();
+    let page = Page { view, published, states, names };
     State {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -64,6 +71,8 @@ struct Page<'a> {
     view: &'a View,
     published: &'a Published,
     states: HashMap<&'a Target, &'a TargetState>,
+    /// The names that each pool answers.
+    names: HashMap<&'a PoolName, Vec<String>>,
 }
 
 impl Page<'_> {
@@ -87,7 +96,6 @@ impl Page<'_> {
     }
 
     fn pool(&self, pool: &Pool) -> PoolState {
-        let names = self.published.configured.desired.names.values().filter(|name| name.pool == pool.name);
         PoolState {
             name: pool.name.to_string(),
             policy: match pool.policy {
@@ -95,7 +103,7 @@ impl Page<'_> {
                 Policy::Weighted => "weighted",
             }
             .to_owned(),
-            names: names.map(|name| name.name.to_string()).collect(),
+            names: self.names.get(&pool.name).cloned().unwrap_or_default(),
             members: pool.members.iter().map(|member| self.member(pool, member)).collect(),
         }
     }
@@ -116,7 +124,7 @@ impl Page<'_> {
 
     /// How one address of a member stands. Judged by several targets, the best of them is shown.
     fn address(&self, pool: &Pool, site: &Site) -> (Standing, AddressState) {
-        let targets = self.published.configured.uses.targets(&pool.name, site);
+        let targets: Vec<TargetIndex> = self.published.configured.uses.targets(&pool.name, site).collect();
         let best = targets.iter().copied().min_by_key(|target| self.view.conditions.health(*target).standing());
         let health = best.map_or(Health::PENDING, |target| self.view.conditions.health(target));
         let reason = match best {

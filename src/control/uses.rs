@@ -1,7 +1,7 @@
 //! Who is judged by which target: the way from a flip to the pools it concerns, and from a cluster to its health.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     net::IpAddr,
     sync::Arc,
 };
@@ -21,8 +21,8 @@ pub(crate) struct Uses {
     sites: Vec<Vec<Site>>,
     /// By target: the pools it speaks for.
     pools: Vec<Vec<PoolName>>,
-    /// By pool and address of a cluster: its targets; one, or one a zone where zones have monitors of their own.
-    members: BTreeMap<(PoolName, Site), Vec<TargetIndex>>,
+    /// By pool: who judges each address of its members; one target, or one a zone where zones have monitors of their own.
+    members: HashMap<PoolName, Vec<(Site, TargetIndex)>>,
 }
 
 impl Uses {
@@ -33,9 +33,9 @@ impl Uses {
             numbers: targets.iter().cloned().zip(numbers).collect(),
             sites: vec![Vec::new(); targets.len()],
             pools: vec![Vec::new(); targets.len()],
-            members: BTreeMap::new(),
+            members: HashMap::with_capacity(desired.pools.len()),
         };
-        let mut zones: BTreeMap<&PoolName, Vec<Option<&ZoneSpec>>> = BTreeMap::new();
+        let mut zones: HashMap<&PoolName, Vec<Option<&ZoneSpec>>> = HashMap::with_capacity(desired.pools.len());
         for name in desired.names.values() {
             let zone = desired.zone_of(&name.name);
             let known = zones.entry(&name.pool).or_default();
@@ -43,8 +43,8 @@ impl Uses {
                 known.push(zone);
             }
         }
-        for (pool, zones) in zones {
-            let Some(pool) = desired.pools.get(pool) else { continue };
+        for pool in desired.pools.values() {
+            let zones = zones.remove(&pool.name).unwrap_or_default();
             zones.into_iter().for_each(|zone| uses.add_pool(desired, pool, zone));
         }
         for sites in &mut uses.sites {
@@ -73,10 +73,12 @@ impl Uses {
         if self.pools[at].last() != Some(&pool.name) {
             self.pools[at].push(pool.name.clone());
         }
-        self.sites[at].push(site.clone());
-        let targets = self.members.entry((pool.name.clone(), site)).or_default();
-        if !targets.contains(&number) {
-            targets.push(number);
+        if self.sites[at].last() != Some(&site) {
+            self.sites[at].push(site.clone());
+        }
+        let members = self.members.entry(pool.name.clone()).or_default();
+        if !members.contains(&(site.clone(), number)) {
+            members.push((site, number));
         }
     }
 
@@ -108,7 +110,8 @@ impl Uses {
     }
 
     /// The targets that judge one address of a cluster in a pool; none if no name uses the pool.
-    pub(crate) fn targets(&self, pool: &PoolName, site: &Site) -> &[TargetIndex] {
-        self.members.get(&(pool.clone(), site.clone())).map_or(&[], Vec::as_slice)
+    pub(crate) fn targets(&self, pool: &PoolName, site: &Site) -> impl Iterator<Item = TargetIndex> {
+        let members = self.members.get(pool).map_or(&[][..], Vec::as_slice);
+        members.iter().filter(move |(of, _)| of == site).map(|(_, number)| *number)
     }
 }

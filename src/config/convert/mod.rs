@@ -1,6 +1,6 @@
 //! From the file's structs to model types, with every fault of meaning in its place.
 //!
-//! Structure and single values are sound here: the schema saw to it. What is left are bounds, what excludes what, and
+//! Structure and single values are sound here: their types saw to it. What is left are bounds, what excludes what, and
 //! files that are named. Rules across objects are the model's ([`Desired::problems`]); here they get their places.
 
 mod monitors;
@@ -9,7 +9,8 @@ mod settings;
 mod zones;
 
 use std::{
-    collections::BTreeMap,
+    collections::{HashMap, hash_map::Entry},
+    fmt::Display,
     ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::Arc,
@@ -19,7 +20,7 @@ use std::{
 use fairway_model::{Desired, Fault, Place, Severity, Subject};
 use fairway_zones::text::ZoneData;
 
-use super::{OverrideSpec, Settings, files::Files, reader::Reader, tree::Node, v1, values::show, values_wire::As};
+use super::{OverrideSpec, Settings, files::Files, reader::Reader, tree::Tree, v1, values::show, values_wire::As};
 
 pub(super) use self::{
     settings::{FILTER_WAY_OUT, filter_fault},
@@ -38,9 +39,9 @@ pub(super) struct Converted {
 ///
 /// If the reader holds an error already, what is converted is only a part, and nothing is said across objects: what
 /// seems missing may stand in the part that is left out.
-pub(super) fn convert(config: v1::Config, tree: &Node, names: &[Arc<str>], reader: &mut Reader<'_>) -> Converted {
+pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'_>) -> Converted {
     let whole = !reader.refused;
-    let mut meaning = Meaning { tree, names, reader, whole, subjects: BTreeMap::new() };
+    let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::new() };
     let settings = settings::settings(&mut meaning, &config);
     let mut desired = Desired {
         monitors: monitors::monitors(&mut meaning, config.monitors),
@@ -58,48 +59,65 @@ pub(super) fn convert(config: v1::Config, tree: &Node, names: &[Arc<str>], reade
 }
 
 /// The place of everything while it is converted.
+///
+/// Places are JSON pointers, written out only for what is at fault.
 struct Meaning<'a, 'r> {
-    tree: &'a Node,
-    /// Names of the files, by the index in a spot.
-    names: &'a [Arc<str>],
+    tree: &'a Tree<'a>,
     reader: &'a mut Reader<'r>,
     /// Whether nothing was left out.
     whole: bool,
-    /// Where each object was declared.
-    subjects: BTreeMap<Subject, Place>,
+    /// Which element of its section declares each object.
+    subjects: HashMap<Subject, usize>,
 }
 
 impl Meaning<'_, '_> {
     /// Records an error at a JSON pointer.
-    fn error(&mut self, pointer: &str, what: impl AsRef<str>, way_out: impl Into<String>) {
-        self.fault(Severity::Error, pointer, what.as_ref(), way_out.into());
+    fn error(&mut self, pointer: impl Display, what: impl AsRef<str>, way_out: impl Into<String>) {
+        self.fault(Severity::Error, &pointer.to_string(), what.as_ref(), way_out.into());
     }
 
     /// Records a warning at a JSON pointer.
-    fn warn(&mut self, pointer: &str, what: impl AsRef<str>, way_out: impl Into<String>) {
-        self.fault(Severity::Warning, pointer, what.as_ref(), way_out.into());
+    fn warn(&mut self, pointer: impl Display, what: impl AsRef<str>, way_out: impl Into<String>) {
+        self.fault(Severity::Warning, &pointer.to_string(), what.as_ref(), way_out.into());
     }
 
     fn fault(&mut self, severity: Severity, pointer: &str, what: &str, way_out: String) {
-        let located = self.tree.locate(pointer);
+        let located = self.tree.grown().locate(pointer);
         let what = format!("{}: {what}", located.path);
-        self.reader.fault(Fault { place: located.spot.place(self.names), severity, what, way_out });
+        self.reader.fault(Fault { place: located.spot.place(self.tree.files), severity, what, way_out });
     }
 
     fn place(&self, pointer: &str) -> Place {
-        self.tree.locate(pointer).spot.place(self.names)
+        self.tree.grown().locate(pointer).spot.place(self.tree.files)
     }
 
     /// Declares an object; one of the same name before it is a fault. Tells whether it is the first.
-    fn declare(&mut self, subject: Subject, pointer: &str, kind: &str, name: &str) -> bool {
-        let place = self.place(pointer);
-        if let Some(first) = self.subjects.get(&subject) {
-            let what = format!("{kind} {name} is declared in {first} already");
-            self.error(&format!("{pointer}/name"), what, "rename or remove one of both");
-            return false;
+    fn declare(&mut self, subject: Subject, index: usize) -> bool {
+        match self.subjects.entry(subject) {
+            Entry::Vacant(entry) => {
+                entry.insert(index);
+                true
+            }
+            Entry::Occupied(entry) => {
+                let (subject, first) = (entry.key().clone(), *entry.get());
+                let (section, kind, name) = described(&subject);
+                let first = self.place(&format!("/{section}/{first}"));
+                let what = format!("{kind} {name} is declared in {first} already");
+                self.error(format_args!("/{section}/{index}/name"), what, "rename or remove one of both");
+                false
+            }
         }
-        self.subjects.insert(subject, place);
-        true
+    }
+
+    /// Where an object was declared.
+    fn place_of(&self, subject: &Subject) -> Place {
+        let (object, member) = match subject {
+            Subject::Member(pool, member) => (&Subject::Pool(pool.clone()), format!("/members/{member}")),
+            object => (object, String::new()),
+        };
+        let (section, ..) = described(object);
+        let pointer = self.subjects.get(object).map(|index| format!("/{section}/{index}{member}"));
+        self.place(&pointer.unwrap_or_default())
     }
 
     /// A duration within bounds, or its default.
@@ -119,10 +137,15 @@ impl Meaning<'_, '_> {
         *duration
     }
 
+    /// The file that holds what a pointer leads to.
+    fn file(&self, pointer: &str) -> Arc<str> {
+        Arc::clone(&self.tree.files[usize::from(self.tree.known_spot(pointer).file)])
+    }
+
     /// A path of the configuration: relative ones begin at the folder of the file that names them.
     fn path(&self, pointer: &str, path: &str) -> PathBuf {
-        let file = Path::new(&*self.names[usize::from(self.tree.locate(pointer).spot.file)]);
-        file.parent().unwrap_or_else(|| Path::new("")).join(path)
+        let file = self.file(pointer);
+        Path::new(&*file).parent().unwrap_or_else(|| Path::new("")).join(path)
     }
 
     fn files(&mut self) -> &mut Files {
@@ -132,10 +155,20 @@ impl Meaning<'_, '_> {
     /// Puts the problems of the whole in their places. Every object was declared, so every subject has one.
     fn problems(&mut self, desired: &Desired) {
         for problem in desired.problems() {
-            let place = self.subjects.get(&problem.subject).cloned();
-            let place = place.unwrap_or_else(|| self.place(""));
+            let place = self.place_of(&problem.subject);
             let (severity, what, way_out) = (problem.severity, problem.what, problem.way_out);
             self.reader.fault(Fault { place, severity, what, way_out });
         }
+    }
+}
+
+/// The section an object stands in, its kind in words, and its name.
+fn described(subject: &Subject) -> (&'static str, &'static str, String) {
+    match subject {
+        Subject::Cluster(name) => ("clusters", "cluster", name.to_string()),
+        Subject::Monitor(name) => ("monitors", "monitor", name.to_string()),
+        Subject::Pool(name) | Subject::Member(name, _) => ("pools", "pool", name.to_string()),
+        Subject::Name(name) => ("names", "name", name.to_string()),
+        Subject::Zone(name) => ("zones", "zone", name.to_string()),
     }
 }

@@ -7,14 +7,13 @@ use fairway_model::{Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, S
 
 use super::Meaning;
 use crate::config::{
-    tree::{Data, quoted},
+    bounds_wire::{Int, Text},
+    tree::quoted,
     v1::{self, Method, MonitorType},
-    values_wire::{As, Statuses},
+    values_wire::{As, Reference, Statuses},
 };
 
-/// Keys that have a meaning for every type.
-const COMMON: &[&str] = &["name", "type", "period", "timeout", "rise", "fall"];
-/// Keys of a type beside these, and the types that a key belongs to follow from this table.
+/// Keys that have a meaning for this type and not for all; the types that a key belongs to follow from this table.
 const OWN: &[(MonitorType, &str, &[&str])] = &[
     (MonitorType::Always, "always", &[]),
     (MonitorType::Tcp, "tcp", &["port"]),
@@ -33,9 +32,9 @@ pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) ->
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/monitors/{index}");
         let As(name) = wire.name.clone();
-        refuse_foreign_keys(meaning, &pointer, wire.kind);
+        refuse_foreign_keys(meaning, &pointer, &wire);
         let monitor = monitor(meaning, &pointer, wire);
-        if meaning.declare(Subject::Monitor(name.clone()), &pointer, "monitor", name.as_str()) {
+        if meaning.declare(Subject::Monitor(name.clone()), index) {
             monitors.insert(name, Arc::new(monitor));
         }
     }
@@ -43,19 +42,25 @@ pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) ->
 }
 
 /// A key that another type has is a misunderstanding: what it asks for would silently not be checked.
-fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, kind: MonitorType) {
-    let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == kind) else { return };
-    let tree = meaning.tree;
-    let Some(Data::Map(entries)) = tree.at(pointer).map(|node| &node.data) else { return };
-    for entry in entries {
-        let key = entry.key.as_str();
-        if COMMON.contains(&key) || own.contains(&key) {
-            continue;
-        }
-        let others: Vec<&str> = OWN.iter().filter(|(.., own)| own.contains(&key)).map(|(_, word, _)| *word).collect();
+fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Monitor) {
+    let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
+    let given = [
+        ("body", wire.body.is_some()),
+        ("headers", wire.headers.is_some()),
+        ("host", wire.host.is_some()),
+        ("method", wire.method.is_some()),
+        ("path", wire.path.is_some()),
+        ("port", wire.port.is_some()),
+        ("responseHeader", wire.response_header.is_some()),
+        ("service", wire.service.is_some()),
+        ("status", wire.status.is_some()),
+        ("tls", wire.tls.is_some()),
+    ];
+    for (key, _) in given.iter().filter(|(key, given)| *given && !own.contains(key)) {
+        let others: Vec<&str> = OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
         let what = format!("{key} has no meaning for type {word}");
         meaning.error(
-            &format!("{pointer}/{key}"),
+            format_args!("{pointer}/{key}"),
             what,
             format!("take it out; it belongs to type {}", others.join(" and ")),
         );
@@ -63,14 +68,14 @@ fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, kind: Monit
 }
 
 fn monitor(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: v1::Monitor) -> Monitor {
+    let count = |given: Option<Int<u8, 1, 255>>, default| given.map_or(default, |Int(count)| count);
     let (rise, fall) = (wire.rise, wire.fall);
     let bounds = Monitor::PERIOD_MIN..=Duration::from_secs(86_400);
     let default = Monitor::new(Check::Always);
     let period = meaning.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
     let timeout = wire.timeout.as_ref().map_or_else(|| default.timeout.min(period), |As(timeout)| *timeout);
     let check = check(meaning, pointer, &mut wire);
-    let monitor =
-        Monitor { check, period, timeout, rise: rise.unwrap_or(default.rise), fall: fall.unwrap_or(default.fall) };
+    let monitor = Monitor { check, period, timeout, rise: count(rise, default.rise), fall: count(fall, default.fall) };
     refuse_unfit(meaning, pointer, &monitor);
     monitor
 }
@@ -80,7 +85,7 @@ fn check(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -
     match wire.kind {
         MonitorType::Always => Check::Always,
         MonitorType::Grpc => {
-            let port = wire.port.unwrap_or_else(|| {
+            let port = wire.port.map(|Int(port)| port).unwrap_or_else(|| {
                 let what = "type grpc has no usual port";
                 meaning.error(pointer, what, "add port");
                 1
@@ -89,7 +94,7 @@ fn check(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -
         }
         MonitorType::Http => Check::Http(http(meaning, pointer, wire, 80, None)),
         MonitorType::Https => Check::Http(http(meaning, pointer, wire, 443, Some(tls.unwrap_or_default()))),
-        MonitorType::Tcp => Check::Tcp { port: wire.port.unwrap_or(443) },
+        MonitorType::Tcp => Check::Tcp { port: wire.port.map_or(443, |Int(port)| port) },
     }
 }
 
@@ -100,21 +105,26 @@ fn http(
     port: u16,
     tls: Option<TlsCheck>,
 ) -> HttpCheck {
-    if let Some(name) = wire.headers.keys().find(|name| name.eq_ignore_ascii_case("host")).cloned() {
-        meaning.error(&format!("{pointer}/headers/{name}"), "the Host header has a key of its own", "write it as host");
+    let headers = wire.headers.take().unwrap_or_default();
+    if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case("host")) {
+        meaning.error(
+            format_args!("{pointer}/headers/{name}"),
+            "the Host header has a key of its own",
+            "write it as host",
+        );
     }
     HttpCheck {
-        port: wire.port.unwrap_or(port),
+        port: wire.port.map_or(port, |Int(port)| port),
         path: wire.path.take().unwrap_or_else(|| "/".to_owned()),
         method: match wire.method {
             None | Some(Method::Get) => "GET".to_owned(),
             Some(Method::Head) => "HEAD".to_owned(),
         },
-        host: wire.host.take(),
-        headers: std::mem::take(&mut wire.headers).into_iter().collect(),
+        host: wire.host.take().map(|Text(host)| host),
+        headers: headers.into_iter().collect(),
         status: wire.status.take().map(|wire| statuses(meaning, pointer, &wire)).unwrap_or_default(),
-        body: wire.body.take(),
-        response_header: wire.response_header.take().map(|wire| (wire.name, wire.contains)),
+        body: wire.body.take().map(|Text(body)| body),
+        response_header: wire.response_header.take().map(|wire| (wire.name.0, wire.contains.map(|Text(text)| text))),
         tls,
     }
 }
@@ -122,7 +132,7 @@ fn http(
 fn statuses(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Statuses) -> StatusSet {
     wire.text().parse().unwrap_or_else(|fault: String| {
         let (what, way_out) = fault.split_once("; ").unwrap_or((&fault, ""));
-        meaning.error(&format!("{pointer}/status"), what, way_out);
+        meaning.error(format_args!("{pointer}/status"), what, way_out);
         StatusSet::default()
     })
 }
@@ -139,33 +149,34 @@ fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck 
     if wire.verify == Some(false) {
         if wire.ca.is_some() {
             meaning.error(
-                &format!("{pointer}/ca"),
+                format_args!("{pointer}/ca"),
                 "a ca has no meaning where verify is false",
                 "take one of both out",
             );
         } else {
             let what = "the gateway's certificate is not verified, so anyone can pass for it";
-            meaning.warn(&format!("{pointer}/verify"), what, "give its ca, and leave verify out");
+            meaning.warn(format_args!("{pointer}/verify"), what, "give its ca, and leave verify out");
         }
     }
     let ca = wire.ca.and_then(|wire| secret(meaning, &format!("{pointer}/ca"), &wire));
     let cert = wire.cert.and_then(|wire| secret(meaning, &format!("{pointer}/cert"), &wire));
     let key = wire.key.and_then(|wire| secret(meaning, &format!("{pointer}/key"), &wire));
-    TlsCheck { server_name: wire.server_name, ca, client: cert.zip(key), verify: wire.verify.unwrap_or(true) }
+    TlsCheck {
+        server_name: wire.server_name.map(|Text(name)| name),
+        ca,
+        client: cert.zip(key),
+        verify: wire.verify.unwrap_or(true),
+    }
 }
 
 /// What a reference leads to; none, with a fault, if it leads nowhere. The text itself never shows in a fault.
-fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Reference) -> Option<Secret> {
-    if let Some(name) = &wire.env {
-        let found = meaning.reader.variable(name);
-        if found.is_none() {
-            let what = format!("the environment variable {} is not set, or empty", quoted(name));
-            meaning.error(&format!("{pointer}/env"), what, "set it where fairway is started");
-        }
-        return found.map(Secret::new);
-    }
+fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
+    let file = match wire {
+        Reference::Env(Text(name)) => return secret_variable(meaning, pointer, name),
+        Reference::File(Text(file)) => file,
+    };
     let pointer = format!("{pointer}/file");
-    let path = meaning.path(&pointer, wire.file.as_deref()?);
+    let path = meaning.path(&pointer, file);
     match meaning.reader.secret(&path) {
         Ok(secret) => Some(secret),
         Err(why) => {
@@ -173,6 +184,15 @@ fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Reference) ->
             None
         }
     }
+}
+
+fn secret_variable(meaning: &mut Meaning<'_, '_>, pointer: &str, name: &str) -> Option<Secret> {
+    let found = meaning.reader.variable(name);
+    if found.is_none() {
+        let what = format!("the environment variable {} is not set, or empty", quoted(name));
+        meaning.error(format_args!("{pointer}/env"), what, "set it where fairway is started");
+    }
+    found.map(Secret::new)
 }
 
 /// What the checker could not run: headers, names, certificates and keys that are none. Times and counts are left to the
@@ -195,5 +215,5 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor)
     };
     let text = error.to_string();
     let (what, way_out) = text.split_once("; ").unwrap_or((&text, ""));
-    meaning.error(&format!("{pointer}{key}"), what, way_out);
+    meaning.error(format_args!("{pointer}{key}"), what, way_out);
 }

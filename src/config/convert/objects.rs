@@ -1,6 +1,6 @@
 //! Clusters, pools, steered names, overrides.
 
-use std::{collections::BTreeMap, net::IpAddr, time::SystemTime};
+use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
     ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Policy, Pool,
@@ -9,7 +9,9 @@ use fairway_model::{
 
 use super::Meaning;
 use crate::config::{
-    OverrideSpec, v1,
+    OverrideSpec,
+    bounds_wire::{Int, List, Text},
+    v1,
     values::{TextValue, show},
     values_wire::{As, Down, DownWord, Fallback, FallbackTo, Fraction, Prefix, PrefixLength},
 };
@@ -18,28 +20,33 @@ use crate::config::{
 pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) -> BTreeMap<ClusterName, Cluster> {
     let mut clusters = BTreeMap::new();
     for (index, wire) in list.into_iter().enumerate() {
-        let pointer = format!("/clusters/{index}");
+        let pointer = format_args!("/clusters/{index}");
         let As(name) = wire.name;
-        for (at, As(address)) in wire.addresses.iter().enumerate() {
+        let List(addresses) = wire.addresses;
+        for (at, As(address)) in addresses.iter().enumerate() {
             if address.is_unspecified() || address.is_multicast() {
                 let what = format!("{address} is nowhere that traffic can be sent to");
-                meaning.error(&format!("{pointer}/addresses/{at}"), what, "give the address of the ingress gateway");
+                meaning.error(
+                    format_args!("{pointer}/addresses/{at}"),
+                    what,
+                    "give the address of the ingress gateway",
+                );
             }
         }
-        if !meaning.declare(Subject::Cluster(name.clone()), &pointer, "cluster", name.as_str()) {
+        if !meaning.declare(Subject::Cluster(name.clone()), index) {
             continue;
         }
         let location = wire.location.map(|wire| Location {
-            latitude: wire.latitude,
-            longitude: wire.longitude,
-            region: wire.region,
+            latitude: wire.latitude.0,
+            longitude: wire.longitude.0,
+            region: wire.region.map(|Text(region)| region),
         });
         let cluster = Cluster {
             name: name.clone(),
-            addresses: wire.addresses.into_iter().map(|As(address)| address).collect(),
+            addresses: addresses.into_iter().map(|As(address)| address).collect(),
             dns_name: wire.dns_name.map(|As(name)| name),
             location,
-            capacity: wire.capacity,
+            capacity: wire.capacity.map(|Int(capacity)| capacity),
             services: wire.services,
         };
         clusters.insert(name, cluster);
@@ -49,24 +56,17 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
 
 /// Pools by name.
 pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> BTreeMap<PoolName, Pool> {
-    let mut pools = BTreeMap::new();
+    let mut pools = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
-        let pointer = format!("/pools/{index}");
-        let As(name) = wire.name.clone();
-        let pool = pool(meaning, &pointer, wire);
-        if !meaning.declare(Subject::Pool(name.clone()), &pointer, "pool", name.as_str()) {
-            continue;
+        let pool = pool(meaning, format_args!("/pools/{index}"), wire);
+        if meaning.declare(Subject::Pool(pool.name.clone()), index) {
+            pools.push((pool.name.clone(), pool));
         }
-        for member in 0..pool.members.len() {
-            let place = meaning.place(&format!("{pointer}/members/{member}"));
-            meaning.subjects.insert(Subject::Member(name.clone(), member), place);
-        }
-        pools.insert(name, pool);
     }
-    pools
+    pools.into_iter().collect()
 }
 
-fn pool(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Pool) -> Pool {
+fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
     let policy = match wire.policy {
         v1::Policy::Failover => Policy::Failover,
         v1::Policy::Weighted => Policy::Weighted,
@@ -78,8 +78,8 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Pool) -> Pool {
             None | Some(v1::Mode::Address) => Mode::Address,
             Some(v1::Mode::Cname) => Mode::Cname,
         },
-        ttl: ttl(meaning, &format!("{pointer}/ttl"), wire.ttl.as_ref()).unwrap_or(default.ttl),
-        answers: wire.answers.unwrap_or(default.answers),
+        ttl: ttl(meaning, pointer, wire.ttl).unwrap_or(default.ttl),
+        answers: wire.answers.map_or(default.answers, |Int(answers)| answers),
         down: wire.down.map_or(DownAnswer::All, |wire| down(meaning, pointer, wire)),
         spread: match wire.spread {
             None | Some(v1::Spread::Client) => Spread::Client,
@@ -89,7 +89,7 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Pool) -> Pool {
         panic_threshold: fraction(wire.panic_threshold.as_ref()),
         min_healthy: fraction(wire.min_healthy.as_ref()),
         monitor: wire.monitor.map(|As(name)| name),
-        members: wire.members.into_iter().map(member).collect(),
+        members: wire.members.0.into_iter().map(member).collect(),
         ..default
     }
 }
@@ -97,9 +97,9 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Pool) -> Pool {
 fn member(wire: v1::Member) -> Member {
     Member {
         cluster: wire.cluster.0,
-        weight: wire.weight.map(Weight).unwrap_or_default(),
-        // The schema holds the tier to 1..=255.
-        tier: wire.tier.and_then(|number| Tier::new(number).ok()).unwrap_or_default(),
+        weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
+        // Its type holds the tier to 1..=255.
+        tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
         monitor: wire.monitor.map(|As(name)| name),
         probe: wire.probe.map(|As(probe)| probe),
     }
@@ -109,11 +109,13 @@ fn client_prefix(wire: Prefix) -> ClientPrefix {
     let default = ClientPrefix::default();
     match wire {
         Prefix::V4(As(PrefixLength(v4))) => ClientPrefix { v4, ..default },
-        Prefix::Both(both) => ClientPrefix { v4: both.v4.unwrap_or(default.v4), v6: both.v6.unwrap_or(default.v6) },
+        Prefix::Both(both) => {
+            ClientPrefix { v4: both.v4.map_or(default.v4, |Int(v4)| v4), v6: both.v6.map_or(default.v6, |Int(v6)| v6) }
+        }
     }
 }
 
-fn down(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Down) -> DownAnswer {
+fn down(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Down) -> DownAnswer {
     let fallback = match wire {
         Down::Word(DownWord::All) => return DownAnswer::All,
         Down::Word(DownWord::Empty) => return DownAnswer::Empty,
@@ -122,14 +124,14 @@ fn down(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Down) -> DownAnswer 
         Down::Fallback(Fallback { fallback }) => fallback,
     };
     match fallback {
-        FallbackTo::Addresses(list) => {
+        FallbackTo::Addresses(List(list)) => {
             DownAnswer::FallbackAddresses(list.into_iter().map(|As(address)| address).collect())
         }
         FallbackTo::Text(text) => match (text.parse::<IpAddr>(), Name::parse(&text)) {
             (Ok(address), _) => DownAnswer::FallbackAddresses(vec![address]),
             (_, Ok(name)) => DownAnswer::FallbackCname(name),
             (_, Err(refusal)) => {
-                meaning.error(&format!("{pointer}/down/fallback"), refusal.what, refusal.way_out);
+                meaning.error(format_args!("{pointer}/down/fallback"), refusal.what, refusal.way_out);
                 DownAnswer::All
             }
         },
@@ -137,31 +139,31 @@ fn down(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Down) -> DownAnswer 
 }
 
 /// The TTL of a steered name, a day at most: health would not be followed any more.
-fn ttl(meaning: &mut Meaning<'_, '_>, pointer: &str, given: Option<&As<Ttl>>) -> Option<Ttl> {
+fn ttl(meaning: &mut Meaning<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl>>) -> Option<Ttl> {
     let As(ttl) = given?;
     if ttl.secs() > 86_400 {
         let shown = show(std::time::Duration::from_secs(ttl.secs().into()));
         meaning.error(
-            pointer,
+            format_args!("{owner}/ttl"),
             format!("{shown} is over a day, and no answer follows health for that long"),
             "the default is 30s",
         );
     }
-    Some(*ttl)
+    Some(ttl)
 }
 
 /// Steered names.
 pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -> BTreeMap<Name, SteeredName> {
-    let mut names = BTreeMap::new();
+    // Collected first: a map is made of many at once in a fraction of the time, and most lists come in order.
+    let mut names = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
-        let pointer = format!("/names/{index}");
         let As(name) = wire.name;
-        let ttl = ttl(meaning, &format!("{pointer}/ttl"), wire.ttl.as_ref());
-        if meaning.declare(Subject::Name(name.clone()), &pointer, "name", &name.to_string()) {
-            names.insert(name.clone(), SteeredName { name, pool: wire.pool.0, ttl });
+        let ttl = ttl(meaning, format_args!("/names/{index}"), wire.ttl);
+        if meaning.declare(Subject::Name(name.clone()), index) {
+            names.push((name.clone(), SteeredName { name, pool: wire.pool.0, ttl }));
         }
     }
-    names
+    names.into_iter().collect()
 }
 
 /// Overrides as declared. One that matches nothing is a warning: the cluster it was meant for may be misspelt.
@@ -177,12 +179,12 @@ pub(super) fn overrides(
         let matched = |c: &Cluster| c.addresses.iter().any(|address| scope.matches(&c.name, *address));
         if meaning.whole && !desired.clusters.values().any(matched) {
             let what = format!("{scope} matches no address of any cluster");
-            meaning.warn(&format!("{pointer}/match"), what, "mend it, or take the override out");
+            meaning.warn(format_args!("{pointer}/match"), what, "mend it, or take the override out");
         }
-        let reason = wire.reason.trim();
+        let reason = wire.reason.0.trim();
         if reason.is_empty() || reason.chars().any(char::is_control) {
             let what = "the reason is empty or not one line";
-            meaning.error(&format!("{pointer}/reason"), what, "say why in one line, for whoever finds it later");
+            meaning.error(format_args!("{pointer}/reason"), what, "say why in one line, for whoever finds it later");
         }
         overrides.push(OverrideSpec {
             pattern: scope.to_string(),

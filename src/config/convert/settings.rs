@@ -6,7 +6,9 @@ use fairway_zones::ServerIdentity;
 
 use super::Meaning;
 use crate::config::{
-    HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings, v1,
+    HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
+    bounds_wire::{Int, List, Text},
+    v1,
     values::Sample,
     values_wire::{As, HttpAddress},
 };
@@ -14,18 +16,21 @@ use crate::config::{
 /// What the sections about the process say; the environment and who runs it are not known here.
 pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Settings {
     let default = Settings::default();
-    let dns = config.listen.dns.as_ref().map(|list| listen(meaning, list));
+    let dns = config.listen.dns.as_ref().map(|List(list)| listen(meaning, list));
     Settings {
         dns: dns.unwrap_or(default.dns),
         http: config.listen.http.as_ref().map_or(default.http, |As(HttpAddress(address))| *address),
-        data_dir: config.data_dir.as_ref().map(|path| meaning.path("/dataDir", path)),
-        user: config.user.clone(),
+        data_dir: config.data_dir.as_ref().map(|Text(path)| meaning.path("/dataDir", path)),
+        user: text(config.user.as_ref()),
         log: log(meaning, &config.log),
-        identity: ServerIdentity { version: config.identity.version.clone(), id: config.identity.id.clone() },
+        identity: ServerIdentity {
+            version: text(config.identity.version.as_ref()),
+            id: text(config.identity.id.as_ref()),
+        },
         tcp: tcp(meaning, &config.tcp),
         udp: UdpSettings {
-            workers: config.udp.workers.map(usize::from),
-            payload_max: config.udp.payload_max.unwrap_or(default.udp.payload_max),
+            workers: config.udp.workers.map(|Int(workers)| usize::from(workers)),
+            payload_max: config.udp.payload_max.map_or(default.udp.payload_max, |Int(octets)| octets),
         },
         health: HealthSettings {
             sockets_max: count(config.health.sockets_max, default.health.sockets_max),
@@ -54,7 +59,7 @@ fn listen(meaning: &mut Meaning<'_, '_>, list: &[As<SocketAddr>]) -> Vec<SocketA
     for (index, As(address)) in list.iter().enumerate() {
         // Port 0 is another port each time.
         if address.port() != 0 && !seen.insert(*address) {
-            meaning.error(&format!("/listen/dns/{index}"), format!("{address} stands here twice"), "keep one");
+            meaning.error(format_args!("/listen/dns/{index}"), format!("{address} stands here twice"), "keep one");
         }
     }
     list.iter().map(|As(address)| *address).collect()
@@ -62,11 +67,11 @@ fn listen(meaning: &mut Meaning<'_, '_>, list: &[As<SocketAddr>]) -> Vec<SocketA
 
 fn log(meaning: &mut Meaning<'_, '_>, log: &v1::Log) -> LogSettings {
     let default = LogSettings::default();
-    if let Some(what) = log.level.as_deref().and_then(filter_fault) {
+    if let Some(what) = log.level.as_ref().and_then(|Text(level)| filter_fault(level)) {
         meaning.error("/log/level", what, FILTER_WAY_OUT);
     }
     LogSettings {
-        filter: log.level.clone().unwrap_or(default.filter),
+        filter: text(log.level.as_ref()).unwrap_or(default.filter),
         format: match log.format {
             None | Some(v1::LogFormat::Auto) => LogFormat::Auto,
             Some(v1::LogFormat::Json) => LogFormat::Json,
@@ -105,13 +110,17 @@ fn tcp(meaning: &mut Meaning<'_, '_>, tcp: &v1::Tcp) -> TcpSettings {
     }
 }
 
-fn count(given: Option<u32>, default: usize) -> usize {
-    given.map_or(default, |count| usize::try_from(count).unwrap_or(usize::MAX))
+fn text<const MIN: usize, const MAX: usize>(given: Option<&Text<MIN, MAX>>) -> Option<String> {
+    given.map(|Text(text)| text.clone())
+}
+
+fn count(given: Option<Int<u32, 1, 1_000_000>>, default: usize) -> usize {
+    given.map_or(default, |Int(count)| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 fn query_log(meaning: &Meaning<'_, '_>, query_log: &v1::QueryLog) -> QueryLogSettings {
     let one_in = query_log.sample.as_ref().map_or(Sample::DEFAULT, |As(sample)| *sample).0;
-    let sink = match query_log.file.as_deref() {
+    let sink = match query_log.file.as_ref().map(|Text(file)| file.as_str()) {
         None | Some("stdout") => QueryLogSink::Stdout,
         Some(path) => QueryLogSink::File(meaning.path("/queryLog/file", path)),
     };

@@ -1,12 +1,13 @@
 //! Zones: read from their files, or made from the configuration where they have none.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path};
 
-use fairway_model::{Desired, Fault, Name, Rtype, Subject, Ttl, ZoneSpec};
+use fairway_model::{Desired, Fault, Name, Place, Rtype, Subject, Ttl, ZoneSpec};
 use fairway_zones::text::{Record, ZoneData, check_zone, read_zone};
 
 use super::Meaning;
 use crate::config::{
+    bounds_wire::{Int, List, Text},
     files::{Files, Unreadable, ZONE_MAX},
     v1,
     values_wire::{As, NameServer},
@@ -22,9 +23,9 @@ pub(super) fn zones(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Zone>, desired:
         let data = match (&wire.file, &wire.ns) {
             (Some(file), None) => {
                 refuse_made_keys(meaning, &pointer, &wire);
-                from_file(meaning, &pointer, &name, file)
+                from_file(meaning, &pointer, &name, &file.0)
             }
-            (None, Some(ns)) => made(meaning, &pointer, &wire, ns),
+            (None, Some(List(ns))) => made(meaning, &pointer, &wire, ns),
             (Some(_), Some(_)) => {
                 meaning.error(&pointer, "file and ns exclude each other", "keep file, or give ns and contact");
                 None
@@ -38,13 +39,18 @@ pub(super) fn zones(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Zone>, desired:
                 None
             }
         };
-        if !meaning.declare(Subject::Zone(name.clone()), &pointer, "zone", &name.to_string()) {
+        if !meaning.declare(Subject::Zone(name.clone()), index) {
             continue;
         }
         desired.zones.insert(name.clone(), ZoneSpec { name, monitor });
         if let Some(mut data) = data {
             if meaning.whole {
-                let faults = check(&mut data, desired);
+                let mut faults = check(&mut data, desired);
+                // The records of a made zone stand where it is declared, which may not have been known.
+                if wire.file.is_none() && !faults.is_empty() {
+                    let place = Place { column: 1, ..meaning.place(&pointer) };
+                    faults.iter_mut().for_each(|fault| fault.place.clone_from(&place));
+                }
                 meaning.reader.faults(faults);
             }
             zones.push(data);
@@ -67,7 +73,7 @@ fn refuse_made_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zon
     ];
     for (key, _) in given.iter().filter(|(_, given)| *given) {
         meaning.error(
-            &format!("{pointer}/{key}"),
+            format_args!("{pointer}/{key}"),
             format!("{key} has no meaning beside file"),
             "the zone file says it; take the key out",
         );
@@ -104,8 +110,8 @@ pub(in crate::config) fn read(
 /// Makes a zone of SOA, NS and the addresses of its servers.
 fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[NameServer]) -> Option<ZoneData> {
     let origin = &wire.name.0;
-    let place = meaning.place(pointer);
-    let (line, ttl) = (place.line, wire.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl));
+    let line = meaning.tree.known_spot(pointer).line;
+    let ttl = wire.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl);
     let record = |owner: &Name, rtype: Rtype, rdata: Vec<u8>| Record {
         owner: owner.clone(),
         rtype,
@@ -130,7 +136,7 @@ fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[Nam
             }
         }
     }
-    Some(ZoneData { origin: origin.clone(), records, files: vec![Arc::clone(&place.file)] })
+    Some(ZoneData { origin: origin.clone(), records, files: vec![meaning.file(pointer)] })
 }
 
 /// Names of the servers with their addresses; each name once.
@@ -145,7 +151,7 @@ fn servers<'w>(
         let pointer = format!("{pointer}/ns/{index}");
         let (name, addresses) = match server {
             NameServer::Name(As(name)) => (name, &[][..]),
-            NameServer::WithAddresses(wire) => (&wire.name.0, &wire.addresses[..]),
+            NameServer::WithAddresses(wire) => (&wire.name.0, &wire.addresses.0[..]),
         };
         if !addresses.is_empty() && !name.is_within(origin) {
             let what = format!("{name} lies outside the zone, which cannot give it addresses");
@@ -163,18 +169,20 @@ fn servers<'w>(
 /// SOA data (RFC 1035 section 3.3.13).
 fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &Name) -> Option<Vec<u8>> {
     let origin = &wire.name.0;
-    let contact =
-        wire.contact.as_deref().map_or_else(|| origin.child(b"hostmaster").map_err(|e| e.to_string()), mailbox);
+    let contact = wire
+        .contact
+        .as_ref()
+        .map_or_else(|| origin.child(b"hostmaster").map_err(|e| e.to_string()), |Text(contact)| mailbox(contact));
     let contact = match contact {
         Ok(contact) => contact,
         Err(why) => {
             let what = format!("the contact is no mail address or name: {why}");
-            meaning.error(&format!("{pointer}/contact"), what, "write it like hostmaster@example.com");
+            meaning.error(format_args!("{pointer}/contact"), what, "write it like hostmaster@example.com");
             return None;
         }
     };
     let negative = wire.negative_ttl.as_ref().map_or(MINUTE, |As(ttl)| *ttl);
-    let numbers = [wire.serial.unwrap_or(1), REFRESH, RETRY, EXPIRE, negative.secs()];
+    let numbers = [wire.serial.map_or(1, |Int(serial)| serial), REFRESH, RETRY, EXPIRE, negative.secs()];
     let numbers = numbers.map(u32::to_be_bytes).concat();
     Some([primary.as_wire(), contact.as_wire(), &numbers].concat())
 }

@@ -56,14 +56,14 @@ fn what_cannot_be_read_is_told_by_its_path() {
     folder.write("latin1.yaml", b"version: 1\nuser: m\xfcller\n");
     nix::unistd::mkfifo(&folder.path().join("pipe.yaml"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let long = fs::File::create(folder.path().join("long.yaml")).unwrap();
-    long.set_len((16 << 20) + 1).unwrap();
+    long.set_len((64 << 20) + 1).unwrap();
     let table = [
         (
             "none.yaml",
             "none.yaml: the file does not exist; mend the path; relative ones begin at the configuration file's folder",
         ),
         ("pipe.yaml", "pipe.yaml: the file is a pipe, socket or device; give a regular file"),
-        ("long.yaml", "long.yaml: the file is longer than 16777216 octets; split it"),
+        ("long.yaml", "long.yaml: the file is longer than 67108864 octets; split it"),
         ("latin1.yaml", "latin1.yaml:2:8: the text is not UTF-8 from here on; save it as UTF-8"),
         (
             "empty",

@@ -4,6 +4,7 @@ mod bad_input;
 mod docs;
 mod faults;
 mod good;
+mod json;
 mod sources;
 
 use std::{fs, path::Path};

@@ -94,9 +94,8 @@ fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
             let addresses =
                 configured.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
             let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
-            let standing = |number: &TargetIndex| view.conditions.health(*number).standing();
-            let best =
-                sites.filter_map(|site| configured.uses.targets(&pool.name, &site).iter().map(standing).min()).min();
+            let standing = |number: TargetIndex| view.conditions.health(number).standing();
+            let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(standing).min()).min();
             let best = best.unwrap_or(Standing::Pending);
             let word = STANDINGS.iter().find(|(standing, _)| *standing == best).map_or("pending", |(_, word)| *word);
             rows.push(([pool.name.to_string(), word.to_owned()], 1));

@@ -5,8 +5,6 @@ mod place;
 mod sets;
 mod steered;
 
-use std::collections::HashMap;
-
 use fairway_model::{Desired, Fault, Place, Rtype};
 
 use self::{
@@ -170,16 +168,20 @@ impl<'a> Compiler<'a> {
 
     /// Joins each mentioned name with its address sets: those of the same zone only, never foreign data.
     fn link_extras(&mut self) {
-        let mut owners: HashMap<u32, u32> = HashMap::new();
+        if self.mentions.is_empty() {
+            return;
+        }
+        let mut owners = vec![Names::NONE; self.sets.sets.len()];
         for (number, node) in self.names.nodes.iter().enumerate() {
-            for set in node.sets..node.sets + u32::from(node.set_count) {
-                owners.insert(set, number as u32);
-            }
+            owners[node.sets as usize..][..usize::from(node.set_count)].fill(number as u32);
         }
         let mentions = std::mem::take(&mut self.mentions);
         for group in mentions.chunk_by(|a, b| a.set == b.set) {
-            let Some(owner) = owners.get(&group[0].set) else { continue };
-            let extras = self.extras_of(*owner, group);
+            let owner = owners[group[0].set as usize];
+            if owner == Names::NONE {
+                continue;
+            }
+            let extras = self.extras_of(owner, group);
             let set = &mut self.sets.sets[group[0].set as usize];
             (set.extras, set.extra_count) = (self.sets.extras.len() as u32, extras.len() as u32);
             self.sets.extras.extend(extras);

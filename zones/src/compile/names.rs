@@ -19,10 +19,14 @@ pub(super) struct Names {
     /// Number of the parent; [`Names::NONE`] for an apex.
     pub(super) parents: Vec<u32>,
     pub(super) labels_max: usize,
+    /// The parent of the name that was made known last: names mostly come in runs below one.
+    last_parent: u32,
 }
 
 impl Names {
     pub(super) const NONE: u32 = u32::MAX;
+    /// How many names are fetched together.
+    pub(super) const TOGETHER: usize = 16;
 
     pub(super) fn with_room(count: usize) -> Self {
         Self {
@@ -33,6 +37,7 @@ impl Names {
             nodes: Vec::with_capacity(count),
             parents: Vec::with_capacity(count),
             labels_max: 0,
+            last_parent: Self::NONE,
         }
     }
 
@@ -42,10 +47,17 @@ impl Names {
     }
 
     fn find_hashed(&self, wanted: &[u8], hash: u64) -> Option<u32> {
-        self.table.find(hash, |number| {
-            let node = &self.nodes[number as usize];
-            same_name(wanted, &self.arena[node.name as usize..][..usize::from(node.name_len)])
-        })
+        self.table.find(hash, |number| same_name(wanted, self.name(number)))
+    }
+
+    /// Has the places of names in the table brought from memory, all at the same time, before they are asked for.
+    pub(super) fn fetch<'n>(&self, names: impl Iterator<Item = &'n Name>) {
+        let mut hashes = [0; Self::TOGETHER];
+        // All hashes first, so that nothing stands between the looks into memory.
+        for (hash, name) in hashes.iter_mut().zip(names) {
+            *hash = name_hash(name.as_wire());
+        }
+        std::hint::black_box(hashes.map(|hash| self.table.find(hash, |_| false)));
     }
 
     /// Makes the apex of a zone known, without what lies above it.
@@ -58,8 +70,26 @@ impl Names {
 
     /// Makes a name known, with every name between it and the apex of its zone, which has `apex_labels` labels.
     pub(super) fn intern(&mut self, name: &Name, apex_labels: usize, zone: u16) -> u32 {
+        let (name, labels) = (name.as_wire(), name.label_count());
+        let hash = name_hash(name);
+        let parent = self.last_parent;
+        if labels > apex_labels && parent != Self::NONE && same_name(parent_of(name), self.name(parent)) {
+            self.labels_max = self.labels_max.max(labels);
+            return self.find_hashed(name, hash).unwrap_or_else(|| self.insert(name, hash, zone, parent));
+        }
+        let number = self.intern_from_apex(name, hash, apex_labels, zone);
+        self.last_parent = self.parents[number as usize];
+        number
+    }
+
+    /// The wire form of a known name, in lower case.
+    fn name(&self, number: u32) -> &[u8] {
+        let node = &self.nodes[number as usize];
+        &self.arena[node.name as usize..][..usize::from(node.name_len)]
+    }
+
+    fn intern_from_apex(&mut self, name: &[u8], hash: u64, apex_labels: usize, zone: u16) -> u32 {
         // Most names are new under a known parent, so the search goes from the deepest up.
-        let (name, hash) = (name.as_wire(), name_hash(name.as_wire()));
         if let Some(known) = self.find_hashed(name, hash) {
             return known;
         }
@@ -135,4 +165,9 @@ impl Names {
                 if above.occluder != 0 { above.occluder } else { u32::from(hides) * (parent + 1) };
         }
     }
+}
+
+/// The name without its first label; nothing for the root.
+fn parent_of(name: &[u8]) -> &[u8] {
+    name.split_first().and_then(|(length, rest)| rest.get(usize::from(*length)..)).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use fairway_model::{Fault, Name, Place, Rtype};
 
-use super::Compiler;
+use super::{Compiler, names::Names};
 use crate::{
     snapshot::Node,
     text::{Record, ZoneData},
@@ -77,6 +77,9 @@ impl Compiler<'_> {
         let apex_labels = zone.origin.label_count();
         let mut last: Option<(&Name, u32)> = None;
         for (index, record) in zone.records.iter().enumerate() {
+            if index % Names::TOGETHER == 0 {
+                self.names.fetch(zone.records[index..].iter().map(|record| &record.owner));
+            }
             if proves_hashed_names(record) {
                 continue;
             }

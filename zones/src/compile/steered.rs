@@ -1,6 +1,10 @@
 //! Steered names: pools compiled once each, their numbered answers written out, the clusters' own names filled in.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::BuildHasherDefault,
+    net::IpAddr,
+};
 
 use fairway_model::{
     Cluster, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Target, Ttl, ZoneSpec,
@@ -9,7 +13,7 @@ use fairway_model::{
 use super::{Compiler, place::Placed};
 use crate::{
     snapshot::{Node, PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, SteerPool, TargetTable, digest},
+    steer::{Family, StableHasher, SteerPool, TargetTable, stable_hash},
     tally::SLOTS_MAX,
     text::Record,
 };
@@ -34,8 +38,13 @@ struct Shared {
     pools: HashMap<(PoolName, Option<MonitorName>), u32>,
     /// Its answers, by TTL.
     answers: HashMap<(u32, Ttl), u32>,
+    /// First of the record sets of these addresses: many pools answer with the same clusters.
+    addresses: HashMap<AddressSets, u32, BuildHasherDefault<StableHasher>>,
     targets: TargetTable,
 }
+
+/// Type, TTL, and the addresses of each set.
+type AddressSets = (Rtype, Ttl, Vec<Vec<IpAddr>>);
 
 impl Compiler<'_> {
     pub(super) fn place_steered(&mut self, previous: Option<&Snapshot>) -> Compiled {
@@ -63,17 +72,21 @@ impl Compiler<'_> {
             };
             let number = self.compile_pool(pool, desired.zone_of(&name.name), &mut shared, &mut compiled);
             let ttl = name.ttl.unwrap_or(pool.ttl);
-            let steered = *shared.answers.entry((number, ttl)).or_insert_with(|| {
-                compiled.steered.push(self.write_answers(number, pool, ttl, &compiled.pools[number as usize]));
-                compiled.steered.len() as u32
-            });
+            let steered = match shared.answers.get(&(number, ttl)) {
+                Some(steered) => *steered,
+                None => {
+                    let answers = self.write_answers(number, pool, ttl, &compiled.pools[number as usize], &mut shared);
+                    compiled.steered.push(answers);
+                    let steered = compiled.steered.len() as u32;
+                    shared.answers.insert((number, ttl), steered);
+                    steered
+                }
+            };
             let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
             let node = self.names.intern(&name.name, apex_labels, zone);
             self.names.nodes[node as usize].steered = steered;
             compiled.infos[number as usize].names.push(name.name.clone());
-            compiled.id = compiled
-                .id
-                .wrapping_add(digest(format!("{} {} {ttl}", name.name.to_lowercase(), pool.name).as_bytes()));
+            compiled.id = compiled.id.wrapping_add(stable_hash(&(&name.name, &pool.name, ttl)));
         }
         self.place_cluster_names();
         self.refuse_mixed(&compiled);
@@ -101,21 +114,24 @@ impl Compiler<'_> {
             .filter_map(|c| self.desired.clusters.get(c))
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
-        compiled.id = compiled.id.wrapping_add(digest(format!("{pool:?} {of:?}").as_bytes()));
+        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of)));
         compiled.infos.push(PoolInfo { name: pool.name.clone(), clusters, ttl: pool.ttl, names: Vec::new() });
         compiled.pools.push(steer);
         number
     }
 
     /// Writes every numbered answer of a pool with one TTL.
-    fn write_answers(&mut self, number: u32, pool: &Pool, ttl: Ttl, steer: &SteerPool) -> Steered {
-        let addresses = |compiler: &mut Self, family: Family, rtype: Rtype| {
-            let first = compiler.sets.sets.len() as u32;
-            for list in steer.sets(family) {
-                let octets: Vec<Vec<u8>> = list.iter().map(octets).collect();
-                compiler.add_set(rtype, ttl, octets.iter().map(Vec::as_slice));
-            }
-            first
+    fn write_answers(&mut self, number: u32, pool: &Pool, ttl: Ttl, steer: &SteerPool, shared: &mut Shared) -> Steered {
+        let mut addresses = |compiler: &mut Self, family: Family, rtype: Rtype| {
+            let written = shared.addresses.entry((rtype, ttl, steer.sets(family)));
+            *written.or_insert_with_key(|(.., lists)| {
+                let first = compiler.sets.sets.len() as u32;
+                for list in lists {
+                    let octets: Vec<Vec<u8>> = list.iter().map(octets).collect();
+                    compiler.add_set(rtype, ttl, octets.iter().map(Vec::as_slice));
+                }
+                first
+            })
         };
         let v4 = addresses(self, Family::V4, Rtype::A);
         let v6 = addresses(self, Family::V6, Rtype::AAAA);
@@ -243,9 +259,9 @@ fn compiled_slot(slots: &mut Vec<Slot>, numbers: &mut HashMap<Slot, u16>, slot: 
     number
 }
 
-fn octets(address: &std::net::IpAddr) -> Vec<u8> {
+fn octets(address: &IpAddr) -> Vec<u8> {
     match address {
-        std::net::IpAddr::V4(a) => a.octets().to_vec(),
-        std::net::IpAddr::V6(a) => a.octets().to_vec(),
+        IpAddr::V4(a) => a.octets().to_vec(),
+        IpAddr::V6(a) => a.octets().to_vec(),
     }
 }

@@ -34,5 +34,5 @@ pub use sets::SETS_MAX;
 pub use targets::TargetTable;
 pub use trace::{Sight, Trace};
 
-pub(crate) use hash::{digest, mix};
-pub(crate) use targets::target_hash;
+pub(crate) use hash::{StableHasher, digest, mix};
+pub(crate) use targets::{stable_hash, target_hash};

@@ -10,7 +10,7 @@
 //! 3. every address of every member, if the pool can come to answer it.
 //! 4. the fallback addresses, if there are any.
 
-use std::{collections::HashSet, net::IpAddr};
+use std::net::IpAddr;
 
 use fairway_model::{Cluster, DownAnswer, Mode, Pool};
 
@@ -213,6 +213,11 @@ impl Iterator for Colex {
 
 /// The addresses in order, each once: an RRset has no duplicates (RFC 2181 section 5), but two clusters may share one.
 fn union(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
-    let mut seen = HashSet::new();
-    addresses.filter(|a| seen.insert(*a)).collect()
+    let mut all = Vec::new();
+    for address in addresses {
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    all
 }

@@ -56,8 +56,13 @@ impl TargetTable {
 
 /// What identifies a target, as a number that is equal on every server.
 pub(crate) fn target_hash(target: &Target) -> u64 {
+    stable_hash(target)
+}
+
+/// A hash that is equal on every server.
+pub(crate) fn stable_hash(value: &impl Hash) -> u64 {
     let mut hasher = StableHasher::default();
-    target.hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }
 

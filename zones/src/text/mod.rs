@@ -16,7 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use fairway_model::{Fault, Name, Place, Rtype, Ttl};
+use fairway_model::{Fault, Name, Octets, Place, Rtype, Ttl};
 
 pub use check::check_zone;
 pub use rdata::{NameAt, RdataError, check_rdata, rdata_from_text, rdata_names, rdata_text};
@@ -31,7 +31,7 @@ pub struct Record {
     /// Time to live.
     pub ttl: Ttl,
     /// RDATA in wire form; names inside uncompressed.
-    pub rdata: Box<[u8]>,
+    pub rdata: Octets<22>,
     /// Index into [`ZoneData::files`].
     pub file: u16,
     /// Line the record begins at, from 1.

@@ -64,7 +64,7 @@ fn text_of_rdata_comes_back_as_the_same_octets() {
         let known = record.rtype.mnemonic().is_some() && record.rtype != Rtype::NULL;
         assert_eq!(text.starts_with("\\#"), !known, "{} {text}", record.rtype);
         let back = rdata_from_text(record.rtype, text.as_bytes(), &Name::root());
-        assert_eq!(back.as_ref(), Ok(&record.rdata), "{} {text}", record.rtype);
+        assert_eq!(back.as_deref(), Ok(&*record.rdata), "{} {text}", record.rtype);
         check_rdata(record.rtype, &record.rdata).unwrap();
     }
 }

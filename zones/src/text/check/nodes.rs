@@ -1,10 +1,13 @@
 //! The records of a zone by owner.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use fairway_model::{Name, Rtype};
 
-use crate::text::{Record, ZoneData};
+use crate::{
+    steer::StableHasher,
+    text::{Record, ZoneData},
+};
 
 /// A name in wire form that is compared and hashed without regard to case.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +89,7 @@ pub(super) struct Nodes<'z> {
     order: Vec<u32>,
     /// Open addressing by hash: 0 where a slot is free, else half of the hash and the number of the node plus 1.
     slots: Vec<u64>,
-    hashing: RandomState,
+    hashing: BuildHasherDefault<StableHasher>,
     /// Whether any name is delegated away or has a DNAME: only then can one name hide another.
     any_cover: bool,
 }
@@ -96,7 +99,7 @@ impl<'z> Nodes<'z> {
         // At most half full, so that a probe is short.
         let slots = vec![0; (2 * zone.records.len() + 2).next_power_of_two()];
         let nodes = Vec::with_capacity(zone.records.len());
-        let mut all = Self { zone, nodes, order: vec![], slots, hashing: RandomState::new(), any_cover: false };
+        let mut all = Self { zone, nodes, order: vec![], slots, hashing: Default::default(), any_cover: false };
         let node_of = all.gather();
         all.put_in_order(&node_of);
         let any_cover = all.iter().any(|node| all.is_cut(node) || node.kinds.any(Kinds::DNAME));
@@ -108,24 +111,48 @@ impl<'z> Nodes<'z> {
     fn gather(&mut self) -> Vec<u32> {
         let records = &self.zone.records;
         let mut node_of: Vec<u32> = Vec::with_capacity(records.len());
-        for (index, record) in records.iter().enumerate() {
-            // Records of one owner mostly follow each other.
-            let before =
-                index.checked_sub(1).filter(|before| records[*before].owner.as_wire() == record.owner.as_wire());
-            let node = match before {
-                Some(before) => node_of[before],
-                None => self.find_or_make(record, index),
-            };
-            let place = &mut self.nodes[widen(node)];
-            place.count += 1;
-            place.kinds = place.kinds.and(Kinds::of(record.rtype));
-            node_of.push(node);
+        for together in records.chunks(TOGETHER) {
+            let hashes = self.fetch(together);
+            for (record, hash) in together.iter().zip(hashes) {
+                let index = node_of.len();
+                // Records of one owner mostly follow each other.
+                let before =
+                    index.checked_sub(1).filter(|before| records[*before].owner.as_wire() == record.owner.as_wire());
+                let node = match before {
+                    Some(before) => node_of[before],
+                    None => self.find_or_make(record, index, hash),
+                };
+                let place = &mut self.nodes[widen(node)];
+                place.count += 1;
+                place.kinds = place.kinds.and(Kinds::of(record.rtype));
+                node_of.push(node);
+            }
         }
         node_of
     }
 
-    fn find_or_make(&mut self, record: &Record, index: usize) -> u32 {
-        let slot = match self.find(record.owner.as_wire()) {
+    /// The hashes of the records' owners. Their slots are looked at on the way, so that the processor has them all
+    /// brought from memory at the same time.
+    fn fetch(&self, records: &[Record]) -> [u64; TOGETHER] {
+        let mut hashes = [0; TOGETHER];
+        for (hash, record) in hashes.iter_mut().zip(records) {
+            *hash = self.hash(record.owner.as_wire());
+        }
+        std::hint::black_box(hashes.iter().fold(0, |all, hash| all ^ self.slots[self.place(*hash)]));
+        hashes
+    }
+
+    fn hash(&self, name: &[u8]) -> u64 {
+        self.hashing.hash_one(Folded(name))
+    }
+
+    /// The slot of a hash.
+    fn place(&self, hash: u64) -> usize {
+        narrow_hash(hash) & (self.slots.len() - 1)
+    }
+
+    fn find_or_make(&mut self, record: &Record, index: usize, hash: u64) -> u32 {
+        let slot = match self.find(record.owner.as_wire(), hash) {
             Ok(node) => return node,
             Err(slot) => slot,
         };
@@ -136,10 +163,9 @@ impl<'z> Nodes<'z> {
     }
 
     /// The node of a name, or the free slot where it belongs.
-    fn find(&self, name: &[u8]) -> Result<u32, FreeSlot> {
-        let hash = self.hashing.hash_one(Folded(name));
+    fn find(&self, name: &[u8], hash: u64) -> Result<u32, FreeSlot> {
         let tag = hash & !u64::from(u32::MAX);
-        let mut place = narrow_hash(hash) & (self.slots.len() - 1);
+        let mut place = self.place(hash);
         // Ends: at most half of the slots are taken.
         loop {
             let slot = self.slots[place];
@@ -192,7 +218,7 @@ impl<'z> Nodes<'z> {
 
     /// The node of a name in wire form.
     pub(super) fn get(&self, name: &[u8]) -> Option<&Node> {
-        self.find(name).ok().map(|node| &self.nodes[widen(node)])
+        self.find(name, self.hash(name)).ok().map(|node| &self.nodes[widen(node)])
     }
 
     /// Whether the node is the apex.
@@ -214,6 +240,9 @@ impl<'z> Nodes<'z> {
         above.filter(|node| self.is_cut(node) || node.kinds.any(Kinds::DNAME)).last()
     }
 }
+
+/// How many records are looked up together.
+const TOGETHER: usize = 16;
 
 /// Where a name that is not there belongs.
 struct FreeSlot {

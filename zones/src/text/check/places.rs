@@ -9,13 +9,13 @@ impl Check<'_, '_> {
     /// Tells of data that is never answered because a cut or a DNAME above hides it; says whether all of the node is.
     pub(super) fn hidden(&mut self, node: &Node) -> bool {
         let owner = self.nodes.owner(node);
-        let glue = self.glue.contains(&Folded(owner.as_wire()));
         let above = self.nodes.cover(owner.as_wire());
         let (cover, below) = match above {
             Some(cover) => (cover, true),
             None if self.nodes.is_cut(node) => (node, false),
             None => return false,
         };
+        let glue = self.glue.contains(&Folded(owner.as_wire()));
         let cut = self.nodes.is_cut(cover);
         let shown = |record: &&Record| match record.rtype {
             Rtype::A | Rtype::AAAA => cut && glue,

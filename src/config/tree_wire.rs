@@ -1,0 +1,96 @@
+//! A [`Node`] tree as serde reads it: straight into the file's structs, without a copy in between.
+//!
+//! It only says whether the tree fits; what does not fit, and where, is for the schema to say.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{
+        self, IntoDeserializer, Visitor,
+        value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer},
+    },
+    forward_to_deserialize_any,
+};
+
+use super::tree::{Data, Entry, Node};
+
+impl Node {
+    /// What the tree says, if it fits.
+    pub(super) fn read<'de, T: Deserialize<'de>>(&'de self) -> Option<T> {
+        T::deserialize(self).ok()
+    }
+}
+
+/// The tree is nothing of the kind that was asked for.
+#[derive(Debug)]
+pub(super) struct Unfit;
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("does not fit")
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+impl de::Error for Unfit {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Unfit> for &'de Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for &'de Node {
+    type Error = Unfit;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
+        match &self.data {
+            Data::Null => visitor.visit_unit(),
+            Data::Bool(bool) => visitor.visit_bool(*bool),
+            Data::Integer(integer) => visitor.visit_i64(*integer),
+            Data::Float(float) => visitor.visit_f64(*float),
+            Data::Text(text) => visitor.visit_borrowed_str(text),
+            Data::List(elements) => visitor.visit_seq(SeqDeserializer::new(elements.iter())),
+            Data::Map(entries) => visitor.visit_map(pairs(entries)),
+        }
+    }
+
+    /// A key that is there has a value: null is a fault, and not the same as no key.
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Unfit> {
+        match &self.data {
+            Data::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
+            Data::Map(entries) if entries.len() == 1 => visitor.visit_enum(MapAccessDeserializer::new(pairs(entries))),
+            _ => Err(Unfit),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Unfit> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+fn pairs(entries: &[Entry]) -> MapDeserializer<'_, impl Iterator<Item = (&str, &Node)>, Unfit> {
+    MapDeserializer::new(entries.iter().map(|entry| (entry.key.as_str(), &entry.value)))
+}
