@@ -111,7 +111,7 @@ def late(name, bound):
 def about(options, load, seconds):
     command = " ".join(["bench/" + os.path.basename(sys.argv[0]), *sys.argv[1:]])
     return {"when": time.strftime("%Y-%m-%d %H:%M"), "seconds": round(seconds), "load": round(load, 1), "command": command,
-            "machine": machine(), "versions": versions(options.peers), "rounds": f"{options.rounds} rounds of {options.seconds} s"}
+            "machine": machine(), "versions": ("built before: " if options.no_build else "") + versions(options.peers), "rounds": f"{options.rounds} rounds of {options.seconds} s"}
 
 
 def page():
@@ -123,6 +123,8 @@ def page():
     lines += ["| " + " | ".join(row) + " |" for phase in kept.values() for row in phase["marks"]]
     for name, phase in kept.items():
         a = phase["about"]
+        while lines[-1] == "":
+            lines.pop()
         lines += ["", f"## {name}", "", f"{a['when']}, {a['seconds']} s, load {a['load']} at the start; {a['machine']}; {a['rounds']}.",
                   f"`{a['command']}`", "", a["versions"], "", *phase["lines"]]
     return "\n".join(lines).rstrip() + "\n"

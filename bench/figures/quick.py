@@ -77,7 +77,7 @@ def kinds(bench):
     counts = tripwire.measure(bench.work)
     bench.print("### User instructions a query of the answer path alone (`respond` under callgrind)\n")
     bench.table(["kind", "instructions", "of a hit"], [[k, f"{v:.0f}", f"{v / counts['hit']:.2f}"] for k, v in counts.items()])
-    for kind in ("nxdomain", "nodata", "wildcard", "cname", "chain", "referral"):
+    for kind in ("nxdomain", "nodata", "wildcard", "cname", "referral"):
         bench.mark(f"instructions of {kind}, times a hit's", counts[kind] / counts["hit"], 1.3, places=2)
 
 
