@@ -2,13 +2,27 @@
 //!
 //! Nothing here is shipped. System calls without a safe wrapper are in `sys`, the only file of this crate with `unsafe`.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+pub mod answers;
 mod histogram;
 mod queries;
 mod sys;
 
 pub use histogram::Histogram;
-pub use queries::{Queries, QueryForm};
+pub use queries::{Check, Queries, QueryForm};
 pub use sys::{Batch, Segments, cpu_ns_of, monotonic_ns, pin_to, process_cpu_ns, ticks_of};
+
+/// A loopback address of its own for each number, below 127.0.1.0's neighbours that the shared targets use.
+pub fn own_address(number: u64) -> Ipv4Addr {
+    let [.., a, b, c] = (number + 1).to_be_bytes();
+    Ipv4Addr::new(127, 2 + (a & 127), b, c)
+}
+
+/// An address of its own for each number, and one of 20,000 ports; they stay below those that the kernel gives out.
+pub fn distinct_target(number: u64) -> SocketAddrV4 {
+    SocketAddrV4::new(own_address(number), 10_000 + (number % 20_000) as u16)
+}
 
 /// A question in wire form: ID 0, one question, class IN, no EDNS.
 pub fn question(name: &str, rtype: u16) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //!
 //! A name whose first label starts with `nx` must get NXDOMAIN; every other NOERROR, and type A at least one answer.
 
-use std::{fs, io};
+use std::{fs, io, net::Ipv4Addr};
 
 /// What every query of a run has beside its question.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,6 +11,29 @@ pub struct QueryForm {
     pub edns_percent: u32,
     /// Every query carries a client subnet (/24), a different one each.
     pub ecs: bool,
+}
+
+/// How an answer is judged.
+#[derive(Clone, Debug, Default)]
+pub struct Check {
+    /// The question only: for the limit responder.
+    pub echo: bool,
+    /// Networks that an address must lie in, and its length; none for any. An address for `n` and a number must then end
+    /// in that number too, as the workload's zone has it.
+    pub allow: Vec<(Ipv4Addr, u8)>,
+    /// The client subnet must come back with a scope.
+    pub ecs: bool,
+}
+
+impl Check {
+    fn allows(&self, address: [u8; 4], number: Option<u32>) -> bool {
+        let address = u32::from_be_bytes(address);
+        let inside = |(net, len): &(Ipv4Addr, u8)| {
+            (address ^ u32::from(*net)).checked_shr(32 - u32::from(*len)).is_none_or(|differs| differs == 0)
+        };
+        self.allow.is_empty()
+            || self.allow.iter().any(inside) && number.is_none_or(|number| address & 0xff_ffff == number & 0xff_ffff)
+    }
 }
 
 /// One query's packet and what its answer must be.
@@ -22,6 +45,8 @@ struct Query {
     question_len: u16,
     must_not_exist: bool,
     must_have_answer: bool,
+    /// Of a name `n` and its number.
+    number: Option<u32>,
 }
 
 /// All queries of a run, in one buffer.
@@ -62,8 +87,9 @@ impl Queries {
         }
         let must_not_exist = name.starts_with("nx");
         let must_have_answer = rtype == 1 && !must_not_exist;
+        let number = name.strip_prefix('n').and_then(|n| n.get(..7)).and_then(|n| n.parse().ok());
         let len = (self.wire.len() - start) as u16;
-        self.queries.push(Query { start: start as u32, len, question_len, must_not_exist, must_have_answer });
+        self.queries.push(Query { start: start as u32, len, question_len, must_not_exist, must_have_answer, number });
     }
 
     /// How many there are.
@@ -83,19 +109,50 @@ impl Queries {
         &self.wire[query.start as usize..][..usize::from(query.len)]
     }
 
-    /// Whether `reply` answers the query as it must: same question, right code, an answer where one is due. With `echo`,
-    /// only the question counts.
+    /// Whether `reply` answers the query as it must: same question, right code, an answer where one is due, and what
+    /// `check` asks for.
     #[inline]
-    pub fn is_right(&self, number: usize, reply: &[u8], echo: bool) -> bool {
+    pub fn is_right(&self, number: usize, reply: &[u8], check: &Check) -> bool {
         let query = &self.queries[number];
-        let asked = &self.packet(number)[12..12 + usize::from(query.question_len)];
+        let packet = self.packet(number);
+        let asked = &packet[12..12 + usize::from(query.question_len)];
         let Some(head) = reply.first_chunk::<12>() else { return false };
         let same = reply.get(12..12 + asked.len()).is_some_and(|q| q.eq_ignore_ascii_case(asked));
+        if head[2] & 0x80 == 0 || !same {
+            return false;
+        }
         let (rcode, answers) = (head[3] & 15, u16::from_be_bytes([head[6], head[7]]));
         let fits =
             if query.must_not_exist { rcode == 3 } else { rcode == 0 && (!query.must_have_answer || answers > 0) };
-        head[2] & 0x80 != 0 && same && (echo || fits)
+        let address_fits = check.allow.is_empty()
+            || !query.must_have_answer
+            || first_address(&reply[12 + asked.len()..]).is_some_and(|a| check.allows(a, query.number));
+        (check.echo || fits && address_fits) && (!check.ecs || has_scope(reply, packet))
     }
+}
+
+/// The address of the first record, if that is an A record.
+fn first_address(records: &[u8]) -> Option<[u8; 4]> {
+    let mut at = 0;
+    loop {
+        match *records.get(at)? {
+            0 => break at += 1,
+            192.. => break at += 2,
+            label => at += usize::from(label) + 1,
+        }
+    }
+    let record = records.get(at..at + 14)?;
+    let is_a = record[..2] == [0, 1] && record[8..10] == [0, 4];
+    is_a.then(|| record.last_chunk().copied()).flatten()
+}
+
+/// Whether the client subnet at the end of the query stands in the reply, with a scope of at most its length.
+fn has_scope(reply: &[u8], packet: &[u8]) -> bool {
+    let (Some(sent), Some(at)) = (packet.last_chunk::<11>(), reply.len().checked_sub(64).or(Some(0))) else {
+        return false;
+    };
+    let is_it = |w: &[u8]| w[..7] == sent[..7] && w[7] <= sent[6] && w[8..] == sent[8..];
+    reply[at..].windows(11).any(is_it)
 }
 
 fn rtype_number(text: &str) -> u16 {
@@ -111,5 +168,58 @@ fn rtype_number(text: &str) -> u16 {
         "SRV" => 33,
         "ANY" => 255,
         other => other.trim_start_matches("TYPE").parse().unwrap_or(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(line: &str, ecs: bool) -> Queries {
+        let mut queries = Queries::default();
+        let (name, rtype) = line.split_once(' ').expect("name and type");
+        queries.push(name, rtype_number(rtype), 7, QueryForm { edns_percent: 0, ecs });
+        queries
+    }
+
+    fn reply(queries: &Queries, address: [u8; 4]) -> Vec<u8> {
+        let mut reply = queries.packet(0).to_vec();
+        reply[2] |= 0x80;
+        reply[7] = 1;
+        let end = 12 + usize::from(queries.queries[0].question_len);
+        let record = [&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4][..], &address].concat();
+        reply.splice(end..end, record);
+        reply
+    }
+
+    #[test]
+    fn an_address_of_another_generation_or_name_is_wrong() {
+        let queries = one("n0000258.bench.test A", false);
+        let check = Check { allow: vec![([10, 0, 0, 0].into(), 8)], ..Check::default() };
+        for (address, right) in [([10, 0, 1, 2], true), ([11, 0, 1, 2], false), ([10, 0, 1, 3], false)] {
+            assert_eq!(queries.is_right(0, &reply(&queries, address), &check), right, "{address:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_client_subnet_is_wrong() {
+        let queries = one("s0000001.bench.test A", true);
+        let check = Check { ecs: true, ..Check::default() };
+        let mut reply = reply(&queries, [127, 0, 1, 1]);
+        assert!(queries.is_right(0, &reply, &check));
+        let scope = reply.len() - 4;
+        reply[scope] = 25;
+        assert!(!queries.is_right(0, &reply, &check));
+        reply.truncate(reply.len() - 11);
+        assert!(!queries.is_right(0, &reply, &check));
+    }
+
+    #[test]
+    fn a_missing_answer_is_wrong() {
+        let queries = one("n0000001.bench.test A", false);
+        let mut reply = queries.packet(0).to_vec();
+        reply[2] |= 0x80;
+        assert!(!queries.is_right(0, &reply, &Check::default()));
+        assert!(queries.is_right(0, &reply, &Check { echo: true, ..Check::default() }));
     }
 }

@@ -6,13 +6,13 @@
 
 use std::{
     io,
-    net::{SocketAddr, UdpSocket},
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
     os::fd::AsFd,
 };
 
 use clap::Parser;
 use fairway_bench::{
-    Batch, Histogram, Queries, QueryForm, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns, ticks_of,
+    Batch, Check, Histogram, Queries, QueryForm, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns, ticks_of,
 };
 
 /// Asks a DNS server questions from a file, as fast as it answers or at a fixed rate.
@@ -54,6 +54,9 @@ struct Options {
     /// Checks the question only: for the limit responder.
     #[arg(long)]
     echo: bool,
+    /// Network that every address in an answer must lie in, as ADDRESS/LENGTH; may be repeated.
+    #[arg(long, value_parser = network)]
+    allow: Vec<(Ipv4Addr, u8)>,
     /// Where in the file to start; by default the clock says.
     #[arg(long)]
     seed: Option<u64>,
@@ -70,6 +73,11 @@ fn main() -> io::Result<()> {
     let (before, after) = generator.run()?;
     println!("{}", report(&before, &after, &generator.latency));
     Ok(())
+}
+
+fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let parts = text.split_once('/').and_then(|(net, len)| Some((net.parse().ok()?, len.parse().ok()?)));
+    parts.filter(|(_, len)| *len <= 32).ok_or_else(|| format!("{text:?} is no network; write 10.0.0.0/8"))
 }
 
 /// What has happened up to an instant.
@@ -111,6 +119,7 @@ struct Group {
 
 struct Generator<'a> {
     options: &'a Options,
+    check: Check,
     queries: &'a Queries,
     ports: Vec<Port>,
     groups: Vec<Group>,
@@ -143,7 +152,8 @@ impl<'a> Generator<'a> {
         }
         let ports = (0..options.socks).map(|_| Port::new(options.server, window)).collect::<io::Result<_>>()?;
         let (segments, count, latency) = (Segments::default(), Count::default(), Histogram::default());
-        Ok(Self { options, queries, ports, groups, turn: 0, next_port: 0, segments, count, latency })
+        let check = Check { echo: options.echo, allow: options.allow.clone(), ecs: options.ecs };
+        Ok(Self { options, check, queries, ports, groups, turn: 0, next_port: 0, segments, count, latency })
     }
 
     /// Warms up, measures, and gives the counts at both ends of the measured time.
@@ -241,7 +251,7 @@ impl<'a> Generator<'a> {
             slot.used = false;
             port.free.push(id & 0x3ff);
             self.latency.add(now.saturating_sub(slot.since_ns));
-            if self.queries.is_right(slot.query as usize, reply, self.options.echo) {
+            if self.queries.is_right(slot.query as usize, reply, &self.check) {
                 self.count.right += 1;
             } else {
                 self.count.wrong += 1;

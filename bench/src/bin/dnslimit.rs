@@ -13,6 +13,9 @@ struct Options {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:5300")]
     listen: SocketAddr,
+    /// Puts the source length of a client subnet into its scope, which takes the last octets of every query for one (/24).
+    #[arg(long)]
+    ecs: bool,
 }
 
 fn main() -> std::io::Result<()> {
@@ -25,7 +28,7 @@ fn main() -> std::io::Result<()> {
         let count = batch.receive(socket.as_fd(), 32, true);
         for number in 0..count {
             let (slot, len) = batch.slot(number);
-            let len = reply(slot, len);
+            let len = reply(slot, len, options.ecs);
             batch.set_reply(number, len);
         }
         batch.reply(socket.as_fd(), count);
@@ -33,7 +36,7 @@ fn main() -> std::io::Result<()> {
 }
 
 /// Turns the query in `slot[..len]` into a reply in place and gives the reply's length.
-fn reply(slot: &mut [u8], len: usize) -> usize {
+fn reply(slot: &mut [u8], len: usize, ecs: bool) -> usize {
     if !(17..=400).contains(&len) {
         return len;
     }
@@ -47,7 +50,12 @@ fn reply(slot: &mut [u8], len: usize) -> usize {
     // What follows the question is the OPT record: it moves behind the answer.
     slot.copy_within(end..len, end + RECORD.len());
     slot[end..end + RECORD.len()].copy_from_slice(&RECORD);
-    len + RECORD.len()
+    let len = len + RECORD.len();
+    if ecs {
+        // Source length, scope, three octets of address.
+        slot[len - 4] = slot[len - 5];
+    }
+    len
 }
 
 /// Owner 0xc00c, A, IN, TTL 60, 10.0.0.1.

@@ -1,9 +1,17 @@
 //! Health targets: small HTTP servers that answer 200 on every path. With `--fail`, the probe of failover times as well:
 //! takes 127.0.1.1 down again and again, asks the server all the while, and says when the last wrong answer left.
+//! Otherwise lines on standard input change what is answered: `refuse`, `hang`, `error`, `up` for 127.0.1.1; `alternate`,
+//! `steady` with `--all-loopback`.
 
 use std::{
+    collections::HashMap,
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,6 +32,12 @@ struct Options {
     /// One listener for all of 127.0.0.0/8 instead of three (bound to 0.0.0.0, answers loopback clients only).
     #[arg(long)]
     all_loopback: bool,
+    /// So many listeners, each on an address and a port of its own, instead of three.
+    #[arg(long, default_value_t = 0)]
+    distinct: u64,
+    /// Number of the first of them: a process may hold only so many sockets.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
     /// Measures failover of this kind, then ends.
     #[arg(long)]
     fail: Option<How>,
@@ -48,7 +62,12 @@ enum How {
     Refuse,
     /// Connections are accepted by the kernel and never answered.
     Hang,
+    /// Requests are answered with 503. Times count from the first such answer.
+    Error,
 }
+
+/// When the first 503 since the last change left; 0 for not yet.
+static ERROR_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Seconds a server has to start.
 const START_MAX: f64 = 60.0;
@@ -60,13 +79,10 @@ type State = Option<How>;
 async fn main() -> io::Result<()> {
     let options = Options::parse();
     if options.all_loopback {
-        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, options.port)).await?;
-        loop {
-            let (stream, peer) = listener.accept().await?;
-            if peer.ip().is_loopback() {
-                tokio::spawn(answer(stream));
-            }
-        }
+        return all_loopback(options.port).await;
+    }
+    if options.distinct > 0 {
+        return distinct(options.first..options.first + options.distinct).await;
     }
     // The first is the one that dies; the others' states are kept, since a channel without its sender ends.
     let (state, seen) = watch::channel(None);
@@ -78,8 +94,59 @@ async fn main() -> io::Result<()> {
     }
     match options.fail {
         Some(how) => measure(&options, how, &state).await,
-        None => std::future::pending().await,
+        None => obey(state).await,
     }
+}
+
+/// Does what standard input says; its end changes nothing.
+async fn obey(state: watch::Sender<State>) -> io::Result<()> {
+    on_lines(move |line| _ = state.send_replace(How::from_str(line, true).ok()));
+    std::future::pending().await
+}
+
+fn on_lines(act: impl Fn(&str) + Send + 'static) {
+    std::thread::spawn(move || {
+        io::stdin().lines().map_while(Result::ok).for_each(|line| act(line.trim()));
+        // What `act` holds stays: a channel without its sender ends.
+        loop {
+            std::thread::park();
+        }
+    });
+}
+
+/// Answers for every address. While it alternates, each address answers 200 and 503 in turn.
+async fn all_loopback(port: u16) -> io::Result<()> {
+    let alternates = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&alternates);
+    on_lines(move |line| told.store(line == "alternate", Ordering::Relaxed));
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
+    let mut turns: HashMap<IpAddr, bool> = HashMap::new();
+    loop {
+        let (stream, peer) = listener.accept().await?;
+        let fails = alternates.load(Ordering::Relaxed) && {
+            let turn = turns.entry(stream.local_addr()?.ip()).or_default();
+            *turn = !*turn;
+            *turn
+        };
+        if peer.ip().is_loopback() {
+            tokio::spawn(answer(stream, if fails { ERROR } else { OK }));
+        }
+    }
+}
+
+/// The addresses and ports are those of the workload `fairway-checks`.
+async fn distinct(numbers: Range<u64>) -> io::Result<()> {
+    for number in numbers {
+        let address = fairway_bench::distinct_target(number);
+        let bound = TcpListener::bind(address).await;
+        let listener = bound.map_err(|fault| io::Error::other(format!("{address}: {fault}")))?;
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, OK));
+            }
+        });
+    }
+    std::future::pending().await
 }
 
 fn bind(last: u8, port: u16) -> io::Result<TcpListener> {
@@ -99,8 +166,10 @@ async fn serve(listener: TcpListener, last: u8, port: u16, mut state: watch::Rec
             _ => {}
         }
         match (&listener, now) {
-            (Some(open), None) => tokio::select! {
-                accepted = open.accept() => if let Ok((stream, _)) = accepted { tokio::spawn(answer(stream)); },
+            (Some(open), None | Some(How::Error)) => tokio::select! {
+                accepted = open.accept() => if let Ok((stream, _)) = accepted {
+                    tokio::spawn(answer(stream, if now.is_none() { OK } else { ERROR }));
+                },
                 changed = state.changed() => if changed.is_err() { std::future::pending::<()>().await },
             },
             _ if state.changed().await.is_err() => std::future::pending().await,
@@ -109,11 +178,18 @@ async fn serve(listener: TcpListener, last: u8, port: u16, mut state: watch::Rec
     }
 }
 
-async fn answer(mut stream: TcpStream) {
+const OK: &str = "200 OK";
+const ERROR: &str = "503 Service Unavailable";
+
+async fn answer(mut stream: TcpStream, status: &str) {
     let mut request = [0; 2048];
     let read = tokio::time::timeout(Duration::from_secs(1), stream.read(&mut request)).await;
     if matches!(read, Ok(Ok(1..))) {
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").await;
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+        if status == ERROR {
+            let _ = ERROR_NS.compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
+        }
+        let _ = stream.write_all(head.as_bytes()).await;
     }
 }
 
@@ -121,7 +197,9 @@ async fn answer(mut stream: TcpStream) {
 async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     socket.connect(options.server).await?;
-    let mut asker = Asker { socket, packet: question(&options.name, 1), id: 0 };
+    // tokio's clock ticks in milliseconds: what is expected to be faster is asked without a pause.
+    let pause = if how == How::Error { Duration::ZERO } else { Duration::from_micros(500) };
+    let mut asker = Asker { socket, packet: question(&options.name, 1), id: 0, pause };
     // The server may be starting still.
     if asker.watch(monotonic_ns(), START_MAX, false).await.is_none() {
         return Err(io::Error::other(format!(
@@ -134,9 +212,14 @@ async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> i
         // The phase against the checker's clock differs each time.
         tokio::time::sleep(Duration::from_millis(137 * u64::from(round * 7 % 16))).await;
         let t0 = monotonic_ns();
+        ERROR_NS.store(0, Ordering::Relaxed);
         state.send_replace(Some(how));
         let last = asker.watch(t0, options.settle, true).await;
-        gone.push((last.unwrap_or(t0) - t0) as f64 / 1e6);
+        let since = if how == How::Error { ERROR_NS.load(Ordering::Relaxed) } else { t0 };
+        if since == 0 {
+            return Err(io::Error::other("the failing target was not probed; give it more time (--settle)"));
+        }
+        gone.push(last.unwrap_or(t0).saturating_sub(since) as f64 / 1e6);
         let t0 = monotonic_ns();
         state.send_replace(None);
         if let Some(first) = asker.watch(t0, options.settle * 3.0, false).await {
@@ -154,10 +237,11 @@ struct Asker {
     socket: UdpSocket,
     packet: Vec<u8>,
     id: u16,
+    pause: Duration,
 }
 
 impl Asker {
-    /// Asks every half millisecond for so many seconds: the instant of the last answer with 127.0.1.1, or of the first.
+    /// Asks every `pause` for so many seconds: the instant of the last answer with 127.0.1.1, or of the first.
     async fn watch(&mut self, since: u64, seconds: f64, last: bool) -> Option<u64> {
         let mut found = None;
         while monotonic_ns() - since < (seconds * 1e9) as u64 {
@@ -168,7 +252,11 @@ impl Asker {
                     break;
                 }
             }
-            tokio::time::sleep(Duration::from_micros(500)).await;
+            if self.pause.is_zero() {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(self.pause).await;
+            }
         }
         found
     }
@@ -193,6 +281,9 @@ impl Asker {
 
 fn spread(values: &mut [f64]) -> serde_json::Value {
     values.sort_by(f64::total_cmp);
-    let at = |share: f64| values.get(((values.len() as f64 - 1.0) * share) as usize).map(|v| (v * 10.0).round() / 10.0);
-    serde_json::json!({ "min": at(0.0), "median": at(0.5), "max": at(1.0), "count": values.len() })
+    let rounded = |value: f64| (value * 100.0).round() / 100.0;
+    let at = |place: usize| values.get(place).copied().map_or(f64::NAN, rounded);
+    let (count, half) = (values.len(), values.len() / 2);
+    let median = rounded((at(half) + at(half.saturating_sub(1 - count % 2))) / 2.0);
+    serde_json::json!({ "min": at(0), "median": median, "max": at(count.saturating_sub(1)), "count": count })
 }

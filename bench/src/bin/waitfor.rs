@@ -53,12 +53,12 @@ fn main() -> io::Result<ExitCode> {
             last = Some(now);
             let is_it = |w: &[u8]| w[..2] == [0, 4] && options.addr.is_none_or(|a| w[2..] == a.octets());
             if reply[3] & 15 == 0 && reply[question_len..].windows(6).any(is_it) {
-                println!("{:.0} {:.1}", (now - start) as f64 / 1e6, gap as f64 / 1e6);
+                println!("{:.2} {:.2}", (now - start) as f64 / 1e6, gap as f64 / 1e6);
                 return Ok(ExitCode::SUCCESS);
             }
         }
     }
-    println!("timeout {:.1}", gap as f64 / 1e6);
+    println!("timeout {:.2}", gap as f64 / 1e6);
     Ok(ExitCode::FAILURE)
 }
 

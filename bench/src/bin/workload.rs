@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::{Parser, ValueEnum};
+use fairway_bench::{distinct_target, own_address};
 
 /// Prints one part of the workload.
 #[derive(Parser)]
@@ -35,6 +36,9 @@ struct Options {
     /// Period and timeout of health checks, in fairway's configuration.
     #[arg(long, default_value = "2s")]
     period: String,
+    /// First octet of the static names' addresses: two zones that differ in it are two generations.
+    #[arg(long, default_value_t = 10)]
+    first_octet: u8,
     /// Failures that turn a target down, in fairway's configuration.
     #[arg(long, default_value_t = 2)]
     fall: u8,
@@ -52,6 +56,8 @@ enum What {
     FairwayAlways,
     /// Fairway's configuration with N distinct HTTP targets, 127.x.y.z.
     FairwayTargets,
+    /// Fairway's configuration of N pools of three, each member with an address and a port of its own.
+    FairwayChecks,
     /// Zone with gdnsd's dynamic records.
     GdnsdZone,
     /// gdnsd's resources.
@@ -60,6 +66,8 @@ enum What {
     GdnsdTargets,
     /// Zone with PowerDNS' Lua records.
     Pdns,
+    /// Zone with PowerDNS' Lua records, N distinct HTTP targets.
+    PdnsTargets,
     /// Knot's mod-geoip in mode weighted: no health checks in this peer.
     Knot,
     /// The steered names as plain records, for servers whose module overlays them.
@@ -78,12 +86,13 @@ fn write_part(o: &Options, out: &mut String) -> std::fmt::Result {
     match o.what {
         What::Zone => {
             head(o, out)?;
-            (0..o.names).try_for_each(|i| writeln!(out, "n{i:07} IN A 10.{}.{}.{}", i >> 16 & 255, i >> 8 & 255, i & 255))
+            (0..o.names).try_for_each(|i| writeln!(out, "n{i:07} IN A {}.{}.{}.{}", o.first_octet, i >> 16 & 255, i >> 8 & 255, i & 255))
         }
         What::Queries => queries(o, out),
         What::Fairway => fairway(o, out, "type: http, path: /health"),
         What::FairwayAlways => fairway(o, out, "type: always"),
         What::FairwayTargets => fairway_targets(o, out),
+        What::FairwayChecks => fairway_checks(o, out),
         What::GdnsdZone => {
             head(o, out)?;
             (0..o.names).try_for_each(|i| writeln!(out, "s{i:07} 60 DYNA weighted!p{i}"))
@@ -91,8 +100,9 @@ fn write_part(o: &Options, out: &mut String) -> std::fmt::Result {
         What::GdnsdPools => (0..o.names).try_for_each(|i| {
             writeln!(out, "p{i} => {{ service_types => hc, t1 => [ 127.0.1.1, 70 ], t2 => [ 127.0.1.2, 20 ], t3 => [ 127.0.1.3, 10 ] }}")
         }),
-        What::GdnsdTargets => (0..o.names).try_for_each(|i| writeln!(out, "p{i} => {{ service_types => hc, t1 => [ {}, 1 ] }}", target(i))),
+        What::GdnsdTargets => (0..o.names).try_for_each(|i| writeln!(out, "p{i} => {{ service_types => hc, t1 => [ {}, 1 ] }}", own_address(i))),
         What::Pdns => pdns(o, out),
+        What::PdnsTargets => pdns_targets(o, out),
         What::Knot => (0..o.names).try_for_each(|i| {
             let origin = &o.origin;
             writeln!(out, "s{i:07}.{origin}.:\n- weight: 70\n  A: 127.0.1.1\n- weight: 20\n  A: 127.0.1.2\n- weight: 10\n  A: 127.0.1.3")
@@ -163,7 +173,7 @@ fn fairway(o: &Options, out: &mut String, check: &str) -> std::fmt::Result {
 fn fairway_targets(o: &Options, out: &mut String) -> std::fmt::Result {
     fairway_head(o, out, "type: http, path: /health")?;
     writeln!(out, "clusters:")?;
-    (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: t{i}, addresses: [{}] }}", target(i)))?;
+    (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: t{i}, addresses: [{}] }}", own_address(i)))?;
     writeln!(out, "pools:")?;
     (0..o.names).try_for_each(|i| {
         writeln!(out, "- {{ name: p{i}, policy: failover, monitor: hc, members: [{{ cluster: t{i} }}] }}")
@@ -172,10 +182,29 @@ fn fairway_targets(o: &Options, out: &mut String) -> std::fmt::Result {
     (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: s{i:07}.{}, pool: p{i} }}", o.origin))
 }
 
-/// A loopback address of its own for each number.
-fn target(i: u64) -> String {
-    let i = i + 1;
-    format!("127.{}.{}.{}", 2 + (i >> 16 & 127), i >> 8 & 255, i & 255)
+fn fairway_checks(o: &Options, out: &mut String) -> std::fmt::Result {
+    fairway_head(o, out, "type: http, path: /health")?;
+    writeln!(out, "clusters:")?;
+    (0..o.names * 3).try_for_each(|i| writeln!(out, "- {{ name: t{i}, addresses: [{}] }}", own_address(i)))?;
+    writeln!(out, "pools:")?;
+    for i in 0..o.names {
+        let [a, b, c] = [0, 1, 2].map(|k| {
+            let number = i * 3 + k;
+            format!("{{ cluster: t{number}, probe: \"{}\" }}", distinct_target(number))
+        });
+        writeln!(out, "- {{ name: p{i}, policy: weighted, monitor: hc, members: [{a}, {b}, {c}] }}")?;
+    }
+    writeln!(out, "names:")?;
+    (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: s{i:07}.{}, pool: p{i} }}", o.origin))
+}
+
+/// A check of a target begins when its name is first asked for.
+fn pdns_targets(o: &Options, out: &mut String) -> std::fmt::Result {
+    head(o, out)?;
+    (0..o.names).try_for_each(|i| {
+        let (url, address) = (format!("http://hc.test:{}/health", o.port), own_address(i));
+        writeln!(out, "s{i:07} 60 IN LUA A \"ifurlup('{url}', {{ {{ '{address}' }} }}, {{ timeout=4 }})\"")
+    })
 }
 
 /// Weights by repetition: PowerDNS' health-checking selectors take none.

@@ -1,0 +1,83 @@
+//! The parts of the answer path, one by one: `cargo bench -p fairway-bench`. What it leaves out: sockets, and any claim
+//! about another machine; the tripwire and `bench/run` are for those.
+
+use std::hint::black_box;
+
+use divan::{Bencher, counter::ItemsCount};
+use fairway_bench::answers::{CLIENT, Kind, compiled, packet, view, workload};
+use fairway_zones::{Draw, Now, Query, Tally, find, read, steer, write};
+
+fn main() {
+    divan::main();
+}
+
+/// Queries a round: enough to leave the clock behind, few enough to stay in the nearest cache.
+const QUERIES: usize = 256;
+
+/// Scattered over the names, so that neighbours in memory are not asked in turn.
+fn packets(kind: Kind, names: usize) -> Vec<Vec<u8>> {
+    (0..QUERIES).map(|i| packet(kind, i * 7919 % names)).collect()
+}
+
+fn parsed(packets: &[Vec<u8>]) -> Vec<Query> {
+    let each = packets.iter().map(|packet| {
+        let mut query = Query::default();
+        read(packet, &mut query);
+        query
+    });
+    each.collect()
+}
+
+#[divan::bench(args = [Kind::Hit, Kind::HitEdns, Kind::WeightedEcs])]
+fn parse(bencher: Bencher<'_, '_>, kind: &Kind) {
+    let (packets, mut query) = (packets(*kind, 10_000), Query::default());
+    bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
+        for packet in &packets {
+            read(black_box(packet), &mut query);
+            black_box(&query);
+        }
+    });
+}
+
+#[divan::bench(args = [1_000, 100_000])]
+fn lookup(bencher: Bencher<'_, '_>, names: usize) {
+    let view = view(names);
+    let packets = packets(Kind::Hit, names);
+    let mut queries = parsed(&packets);
+    bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
+        for (packet, query) in packets.iter().zip(&mut queries) {
+            find(black_box(&view.snapshot), packet, query);
+        }
+    });
+}
+
+#[divan::bench(args = [Kind::Hit, Kind::Nxdomain, Kind::Wildcard, Kind::Chain, Kind::Referral, Kind::Weighted])]
+fn answer(bencher: Bencher<'_, '_>, kind: &Kind) {
+    let (view, tally, mut out) = (view(10_000), Tally::default(), vec![0; 2048]);
+    let packets = packets(*kind, 10_000);
+    let mut queries = parsed(&packets);
+    packets.iter().zip(&mut queries).for_each(|(packet, query)| find(&view.snapshot, packet, query));
+    bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
+        for (packet, query) in packets.iter().zip(&queries) {
+            black_box(write(&view, &CLIENT, packet, query, Now(0), Draw(0), &tally, &mut out));
+        }
+    });
+}
+
+#[divan::bench]
+fn rendezvous(bencher: Bencher<'_, '_>) {
+    let view = view(1);
+    let pool = &view.snapshot.steer_pools()[0];
+    let clients: Vec<_> = (0..=u8::MAX).map(|i| pool.client_net([198, 51, i, 7].into())).collect();
+    bencher.counter(ItemsCount::new(clients.len())).bench_local(|| {
+        for client in &clients {
+            black_box(pool.choose(steer::Kind::V4, &view.conditions, black_box(*client), Draw(0), &mut ()));
+        }
+    });
+}
+
+#[divan::bench(args = [1_000, 10_000], sample_count = 10, sample_size = 1)]
+fn compile(bencher: Bencher<'_, '_>, names: usize) {
+    let (desired, zone) = workload(names);
+    bencher.counter(ItemsCount::new(names * 2)).bench_local(|| compiled(black_box(&desired), black_box(&zone)));
+}

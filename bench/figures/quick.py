@@ -1,0 +1,173 @@
+"""The phases of `bench/run`: instructions, CPU a query, failover, the cost of health checks."""
+import json, subprocess
+
+from . import servers, tripwire
+from .machine import BIN, Watch, peak_mb, pss_mb
+from .servers import HEALTH_PORT, ORIGIN
+
+
+def static(bench):
+    names = bench.options.names
+    zone, queries = bench.zone(names), bench.queries(names)
+    commands = {"limit": servers.limit}
+    for name in ["fairway", *bench.options.peers]:
+        commands[name] = lambda port, name=name: servers.static(name)(bench.folder(f"static-{name}"), port, zone)
+    shares = bench.compare(f"Static zone of {names} names", commands, queries, f"n0000001.{ORIGIN}")
+    bench.mark(f"of limit, {names:,} static names", shares["fairway"], 0.95, at_least=True, places=3)
+
+
+def steered(bench):
+    names = bench.options.names
+    queries = bench.queries(names, "s")
+    bench.targets()
+    commands = {"limit": servers.limit,
+                "fairway": lambda port: servers.fairway_steered(bench.folder("steered-fairway"), port, "fairway", names)}
+    if "gdnsd" in bench.options.peers:
+        commands["gdnsd"] = lambda port: servers.gdnsd_steered(bench.folder("steered-gdnsd"), port, "gdnsd-pools", names)
+    if "knot" in bench.options.peers:
+        commands["knot"] = lambda port: servers.knot_steered(bench.folder("steered-knot"), port, names)
+    title = f"{names} steered names: weighted pools of three, HTTP health checks (knot: without checks)"
+    shares = bench.compare(title, commands, queries, f"s0000001.{ORIGIN}")
+    bench.mark(f"of limit, health-checked weighted, {names:,} names", shares["fairway"], 0.92, at_least=True, places=3)
+
+
+def ecs(bench):
+    """A client subnet in every query, which must come back with its scope."""
+    names = bench.options.names
+    bench.targets()
+    commands = {"limit": lambda port: servers.limit(port, ecs=True),
+                "fairway": lambda port: servers.fairway_steered(bench.folder("ecs-fairway"), port, "fairway", names)}
+    title = f"{names} steered names, a client subnet in every query"
+    shares = bench.compare(title, commands, bench.queries(names, "s"), f"s0000001.{ORIGIN}", "--ecs")
+    bench.mark(f"of limit, weighted, ECS in every query, {names:,} names", shares["fairway"], 0.85, at_least=True, places=3)
+
+
+def instr(bench):
+    """The whole server under callgrind: the difference of a long and a short run."""
+    names = bench.options.names
+    zone = bench.zone(names)
+    kinds = {
+        "static": (bench.queries(names), "n", 600, lambda folder: servers.fairway(folder, bench.next_port(), zone)),
+        "weighted": (bench.queries(names, "s"), "s", 800,
+                     lambda folder: servers.fairway_steered(folder, bench.next_port(), "fairway-always", names)),
+    }
+    rows = []
+    for kind, (queries, prefix, most, command) in kinds.items():
+        short, long = (under_callgrind(bench, f"instr-{kind}-{count}", command, queries, f"{prefix}0000001.{ORIGIN}", count)
+                       for count in (2_000, 22_000))
+        each = (long - short) / 20_000
+        rows.append([kind, f"{each:.0f}"])
+        bench.mark(f"user instructions a query, {kind}", each, most)
+    bench.print("### User instructions a query of the whole server (callgrind, difference of two runs)\n")
+    bench.table(["names", "instructions a query"], rows)
+
+
+def under_callgrind(bench, name, command, queries, probe, count):
+    out = f"{bench.work}/{name}.callgrind"
+    command = command(bench.folder(name))
+    bench.start(name, ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *command], probe, wait=300)
+    subprocess.run([f"{BIN}/dnsgen", "--server", f"127.0.0.1:{bench.port}", "--file", queries, "--warm", "0", "--dur", "120",
+                    "--count", str(count), "--window", "2", "--seed", "7", "--timeout", "5"], check=True, capture_output=True, timeout=200)
+    bench.stop(name)
+    return tripwire.total(out)
+
+
+def kinds(bench):
+    """The answer path alone, each kind of answer beside a plain hit."""
+    counts = tripwire.measure(bench.work)
+    bench.print("### User instructions a query of the answer path alone (`respond` under callgrind)\n")
+    bench.table(["kind", "instructions", "of a hit"], [[k, f"{v:.0f}", f"{v / counts['hit']:.2f}"] for k, v in counts.items()])
+    for kind in ("nxdomain", "nodata", "wildcard", "cname", "referral"):
+        bench.mark(f"instructions of {kind}, times a hit's", counts[kind] / counts["hit"], 1.3, places=2)
+
+
+# One client always gets one member: at this name, the client on loopback gets the target that dies.
+DYING = f"s0000002.{ORIGIN}"
+
+
+def failover(bench):
+    rows, medians = [], {}
+    settings = [
+        ("fairway", "period and timeout 100 ms, fall 2", lambda folder: tight(bench, folder, "100ms")),
+        ("fairway", "period and timeout 200 ms, fall 2", lambda folder: tight(bench, folder, "200ms")),
+        ("gdnsd", "interval 2 s, timeout 1 s, thresholds 1",
+         lambda folder: servers.gdnsd_steered(folder, bench.port, "gdnsd-pools", 10)),
+        ("pdns", "Lua ifurlup, interval and timeout 1 s", lambda folder: lua(folder, bench.port, "pdns", 10, 1)),
+    ]
+    for name, setting, command in settings:
+        if name != "fairway" and name not in bench.options.peers:
+            continue
+        found = {how: kills(bench, name, command, how, "1.5" if name == "fairway" else "4.2") for how in ("refuse", "hang")}
+        rows.append([name, setting, *(f"{f['min']} / {f['median']} / {f['max']} ({f['count']})" for f in found.values())])
+        medians.setdefault(name, found)
+    bench.print("### Failover: milliseconds from a target's death to the last answer that carries it\n")
+    bench.table(["server", "setting", "refused: min / median / max (kills)", "hangs: min / median / max (kills)"], rows)
+    for how, most in (("refuse", 200), ("hang", 500)):
+        bench.mark(f"last wrong answer after {how}, median", medians["fairway"][how]["median"], most, "ms")
+
+
+def tight(bench, folder, period):
+    return servers.fairway_steered(folder, bench.port, "fairway", 10, "--period", period, "--fall", 2)
+
+
+def lua(folder, port, what, names, interval):
+    zone = servers.write(f"{folder}.zone", servers.tool("workload", what, "--names", names, "--origin", ORIGIN, "--port", HEALTH_PORT))
+    return servers.pdns(folder, port, zone, interval)
+
+
+def kills(bench, name, command, how, settle):
+    """The targets stand before the server's first round; the measuring begins when the server answers."""
+    bench.next_port()
+    command = command(bench.folder(f"failover-{name}"))
+    reps = bench.options.reps
+    targets = bench.targets("--fail", how, "--server", f"127.0.0.1:{bench.port}", "--name", DYING, "--reps", reps, "--settle", settle,
+                            stdout=subprocess.PIPE, text=True)
+    bench.start(name, command, DYING)
+    try:
+        out, _ = targets.communicate(timeout=120 + reps * float(settle) * 5)
+        return json.loads(out)["gone_ms"]
+    finally:
+        bench.stop("targets")
+        bench.stop(name)
+
+
+def checks(bench):
+    """CPU and memory of checking many distinct HTTP targets every 10 s, a new connection each."""
+    count = bench.options.targets
+    kinds = {
+        "fairway": ("period 10 s, timeout 10 s",
+                    lambda folder: servers.fairway_steered(folder, bench.port, "fairway-targets", count, "--period", "10s")),
+        "gdnsd": ("http_status, interval 10 s, timeout 4 s",
+                  lambda folder: servers.gdnsd_steered(folder, bench.port, "gdnsd-targets", count, interval=10, timeout=4)),
+        "pdns": ("Lua ifurlup, interval 10 s, timeout 4 s", lambda folder: lua(folder, bench.port, "pdns-targets", count, 10)),
+    }
+    rows = []
+    for name, (setting, command) in kinds.items():
+        if name == "fairway" or name in bench.options.peers:
+            rows.append([name, setting, *checking(bench, name, command, count)])
+    bench.print(f"### {count} distinct HTTP targets, one check each every 10 s, a new connection each\n")
+    bench.table(["server", "setting", "checks a second", "cores", "PSS MB", "peak MB"], rows)
+
+
+def checking(bench, name, command, count):
+    """Cores and memory at rest, and the connections that were accepted (the machine's own count)."""
+    bench.next_port()
+    bench.targets("--all-loopback")
+    try:
+        _, pid = bench.start(name, command(bench.folder(f"checks-{name}")), f"s0000001.{ORIGIN}", wait=150)
+        if name == "pdns":
+            # Its check of a target begins when the name is first asked for.
+            bench.load(bench.port, pid, every_name(bench, count), "--rate", 2_000, "--dur", count / 2_000 + 2, "--timeout", 5)
+        bench.settle(bench.options.settle)
+        watch = Watch(pid)
+        bench.settle(bench.options.watch)
+        cores, rate = watch.rates()
+        return [f"{rate:.0f}", f"{cores:.3f}", f"{pss_mb(pid):.0f}", f"{peak_mb(pid):.0f}"]
+    finally:
+        bench.stop(name)
+        bench.stop("targets")
+
+
+def every_name(bench, count):
+    lines = (f"s{number:07}.{ORIGIN} A\n" for number in range(count))
+    return servers.write(f"{bench.work}/every-name", "".join(lines))

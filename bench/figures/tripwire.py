@@ -1,0 +1,57 @@
+"""Instructions a query of the answer path alone, and whether they grew: counts that repeat on any machine."""
+import os, subprocess
+
+from .machine import BIN, ROOT, first_line, read, write
+
+BASELINE = os.path.join(ROOT, "bench", "tripwire.tsv")
+KINDS = ["hit", "hit-edns", "nxdomain", "nodata", "wildcard", "cname", "chain", "referral", "weighted", "weighted-ecs", "refused"]
+SHORT, LONG, NAMES = 500, 4_500, 200
+# Another compiler moves counts by a few percent; a careless change by more.
+TOLERANCE = 0.05
+
+
+def total(out):
+    """The instructions in a callgrind file."""
+    return int(next(l for l in read(out).splitlines() if l.startswith("totals:")).split()[1])
+
+
+def callgrind(out, command):
+    subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *command], check=True,
+                   stdout=subprocess.DEVNULL, timeout=300)
+    return total(out)
+
+
+def count(kind, work):
+    """User instructions a query of one kind: the difference of a long and a short run."""
+    ask = [f"{BIN}/respond", "--kind", kind, "--names", str(NAMES), "--count"]
+    short, long = (callgrind(f"{work}/callgrind.{kind}", [*ask, str(n)]) for n in (SHORT, LONG))
+    return (long - short) / (LONG - SHORT)
+
+
+def measure(work):
+    return {kind: count(kind, work) for kind in KINDS}
+
+
+def baseline():
+    rows = (line.split("\t") for line in read(BASELINE).splitlines() if line and not line.startswith("#"))
+    return {kind: float(value) for kind, value in rows}
+
+
+def bless(counts):
+    """Writes what was measured as what is expected from now on."""
+    head = (f"# User instructions a query of `respond`; more than {TOLERANCE:.0%} above is a fault. "
+            f"Written by `bench/run --tripwire --bless`, {first_line(['rustc', '--version'])}.\n")
+    write(BASELINE, head + "".join(f"{kind}\t{value:.0f}\n" for kind, value in counts.items()))
+
+
+def judge(counts):
+    """Prints both, and gives the kinds that grew."""
+    expected, grown = baseline(), []
+    print(f"{'kind':<14}{'expected':>10}{'now':>10}{'change':>9}")
+    for kind, value in counts.items():
+        before = expected.get(kind)
+        change = None if before is None else value / before - 1
+        late = change is None or change > TOLERANCE
+        grown += [kind] if late else []
+        print(f"{kind:<14}{before or 0:>10.0f}{value:>10.0f}{'new' if change is None else f'{change:+.1%}':>9}{'  too much' if late else ''}")
+    return grown

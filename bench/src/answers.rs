@@ -1,0 +1,128 @@
+//! The answer path without sockets: a view of static and steered names, and one packet of each kind of answer.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
+
+use clap::ValueEnum;
+use fairway_model::{
+    Cluster, ClusterName, Desired, Health, Member, Name, Policy, Pool, PoolName, SteeredName, Verdict, Weight, ZoneSpec,
+};
+use fairway_zones::{
+    Client, Conditions, ServerOptions, Snapshot, Transport, View, compile,
+    text::{ZoneData, read_zone},
+};
+
+use crate::question;
+
+/// A kind of answer.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Kind {
+    /// An A record.
+    Hit,
+    /// The same with EDNS.
+    HitEdns,
+    /// No such name.
+    Nxdomain,
+    /// No such type.
+    Nodata,
+    /// A name that a wildcard stands for.
+    Wildcard,
+    /// A CNAME and its target.
+    Cname,
+    /// Three CNAMEs in a row and the last one's target.
+    Chain,
+    /// A delegation with glue.
+    Referral,
+    /// A weighted pool of three members.
+    Weighted,
+    /// The same with a client subnet.
+    WeightedEcs,
+    /// A name outside of every zone.
+    Refused,
+}
+
+/// Who asks.
+pub const CLIENT: Client =
+    Client { address: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 7)), port: 4242, transport: Transport::Udp };
+
+/// The query that gets this kind of answer, at one of the names.
+pub fn packet(kind: Kind, number: usize) -> Vec<u8> {
+    let (name, rtype) = match kind {
+        Kind::Hit | Kind::HitEdns => (format!("n{number:07}.bench.test"), 1),
+        Kind::Nxdomain => (format!("nx{number:06}.bench.test"), 1),
+        Kind::Nodata => (format!("n{number:07}.bench.test"), 16),
+        Kind::Wildcard => (format!("x{number:07}.wild.bench.test"), 1),
+        Kind::Cname => ("alias.bench.test".to_owned(), 1),
+        Kind::Chain => ("chain.bench.test".to_owned(), 1),
+        Kind::Referral => (format!("x{number:07}.sub.bench.test"), 1),
+        Kind::Weighted | Kind::WeightedEcs => (format!("s{number:07}.bench.test"), 1),
+        Kind::Refused => (format!("n{number:07}.elsewhere.test"), 1),
+    };
+    let mut packet = question(&name, rtype);
+    let number = number as u32;
+    match kind {
+        Kind::HitEdns => packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]),
+        Kind::WeightedEcs => {
+            let [_, a, b, c] = number.to_be_bytes();
+            packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
+        }
+        _ => return packet,
+    }
+    packet[11] = 1;
+    packet
+}
+
+/// What is wished for, and its zone: as many static names, and as many weighted pools of three at names of their own.
+pub fn workload(names: usize) -> (Desired, ZoneData) {
+    let origin: Name = "bench.test".parse().expect("a valid name");
+    let mut text = String::from(
+        "$TTL 60\n@ IN SOA ns1 hostmaster 1 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 127.0.0.1\n*.wild IN A 127.0.0.2\nalias IN CNAME \
+         n0000001\nchain IN CNAME chain2\nchain2 IN CNAME alias\nsub IN NS ns.sub\nns.sub IN A 127.0.0.3\n",
+    );
+    for i in 0..names {
+        text.push_str(&format!("n{i:07} IN A 10.{}.{}.{}\n", i >> 16 & 255, i >> 8 & 255, i & 255));
+    }
+    let (zone, _) = read_zone(&origin, "bench.zone", text.as_bytes(), &mut |_| Err("nothing is included".to_owned()));
+    (desired(&origin, names), zone)
+}
+
+/// Compiles the workload.
+pub fn compiled(desired: &Desired, zone: &ZoneData) -> Snapshot {
+    let zones = std::slice::from_ref(zone);
+    let (snapshot, _) = compile(desired, zones, &ServerOptions::default(), None).expect("the workload is sound");
+    snapshot
+}
+
+/// The compiled workload with every target up.
+pub fn view(names: usize) -> View {
+    let (desired, zone) = workload(names);
+    let snapshot = compiled(&desired, &zone);
+    let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+}
+
+fn desired(origin: &Name, names: usize) -> Desired {
+    let mut desired = Desired {
+        zones: [(origin.clone(), ZoneSpec { name: origin.clone(), monitor: None })].into(),
+        ..Desired::default()
+    };
+    let weights = [("t1", 70), ("t2", 20), ("t3", 10)];
+    let named = |text: &str| ClusterName::new(text).expect("a valid literal");
+    for (last, (name, _)) in (1..).zip(weights) {
+        let addresses = vec![[127, 0, 1, last].into()];
+        let cluster =
+            Cluster { name: named(name), addresses, dns_name: None, location: None, capacity: None, services: vec![] };
+        desired.clusters.insert(cluster.name.clone(), cluster);
+    }
+    for i in 0..names {
+        let mut pool = Pool::new(PoolName::new(&format!("p{i}")).expect("a valid name"), Policy::Weighted);
+        pool.members =
+            weights.map(|(name, weight)| Member { weight: Weight(weight), ..Member::new(named(name)) }).into();
+        let name: Name = format!("s{i:07}.bench.test").parse().expect("a valid name");
+        desired.names.insert(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None });
+        desired.pools.insert(pool.name.clone(), pool);
+    }
+    desired
+}
