@@ -33,6 +33,7 @@ pub struct Network {
 
 impl Network {
     /// The block of `length` leading bits that holds `address`; a length past the family's width is cut to it.
+    #[inline]
     pub fn of(address: IpAddr, length: u8) -> Self {
         match address {
             IpAddr::V4(a) => {
@@ -49,6 +50,7 @@ impl Network {
     }
 
     /// The first address of the block.
+    #[inline]
     pub fn address(self) -> IpAddr {
         self.address
     }

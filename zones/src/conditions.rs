@@ -68,6 +68,7 @@ impl Conditions {
     }
 
     /// The health of all targets, by their index.
+    #[inline]
     pub(crate) fn all(&self) -> &[Health] {
         &self.health
     }

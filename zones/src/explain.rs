@@ -17,11 +17,16 @@ use crate::{
 
 /// Watches an answer being made. The one for `()` compiles to nothing.
 pub(crate) trait Trace: steer::Trace {
+    /// Whether it hears anything at all.
+    const LISTENS: bool = true;
+
     /// A name of the chain was looked up.
     fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found);
 }
 
 impl Trace for () {
+    const LISTENS: bool = false;
+
     #[inline]
     fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
 }

@@ -5,6 +5,7 @@
 
 mod answer;
 mod chaos;
+mod plain;
 mod referral;
 mod signed;
 mod steered;
@@ -110,7 +111,11 @@ pub(crate) fn write_traced<T: Trace>(
         return Outcome::Drop;
     }
     let response = Response { view, client, packet, query, draw, tally };
-    let (length, rcode) = response.write(out, trace);
+    let plain = if T::LISTENS { None } else { response.plain(out) };
+    let (length, rcode) = match plain {
+        Some(length) => (length, Rcode::NOERROR),
+        None => response.write(out, trace),
+    };
     if tally.is_sampled() {
         tally.sample(client, packet, query.question_end(), rcode, now.0);
     }
@@ -146,24 +151,20 @@ impl Ending {
 }
 
 impl<'a> Response<'a> {
-    #[inline]
+    #[inline(never)]
     fn write<T: Trace>(&self, out: &mut [u8], trace: &mut T) -> (usize, Rcode) {
         let edns = self.query.edns.as_ref();
         let limit = self.limit();
-        let room = edns.map_or(0, |edns| if edns.is_bare() { Opt::BARE } else { self.opt(edns, limit).len() });
         // A question that could not be read is not given back.
         let bare = matches!(self.query.refusal, Some(Refusal::Bare(_)));
         let end = if bare { HEADER } else { self.query.question_end() };
-        let mut writer = Writer::new(self.packet, end, out, limit - room);
+        let mut writer = Writer::new(self.packet, end, out, limit - self.opt_room(limit));
         let ending = match self.query.refusal {
             None => self.answer(&mut writer, trace),
             Some(refusal) => self.refuse(refusal),
         };
         if let Some(edns) = edns {
-            match ending.error {
-                None if edns.is_bare() => writer.bare_opt(self.view.snapshot.options.udp_payload, edns, ending.rcode),
-                _ => self.opt(edns, limit).of(&ending).write(&mut writer, ending.rcode),
-            }
+            self.write_opt(&mut writer, edns, &ending, limit);
         }
         let kind = AnswerKind {
             truncated: writer.is_truncated(),
@@ -208,6 +209,25 @@ impl<'a> Response<'a> {
             (Transport::Udp, Some(edns)) => {
                 usize::from(edns.payload.min(self.view.snapshot.options.udp_payload)).max(PAYLOAD_MIN)
             }
+        }
+    }
+
+    /// Octets to keep for OPT: it is there exactly when the query had one.
+    #[inline]
+    fn opt_room(&self, limit: usize) -> usize {
+        match &self.query.edns {
+            None => 0,
+            Some(edns) if edns.is_bare() => Opt::BARE,
+            Some(edns) => self.opt(edns, limit).len(),
+        }
+    }
+
+    /// Writes OPT into the room kept for it.
+    #[inline(always)]
+    fn write_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, ending: &Ending, limit: usize) {
+        match ending.error {
+            None if edns.is_bare() => writer.bare_opt(self.view.snapshot.options.udp_payload, edns, ending.rcode),
+            _ => self.opt(edns, limit).of(ending).write(writer, ending.rcode),
         }
     }
 

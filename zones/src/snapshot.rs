@@ -125,6 +125,10 @@ impl Node {
     /// Has a DNAME, which hides everything below.
     pub(crate) const DNAME: u8 = 4;
 
+    /// Nothing hides it, and it is no delegation: it is answered from itself.
+    pub(crate) const OPEN: u8 = 8;
+
+    #[inline]
     pub(crate) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
@@ -240,15 +244,18 @@ impl Snapshot {
         &self.slots
     }
 
+    #[inline]
     pub(crate) fn node(&self, number: u32) -> &Node {
         &self.nodes[number as usize]
     }
 
     /// The name of a node, in lower case.
+    #[inline]
     pub(crate) fn node_name(&self, node: &Node) -> &[u8] {
         &self.names[node.name as usize..][..usize::from(node.name_len)]
     }
 
+    #[inline]
     pub(crate) fn sets_of(&self, node: &Node) -> &[RrSet] {
         &self.sets[node.sets as usize..][..usize::from(node.set_count)]
     }
@@ -257,6 +264,12 @@ impl Snapshot {
     #[inline]
     pub(crate) fn set(&self, node: &Node, rtype: Rtype) -> Option<&RrSet> {
         self.sets_of(node).iter().find(|set| set.rtype == rtype)
+    }
+
+    /// The records of a set in wire form.
+    #[inline]
+    pub(crate) fn blob(&self, set: &RrSet) -> &[u8] {
+        &self.blobs[set.blob as usize..][..set.len as usize]
     }
 
     /// Where a CNAME or DNAME points.

@@ -152,17 +152,18 @@ impl Names {
         self.table = table;
     }
 
-    /// Marks every name that a delegation or a DNAME above it hides, with the topmost one that does.
+    /// Marks every name that a delegation or a DNAME above it hides, with the topmost one that does, and those that are open.
     pub(super) fn occlude(&mut self) {
         for number in 0..self.nodes.len() {
-            let parent = self.parents[number];
-            if parent == Self::NONE {
-                continue;
+            if let Some(above) = self.nodes.get(self.parents[number] as usize) {
+                let hides = above.is(Node::CUT) || above.is(Node::DNAME);
+                self.nodes[number].occluder =
+                    if above.occluder != 0 { above.occluder } else { u32::from(hides) * (self.parents[number] + 1) };
             }
-            let above = self.nodes[parent as usize];
-            let hides = above.is(Node::CUT) || above.is(Node::DNAME);
-            self.nodes[number].occluder =
-                if above.occluder != 0 { above.occluder } else { u32::from(hides) * (parent + 1) };
+            let node = &mut self.nodes[number];
+            if node.occluder == 0 && !node.is(Node::CUT) {
+                node.flags |= Node::OPEN;
+            }
         }
     }
 }

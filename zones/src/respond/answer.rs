@@ -280,7 +280,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     /// Copies a set's records and points their owners to where the name stands; gives the place of the first.
     #[inline]
     pub(super) fn copy(&mut self, set: &RrSet, owner: usize, section: Section) -> Result<usize, Full> {
-        let start = self.writer.copy(&self.snapshot().blobs[set.blob as usize..][..set.len as usize])?;
+        let start = self.writer.copy(self.snapshot().blob(set))?;
         self.writer.count(section, set.count);
         if owner != HEADER {
             self.own(set, start, owner);

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     explain::Trace,
     snapshot::{Node, Steered},
-    steer::{Answer, Basis, Choice, Family, Kind, SteerPool},
+    steer::{Answer, Basis, ClientNet, Family, Kind, SteerPool},
     wire::{Ecs, Full, Rcode, Section},
 };
 
@@ -26,7 +26,9 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
             _ if steered.fallback != Steered::NONE => Kind::V4,
             _ => return Ok(false),
         };
-        let choice = self.choose(pool, kind);
+        let (client, scope) = self.from.client_of(pool);
+        self.ending.scope = self.ending.scope.max(scope);
+        let choice = pool.choose(kind, &self.from.view.conditions, client, self.from.draw, self.trace);
         if kind == Kind::V4 && rtype != Rtype::A && choice.answer != Answer::FallbackCname {
             return Ok(false);
         }
@@ -64,21 +66,22 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         Ok(true)
     }
 
-    fn choose(&mut self, pool: &SteerPool, kind: Kind) -> Choice {
-        let Response { view, client, query, draw, .. } = self.from;
-        let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client);
-        if let Some(address) = subnet {
-            self.ending.scope = self.ending.scope.max(pool.scope(address.is_ipv4()));
-        }
-        let net = pool.client_net(subnet.unwrap_or(client.address));
-        pool.choose(kind, &view.conditions, net, *draw, self.trace)
-    }
-
     /// SERVFAIL with nothing in it, so that the resolver asks another server.
     fn refuse(&mut self) {
         let scope = self.ending.scope;
         self.writer.clear(self.from.query.question_end());
         self.ending = Ending { scope, error: Some(NO_REACHABLE_AUTHORITY), down: true, ..Ending::of(Rcode::SERVFAIL) };
+    }
+}
+
+impl Response<'_> {
+    /// What this client is to a pool, and how much of its subnet that depends on.
+    #[inline]
+    pub(super) fn client_of(&self, pool: &SteerPool) -> (ClientNet, u8) {
+        match self.query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client) {
+            Some(address) => (pool.client_net(address), pool.scope(address.is_ipv4())),
+            None => (pool.client_net(self.client.address), 0),
+        }
     }
 }
 

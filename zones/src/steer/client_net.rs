@@ -13,6 +13,7 @@ pub struct ClientNet(Network);
 
 impl ClientNet {
     /// The block of `length` leading bits around an address.
+    #[inline]
     pub(super) fn new(address: IpAddr, length: u8) -> Self {
         Self(Network::of(address, length))
     }
@@ -24,6 +25,7 @@ impl ClientNet {
 
     /// The part of the decision that depends on the client. The length is not in it: a finer partition leaves the
     /// first network of each old one where it was.
+    #[inline]
     pub(super) fn hash(self) -> u64 {
         match self.0.address() {
             IpAddr::V4(address) => mix(seed::CLIENT_V4 ^ u64::from(address.to_bits())),

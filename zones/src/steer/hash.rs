@@ -28,6 +28,7 @@ pub(super) mod seed {
 /// A bijection of 64 bits in which each input bit turns each output bit in half of all cases.
 ///
 /// Shift and multiply constants: Pelle Evensen's "moremur".
+#[inline]
 pub(crate) const fn mix(mut x: u64) -> u64 {
     x ^= x >> 27;
     x = x.wrapping_mul(0x3c79_ac49_2ba7_b653);

@@ -9,6 +9,7 @@ pub(super) const PLACES: u32 = 40;
 /// several candidates by exactly its share of the weight. Between two entries of the table a straight line is drawn; it
 /// passes through the exact value 0 at `u = 1`, so the error is at most 1/1000 of the cost also for the smallest costs,
 /// which decide between very unequal weights.
+#[inline]
 pub(super) const fn cost(hash: u64) -> u64 {
     // u = hash / 2^64 = 2^-(zeros + 1) * (1 + fraction); an all-zero hash counts as 1.
     let hash = hash | 1;

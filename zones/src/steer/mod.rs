@@ -17,6 +17,7 @@ mod log2;
 mod memory;
 mod pick;
 mod pool;
+mod quick;
 mod sets;
 mod standing;
 mod targets;

@@ -117,7 +117,7 @@ pub(super) struct Score {
 
 impl Score {
     #[inline]
-    fn beats(&self, other: &Self) -> bool {
+    pub(super) fn beats(&self, other: &Self) -> bool {
         // Fractions compared by cross-multiplication: exact, without a division, and under 2^63. Equals, about one pair
         // in 2^40, are left in declared order.
         self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight)

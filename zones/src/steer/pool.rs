@@ -18,6 +18,8 @@ pub struct SteerPool {
     pub(super) members: Box<[Member]>,
     /// Targets of members with several addresses in a family, one an address.
     pub(super) targets: Box<[TargetIndex]>,
+    /// Whether [`SteerPool::choose_quickly`] can answer, IPv4 first.
+    pub(super) alike: [bool; 2],
     /// How the answers of each family are numbered, IPv4 first.
     pub(super) plans: [Plan; 2],
     pub(super) policy: Policy,
@@ -146,7 +148,8 @@ impl SteerPool {
         let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
         let down = Down::of(&pool.down);
         let hashes = pool.policy == Policy::Weighted && pool.spread == Spread::Client;
-        Self {
+        let mut built = Self {
+            alike: [false; 2],
             plans,
             targets: spread_targets.into(),
             policy: pool.policy,
@@ -159,7 +162,9 @@ impl SteerPool {
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
             cold: Box::new(Cold::new(pool, &declared)),
             members: members.into(),
-        }
+        };
+        built.alike = Family::BOTH.map(|family| built.are_alike(family));
+        built
     }
 
     /// The pool's name.
@@ -178,6 +183,7 @@ impl SteerPool {
     }
 
     /// The block of addresses that this client is one of, as the pool tells clients apart.
+    #[inline]
     pub fn client_net(&self, address: IpAddr) -> ClientNet {
         let address = address.to_canonical();
         ClientNet::new(address, self.scope(address.is_ipv4()))
@@ -185,6 +191,7 @@ impl SteerPool {
 
     /// How many leading bits of a client's address the answer depends on: the ECS scope (RFC 7871 section 7.2.1).
     /// 0 where every client gets the same (failover) or each query draws.
+    #[inline]
     pub fn scope(&self, is_v4: bool) -> u8 {
         self.scopes[usize::from(!is_v4)]
     }

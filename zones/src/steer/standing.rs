@@ -17,6 +17,7 @@ pub(crate) const OUT: Standings = 8;
 pub(crate) const NOT_OUT: Standings = LIVE | PENDING | DOWN;
 
 /// The standing of one target, as a set of one.
+#[inline]
 pub(crate) const fn standing(health: Health) -> Standings {
     (NIBBLES >> (4 * health.bits()) & 15) as Standings
 }

@@ -16,6 +16,7 @@ use super::{
 use crate::Draw;
 
 /// What stands for the client: its network, or the draw of this query.
+#[inline]
 pub(super) fn seed(spread: Spread, client: ClientNet, draw: Draw) -> u64 {
     match spread {
         Spread::Client => client.hash(),
@@ -24,6 +25,7 @@ pub(super) fn seed(spread: Spread, client: ClientNet, draw: Draw) -> u64 {
 }
 
 /// Prefers members in proportion to their weight.
+#[inline]
 pub(super) fn score(seed: u64, key: u64, weight: u16) -> Score {
     Score { cost: log2::cost(mix(seed ^ key)), weight }
 }

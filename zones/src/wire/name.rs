@@ -7,15 +7,16 @@ use fairway_model::Name;
 /// Where the uncompressed name at `start` ends: none if it is cut off, too long, or not plain labels.
 #[inline]
 pub(crate) fn name_end(message: &[u8], start: usize) -> Option<usize> {
-    let mut at = start;
+    // A name that is too long looks like one that is cut off.
+    let name = message.get(start..message.len().min(start + Name::OCTETS_MAX))?;
+    let mut at = 0;
     loop {
-        let length = usize::from(*message.get(at)?);
+        let length = usize::from(*name.get(at)?);
         at += length + 1;
-        if length == 0 {
-            return Some(at);
-        }
-        if length > Name::LABEL_MAX || at - start >= Name::OCTETS_MAX {
-            return None;
+        match length {
+            0 => return Some(start + at),
+            1..=Name::LABEL_MAX => {}
+            _ => return None,
         }
     }
 }
@@ -42,8 +43,8 @@ pub(crate) fn name_hash(name: &[u8]) -> u64 {
     if rest.is_empty() { hash } else { mix(hash ^ (rest_of(name, rest) | CASE)) }
 }
 
-/// Whether a name in any case is this one in lower case.
-#[inline]
+/// Whether a name in any case is this one in lower case. Called, so that the loop over a table keeps its registers.
+#[inline(never)]
 pub(crate) fn same_name(name: &[u8], lower_name: &[u8]) -> bool {
     if name.len() != lower_name.len() {
         return false;
@@ -51,8 +52,8 @@ pub(crate) fn same_name(name: &[u8], lower_name: &[u8]) -> bool {
     let ((words, rest), (lower_words, lower_rest)) = (name.as_chunks::<8>(), lower_name.as_chunks::<8>());
     let same = |word: u64, wanted: u64| word == wanted || lower(word) == wanted;
     let pairs = words.iter().zip(lower_words);
-    let words_agree = pairs.fold(true, |all, (a, b)| all & same(u64::from_le_bytes(*a), u64::from_le_bytes(*b)));
-    words_agree && (rest.is_empty() || same(rest_of(name, rest), rest_of(lower_name, lower_rest)))
+    let mut pairs = pairs.map(|(a, b)| (u64::from_le_bytes(*a), u64::from_le_bytes(*b)));
+    pairs.all(|(a, b)| same(a, b)) && (rest.is_empty() || same(rest_of(name, rest), rest_of(lower_name, lower_rest)))
 }
 
 /// What is left of a name behind its whole words, as a word: 1 to 7 octets, and nothing behind them.

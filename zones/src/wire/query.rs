@@ -2,7 +2,7 @@
 
 use fairway_model::Rtype;
 
-use super::{Edns, HEADER, Rcode, name_end, name_hash, u16_at};
+use super::{Edns, HEADER, Rcode, name_end, name_hash};
 
 /// A packet that was read. It holds no reference to the packet, so that a batch of them can wait for their memory.
 #[derive(Clone)]
@@ -66,24 +66,26 @@ impl Query {
         if !matches!(opcode, QUERY | NOTIFY | UPDATE) {
             return Err(Refusal::Bare(Rcode::NOTIMP));
         }
-        let count = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        if count(4) != 1 {
+        // Of the question and the three sections behind it, 16 bits each.
+        let [_, _, _, _, counts @ ..] = *header;
+        let counts = u64::from_be_bytes(counts);
+        if counts >> 48 != 1 {
             return Err(FORMERR); // RFC 9619.
         }
         let end = name_end(packet, HEADER).ok_or(FORMERR)?;
         self.hash = name_hash(&packet[HEADER..end]);
         self.name_end = end as u16; // at most 12 + 255
-        self.rtype = Rtype(u16_at(packet, end).ok_or(FORMERR)?);
-        self.class = u16_at(packet, end + 2).ok_or(FORMERR)?;
-        let (before, additional) = (usize::from(count(6)) + usize::from(count(8)), usize::from(count(10)));
-        if before + additional == 0 && packet.len() == end + 4 && opcode == QUERY {
-            return Ok(());
+        let (&[t0, t1, c0, c1], rest) = packet[end..].split_first_chunk::<4>().ok_or(FORMERR)?;
+        (self.rtype, self.class) = (Rtype(u16::from_be_bytes([t0, t1])), u16::from_be_bytes([c0, c1]));
+        match counts & (u64::MAX >> 16) {
+            0 if rest.is_empty() => {}
+            1 if let Some(edns) = Edns::alone(rest) => self.edns = Some(edns),
+            _ => {
+                let count = |place: u32| usize::from((counts >> place) as u16);
+                read_records(packet, end + 4, count(32) + count(16), count(0), &mut self.edns)?;
+            }
         }
         // NOTIFY and UPDATE have the same form: an OPT in them is answered by one, an unknown key by its error.
-        match Edns::alone(&packet[end + 4..]).filter(|_| (before, additional) == (0, 1)) {
-            Some(edns) => self.edns = Some(edns),
-            None => read_records(packet, end + 4, before, additional, &mut self.edns)?,
-        }
         match &self.edns {
             Some(edns) if edns.version != 0 => Err(Refusal::Question(Rcode::BADVERS)),
             _ if opcode != QUERY => Err(Refusal::Question(Rcode::REFUSED)),

@@ -48,6 +48,22 @@ prop_compose! {
     }
 }
 
+/// Members with one address a family, which a quick choice is for.
+fn alike() -> impl Strategy<Value = (Scene, String)> {
+    let member = (0u16..4, 1u8..3, "[udsxfpU]");
+    let policy = prop_oneof![Just(Policy::Weighted), Just(Policy::Failover)];
+    let spread = prop_oneof![Just(Spread::Client), Just(Spread::Query)];
+    let panic = prop_oneof![Just(0), Just(500)];
+    (prop::collection::vec(member, 1..5), policy, spread, panic).prop_map(|(members, policy, spread, panic)| {
+        let names = members.iter().zip('a'..).map(|((weight, tier, _), name)| format!("{name}:{weight}@{tier}/1+1"));
+        let states = members.iter().map(|(_, _, state)| state.clone()).collect::<Vec<_>>().join(" ");
+        let adjust = |pool: &mut Pool| {
+            (pool.spread, pool.panic_threshold) = (spread, Permille::new(panic).unwrap());
+        };
+        (Scene::new(policy, &names.collect::<Vec<_>>().join(" "), adjust), states)
+    })
+}
+
 /// The standing of an answered address.
 fn standing_of(scene: &Scene, conditions: &Conditions, address: &IpAddr) -> Option<Standing> {
     scene.steer.members.iter().find_map(|member| {
@@ -92,6 +108,31 @@ proptest! {
             prop_assert!(choice.members.as_slice().is_empty() || set.iter().all(|a| of_members.contains(a)));
             prop_assert!(choice.members.as_slice().len() <= usize::from(scene.pool.answers));
         }
+    }
+
+    #[test]
+    fn a_quick_choice_is_the_choice(
+        (scene, states) in prop_oneof![3 => alike(), 1 => scene()], client in any::<u32>(), draw in any::<u64>()
+    ) {
+        let conditions = scene.conditions(&states);
+        let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
+        for (kind, family) in KINDS {
+            let choice = scene.steer.choose(kind, &conditions, client, Draw(draw), &mut ());
+            let Some((answer, member)) = scene.steer.choose_quickly(family, &conditions, client, Draw(draw)) else {
+                continue;
+            };
+            prop_assert_eq!((choice.answer, choice.basis), (Answer::Set(answer), Basis::Live));
+            prop_assert_eq!(choice.members.as_slice(), [member]);
+        }
+    }
+
+    #[test]
+    fn live_members_that_are_alike_are_chosen_quickly((scene, _) in alike(), client in any::<u32>()) {
+        let one_tier = scene.steer.members.iter().all(|member| member.group == 0);
+        prop_assume!(one_tier || scene.pool.policy == Policy::Failover);
+        let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
+        let conditions = scene.conditions(&scene.all("u"));
+        prop_assert!(scene.steer.choose_quickly(Family::V4, &conditions, client, Draw(0)).is_some());
     }
 
     #[test]

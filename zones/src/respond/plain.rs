@@ -1,0 +1,172 @@
+//! The answer most queries get: one set of records at a name that exists, copied as it lies, and at most an OPT behind it.
+//!
+//! It says nothing that [`super::answer`] would not say, and leaves to it whatever needs more than copying: `explain` never
+//! comes here, and a test holds the two against each other.
+
+use fairway_model::Rtype;
+
+use super::{CLASS_IN, Ending, Response};
+use crate::{
+    snapshot::{Node, RrSet, Steered},
+    steer::Family,
+    tally::AnswerKind,
+    wire::{HEADER, Rcode, Section, Writer},
+};
+
+impl Response<'_> {
+    /// Writes the answer, if it is a plain one; gives its length.
+    #[inline(always)]
+    pub(super) fn plain(&self, out: &mut [u8]) -> Option<usize> {
+        let (query, snapshot) = (self.query, &*self.view.snapshot);
+        let node = snapshot.node(query.node.checked_sub(1)?);
+        if !node.is(Node::OPEN) || query.class != CLASS_IN || query.refusal.is_some() {
+            return None;
+        }
+        let (set, chosen) = match node.steered.checked_sub(1) {
+            None => (snapshot.set(node, query.rtype).filter(|set| set.is_plain())?, None),
+            Some(number) => self.plain_choice(&snapshot.steered[number as usize])?,
+        };
+        let (edns, limit) = (query.edns.as_ref(), self.limit());
+        let end = query.question_end();
+        let mut writer = Writer::new(self.packet, end, out, limit - self.opt_room(limit));
+        writer.copy(snapshot.blob(set)).ok()?;
+        writer.count(Section::Answer, set.count);
+        writer.set_authoritative();
+        let mut ending = Ending::of(Rcode::NOERROR);
+        if let Some((slot, scope)) = chosen {
+            ending.scope = scope;
+            self.tally.answer(slot);
+        }
+        if let Some(edns) = edns {
+            self.write_opt(&mut writer, edns, &ending, limit);
+        }
+        let ecs = edns.is_some_and(|edns| edns.ecs.is_some());
+        self.tally.response(Rcode::NOERROR, AnswerKind { truncated: false, edns: edns.is_some(), ecs, down: false });
+        Some(writer.finish(Rcode::NOERROR))
+    }
+
+    /// The set of a pool's choice, with its counter and how much of the client's subnet it depends on.
+    #[inline(always)]
+    fn plain_choice(&self, steered: &Steered) -> Option<(&RrSet, Option<(u16, u8)>)> {
+        let snapshot = &*self.view.snapshot;
+        let (family, first) = match self.query.rtype {
+            _ if steered.cname => return None,
+            Rtype::A => (Family::V4, steered.v4),
+            Rtype::AAAA => (Family::V6, steered.v6),
+            _ => return None,
+        };
+        let pool = &snapshot.pools[steered.pool as usize];
+        let (client, scope) = self.client_of(pool);
+        let (answer, member) = pool.choose_quickly(family, &self.view.conditions, client, self.draw)?;
+        let slot = snapshot.pool_slots[steered.pool as usize][usize::from(member)];
+        Some((&snapshot.sets[(first + u32::from(answer)) as usize], Some((slot, scope))))
+    }
+}
+
+impl RrSet {
+    /// Whether copying is all it needs.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.patch_count == 0 && self.extra_count == 0
+    }
+}
+
+// The owners in a set point to the question's name, which stands there in every plain answer.
+const _: () = assert!(HEADER == 12);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fairway_model::{
+        Cluster, ClusterName, Desired, Health, Member, Name, Policy, Pool, PoolName, SteeredName, Verdict,
+    };
+
+    use super::*;
+    use crate::{
+        Client, Conditions, Draw, Now, Outcome, Query, ServerOptions, Snapshot, Tallies, Tally, Transport, View,
+        compile, explain::Trace, find, lookup::Found, read, respond::write_traced, steer, text::read_zone,
+    };
+
+    /// Hears nothing, but counts as somebody who listens, so that the long way is taken.
+    struct Deaf;
+
+    impl steer::Trace for Deaf {}
+
+    impl Trace for Deaf {
+        fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
+    }
+
+    const ZONE: &str = "\
+        $TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN A 192.0.2.1\n\
+        www IN AAAA 2001:db8::1\nbig IN TXT \"a long text, so that many of them do not fit\" \"x\"\nalias IN CNAME www\n\
+        *.wild IN A 192.0.2.4\nsub IN NS ns.sub\nns.sub IN A 192.0.2.5\nold IN DNAME new\nold IN A 192.0.2.6\n\
+        mx IN MX 10 www\n_s._udp IN SRV 0 0 1 www\nshop IN TXT beside\n";
+
+    fn view(health: Health) -> View {
+        let origin: Name = "example.test".parse().unwrap();
+        let mut text = ZONE.to_owned();
+        (0..40).for_each(|i| text += &format!("big IN TXT \"record number {i} of a set of records\"\n"));
+        let (zone, _) = read_zone(&origin, "z", text.as_bytes(), &mut |_| Err("none".into()));
+        let mut desired = Desired::default();
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Weighted);
+        for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
+            let name = ClusterName::new(cluster).unwrap();
+            pool.members.push(Member::new(name.clone()));
+            let addresses = vec![address.parse().unwrap()];
+            let made = Cluster { name, addresses, dns_name: None, location: None, capacity: None, services: vec![] };
+            desired.clusters.insert(made.name.clone(), made);
+        }
+        for name in ["shop.example.test", "*.pool.example.test"] {
+            let name: Name = name.parse().unwrap();
+            desired.names.insert(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None });
+        }
+        desired.pools.insert(pool.name.clone(), pool);
+        let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
+        let conditions = Conditions::new(&snapshot, |_| health);
+        View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    }
+
+    fn packet(name: &str, rtype: Rtype, opt: &[u8]) -> Vec<u8> {
+        let name: Name = format!("{name}.example.test").parse().unwrap();
+        let head = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
+        [&head, name.as_wire(), &rtype.0.to_be_bytes(), &[0, 1], opt].concat()
+    }
+
+    fn answer<T: Trace>(view: &View, packet: &[u8], transport: Transport, trace: &mut T) -> (Vec<u8>, Tallies) {
+        let client = Client { address: [198, 51, 100, 7].into(), port: 4242, transport };
+        let (mut query, tally, mut out, mut sum) =
+            (Query::default(), Tally::default(), vec![0; 65_535], Tallies::default());
+        read(packet, &mut query);
+        find(&view.snapshot, packet, &mut query);
+        let outcome = write_traced(view, &client, packet, &query.0, Now(0), Draw(9), &tally, &mut out, trace);
+        let Outcome::Reply(length) = outcome else { panic!("no reply") };
+        tally.add_to(&mut sum);
+        out.truncate(length);
+        (out, sum)
+    }
+
+    #[test]
+    fn the_plain_way_says_and_counts_what_the_long_way_does() {
+        let names = "www WWW nx alias wild x.wild sub x.sub old x.old big mx _s._udp ns1 shop x.pool pool";
+        let types = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::MX, Rtype::SRV, Rtype::ANY, Rtype::CNAME, Rtype::NS];
+        let opts: [&[u8]; 5] = [
+            &[],
+            &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0],
+            &[0, 0, 41, 2, 0, 0, 0, 0x80, 0, 0, 0],
+            &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2],
+            &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 8, 0, 3, 0, 0, 0, 11, 0, 0],
+        ];
+        for verdict in [Verdict::Up, Verdict::Down, Verdict::Pending] {
+            let view = view(Health::new(verdict, None));
+            for (name, rtype, opt) in names.split(' ').flat_map(|n| types.map(|t| opts.map(|o| (n, t, o)))).flatten() {
+                let packet = packet(name, rtype, opt);
+                for transport in [Transport::Udp, Transport::Tcp] {
+                    let (plain, long) =
+                        (answer(&view, &packet, transport, &mut ()), answer(&view, &packet, transport, &mut Deaf));
+                    assert_eq!(plain, long, "{name} {rtype} {opt:?} {transport:?} {verdict:?}");
+                }
+            }
+        }
+    }
+}
