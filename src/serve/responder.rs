@@ -21,6 +21,9 @@ pub trait Responder: Send + 'static {
     /// Stage one: parses over what `query` held, without looking anything up.
     fn read(packet: &[u8], query: &mut Self::Query);
 
+    /// Reads ahead for a batch after stage one, so that all its packets wait for memory together.
+    fn fetch(view: &Self::View, queries: &mut [Self::Query]);
+
     /// Stage two: looks the name up. `packet` is that of stage one.
     fn find(view: &Self::View, packet: &[u8], query: &mut Self::Query);
 
@@ -82,6 +85,18 @@ impl Responder for Zones {
     }
 
     #[inline]
+    fn fetch(view: &View, queries: &mut [Self::Query]) {
+        if queries.len() < FEW || !fairway_zones::is_worth_fetching(&view.snapshot) {
+            return;
+        }
+        for level in 0..fairway_zones::LEVELS {
+            for query in &mut *queries {
+                fairway_zones::fetch(&view.snapshot, level, query);
+            }
+        }
+    }
+
+    #[inline]
     fn find(view: &View, packet: &[u8], query: &mut Self::Query) {
         fairway_zones::find(&view.snapshot, packet, query);
     }
@@ -100,3 +115,6 @@ impl Responder for Zones {
         fairway_zones::write(view, client, packet, query, now, draw, tally, out)
     }
 }
+
+/// Batches smaller than this gain nothing by reading ahead.
+const FEW: usize = 4;

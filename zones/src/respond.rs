@@ -10,6 +10,8 @@ mod referral;
 mod signed;
 mod steered;
 
+use std::hint::black_box;
+
 use fairway_model::Rtype;
 
 use self::answer::Answering;
@@ -65,14 +67,51 @@ pub fn read(packet: &[u8], query: &mut Query) {
     query.0.read(packet);
 }
 
+/// Before stage two, where names are many: reads what the later stages will read, one level of it at a time, from 0 to
+/// [`LEVELS`]. Run for a whole batch level by level, it makes all its queries wait for memory together; an answer does not
+/// depend on it.
+#[inline]
+pub fn fetch(snapshot: &Snapshot, level: usize, query: &mut Query) {
+    let query = &mut query.0;
+    if level == 0 {
+        query.node = snapshot.table.guess(query.hash).map_or(0, |number| number + 1);
+        return;
+    }
+    let Some(number) = query.node.checked_sub(1) else { return };
+    let node = snapshot.node(number);
+    let set = || snapshot.sets.get(node.sets as usize);
+    let octet = |octets: &[u8], at: u32| octets.get(at as usize).copied();
+    match level {
+        1 => {
+            black_box(node.name);
+        }
+        2 => {
+            black_box((octet(&snapshot.names, node.name), set().map(|set| set.blob)));
+        }
+        _ => {
+            black_box(set().and_then(|set| octet(&snapshot.blobs, set.blob)));
+        }
+    }
+}
+
+/// Whether [`fetch`] is worth its instructions.
+#[inline]
+pub fn is_worth_fetching(snapshot: &Snapshot) -> bool {
+    snapshot.is_large()
+}
+
+/// Levels of memory behind each other: slot, node, name and set, records.
+pub const LEVELS: usize = 4;
+
 /// Stage two: finds the node of that very name, the look-up that misses the cache when there are many names. `packet` must
 /// be the one `query` was read from.
 #[inline]
 pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
     let query = &mut query.0;
-    if query.refusal.is_none() {
-        query.node = snapshot.find(query.hash, query.name(packet)).map_or(0, |number| number + 1);
-    }
+    query.node = match query.refusal {
+        None => snapshot.find(query.hash, query.name(packet)).map_or(0, |number| number + 1),
+        Some(_) => 0,
+    };
 }
 
 /// Stage three: decides and writes. `view.snapshot` must be the one `query` was found in.

@@ -34,6 +34,9 @@ impl Default for ServerOptions {
     }
 }
 
+// Nodes, names, sets and records of so many names, about 100 octets each, fill a second-level cache of 2 MiB.
+const NODES_IN_CACHE: usize = 20_000;
+
 // 1,232 = 1,280 (smallest IPv6 MTU) - 40 - 8, so a reply never needs fragmenting (RFC 9715).
 const UDP_PAYLOAD_MAX: u16 = 1_232;
 
@@ -242,6 +245,12 @@ impl Snapshot {
     /// Answer counters by slot, from slot 1 on: `slots()[0]` is what `Tallies::answers[1]` counts.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// Whether what a query reads is likely not in the processor's cache.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.nodes.len() > NODES_IN_CACHE
     }
 
     #[inline]

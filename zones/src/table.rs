@@ -28,6 +28,17 @@ impl Table {
         self.slots[at] = hash & TAG | u64::from(number + 1);
     }
 
+    /// The number of the first node whose tag agrees, or of none: most likely the one that [`Table::find`] gives.
+    #[inline]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != 0 && (self.slots[at] ^ hash) & TAG != 0 {
+            at = (at + 1) & mask;
+        }
+        (self.slots[at] as u32).checked_sub(1)
+    }
+
     /// The number of the node with this hash for which `is_it` holds.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
@@ -64,6 +75,7 @@ mod tests {
         for wanted in [0, 1, 3] {
             assert_eq!(table.find(7, |n| n == wanted), Some(wanted));
         }
+        assert_eq!((table.guess(7), table.guess(1 << 40), table.guess(9)), (Some(0), Some(2), None));
         assert_eq!(table.find(1 << 40, |n| n == 2), Some(2));
         assert_eq!(table.find(9, |_| false), None);
     }

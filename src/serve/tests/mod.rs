@@ -39,6 +39,8 @@ impl Responder for Echo {
 
     fn read(_: &[u8], (): &mut ()) {}
 
+    fn fetch((): &(), _: &mut [()]) {}
+
     fn find((): &(), _: &[u8], (): &mut ()) {}
 
     fn write((): &(), _: &Client, packet: &[u8], (): &(), _: Now, _: Draw, _: &Tally, out: &mut [u8]) -> Outcome {

@@ -28,7 +28,7 @@ impl SteerPool {
             return None;
         }
         let best = match self.policy {
-            Policy::Failover => self.best(family, conditions, |place, member| failover::score(place, member)),
+            Policy::Failover => self.best(family, conditions, failover::score),
             Policy::Weighted => {
                 let seed = weighted::seed(self.spread, client, draw);
                 self.best(family, conditions, |_, member| weighted::score(seed, member.key, member.weight))
