@@ -79,17 +79,22 @@ pub fn fetch(snapshot: &Snapshot, level: usize, query: &mut Query) {
     }
     let Some(number) = query.node.checked_sub(1) else { return };
     let node = snapshot.node(number);
-    let set = || snapshot.sets.get(node.sets as usize);
     let octet = |octets: &[u8], at: u32| octets.get(at as usize).copied();
+    let set = || snapshot.sets.get(node.sets as usize);
+    let pool = || Some(snapshot.steered.get(node.steered.checked_sub(1)? as usize)?.pool as usize);
     match level {
         1 => {
-            black_box(node.name);
+            black_box((node.name, node.steered));
         }
         2 => {
-            black_box((octet(&snapshot.names, node.name), set().map(|set| set.blob)));
+            black_box((octet(&snapshot.names, node.name), set().map(|set| set.blob), pool()));
+        }
+        3 => {
+            black_box(set().and_then(|set| octet(&snapshot.blobs, set.blob)));
+            black_box(pool().map(|pool| (snapshot.pools[pool].touch(), snapshot.pool_slots[pool].len())));
         }
         _ => {
-            black_box(set().and_then(|set| octet(&snapshot.blobs, set.blob)));
+            black_box(pool().map(|pool| (snapshot.pools[pool].touch_members(), snapshot.pool_slots[pool].first())));
         }
     }
 }
@@ -100,8 +105,8 @@ pub fn is_worth_fetching(snapshot: &Snapshot) -> bool {
     snapshot.is_large()
 }
 
-/// Levels of memory behind each other: slot, node, name and set, records.
-pub const LEVELS: usize = 4;
+/// Levels of memory behind each other: slot, node, name and set or pool, records or its members.
+pub const LEVELS: usize = 5;
 
 /// Stage two: finds the node of that very name, the look-up that misses the cache when there are many names. `packet` must
 /// be the one `query` was read from.

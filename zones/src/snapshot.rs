@@ -36,6 +36,8 @@ impl Default for ServerOptions {
 
 // Nodes, names, sets and records of so many names, about 100 octets each, fill a second-level cache of 2 MiB.
 const NODES_IN_CACHE: usize = 20_000;
+// A pool of three, its name and its counters take about 500 octets.
+const POOLS_IN_CACHE: usize = 4_000;
 
 // 1,232 = 1,280 (smallest IPv6 MTU) - 40 - 8, so a reply never needs fragmenting (RFC 9715).
 const UDP_PAYLOAD_MAX: u16 = 1_232;
@@ -250,7 +252,7 @@ impl Snapshot {
     /// Whether what a query reads is likely not in the processor's cache.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
-        self.nodes.len() > NODES_IN_CACHE
+        self.nodes.len() > NODES_IN_CACHE || self.pools.len() > POOLS_IN_CACHE
     }
 
     #[inline]

@@ -58,6 +58,19 @@ impl SteerPool {
         best.map(|(_, member)| member)
     }
 
+    /// Reads what a choice reads of the pool itself.
+    #[inline]
+    pub(crate) fn touch(&self) -> (Policy, usize, u16) {
+        (self.policy, self.members.len(), self.panic_threshold)
+    }
+
+    /// Reads what a choice reads of its members.
+    #[inline]
+    pub(crate) fn touch_members(&self) -> Option<u64> {
+        let (first, last) = (self.members.first()?, self.members.last()?);
+        Some(first.key ^ last.key)
+    }
+
     /// Whether the members of a family are alike: each has one target and may be the whole answer, and no tier of several
     /// members has to be weighed against the next one.
     pub(super) fn are_alike(&self, family: Family) -> bool {
