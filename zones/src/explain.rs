@@ -109,7 +109,7 @@ pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) 
     let mut out = vec![0; 65_535];
     let mut listener = Listener::default();
     let tally = Tally::default();
-    let outcome = write_traced(view, &from, &packet, &query.0, Now(0), Draw(0), &tally, &mut out, &mut listener);
+    let outcome = write_traced(view, &from, &packet, &query, Now(0), Draw(0), &tally, &mut out, &mut listener);
     let Outcome::Reply(length) = outcome else { unreachable!("a well-formed query from a real port is answered") };
     let message = decode(&out[..length]).expect("our own response is well-formed");
     let steps: Vec<ExplainedStep> = listener.steps.into_iter().map(Heard::into_step).collect();

@@ -22,22 +22,20 @@ pub(crate) enum Found {
     Outside,
 }
 
-/// Says what there is at a name. `exact` is the node of that very name, if there is one.
+/// Says what there is at a name with this hash.
 #[inline]
-pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], exact: Option<u32>) -> Found {
-    match exact {
+pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], hash: u64) -> Found {
+    match snapshot.find(hash, name) {
         Some(number) => {
             let node = snapshot.node(number);
-            if node.occluder == 0 && !node.is(Node::CUT) {
-                return Found::Exact(number);
-            }
-            hidden(snapshot, number, node)
+            if node.is(Node::OPEN) { Found::Exact(number) } else { hidden(snapshot, number, node) }
         }
         None => below(snapshot, name),
     }
 }
 
 /// A name at a delegation, or hidden by something above it.
+#[inline(never)]
 fn hidden(snapshot: &Snapshot, number: u32, node: &Node) -> Found {
     match node.occluder.checked_sub(1) {
         None => Found::Cut(number),
@@ -47,10 +45,11 @@ fn hidden(snapshot: &Snapshot, number: u32, node: &Node) -> Found {
 }
 
 /// A name that does not exist: its closest encloser decides.
+#[inline(never)]
 fn below(snapshot: &Snapshot, name: &[u8]) -> Found {
     let Some(number) = closest_encloser(snapshot, name) else { return Found::Outside };
     let node = snapshot.node(number);
-    if node.occluder != 0 || node.is(Node::CUT) {
+    if !node.is(Node::OPEN) {
         return hidden(snapshot, number, node);
     }
     if node.is(Node::DNAME) {

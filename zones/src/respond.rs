@@ -18,6 +18,8 @@ use self::answer::Answering;
 use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
     explain::Trace,
+    lookup::{Found, locate},
+    snapshot::Node,
     tally::{AnswerKind, Dropped},
     wire::{self, Edns, HEADER, Opt, Rcode, Refusal, Writer},
 };
@@ -33,12 +35,17 @@ pub enum Outcome {
 
 /// A packet between the stages. It holds no reference, so that a batch of them can wait for their memory.
 #[derive(Clone)]
-pub struct Query(pub(crate) wire::Query);
+pub struct Query {
+    asked: wire::Query,
+    /// What [`fetch`] reads ahead by: a node's number plus one; 0 for none.
+    guess: u32,
+    found: Found,
+}
 
 impl Default for Query {
     /// Stands for a packet that is dropped.
     fn default() -> Self {
-        Self(wire::Query::NONE)
+        Self { asked: wire::Query::NONE, guess: 0, found: Found::Outside }
     }
 }
 
@@ -64,7 +71,7 @@ pub fn respond(
 /// Stage one: parses and hashes; touches nothing but the packet. What `query` held before is overwritten.
 #[inline]
 pub fn read(packet: &[u8], query: &mut Query) {
-    query.0.read(packet);
+    query.asked.read(packet);
 }
 
 /// Before stage two, where names are many: reads what the later stages will read, one level of it at a time, from 0 to
@@ -72,12 +79,11 @@ pub fn read(packet: &[u8], query: &mut Query) {
 /// depend on it.
 #[inline]
 pub fn fetch(snapshot: &Snapshot, level: usize, query: &mut Query) {
-    let query = &mut query.0;
     if level == 0 {
-        query.node = snapshot.table.guess(query.hash).map_or(0, |number| number + 1);
+        query.guess = snapshot.table.guess(query.asked.hash).map_or(0, |number| number + 1);
         return;
     }
-    let Some(number) = query.node.checked_sub(1) else { return };
+    let Some(number) = query.guess.checked_sub(1) else { return };
     let node = snapshot.node(number);
     let octet = |octets: &[u8], at: u32| octets.get(at as usize).copied();
     let set = || snapshot.sets.get(node.sets as usize);
@@ -108,15 +114,13 @@ pub fn is_worth_fetching(snapshot: &Snapshot) -> bool {
 /// Levels of memory behind each other: slot, node, name and set or pool, records or its members.
 pub const LEVELS: usize = 5;
 
-/// Stage two: finds the node of that very name, the look-up that misses the cache when there are many names. `packet` must
-/// be the one `query` was read from.
+/// Stage two: finds what there is at the name, the look-up that misses the cache when there are many names. `packet` must be
+/// the one `query` was read from.
 #[inline]
 pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
-    let query = &mut query.0;
-    query.node = match query.refusal {
-        None => snapshot.find(query.hash, query.name(packet)).map_or(0, |number| number + 1),
-        Some(_) => 0,
-    };
+    if query.asked.refusal.is_none() {
+        query.found = locate(snapshot, query.asked.name(packet), query.asked.hash);
+    }
 }
 
 /// Stage three: decides and writes. `view.snapshot` must be the one `query` was found in.
@@ -132,7 +136,7 @@ pub fn write(
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    write_traced(view, client, packet, &query.0, now, draw, tally, out, &mut ())
+    write_traced(view, client, packet, query, now, draw, tally, out, &mut ())
 }
 
 #[allow(clippy::too_many_arguments, reason = "as `write`, with the trace")]
@@ -141,25 +145,23 @@ pub(crate) fn write_traced<T: Trace>(
     view: &View,
     client: &Client,
     packet: &[u8],
-    query: &wire::Query,
+    query: &Query,
     now: Now,
     draw: Draw,
     tally: &Tally,
     out: &mut [u8],
     trace: &mut T,
 ) -> Outcome {
+    let Query { asked: query, found, .. } = query;
     tally.query(client);
     // Port 0 cannot be answered, and a spoofed one only makes noise.
     if query.refusal == Some(Refusal::Drop) || client.port == 0 || out.len() < OUT_MIN {
         tally.drop_one(Dropped::reason(client, packet));
         return Outcome::Drop;
     }
-    let response = Response { view, client, packet, query, draw, tally };
+    let response = Response { view, client, packet, query, found: *found, draw, tally };
     let plain = if T::LISTENS { None } else { response.plain(out) };
-    let (length, rcode) = match plain {
-        Some(length) => (length, Rcode::NOERROR),
-        None => response.write(out, trace),
-    };
+    let (length, rcode) = plain.unwrap_or_else(|| response.write(out, trace));
     if tally.is_sampled() {
         tally.sample(client, packet, query.question_end(), rcode, now.0);
     }
@@ -172,6 +174,7 @@ pub(crate) struct Response<'a> {
     pub(crate) client: &'a Client,
     pub(crate) packet: &'a [u8],
     pub(crate) query: &'a wire::Query,
+    pub(crate) found: Found,
     pub(crate) draw: Draw,
     pub(crate) tally: &'a Tally,
 }
@@ -242,6 +245,15 @@ impl<'a> Response<'a> {
             Refusal::BadKey(_) => Ending::of(Rcode::FORMERR),
             Refusal::Drop => unreachable!("a packet that gets no answer is not written to"),
         }
+    }
+
+    /// The zone that denies what a node does not have: at an apex, the parent's for DS, where we serve it too.
+    #[inline]
+    fn denying_zone(&self, node: &Node) -> u16 {
+        if !node.is(Node::APEX) || self.query.rtype != Rtype::DS {
+            return node.zone;
+        }
+        self.view.snapshot.zones[usize::from(node.zone)].parent.unwrap_or(node.zone)
     }
 
     /// Octets this client can take: UDP by EDNS and our own bound, TCP by the length field.

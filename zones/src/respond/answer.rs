@@ -30,8 +30,7 @@ pub(super) struct Step<'k> {
     pub(super) name: &'k [u8],
     /// Where the name stands in the message, uncompressed at least up to its zone's apex.
     pub(super) at: usize,
-    /// Node of that very name.
-    exact: Option<u32>,
+    found: Found,
     /// DNAMEs already in the answer, and where: a record is written once.
     dnames: &'k [(u32, usize)],
 }
@@ -76,8 +75,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     fn follow_chain(&mut self) -> Result<(), Full> {
         let query = self.from.query;
-        let first =
-            Step { name: query.name(self.from.packet), at: HEADER, exact: query.node.checked_sub(1), dnames: &[] };
+        let first = Step { name: query.name(self.from.packet), at: HEADER, found: self.from.found, dnames: &[] };
         self.step(&first)?;
         match self.link {
             None => Ok(()),
@@ -89,11 +87,10 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     #[inline(always)]
     fn step(&mut self, step: &Step<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
-        let found = locate(snapshot, step.name, step.exact);
-        self.trace.located(snapshot, step.name, found);
-        match found {
+        self.trace.located(snapshot, step.name, step.found);
+        match step.found {
             Found::Exact(number) | Found::Wildcard(number) => self.at_node(step, snapshot.node(number)),
-            _ => self.beside(step, found),
+            _ => self.beside(step),
         }
     }
 
@@ -120,17 +117,17 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                 return Ok(());
             }
             visited[step] = hash;
-            let exact = snapshot.find(hash, name);
-            self.step(&Step { name, at, exact, dnames: &dnames[..redirects] })?;
+            let found = locate(snapshot, name, hash);
+            self.step(&Step { name, at, found, dnames: &dnames[..redirects] })?;
         }
         Ok(())
     }
 
     /// Answers where no node of ours stands for the name.
     #[inline(never)]
-    fn beside(&mut self, step: &Step<'_>, found: Found) -> Result<(), Full> {
+    fn beside(&mut self, step: &Step<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
-        match found {
+        match step.found {
             Found::Outside if step.at == HEADER => self.ending.rcode = Rcode::REFUSED,
             // The end of a chain outside of our zones is for the resolver to find.
             Found::Outside => {}
@@ -150,7 +147,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// DS of a delegated name is the parent's to answer (RFC 4035 section 3.1.4.1).
     fn is_parents_ds(&self, step: &Step<'_>, cut: u32) -> bool {
-        self.from.query.rtype == Rtype::DS && step.exact == Some(cut)
+        self.from.query.rtype == Rtype::DS && usize::from(self.snapshot().node(cut).name_len) == step.name.len()
     }
 
     #[inline(always)]
@@ -180,14 +177,8 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         if rtype == Rtype::ANY && (node.set_count > 0 || node.steered != 0) {
             return self.any(step);
         }
-        self.negative(step, self.zone_of(node))?;
+        self.negative(step, self.from.denying_zone(node))?;
         Ok(())
-    }
-
-    /// The zone that denies: at an apex, the parent's for DS, where we serve it too.
-    fn zone_of(&self, node: &Node) -> u16 {
-        let parent = self.snapshot().zones[usize::from(node.zone)].parent;
-        parent.filter(|_| node.is(Node::APEX) && self.from.query.rtype == Rtype::DS).unwrap_or(node.zone)
     }
 
     /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
@@ -212,7 +203,8 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let start = match known {
             Some((_, start)) => *start,
             None => {
-                let owner = Step { name: snapshot.node_name(node), at: step.at + prefix, exact: None, dnames: &[] };
+                let owner =
+                    Step { name: snapshot.node_name(node), at: step.at + prefix, found: step.found, dnames: &[] };
                 self.set(&owner, node, set, Section::Answer)?
             }
         };

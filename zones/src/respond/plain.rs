@@ -1,53 +1,113 @@
-//! The answer most queries get: one set of records at a name that exists, copied as it lies, and at most an OPT behind it.
+//! The answers most queries get: one set of records, copied as it lies, at a name that exists or in proof that one does not, and
+//! at most an OPT behind it.
 //!
-//! It says nothing that [`super::answer`] would not say, and leaves to it whatever needs more than copying: `explain` never
+//! It says nothing that [`super::answer`] would not say, and leaves to it whatever needs more than that: `explain` never
 //! comes here, and a test holds the two against each other.
 
 use fairway_model::Rtype;
 
 use super::{CLASS_IN, Ending, Response};
 use crate::{
-    snapshot::{Node, RrSet, Steered},
+    lookup::Found,
+    snapshot::{RrSet, Steered},
     steer::Family,
     tally::AnswerKind,
-    wire::{HEADER, Rcode, Section, Writer},
+    wire::{Full, HEADER, Rcode, Section, Writer},
 };
 
-impl Response<'_> {
-    /// Writes the answer, if it is a plain one; gives its length.
+/// What one set is enough for.
+#[derive(Clone, Copy)]
+enum Plain<'a> {
+    /// The records asked for.
+    Set(&'a RrSet),
+    /// What a pool chose: its set, the counter of its member, and how much of the client's subnet that depends on.
+    Chosen(&'a RrSet, u16, u8),
+    /// The zone of this number has no such name, or no such records there.
+    Denied(u16, Rcode),
+}
+
+impl<'a> Response<'a> {
+    /// Writes the answer, if it is a plain one; gives its length and code.
     #[inline(always)]
-    pub(super) fn plain(&self, out: &mut [u8]) -> Option<usize> {
-        let (query, snapshot) = (self.query, &*self.view.snapshot);
-        let node = snapshot.node(query.node.checked_sub(1)?);
-        if !node.is(Node::OPEN) || query.class != CLASS_IN || query.refusal.is_some() {
+    pub(super) fn plain(&self, out: &mut [u8]) -> Option<(usize, Rcode)> {
+        let query = self.query;
+        if query.class != CLASS_IN || query.refusal.is_some() {
             return None;
         }
-        let (set, chosen) = match node.steered.checked_sub(1) {
-            None => (snapshot.set(node, query.rtype).filter(|set| set.is_plain())?, None),
-            Some(number) => self.plain_choice(&snapshot.steered[number as usize])?,
-        };
+        let plain = self.one_set()?;
         let (edns, limit) = (query.edns.as_ref(), self.limit());
-        let end = query.question_end();
-        let mut writer = Writer::new(self.packet, end, out, limit - self.opt_room(limit));
-        writer.copy(snapshot.blob(set)).ok()?;
-        writer.count(Section::Answer, set.count);
-        writer.set_authoritative();
+        let mut writer = Writer::new(self.packet, query.question_end(), out, limit - self.opt_room(limit));
         let mut ending = Ending::of(Rcode::NOERROR);
-        if let Some((slot, scope)) = chosen {
-            ending.scope = scope;
-            self.tally.answer(slot);
+        match plain {
+            Plain::Set(set) => self.copy_plain(&mut writer, set),
+            Plain::Chosen(set, slot, scope) => {
+                self.copy_plain(&mut writer, set).ok()?;
+                ending.scope = scope;
+                self.tally.answer(slot);
+                Ok(())
+            }
+            Plain::Denied(zone, rcode) => {
+                ending.rcode = rcode;
+                self.deny(&mut writer, zone)
+            }
         }
+        .ok()?;
+        writer.set_authoritative();
         if let Some(edns) = edns {
             self.write_opt(&mut writer, edns, &ending, limit);
         }
         let ecs = edns.is_some_and(|edns| edns.ecs.is_some());
-        self.tally.response(Rcode::NOERROR, AnswerKind { truncated: false, edns: edns.is_some(), ecs, down: false });
-        Some(writer.finish(Rcode::NOERROR))
+        self.tally.response(ending.rcode, AnswerKind { truncated: false, edns: edns.is_some(), ecs, down: false });
+        Some((writer.finish(ending.rcode), ending.rcode))
+    }
+
+    /// The one set that answers.
+    #[inline(always)]
+    fn one_set(&self) -> Option<Plain<'a>> {
+        let (snapshot, rtype) = (&*self.view.snapshot, self.query.rtype);
+        let node = match self.found {
+            Found::Exact(number) | Found::Wildcard(number) => snapshot.node(number),
+            Found::Nothing(zone) => return is_for_zones(rtype).then_some(Plain::Denied(zone, Rcode::NXDOMAIN)),
+            _ => return None,
+        };
+        if let Some(number) = node.steered.checked_sub(1) {
+            return self.plain_choice(&snapshot.steered[number as usize]);
+        }
+        if let Some(set) = snapshot.set(node, rtype) {
+            return set.is_plain().then_some(Plain::Set(set));
+        }
+        let denied = is_for_zones(rtype) && rtype != Rtype::ANY && snapshot.set(node, Rtype::CNAME).is_none();
+        denied.then(|| Plain::Denied(self.denying_zone(node), Rcode::NOERROR))
+    }
+
+    /// Copies a set behind the question, whose name is the owner.
+    #[inline(always)]
+    fn copy_plain(&self, writer: &mut Writer<'_>, set: &RrSet) -> Result<(), Full> {
+        writer.copy(self.view.snapshot.blob(set))?;
+        writer.count(Section::Answer, set.count);
+        Ok(())
+    }
+
+    /// The SOA of a zone that holds the question's name (RFC 2308).
+    #[inline]
+    fn deny(&self, writer: &mut Writer<'_>, zone: u16) -> Result<(), Full> {
+        let snapshot = &*self.view.snapshot;
+        let zone = &snapshot.zones[usize::from(zone)];
+        // The question's name ends where type and class begin, four octets before its end.
+        let apex = 0xc000 | (self.query.question_end() - 4 - usize::from(zone.origin_len)) as u16;
+        let set = &snapshot.sets[zone.negative as usize];
+        let start = writer.copy(snapshot.blob(set))?;
+        writer.patch(start, apex);
+        for patch in &snapshot.patches[set.patches as usize..][..set.patch_count as usize] {
+            writer.patch(start + *patch as usize, apex);
+        }
+        writer.count(Section::Authority, 1);
+        Ok(())
     }
 
     /// The set of a pool's choice, with its counter and how much of the client's subnet it depends on.
     #[inline(always)]
-    fn plain_choice(&self, steered: &Steered) -> Option<(&RrSet, Option<(u16, u8)>)> {
+    fn plain_choice(&self, steered: &Steered) -> Option<Plain<'a>> {
         let snapshot = &*self.view.snapshot;
         let (family, first) = match self.query.rtype {
             _ if steered.cname => return None,
@@ -59,8 +119,14 @@ impl Response<'_> {
         let (client, scope) = self.client_of(pool);
         let (answer, member) = pool.choose_quickly(family, &self.view.conditions, client, self.draw)?;
         let slot = snapshot.pool_slots[steered.pool as usize][usize::from(member)];
-        Some((&snapshot.sets[(first + u32::from(answer)) as usize], Some((slot, scope))))
+        Some(Plain::Chosen(&snapshot.sets[(first + u32::from(answer)) as usize], slot, scope))
     }
+}
+
+/// Whether a type is looked for in zones at all: transfers are refused.
+#[inline]
+fn is_for_zones(rtype: Rtype) -> bool {
+    !matches!(rtype, Rtype::AXFR | Rtype::IXFR)
 }
 
 impl RrSet {
@@ -139,7 +205,7 @@ mod tests {
             (Query::default(), Tally::default(), vec![0; 65_535], Tallies::default());
         read(packet, &mut query);
         find(&view.snapshot, packet, &mut query);
-        let outcome = write_traced(view, &client, packet, &query.0, Now(0), Draw(9), &tally, &mut out, trace);
+        let outcome = write_traced(view, &client, packet, &query, Now(0), Draw(9), &tally, &mut out, trace);
         let Outcome::Reply(length) = outcome else { panic!("no reply") };
         tally.add_to(&mut sum);
         out.truncate(length);
@@ -148,8 +214,19 @@ mod tests {
 
     #[test]
     fn the_plain_way_says_and_counts_what_the_long_way_does() {
-        let names = "www WWW nx alias wild x.wild sub x.sub old x.old big mx _s._udp ns1 shop x.pool pool";
-        let types = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::MX, Rtype::SRV, Rtype::ANY, Rtype::CNAME, Rtype::NS];
+        let names = "www WWW nx deep.nx alias wild x.wild sub x.sub old x.old big mx _s._udp ns1 shop x.pool pool";
+        let types = [
+            Rtype::A,
+            Rtype::AAAA,
+            Rtype::TXT,
+            Rtype::MX,
+            Rtype::SRV,
+            Rtype::ANY,
+            Rtype::CNAME,
+            Rtype::NS,
+            Rtype::DS,
+            Rtype::AXFR,
+        ];
         let opts: [&[u8]; 5] = [
             &[],
             &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0],

@@ -15,8 +15,6 @@ pub(crate) struct Query {
     pub(crate) class: u16,
     pub(crate) edns: Option<Edns>,
     pub(crate) refusal: Option<Refusal>,
-    /// Node index plus one once located; 0 for none.
-    pub(crate) node: u32,
 }
 
 /// Why no answer is looked for.
@@ -35,7 +33,7 @@ pub(crate) enum Refusal {
 impl Query {
     /// Stands for a packet that is dropped.
     pub(crate) const NONE: Self =
-        Self { hash: 0, name_end: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(Refusal::Drop), node: 0 };
+        Self { hash: 0, name_end: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(Refusal::Drop) };
 
     /// Where the question ends in the packet, and so where answers begin.
     #[inline]
@@ -52,7 +50,7 @@ impl Query {
     /// Reads one packet over what was here.
     #[inline]
     pub(crate) fn read(&mut self, packet: &[u8]) {
-        (self.edns, self.node) = (None, 0);
+        self.edns = None;
         self.refusal = self.read_question(packet).err();
     }
 
