@@ -22,15 +22,15 @@ pub(crate) enum Found {
     Outside,
 }
 
-/// Says what there is at a name with this hash.
+/// Says what there is at a name with this hash and so many labels.
 #[inline]
-pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], hash: u64) -> Found {
+pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], labels: u8, hash: u64) -> Found {
     match snapshot.find(hash, name) {
         Some(number) => {
             let node = snapshot.node(number);
             if node.is(Node::OPEN) { Found::Exact(number) } else { hidden(snapshot, number, node) }
         }
-        None => below(snapshot, name),
+        None => below(snapshot, name, labels),
     }
 }
 
@@ -46,8 +46,8 @@ fn hidden(snapshot: &Snapshot, number: u32, node: &Node) -> Found {
 
 /// A name that does not exist: its closest encloser decides.
 #[inline(never)]
-fn below(snapshot: &Snapshot, name: &[u8]) -> Found {
-    let Some(number) = closest_encloser(snapshot, name) else { return Found::Outside };
+fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
+    let Some(number) = closest_encloser(snapshot, name, labels) else { return Found::Outside };
     let node = snapshot.node(number);
     if !node.is(Node::OPEN) {
         return hidden(snapshot, number, node);
@@ -64,7 +64,8 @@ fn below(snapshot: &Snapshot, name: &[u8]) -> Found {
 /// The deepest existing ancestor.
 ///
 /// Looks up at most as many labels as the deepest name of all zones has, so a flood of deep names costs no more than hits.
-fn closest_encloser(snapshot: &Snapshot, name: &[u8]) -> Option<u32> {
-    let known = ancestors(name).filter(|(labels, _)| *labels <= snapshot.labels_max).map(|(_, start)| &name[start..]);
+fn closest_encloser(snapshot: &Snapshot, name: &[u8], labels: u8) -> Option<u32> {
+    let known = ancestors(name, labels.into()).filter(|(labels, _)| *labels <= snapshot.labels_max);
+    let known = known.map(|(_, start)| &name[start..]);
     known.map(|ancestor| snapshot.find(name_hash(ancestor), ancestor)).find_map(|found| found)
 }

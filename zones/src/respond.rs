@@ -119,7 +119,7 @@ pub const LEVELS: usize = 5;
 #[inline]
 pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
     if query.asked.refusal.is_none() {
-        query.found = locate(snapshot, query.asked.name(packet), query.asked.hash);
+        query.found = locate(snapshot, query.asked.name(packet), query.asked.labels, query.asked.hash);
     }
 }
 
@@ -273,7 +273,7 @@ impl<'a> Response<'a> {
     fn opt_room(&self, limit: usize) -> usize {
         match &self.query.edns {
             None => 0,
-            Some(edns) if edns.is_bare() => Opt::BARE,
+            Some(edns) if edns.is_usual() => edns.usual_length(),
             Some(edns) => self.opt(edns, limit).len(),
         }
     }
@@ -282,7 +282,10 @@ impl<'a> Response<'a> {
     #[inline(always)]
     fn write_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, ending: &Ending, limit: usize) {
         match ending.error {
-            None if edns.is_bare() => writer.bare_opt(self.view.snapshot.options.udp_payload, edns, ending.rcode),
+            None if edns.is_usual() => {
+                let payload = self.view.snapshot.options.udp_payload;
+                writer.usual_opt(payload, edns, ending.rcode, ending.scope);
+            }
             _ => self.opt(edns, limit).of(ending).write(writer, ending.rcode),
         }
     }

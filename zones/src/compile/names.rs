@@ -70,14 +70,15 @@ impl Names {
 
     /// Makes a name known, with every name between it and the apex of its zone, which has `apex_labels` labels.
     pub(super) fn intern(&mut self, name: &Name, apex_labels: usize, zone: u16) -> u32 {
-        let (name, labels) = (name.as_wire(), name.label_count());
-        let hash = name_hash(name);
+        let labels = name.label_count();
+        self.labels_max = self.labels_max.max(labels);
         let parent = self.last_parent;
-        if labels > apex_labels && parent != Self::NONE && same_name(parent_of(name), self.name(parent)) {
-            self.labels_max = self.labels_max.max(labels);
-            return self.find_hashed(name, hash).unwrap_or_else(|| self.insert(name, hash, zone, parent));
+        if labels > apex_labels && parent != Self::NONE && same_name(parent_of(name.as_wire()), self.name(parent)) {
+            let hash = name_hash(name.as_wire());
+            let known = self.find_hashed(name.as_wire(), hash);
+            return known.unwrap_or_else(|| self.insert(name.as_wire(), hash, zone, parent));
         }
-        let number = self.intern_from_apex(name, hash, apex_labels, zone);
+        let number = self.intern_from_apex(name, apex_labels, zone);
         self.last_parent = self.parents[number as usize];
         number
     }
@@ -88,16 +89,13 @@ impl Names {
         &self.arena[node.name as usize..][..usize::from(node.name_len)]
     }
 
-    fn intern_from_apex(&mut self, name: &[u8], hash: u64, apex_labels: usize, zone: u16) -> u32 {
+    fn intern_from_apex(&mut self, name: &Name, apex_labels: usize, zone: u16) -> u32 {
+        let (wire, labels) = (name.as_wire(), name.label_count());
+        let mut missing = Vec::new();
         // Most names are new under a known parent, so the search goes from the deepest up.
-        if let Some(known) = self.find_hashed(name, hash) {
-            return known;
-        }
-        let mut missing = vec![(name, hash)];
-        for (labels, start) in ancestors(name) {
-            let (wire, hash) = (&name[start..], name_hash(&name[start..]));
+        for (labels, start) in [(labels, 0)].into_iter().chain(ancestors(wire, labels)) {
+            let (wire, hash) = (&wire[start..], name_hash(&wire[start..]));
             if let Some(known) = self.find_hashed(wire, hash) {
-                self.labels_max = self.labels_max.max(labels + missing.len());
                 let add = |parent, (wire, hash)| self.insert(wire, hash, zone, parent);
                 return missing.into_iter().rev().fold(known, add);
             }

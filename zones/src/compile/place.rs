@@ -109,14 +109,14 @@ impl Compiler<'_> {
         if record.owner != self.origins.zones[usize::from(*below)].origin {
             return None;
         }
+        // A zone between this one and that apex hides what this one says of it.
+        let above = record.owner.parent().filter(|above| self.origins.of(above) == Some(number as u16))?;
         match record.rtype {
             // DS stands at the parent's side of the cut (RFC 4035 section 3.1.4.1).
             Rtype::DS => self.names.find(&record.owner),
             Rtype::NS => {
                 // The delegation itself is the child's to answer; what it makes exist above itself stays.
-                if let Some(above) = record.owner.parent() {
-                    self.names.intern(&above, apex_labels, number as u16);
-                }
+                self.names.intern(&above, apex_labels, number as u16);
                 None
             }
             _ => None,

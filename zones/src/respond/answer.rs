@@ -8,7 +8,7 @@ use crate::{
     explain::Trace,
     lookup::{Found, locate},
     snapshot::{Alias, Node, RrSet},
-    wire::{Full, HEADER, Rcode, Section, Writer, name_hash},
+    wire::{Full, HEADER, Rcode, Section, Writer, name_end, name_hash},
 };
 
 /// Most CNAMEs and DNAMEs followed in one answer; what was found until then is kept. Real chains have one or two.
@@ -113,11 +113,13 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                     (&made[..length], name_hash(&made[..length]), at)
                 }
             };
+            // Two names may share a hash, in case at least: then the chain ends early, and the resolver goes on.
             if visited[..step].contains(&hash) {
                 return Ok(());
             }
             visited[step] = hash;
-            let found = locate(snapshot, name, hash);
+            let labels = name_end(name, 0).map_or(0, |(_, labels)| labels);
+            let found = locate(snapshot, name, labels, hash);
             self.step(&Step { name, at, found, dnames: &dnames[..redirects] })?;
         }
         Ok(())
@@ -177,8 +179,12 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         if rtype == Rtype::ANY && (node.set_count > 0 || node.steered != 0) {
             return self.any(step);
         }
-        self.negative(step, self.from.denying_zone(node))?;
-        Ok(())
+        let zone = self.from.denying_zone(node);
+        if zone != node.zone && step.at != HEADER {
+            // The apex to point to may be nowhere in this message: the resolver asks for the end of the chain by itself.
+            return Ok(());
+        }
+        self.negative(step, zone)
     }
 
     /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.

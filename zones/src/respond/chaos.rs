@@ -9,10 +9,14 @@ impl Response<'_> {
     /// Answers what is configured; everything else in this class is refused.
     pub(super) fn chaos(&self, writer: &mut Writer<'_>) -> Ending {
         let identity = &self.view.snapshot.options.identity;
-        let text = match &*self.query.name(self.packet).to_ascii_lowercase() {
-            b"\x07version\x04bind\x00" | b"\x07version\x06server\x00" => identity.version.as_deref(),
-            b"\x08hostname\x04bind\x00" | b"\x02id\x06server\x00" => identity.id.as_deref(),
-            _ => None,
+        let name = self.query.name(self.packet);
+        let is_one_of = |names: [&[u8]; 2]| names.iter().any(|one| name.eq_ignore_ascii_case(one));
+        let text = if is_one_of([b"\x07version\x04bind\x00", b"\x07version\x06server\x00"]) {
+            identity.version.as_deref()
+        } else if is_one_of([b"\x08hostname\x04bind\x00", b"\x02id\x06server\x00"]) {
+            identity.id.as_deref()
+        } else {
+            None
         };
         let Some(text) = text else { return Ending::of(Rcode::REFUSED) };
         writer.set_authoritative();

@@ -150,8 +150,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Client, Conditions, Draw, Now, Outcome, Query, ServerOptions, Snapshot, Tallies, Tally, Transport, View,
-        compile, explain::Trace, find, lookup::Found, read, respond::write_traced, steer, text::read_zone,
+        Client, Conditions, Draw, LEVELS, Now, Outcome, Query, ServerOptions, Snapshot, Tallies, Tally, Transport,
+        View, compile, explain::Trace, fetch, find, lookup::Found, read, respond::write_traced, steer, text::read_zone,
     };
 
     /// Hears nothing, but counts as somebody who listens, so that the long way is taken.
@@ -193,6 +193,14 @@ mod tests {
         View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
     }
 
+    const OPTS: [&[u8]; 5] = [
+        &[],
+        &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0],
+        &[0, 0, 41, 2, 0, 0, 0, 0x80, 0, 0, 0],
+        &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2],
+        &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 8, 0, 3, 0, 0, 0, 11, 0, 0],
+    ];
+
     fn packet(name: &str, rtype: Rtype, opt: &[u8]) -> Vec<u8> {
         let name: Name = format!("{name}.example.test").parse().unwrap();
         let head = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
@@ -203,8 +211,13 @@ mod tests {
         let client = Client { address: [198, 51, 100, 7].into(), port: 4242, transport };
         let (mut query, tally, mut out, mut sum) =
             (Query::default(), Tally::default(), vec![0; 65_535], Tallies::default());
-        read(packet, &mut query);
-        find(&view.snapshot, packet, &mut query);
+        // Read over what other packets left, as in a batch: one with every option, and one that is refused.
+        let used = self::packet("used.up.before", Rtype::TXT, OPTS[3]);
+        for packet in [&used, &used[..20], packet] {
+            read(packet, &mut query);
+            (0..LEVELS).for_each(|level| fetch(&view.snapshot, level, &mut query));
+            find(&view.snapshot, packet, &mut query);
+        }
         let outcome = write_traced(view, &client, packet, &query, Now(0), Draw(9), &tally, &mut out, trace);
         let Outcome::Reply(length) = outcome else { panic!("no reply") };
         tally.add_to(&mut sum);
@@ -227,16 +240,9 @@ mod tests {
             Rtype::DS,
             Rtype::AXFR,
         ];
-        let opts: [&[u8]; 5] = [
-            &[],
-            &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0],
-            &[0, 0, 41, 2, 0, 0, 0, 0x80, 0, 0, 0],
-            &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2],
-            &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 8, 0, 3, 0, 0, 0, 11, 0, 0],
-        ];
         for verdict in [Verdict::Up, Verdict::Down, Verdict::Pending] {
             let view = view(Health::new(verdict, None));
-            for (name, rtype, opt) in names.split(' ').flat_map(|n| types.map(|t| opts.map(|o| (n, t, o)))).flatten() {
+            for (name, rtype, opt) in names.split(' ').flat_map(|n| types.map(|t| OPTS.map(|o| (n, t, o)))).flatten() {
                 let packet = packet(name, rtype, opt);
                 for transport in [Transport::Udp, Transport::Tcp] {
                     let (plain, long) =

@@ -1,7 +1,7 @@
 //! Queries signed by TSIG: no key is configured, so none is known (RFC 8945 section 5.2.1).
 
 use super::Response;
-use crate::wire::{Record, u16_at};
+use crate::wire::{Record, name_end, u16_at};
 
 impl<'a> Response<'a> {
     /// The key that the TSIG record at `at` names; none where the record breaks its own form.
@@ -27,24 +27,17 @@ pub(super) struct UnknownKey<'a> {
 impl<'a> UnknownKey<'a> {
     fn read(packet: &'a [u8], at: usize, question_end: usize) -> Option<Self> {
         let record = Record::read(packet, at)?;
+        if (record.class, record.ttl) != (CLASS_ANY, 0) {
+            return None; // RFC 8945 section 4.2.
+        }
         let owner = packet.get(at..record.owner_end)?;
         // The owner is given back as it stands, so a pointer in it must lead into the question, which is given back too.
-        if let Some(pointer) =
-            owner.len().checked_sub(2).and_then(|p| u16_at(owner, p)).filter(|p| p & 0xc000 == 0xc000)
-            && owner.last() != Some(&0)
-            && usize::from(pointer & 0x3fff) >= question_end
-        {
+        if pointer_of(owner).is_some_and(|to| to >= question_end) {
             return None;
         }
-        let mut end = 0;
-        while *record.rdata.get(end)? != 0 {
-            let length = usize::from(record.rdata[end]);
-            if length > 63 {
-                return None; // The algorithm's name is not compressed (RFC 8945 section 4.2).
-            }
-            end += 1 + length;
-        }
-        let (algorithm, rest) = record.rdata.split_at(end + 1);
+        // The algorithm's name is not compressed (RFC 8945 section 4.2).
+        let (end, _) = name_end(record.rdata, 0)?;
+        let (algorithm, rest) = record.rdata.split_at(end);
         let mac = usize::from(u16_at(rest, 8)?);
         let original_id = rest.get(10 + mac..12 + mac)?;
         let other = usize::from(u16_at(rest, 14 + mac)?);
@@ -74,5 +67,33 @@ impl<'a> UnknownKey<'a> {
             at += part.len();
         }
         Some(at)
+    }
+}
+
+/// Where a compressed name's pointer leads; none for a name without one.
+fn pointer_of(name: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match usize::from(*name.get(at)?) {
+            0 => return None,
+            length @ 1..=63 => at += 1 + length,
+            _ => return u16_at(name, at).map(|pointer| usize::from(pointer & 0x3fff)),
+        }
+    }
+}
+
+/// Class of TSIG records.
+const CLASS_ANY: u16 = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_is_told_from_labels_whatever_its_octets() {
+        assert_eq!(pointer_of(b"\x03key\0"), None);
+        assert_eq!(pointer_of(b"\xc0\x0c"), Some(12));
+        assert_eq!(pointer_of(b"\x03key\xc1\x00"), Some(256));
+        assert_eq!(pointer_of(b"\x02\xc0\xc0\0"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::u16_at;
+use super::{Opt, u16_at};
 
 /// What a query's OPT record asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,23 +54,38 @@ impl Ecs {
 pub(crate) struct EdnsFault;
 
 impl Edns {
-    /// Reads a packet's rest that is one OPT record of version 0 without options, as most are.
+    /// Reads a packet's rest that is one OPT record and nothing else, as most are.
     #[inline]
-    pub(crate) fn alone(rest: &[u8]) -> Option<Self> {
-        let &[0, 0, 41, high, low, _, 0, flags, _, 0, 0] = rest else { return None };
-        Some(Self { payload: u16::from_be_bytes([high, low]), dnssec_ok: flags & 0x80 != 0, ..Self::default() })
+    pub(crate) fn alone(rest: &[u8]) -> Option<Result<Self, EdnsFault>> {
+        let &[0, 0, 41, p0, p1, _, version, flags, _, l0, l1, ref options @ ..] = rest else { return None };
+        if let ([], 0, 0, 0) = (options, version, l0, l1) {
+            // Without options: the usual one.
+            return Some(Ok(Self {
+                payload: u16::from_be_bytes([p0, p1]),
+                dnssec_ok: flags & 0x80 != 0,
+                ..Self::default()
+            }));
+        }
+        let whole = usize::from(u16::from_be_bytes([l0, l1])) == options.len();
+        whole.then(|| Self::read(u16::from_be_bytes([p0, p1]), version, flags, options))
     }
 
-    /// Whether its answer has no options.
+    /// Whether its answer has no option but the client subnet.
     #[inline]
-    pub(crate) fn is_bare(&self) -> bool {
-        !self.nsid && !self.keepalive && self.ecs.is_none()
+    pub(crate) fn is_usual(&self) -> bool {
+        !self.nsid && !self.keepalive
     }
 
-    /// Reads the fixed part (class and TTL fields) and the options. Unknown options are skipped.
-    pub(crate) fn read(class: u16, ttl: u32, rdata: &[u8]) -> Result<Self, EdnsFault> {
-        let [_, version, flags, _] = ttl.to_be_bytes();
-        let mut edns = Self { payload: class, version, dnssec_ok: flags & 0x80 != 0, ..Self::default() };
+    /// Octets of its answer with no option but the client subnet.
+    #[inline]
+    pub(crate) fn usual_length(&self) -> usize {
+        Opt::BARE + self.ecs.as_ref().map_or(0, |ecs| 8 + ecs.octets().len())
+    }
+
+    /// Reads the fixed part (the class field, two octets of the TTL field) and the options. Unknown options are skipped.
+    #[inline]
+    pub(crate) fn read(payload: u16, version: u8, flags: u8, rdata: &[u8]) -> Result<Self, EdnsFault> {
+        let mut edns = Self { payload, version, dnssec_ok: flags & 0x80 != 0, ..Self::default() };
         if version != 0 {
             return Ok(edns); // BADVERS: what a later version's options mean is not ours to judge.
         }
@@ -156,14 +171,14 @@ mod tests {
 
     #[test]
     fn options_past_the_end_are_a_fault_and_unknown_ones_are_not() {
-        assert_eq!(Edns::read(1232, 0, &[0, 3, 0, 4, 1]), Err(EdnsFault));
-        assert_eq!(Edns::read(1232, 0, &[0, 3, 0]), Err(EdnsFault));
-        assert!(Edns::read(1232, 0, &[0xff, 0, 0, 1, 9, 0, 3, 0, 0]).unwrap().nsid);
+        assert_eq!(Edns::read(1232, 0, 0, &[0, 3, 0, 4, 1]), Err(EdnsFault));
+        assert_eq!(Edns::read(1232, 0, 0, &[0, 3, 0]), Err(EdnsFault));
+        assert!(Edns::read(1232, 0, 0, &[0xff, 0, 0, 1, 9, 0, 3, 0, 0]).unwrap().nsid);
     }
 
     #[test]
     fn two_subnets_are_a_fault() {
         let one = [0, 8, 0, 4, 0, 1, 0, 0];
-        assert_eq!(Edns::read(1232, 0, &[one, one].concat()), Err(EdnsFault));
+        assert_eq!(Edns::read(1232, 0, 0, &[one, one].concat()), Err(EdnsFault));
     }
 }

@@ -7,7 +7,7 @@ mod name;
 mod query;
 mod writer;
 
-pub(crate) use edns::{Ecs, Edns};
+pub(crate) use edns::{Ecs, Edns, EdnsFault};
 pub(crate) use name::{ancestors, name_end, name_hash, same_name};
 pub(crate) use query::Query;
 pub(crate) use query::{Record, Refusal};

@@ -1,41 +1,38 @@
 //! Names as they stand on the wire, hashed and compared eight octets at a time, whatever their case. Nothing is copied.
 
-use std::iter;
-
 use fairway_model::Name;
 
-/// Where the uncompressed name at `start` ends: none if it is cut off, too long, or not plain labels.
+/// Where the uncompressed name at `start` ends, and how many labels it has but the root's: none if it is cut off, too long, or
+/// not plain labels.
 #[inline]
-pub(crate) fn name_end(message: &[u8], start: usize) -> Option<usize> {
+pub(crate) fn name_end(message: &[u8], start: usize) -> Option<(usize, u8)> {
     // A name that is too long looks like one that is cut off.
     let name = message.get(start..message.len().min(start + Name::OCTETS_MAX))?;
-    let mut at = 0;
+    let (mut at, mut labels) = (0, 0u8);
     loop {
         let length = usize::from(*name.get(at)?);
         at += length + 1;
         match length {
-            0 => return Some(start + at),
-            1..=Name::LABEL_MAX => {}
+            0 => return Some((start + at, labels)),
+            1..=Name::LABEL_MAX => labels = labels.wrapping_add(1), // at most 127 in 255 octets
             _ => return None,
         }
     }
 }
 
-/// Every ancestor of a name, from the parent to the root: how many labels it has, and where it begins.
-pub(crate) fn ancestors(name: &[u8]) -> impl Iterator<Item = (usize, usize)> {
-    let after = |start: usize| start + usize::from(name[start]) + 1;
-    let labels = iter::successors(Some(0), |start| Some(after(*start))).take_while(|start| name[*start] != 0).count();
+/// Every ancestor of a name of so many labels, from the parent to the root: how many labels it has, and where it begins.
+pub(crate) fn ancestors(name: &[u8], labels: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut start = 0;
     (0..labels).rev().map(move |labels| {
-        start = after(start);
+        start += usize::from(name[start]) + 1;
         (labels, start)
     })
 }
 
-/// The hash of a name in any case. The table is private to a process: nothing outside sees these numbers.
+/// The hash of a name in any case. Part of the snapshot's id, and so the same on every machine.
 #[inline]
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    // A bit that tells the cases of letters apart, and tells nothing else that matters here.
+    // The bit that tells the cases of letters apart. Other octets that differ in it alone share a hash, not a name.
     const CASE: u64 = 0x2020_2020_2020_2020;
     let (words, rest) = name.as_chunks::<8>();
     let seed = SEED ^ name.len() as u64;
@@ -90,6 +87,8 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
 
     #[test]
@@ -102,8 +101,8 @@ mod tests {
 
     #[test]
     fn ancestors_come_from_the_parent_to_the_root() {
-        assert_eq!(ancestors(b"\x03WWW\x07Example\x00").collect::<Vec<_>>(), [(1, 4), (0, 12)]);
-        assert_eq!(ancestors(b"\0").count(), 0);
+        assert_eq!(ancestors(b"\x03WWW\x07Example\x00", 2).collect::<Vec<_>>(), [(1, 4), (0, 12)]);
+        assert_eq!(ancestors(b"\0", 0).count(), 0);
     }
 
     #[test]
@@ -139,7 +138,7 @@ mod tests {
             wire.extend([b'x'; 62]);
         }
         wire.extend([1, b'y', 0]);
-        assert_eq!((wire.len(), name_end(&wire, 0)), (255, Some(255)));
+        assert_eq!((wire.len(), name_end(&wire, 0)), (255, Some((255, 5))));
         wire.splice(252..254, [2, b'y', b'y']);
         assert_eq!(name_end(&wire, 0), None);
         for broken in [&b"\x03ab"[..], b"\xc0\x0c", b"", b"\x01a"] {

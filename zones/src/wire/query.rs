@@ -2,7 +2,7 @@
 
 use fairway_model::Rtype;
 
-use super::{Edns, HEADER, Rcode, name_end, name_hash};
+use super::{Edns, EdnsFault, HEADER, Rcode, name_end, name_hash};
 
 /// A packet that was read. It holds no reference to the packet, so that a batch of them can wait for their memory.
 #[derive(Clone)]
@@ -11,6 +11,8 @@ pub(crate) struct Query {
     pub(crate) hash: u64,
     /// Where the name ends in the packet.
     name_end: u16,
+    /// Labels of the name, the root's not counted.
+    pub(crate) labels: u8,
     pub(crate) rtype: Rtype,
     pub(crate) class: u16,
     pub(crate) edns: Option<Edns>,
@@ -33,7 +35,7 @@ pub(crate) enum Refusal {
 impl Query {
     /// Stands for a packet that is dropped.
     pub(crate) const NONE: Self =
-        Self { hash: 0, name_end: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(Refusal::Drop) };
+        Self { hash: 0, name_end: 0, labels: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(Refusal::Drop) };
 
     /// Where the question ends in the packet, and so where answers begin.
     #[inline]
@@ -50,7 +52,8 @@ impl Query {
     /// Reads one packet over what was here.
     #[inline]
     pub(crate) fn read(&mut self, packet: &[u8]) {
-        self.edns = None;
+        // What a refused packet leaves unread must not be the last one's.
+        (self.edns, self.name_end) = (None, 0);
         self.refusal = self.read_question(packet).err();
     }
 
@@ -70,14 +73,17 @@ impl Query {
         if counts >> 48 != 1 {
             return Err(FORMERR); // RFC 9619.
         }
-        let end = name_end(packet, HEADER).ok_or(FORMERR)?;
+        let (end, labels) = name_end(packet, HEADER).ok_or(FORMERR)?;
+        self.labels = labels;
         self.hash = name_hash(&packet[HEADER..end]);
         self.name_end = end as u16; // at most 12 + 255
         let (&[t0, t1, c0, c1], rest) = packet[end..].split_first_chunk::<4>().ok_or(FORMERR)?;
         (self.rtype, self.class) = (Rtype(u16::from_be_bytes([t0, t1])), u16::from_be_bytes([c0, c1]));
         match counts & (u64::MAX >> 16) {
             0 if rest.is_empty() => {}
-            1 if let Some(edns) = Edns::alone(rest) => self.edns = Some(edns),
+            1 if let Some(edns) = Edns::alone(rest) => {
+                self.edns = Some(edns.map_err(|_| Refusal::Question(Rcode::FORMERR))?);
+            }
             _ => {
                 let count = |place: u32| usize::from((counts >> place) as u16);
                 read_records(packet, end + 4, count(32) + count(16), count(0), &mut self.edns)?;
@@ -119,7 +125,7 @@ fn read_records(
         }
         match record.rtype {
             Rtype::OPT if index < before || edns.is_some() || !record.root => return Err(FORMERR),
-            Rtype::OPT => *edns = Some(Edns::read(record.class, record.ttl, record.rdata).map_err(|_| FORMERR)?),
+            Rtype::OPT => *edns = Some(record.edns().map_err(|_| FORMERR)?),
             Rtype::TSIG if index < before => return Err(FORMERR),
             Rtype::TSIG => signed = Some(at as u16),
             _ => {}
@@ -147,6 +153,12 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// What it asks for as an OPT record.
+    fn edns(&self) -> Result<Edns, EdnsFault> {
+        let [_, version, flags, _] = self.ttl.to_be_bytes();
+        Edns::read(self.class, version, flags, self.rdata)
+    }
+
     /// Reads the record at `at`; its owner is skipped, never followed.
     pub(crate) fn read(packet: &'a [u8], at: usize) -> Option<Self> {
         let owner_end = skip_name(packet, at)?;

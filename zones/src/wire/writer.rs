@@ -1,7 +1,7 @@
 //! Stage three's pen: sections of a response, written behind the question and never past the limit.
 
 use super::{
-    Edns, HEADER, Rcode,
+    Ecs, Edns, HEADER, Rcode,
     edns::{ECS, EXTENDED_ERROR, KEEPALIVE, NSID},
 };
 
@@ -105,15 +105,36 @@ impl<'a> Writer<'a> {
         self.counts += u64::from(records) << section as u64;
     }
 
-    /// Writes an OPT record without options, into the room that was kept for it.
+    /// Writes an OPT record with a client subnet at most, into the room that was kept for it.
     #[inline]
-    pub(crate) fn bare_opt(&mut self, payload: u16, query: &Edns, rcode: Rcode) {
+    pub(crate) fn usual_opt(&mut self, payload: u16, query: &Edns, rcode: Rcode, scope: u8) {
+        match &query.ecs {
+            None => self.open_opt(payload, query, rcode, 0),
+            Some(ecs) => {
+                self.open_opt(payload, query, rcode, query.usual_length() - Opt::BARE);
+                self.client_subnet(ecs, scope);
+            }
+        }
+    }
+
+    /// Writes an OPT record up to its options, which take `data` octets.
+    #[inline]
+    fn open_opt(&mut self, payload: u16, query: &Edns, rcode: Rcode, data: usize) {
         let flags = if query.dnssec_ok { 0x80 } else { 0 };
-        let [high, low] = payload.to_be_bytes();
+        let ([p0, p1], [d0, d1]) = (payload.to_be_bytes(), (data as u16).to_be_bytes());
         self.limit = self.out.len();
-        // It cannot be refused: its room was kept.
-        let _ = self.copy(&[0, 0, 41, high, low, (rcode.0 >> 4) as u8, 0, flags, 0, 0, 0]);
+        // It cannot be refused, nor can its options: their room was kept.
+        let _ = self.copy(&[0, 0, 41, p0, p1, (rcode.0 >> 4) as u8, 0, flags, 0, d0, d1]);
         self.count(Section::Additional, 1);
+    }
+
+    /// Writes the option that gives a client subnet back (RFC 7871 section 7.2.1).
+    #[inline]
+    fn client_subnet(&mut self, ecs: &Ecs, scope: u8) {
+        let octets = ecs.octets();
+        let scope = if ecs.source == 0 { 0 } else { scope };
+        let _ = self.copy(&[0, ECS as u8, 0, 4 + octets.len() as u8, 0, ecs.family, ecs.source, scope]);
+        let _ = self.copy(octets);
     }
 
     /// Writes the header; gives the length of the message.
@@ -149,43 +170,37 @@ pub(crate) struct Opt<'a> {
 
 impl Opt<'_> {
     /// Octets of one without options.
-    pub(crate) const BARE: usize = 11;
+    pub(super) const BARE: usize = 11;
 
     /// Octets it takes: the record itself, and its options.
     pub(crate) fn len(&self) -> usize {
-        let ecs = self.query.ecs.as_ref().map_or(0, |ecs| 8 + ecs.octets().len());
         let nsid = self.nsid.map_or(0, |id| 4 + id.len());
-        Self::BARE + ecs + nsid + self.keepalive.map_or(0, |_| 6) + self.error.map_or(0, |_| 6)
+        self.query.usual_length() + nsid + self.keepalive.map_or(0, |_| 6) + self.error.map_or(0, |_| 6)
     }
 
     /// Writes it into the room that was kept for it.
     pub(crate) fn write(&self, writer: &mut Writer<'_>, rcode: Rcode) {
-        writer.bare_opt(self.payload, self.query, rcode);
-        let length_at = writer.at - 2;
+        writer.open_opt(self.payload, self.query, rcode, self.len() - Self::BARE);
         self.write_options(writer);
-        writer.patch(length_at, (self.len() - Self::BARE) as u16);
     }
 
     fn write_options(&self, writer: &mut Writer<'_>) {
-        let mut option = |code: u16, parts: [&[u8]; 2]| {
-            let length = (parts[0].len() + parts[1].len()) as u16;
-            let head = [(code >> 8) as u8, code as u8, (length >> 8) as u8, length as u8];
-            for part in [&head[..], parts[0], parts[1]] {
-                let _ = writer.copy(part);
-            }
+        let option = |writer: &mut Writer<'_>, code: u16, data: &[u8]| {
+            let ([c0, c1], [l0, l1]) = (code.to_be_bytes(), (data.len() as u16).to_be_bytes());
+            let _ = writer.copy(&[c0, c1, l0, l1]);
+            let _ = writer.copy(data);
         };
         if let Some(id) = self.nsid {
-            option(NSID, [id, &[]]);
+            option(writer, NSID, id);
         }
         if let Some(ecs) = &self.query.ecs {
-            let scope = if ecs.source == 0 { 0 } else { self.scope };
-            option(ECS, [&[0, ecs.family, ecs.source, scope], ecs.octets()]);
+            writer.client_subnet(ecs, self.scope);
         }
         if let Some(units) = self.keepalive {
-            option(KEEPALIVE, [&units.to_be_bytes(), &[]]);
+            option(writer, KEEPALIVE, &units.to_be_bytes());
         }
         if let Some(code) = self.error {
-            option(EXTENDED_ERROR, [&code.to_be_bytes(), &[]]);
+            option(writer, EXTENDED_ERROR, &code.to_be_bytes());
         }
     }
 }
