@@ -99,11 +99,13 @@ def failover(bench):
             continue
         found = {how: kills(bench, name, command, how, "1.5" if name == "fairway" else "4.2") for how in ("refuse", "hang")}
         rows.append([name, setting, *(f"{f['min']} / {f['median']} / {f['max']} ({f['count']})" for f in found.values())])
-        medians.setdefault(name, found)
+        medians[setting] = found
     bench.print("### Failover: milliseconds from a target's death to the last answer that carries it\n")
     bench.table(["server", "setting", "refused: min / median / max (kills)", "hangs: min / median / max (kills)"], rows)
-    for how, most in (("refuse", 200), ("hang", 500)):
-        bench.mark(f"last wrong answer after {how}, median", medians["fairway"][how]["median"], most, "ms")
+    for period, marks in (("100", (200, 500)), ("200", (300, 700))):
+        found = medians[f"period and timeout {period} ms, fall 2"]
+        for how, most in zip(("refuse", "hang"), marks):
+            bench.mark(f"last wrong answer after {how}, period and timeout {period} ms, median", found[how]["median"], most, "ms")
 
 
 def tight(bench, folder, period):

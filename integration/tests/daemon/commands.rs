@@ -1,10 +1,10 @@
 //! Commands beside a running server, and their exit status.
 
-use std::{fs, time::Duration};
+use std::{fs, net::SocketAddr, process::Command, time::Duration};
 
 use fairway_integration::{
     load::{Load, resolve, wait_answer},
-    real::Fairway,
+    real::{Fairway, Process, fairway_binary, free_port},
 };
 
 use super::{LIMIT, NAME, answering, failing_over, run, said, state};
@@ -64,4 +64,48 @@ fn an_override_without_reason_or_end_is_refused() {
     let endless = server.command(&["override", "add", "eu1", "drain", "--reason", "x", "--for", "31d"]);
     assert!(!endless.status.success());
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
+}
+
+#[test]
+fn explain_and_status_ask_the_server_that_runs() {
+    let config = failing_over(&[("eu1", "192.0.2.1"), ("us1", "192.0.2.2")], "type: always");
+    let server = Fairway::start(&config, &[]);
+    wait_answer(server.dns, NAME, &["192.0.2.1"], LIMIT);
+    // What only a running server knows is in it.
+    let added = server.command(&["override", "add", "eu1", "down", "--reason", "a drill", "--for", "1h"]);
+    assert!(added.status.success(), "{}", said(&added));
+    let explained = server.command(&["explain", NAME, "--type", "A", "--client", "198.51.100.0/24"]);
+    let text = said(&explained);
+    assert_eq!(explained.status.code(), Some(0), "{text}");
+    assert!(text.contains("192.0.2.2") && text.contains("eu1") && text.contains("us1"), "{text}");
+    let status = server.command(&["status"]);
+    let text = said(&status);
+    assert_eq!(status.status.code(), Some(0), "{text}");
+    assert!(text.contains("eu1") && text.contains("a drill"), "{text}");
+}
+
+#[test]
+fn static_zones_are_served_without_any_file_of_configuration() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut command = Command::new(fairway_binary());
+    command.arg("serve");
+    let listens = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    for listen in listens {
+        command.args(["--listen", &listen.to_string()]);
+    }
+    for (zone, address) in [("one.test", "192.0.2.1"), ("two.test", "192.0.2.2")] {
+        let file = folder.path().join(zone);
+        let text = format!(
+            "$TTL 60\n@ IN SOA ns1 admin 1 1h 15m 2w 5m\n@ IN NS ns1\nns1 IN A {address}\nwww IN A {address}\n"
+        );
+        fs::write(&file, text).expect("the folder can be written");
+        command.arg("--zone").arg(format!("{zone}={}", file.display()));
+    }
+    let mut server = Process::start(&mut command, &folder.path().join("fairway.log"));
+    for listen in listens {
+        wait_answer(listen, "www.one.test", &["192.0.2.1"], LIMIT);
+        wait_answer(listen, "www.two.test", &["192.0.2.2"], LIMIT);
+    }
+    server.signal("INT");
+    assert!(server.ended(LIMIT).success(), "{}", server.output());
 }
