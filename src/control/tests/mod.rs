@@ -59,6 +59,11 @@ impl Scene {
         self.clock.fetch_add(span.as_secs(), Relaxed);
     }
 
+    /// The clock is set back.
+    fn step_back(&self, span: Duration) {
+        self.clock.fetch_sub(span.as_secs(), Relaxed);
+    }
+
     /// The control task, not running: for tests that play each of its steps.
     async fn actor(&self) -> (Control, Actor) {
         let environment: Environment = Arc::new(|_| None);

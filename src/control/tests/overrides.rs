@@ -65,6 +65,29 @@ async fn an_override_holds_over_a_restart_and_ends_when_its_time_has_come() {
 }
 
 #[tokio::test]
+async fn a_clock_that_steps_moves_the_end_of_overrides_and_nothing_else() {
+    let scene = Scene::new(&config("type: tcp, port: 9, period: 200ms, timeout: 100ms"));
+    let (control, _actor) = scene.run().await;
+    let is_down = |address| health(&control, address).verdict() == Verdict::Down;
+    until("nobody answers at port 9", async || is_down("127.0.0.1") && is_down("127.0.0.2")).await;
+    control.add_override(said(&scene, "eu1", Forced::Up, 60)).await.unwrap();
+    let count = |to| control.shared.counts.flips(to).map(|counter| counter.load(Relaxed));
+    let flips = || [Verdict::Up, Verdict::Down, Verdict::Unknown].map(count);
+    let before = flips();
+    // Back by an hour: it holds until its time comes again, here and on disk, and whoever asks is answered.
+    scene.step_back(Duration::from_secs(3_600));
+    control.reload().await.unwrap();
+    assert_eq!(health(&control, "127.0.0.1").forced(), Some(Forced::Up));
+    assert!(fs::read_to_string(scene.data().join("overrides.json")).unwrap().contains("eu1"));
+    // Ahead by a year: it ends.
+    scene.pass(Duration::from_secs(366 * 86_400));
+    until("the end of the override", async || health(&control, "127.0.0.1").forced().is_none()).await;
+    // Probes go by another clock: no verdict was made of either step.
+    assert!(is_down("127.0.0.1") && is_down("127.0.0.2"));
+    assert_eq!(flips(), before);
+}
+
+#[tokio::test]
 async fn an_override_of_the_configuration_holds_and_goes_with_it() {
     let scene = Scene::new(&silent());
     let until = scene.now().plus(Duration::from_secs(3_600));
