@@ -130,6 +130,12 @@ fn bad_text() -> Vec<Case> {
         ),
         case("an empty label", with("a..b A 192.0.2.1\n"), &[]),
         case("a string of 256 octets", with(&format!("t TXT \"{}\"\n", "x".repeat(256))), &[(KNOT, "cuts it in two")]),
+    ]
+}
+
+/// Files whose words or numbers are out of bounds.
+fn bad_words() -> Vec<Case> {
+    vec![
         case("a class that is not the zone's", with("www CH A 192.0.2.1\n"), &[]),
         case(
             "an escape over 255",
@@ -298,6 +304,7 @@ fn sound_zone_files_are_accepted_by_every_checker_or_there_is_a_reason() {
 #[test]
 fn zones_with_faults_of_text_are_refused_by_every_checker_or_there_is_a_reason() {
     judge(&bad_text(), false);
+    judge(&bad_words(), false);
 }
 
 #[test]
@@ -307,7 +314,7 @@ fn zones_with_faults_of_data_are_refused_by_every_checker_or_there_is_a_reason()
 
 #[test]
 fn bind_differs_from_us_in_nothing_but_a_missing_line_end_and_the_size_of_a_ttl() {
-    let all = [good(), bad_text(), bad_data()].into_iter().flatten();
+    let all = [good(), bad_text(), bad_words(), bad_data()].into_iter().flatten();
     let differs: Vec<&str> =
         all.filter(|case| case.differs.iter().any(|(by, _)| *by == BIND)).map(|case| case.what).collect();
     assert_eq!(differs, ["no line end after the last record, which may be cut", "a TTL of 32 bits"]);
