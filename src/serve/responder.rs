@@ -22,7 +22,7 @@ pub trait Responder: Send + 'static {
     fn read(packet: &[u8], query: &mut Self::Query);
 
     /// Reads ahead for a batch after stage one, so that all its packets wait for memory together.
-    fn fetch(view: &Self::View, queries: &mut [Self::Query]);
+    fn read_ahead(view: &Self::View, queries: &mut [Self::Query]);
 
     /// Stage two: looks the name up. `packet` is that of stage one.
     fn find(view: &Self::View, packet: &[u8], query: &mut Self::Query);
@@ -85,15 +85,8 @@ impl Responder for Zones {
     }
 
     #[inline]
-    fn fetch(view: &View, queries: &mut [Self::Query]) {
-        if queries.len() < FEW || !fairway_zones::is_worth_fetching(&view.snapshot) {
-            return;
-        }
-        for level in 0..fairway_zones::LEVELS {
-            for query in &mut *queries {
-                fairway_zones::fetch(&view.snapshot, level, query);
-            }
-        }
+    fn read_ahead(view: &View, queries: &mut [Self::Query]) {
+        fairway_zones::read_ahead(&view.snapshot, queries);
     }
 
     #[inline]
@@ -115,6 +108,3 @@ impl Responder for Zones {
         fairway_zones::write(view, client, packet, query, now, draw, tally, out)
     }
 }
-
-/// Batches smaller than this gain nothing by reading ahead.
-const FEW: usize = 4;

@@ -86,7 +86,7 @@ impl Worker<'_> {
         for (index, query) in queries[..count].iter_mut().enumerate() {
             R::read(batch.query(index), query);
         }
-        R::fetch(view, &mut queries[..count]);
+        R::read_ahead(view, &mut queries[..count]);
         for (index, query) in queries[..count].iter_mut().enumerate() {
             R::find(view, batch.query(index), query);
         }

@@ -21,7 +21,7 @@ pub use client::{Client, Draw, Now, Transport};
 pub use compile::compile;
 pub use conditions::{Conditions, TargetIndex};
 pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, decode, explain};
-pub use respond::{LEVELS, Outcome, Query, fetch, find, is_worth_fetching, read, respond, write};
+pub use respond::{Outcome, Query, find, read, read_ahead, respond, write};
 pub use snapshot::{PoolInfo, ServerIdentity, ServerOptions, Slot, Snapshot, ZoneInfo};
 pub use tally::{Dropped, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
 pub use view::View;

@@ -65,7 +65,6 @@ fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
 ///
 /// Looks up at most as many labels as the deepest name of all zones has, so a flood of deep names costs no more than hits.
 fn closest_encloser(snapshot: &Snapshot, name: &[u8], labels: u8) -> Option<u32> {
-    let known = ancestors(name, labels.into()).filter(|(labels, _)| *labels <= snapshot.labels_max);
-    let known = known.map(|(_, start)| &name[start..]);
-    known.map(|ancestor| snapshot.find(name_hash(ancestor), ancestor)).find_map(|found| found)
+    let mut known = ancestors(name, labels.into()).filter(|(labels, _)| *labels <= snapshot.labels_max);
+    known.find_map(|(_, start)| snapshot.find(name_hash(&name[start..]), &name[start..]))
 }

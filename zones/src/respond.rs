@@ -19,9 +19,9 @@ use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
     explain::Trace,
     lookup::{Found, locate},
-    snapshot::Node,
+    snapshot::{Node, RrSet},
     tally::{AnswerKind, Dropped},
-    wire::{self, Edns, HEADER, Opt, Rcode, Refusal, Writer},
+    wire::{self, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
 };
 
 /// What becomes of a packet.
@@ -37,7 +37,7 @@ pub enum Outcome {
 #[derive(Clone)]
 pub struct Query {
     asked: wire::Query,
-    /// What [`fetch`] reads ahead by: a node's number plus one; 0 for none.
+    /// What [`read_ahead`] goes by: a node's number plus one; 0 for none.
     guess: u32,
     found: Found,
 }
@@ -74,11 +74,27 @@ pub fn read(packet: &[u8], query: &mut Query) {
     query.asked.read(packet);
 }
 
-/// Before stage two, where names are many: reads what the later stages will read, one level of it at a time, from 0 to
-/// [`LEVELS`]. Run for a whole batch level by level, it makes all its queries wait for memory together; an answer does not
-/// depend on it.
+/// Between the stages one and two of a batch: where names or pools outgrow the processor's cache, reads what the later stages
+/// will read, one level of memory for all queries before the next, so that they wait together. No answer depends on it.
 #[inline]
-pub fn fetch(snapshot: &Snapshot, level: usize, query: &mut Query) {
+pub fn read_ahead(snapshot: &Snapshot, batch: &mut [Query]) {
+    if batch.len() < FEW || !snapshot.is_large() {
+        return;
+    }
+    for level in 0..LEVELS {
+        for query in &mut *batch {
+            read_level(snapshot, level, query);
+        }
+    }
+}
+
+/// Batches smaller than this gain nothing by reading ahead.
+const FEW: usize = 4;
+/// Levels of memory behind each other: slot, node, name and set or pool, records or its members.
+const LEVELS: usize = 5;
+
+#[inline]
+fn read_level(snapshot: &Snapshot, level: usize, query: &mut Query) {
     if level == 0 {
         query.guess = snapshot.table.guess(query.asked.hash).map_or(0, |number| number + 1);
         return;
@@ -104,15 +120,6 @@ pub fn fetch(snapshot: &Snapshot, level: usize, query: &mut Query) {
         }
     }
 }
-
-/// Whether [`fetch`] is worth its instructions.
-#[inline]
-pub fn is_worth_fetching(snapshot: &Snapshot) -> bool {
-    snapshot.is_large()
-}
-
-/// Levels of memory behind each other: slot, node, name and set or pool, records or its members.
-pub const LEVELS: usize = 5;
 
 /// Stage two: finds what there is at the name, the look-up that misses the cache when there are many names. `packet` must be
 /// the one `query` was read from.
@@ -230,8 +237,7 @@ impl<'a> Response<'a> {
     #[inline]
     fn answer<T: Trace>(&self, writer: &mut Writer<'_>, trace: &mut T) -> Ending {
         match (self.query.class, self.query.rtype) {
-            (CLASS_IN, Rtype::AXFR | Rtype::IXFR) => Ending::of(Rcode::REFUSED),
-            (CLASS_IN, _) => Answering::new(self, writer, trace).run(),
+            (CLASS_IN, rtype) if is_for_zones(rtype) => Answering::new(self, writer, trace).run(),
             (CLASS_CH, _) => self.chaos(writer),
             _ => Ending::of(Rcode::REFUSED),
         }
@@ -254,6 +260,28 @@ impl<'a> Response<'a> {
             return node.zone;
         }
         self.view.snapshot.zones[usize::from(node.zone)].parent.unwrap_or(node.zone)
+    }
+
+    /// Writes the SOA of a zone (RFC 2308) that holds the name which ends at `name_end` in the message.
+    #[inline]
+    fn deny(&self, writer: &mut Writer<'_>, zone: u16, name_end: usize) -> Result<(), Full> {
+        let snapshot = &*self.view.snapshot;
+        let zone = &snapshot.zones[usize::from(zone)];
+        let set = &snapshot.sets[zone.negative as usize];
+        let apex = name_end - usize::from(zone.origin_len);
+        let start = writer.copy(snapshot.blob(set))?;
+        writer.count(Section::Authority, 1);
+        writer.patch(start, 0xc000 | apex as u16);
+        self.point_to_apex(writer, set, start, apex);
+        Ok(())
+    }
+
+    /// Points the names within the zone, of a set that was copied to `start`, to the zone's apex.
+    #[inline]
+    fn point_to_apex(&self, writer: &mut Writer<'_>, set: &RrSet, start: usize, apex: usize) {
+        for patch in &self.view.snapshot.patches[set.patches as usize..][..set.patch_count as usize] {
+            writer.patch(start + *patch as usize, 0xc000 | apex as u16);
+        }
     }
 
     /// Octets this client can take: UDP by EDNS and our own bound, TCP by the length field.
@@ -314,6 +342,12 @@ impl Opt<'_> {
     fn of(self, ending: &Ending) -> Self {
         Self { scope: ending.scope, error: ending.error, ..self }
     }
+}
+
+/// Whether a type is looked for in zones at all: transfers are refused.
+#[inline]
+fn is_for_zones(rtype: Rtype) -> bool {
+    !matches!(rtype, Rtype::AXFR | Rtype::IXFR)
 }
 
 const CLASS_IN: u16 = 1;

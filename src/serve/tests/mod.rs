@@ -39,7 +39,7 @@ impl Responder for Echo {
 
     fn read(_: &[u8], (): &mut ()) {}
 
-    fn fetch((): &(), _: &mut [()]) {}
+    fn read_ahead((): &(), _: &mut [()]) {}
 
     fn find((): &(), _: &[u8], (): &mut ()) {}
 

@@ -255,13 +255,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// The SOA of a zone that holds the name of this step, for a negative answer (RFC 2308).
     pub(super) fn negative(&mut self, step: &Step<'_>, zone: u16) -> Result<(), Full> {
-        let snapshot = self.snapshot();
-        let zone = &snapshot.zones[usize::from(zone)];
-        let apex = step.at + step.name.len() - usize::from(zone.origin_len);
-        let set = &snapshot.sets[zone.negative as usize];
-        let start = self.copy(set, apex, Section::Authority)?;
-        self.point_to_apex(set, start, apex);
-        Ok(())
+        self.from.deny(self.writer, zone, step.at + step.name.len())
     }
 
     /// Writes a set whose owner is the name of this step; gives the place of its first record.
@@ -270,7 +264,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let start = self.copy(set, step.at, section)?;
         if set.patch_count > 0 {
             let origin = usize::from(self.snapshot().zones[usize::from(node.zone)].origin_len);
-            self.point_to_apex(set, start, (step.at + step.name.len()).saturating_sub(origin));
+            self.from.point_to_apex(self.writer, set, start, (step.at + step.name.len()).saturating_sub(origin));
         }
         Ok(start)
     }
@@ -284,14 +278,6 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             self.own(set, start, owner);
         }
         Ok(start)
-    }
-
-    /// Points the names within the zone, of a set that was copied to `start`, to the zone's apex.
-    #[inline(never)]
-    pub(super) fn point_to_apex(&mut self, set: &RrSet, start: usize, apex: usize) {
-        for patch in &self.snapshot().patches[set.patches as usize..][..set.patch_count as usize] {
-            self.writer.patch(start + *patch as usize, 0xc000 | apex as u16);
-        }
     }
 
     /// Points the owner of each record of a set to another place than the question.

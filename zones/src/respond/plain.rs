@@ -6,13 +6,13 @@
 
 use fairway_model::Rtype;
 
-use super::{CLASS_IN, Ending, Response};
+use super::{CLASS_IN, Ending, Response, is_for_zones};
 use crate::{
     lookup::Found,
     snapshot::{RrSet, Steered},
     steer::Family,
     tally::AnswerKind,
-    wire::{Full, HEADER, Rcode, Section, Writer},
+    wire::{Full, Rcode, Section, Writer},
 };
 
 /// What one set is enough for.
@@ -48,7 +48,8 @@ impl<'a> Response<'a> {
             }
             Plain::Denied(zone, rcode) => {
                 ending.rcode = rcode;
-                self.deny(&mut writer, zone)
+                // The question's name ends where type and class begin, four octets before its end.
+                self.deny(&mut writer, zone, query.question_end() - 4)
             }
         }
         .ok()?;
@@ -88,23 +89,6 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// The SOA of a zone that holds the question's name (RFC 2308).
-    #[inline]
-    fn deny(&self, writer: &mut Writer<'_>, zone: u16) -> Result<(), Full> {
-        let snapshot = &*self.view.snapshot;
-        let zone = &snapshot.zones[usize::from(zone)];
-        // The question's name ends where type and class begin, four octets before its end.
-        let apex = 0xc000 | (self.query.question_end() - 4 - usize::from(zone.origin_len)) as u16;
-        let set = &snapshot.sets[zone.negative as usize];
-        let start = writer.copy(snapshot.blob(set))?;
-        writer.patch(start, apex);
-        for patch in &snapshot.patches[set.patches as usize..][..set.patch_count as usize] {
-            writer.patch(start + *patch as usize, apex);
-        }
-        writer.count(Section::Authority, 1);
-        Ok(())
-    }
-
     /// The set of a pool's choice, with its counter and how much of the client's subnet it depends on.
     #[inline(always)]
     fn plain_choice(&self, steered: &Steered) -> Option<Plain<'a>> {
@@ -123,12 +107,6 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Whether a type is looked for in zones at all: transfers are refused.
-#[inline]
-fn is_for_zones(rtype: Rtype) -> bool {
-    !matches!(rtype, Rtype::AXFR | Rtype::IXFR)
-}
-
 impl RrSet {
     /// Whether copying is all it needs.
     #[inline]
@@ -136,9 +114,6 @@ impl RrSet {
         self.patch_count == 0 && self.extra_count == 0
     }
 }
-
-// The owners in a set point to the question's name, which stands there in every plain answer.
-const _: () = assert!(HEADER == 12);
 
 #[cfg(test)]
 mod tests {
@@ -150,8 +125,15 @@ mod tests {
 
     use super::*;
     use crate::{
-        Client, Conditions, Draw, LEVELS, Now, Outcome, Query, ServerOptions, Snapshot, Tallies, Tally, Transport,
-        View, compile, explain::Trace, fetch, find, lookup::Found, read, respond::write_traced, steer, text::read_zone,
+        Client, Conditions, Draw, Now, Outcome, Query, ServerOptions, Snapshot, Tallies, Tally, Transport, View,
+        compile,
+        explain::Trace,
+        find,
+        lookup::Found,
+        read,
+        respond::{LEVELS, read_level, write_traced},
+        steer,
+        text::read_zone,
     };
 
     /// Hears nothing, but counts as somebody who listens, so that the long way is taken.
@@ -215,7 +197,7 @@ mod tests {
         let used = self::packet("used.up.before", Rtype::TXT, OPTS[3]);
         for packet in [&used, &used[..20], packet] {
             read(packet, &mut query);
-            (0..LEVELS).for_each(|level| fetch(&view.snapshot, level, &mut query));
+            (0..LEVELS).for_each(|level| read_level(&view.snapshot, level, &mut query));
             find(&view.snapshot, packet, &mut query);
         }
         let outcome = write_traced(view, &client, packet, &query, Now(0), Draw(9), &tally, &mut out, trace);

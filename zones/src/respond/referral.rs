@@ -18,7 +18,7 @@ impl<T: Trace> Answering<'_, '_, '_, T> {
         let origin = usize::from(snapshot.zones[usize::from(cut.zone)].origin_len);
         let apex = step.at + step.name.len() - origin;
         let start = self.copy(set, owner, Section::Authority)?;
-        self.point_to_apex(set, start, apex);
+        self.from.point_to_apex(self.writer, set, start, apex);
         self.extras(step, set, start)
     }
 
