@@ -11,7 +11,6 @@ use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
     lookup::Found,
     respond::{Outcome, Query, find, read, write_traced},
-    snapshot::Node,
     steer,
 };
 
@@ -185,24 +184,24 @@ impl Heard {
 
 impl Trace for Listener {
     fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found) {
-        let node_name = |number| name_of(snapshot.node_name(snapshot.node(number)));
+        let node_name = |number| name_of(snapshot.node(number).name());
         let zone_of = |zone: u16| Some(snapshot.zones[usize::from(zone)].info.origin.clone());
         let (zone, node) = match found {
             Found::Exact(number) => {
                 let node = snapshot.node(number);
-                let kind = match (node.steered, node.set_count) {
+                let kind = match (node.steered(), node.set_count()) {
                     (0, 0) => NodeKind::EmptyNonTerminal,
                     (0, _) => NodeKind::Static,
                     _ => NodeKind::Steered,
                 };
-                (zone_of(node.zone), kind)
+                (zone_of(node.zone()), kind)
             }
             Found::Wildcard(number) => {
-                let node: &Node = snapshot.node(number);
-                (zone_of(node.zone), NodeKind::Wildcard { name: node_name(number), steered: node.steered != 0 })
+                let node = snapshot.node(number);
+                (zone_of(node.zone()), NodeKind::Wildcard { name: node_name(number), steered: node.steered() != 0 })
             }
-            Found::Cut(number) => (zone_of(snapshot.node(number).zone), NodeKind::Delegation(node_name(number))),
-            Found::Dname(number) => (zone_of(snapshot.node(number).zone), NodeKind::Dname(node_name(number))),
+            Found::Cut(number) => (zone_of(snapshot.node(number).zone()), NodeKind::Delegation(node_name(number))),
+            Found::Dname(number) => (zone_of(snapshot.node(number).zone()), NodeKind::Dname(node_name(number))),
             Found::Nothing(zone) => (zone_of(zone), NodeKind::Nothing),
             Found::Outside => (None, NodeKind::Outside),
         };

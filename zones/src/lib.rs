@@ -6,6 +6,7 @@
 mod client;
 mod compile;
 mod conditions;
+mod entries;
 mod explain;
 mod lookup;
 mod respond;

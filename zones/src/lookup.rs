@@ -1,7 +1,8 @@
 //! Stage two: from a name to what the zones say about it (RFC 1034 section 4.3.2, RFC 4592, RFC 6672).
 
 use crate::{
-    snapshot::{Node, Snapshot},
+    entries::Node,
+    snapshot::Snapshot,
     wire::{ancestors, name_hash},
 };
 
@@ -36,8 +37,8 @@ pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], labels: u8, hash: u64) ->
 
 /// A name at a delegation, or hidden by something above it.
 #[inline(never)]
-fn hidden(snapshot: &Snapshot, number: u32, node: &Node) -> Found {
-    match node.occluder.checked_sub(1) {
+fn hidden(snapshot: &Snapshot, number: u32, node: Node<'_>) -> Found {
+    match node.occluder() {
         None => Found::Cut(number),
         Some(above) if snapshot.node(above).is(Node::CUT) => Found::Cut(above),
         Some(above) => Found::Dname(above),
@@ -55,10 +56,7 @@ fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
     if node.is(Node::DNAME) {
         return Found::Dname(number);
     }
-    match node.wildcard.checked_sub(1) {
-        Some(wildcard) => Found::Wildcard(wildcard),
-        None => Found::Nothing(node.zone),
-    }
+    node.wildcard().map_or(Found::Nothing(node.zone()), Found::Wildcard)
 }
 
 /// The deepest existing ancestor.

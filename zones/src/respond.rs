@@ -17,9 +17,9 @@ use fairway_model::Rtype;
 use self::answer::Answering;
 use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
+    entries::{Node, Rest, RrSet},
     explain::Trace,
     lookup::{Found, locate},
-    snapshot::{Node, RrSet},
     tally::{AnswerKind, Dropped},
     wire::{self, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
 };
@@ -90,7 +90,7 @@ pub fn read_ahead(snapshot: &Snapshot, batch: &mut [Query]) {
 
 /// Batches smaller than this gain nothing by reading ahead.
 const FEW: usize = 4;
-/// Levels of memory behind each other: slot, node, name and set or pool, records or its members.
+/// Levels of memory behind each other: slot, entry, what steers it, its pool, the pool's members.
 const LEVELS: usize = 5;
 
 #[inline]
@@ -100,23 +100,22 @@ fn read_level(snapshot: &Snapshot, level: usize, query: &mut Query) {
         return;
     }
     let Some(number) = query.guess.checked_sub(1) else { return };
-    let node = snapshot.node(number);
-    let octet = |octets: &[u8], at: u32| octets.get(at as usize).copied();
-    let set = || snapshot.sets.get(node.sets as usize);
-    let pool = || Some(snapshot.steered.get(node.steered.checked_sub(1)? as usize)?.pool as usize);
+    if level == 1 {
+        black_box(snapshot.entries.touch(number));
+        return;
+    }
+    let Some(steered) = snapshot.node(number).steered().checked_sub(1) else { return };
+    let steered = &snapshot.steered[steered as usize];
+    let pool = || &snapshot.pools[steered.pool as usize];
     match level {
-        1 => {
-            black_box((node.name, node.steered));
-        }
         2 => {
-            black_box((octet(&snapshot.names, node.name), set().map(|set| set.blob), pool()));
+            black_box(steered.pool);
         }
         3 => {
-            black_box(set().and_then(|set| octet(&snapshot.blobs, set.blob)));
-            black_box(pool().map(|pool| (snapshot.pools[pool].touch(), snapshot.pool_slots[pool].len())));
+            black_box((pool().touch(), snapshot.answers.get(steered.v4 as usize)));
         }
         _ => {
-            black_box(pool().map(|pool| (snapshot.pools[pool].touch_members(), snapshot.pool_slots[pool].first())));
+            black_box((pool().touch_members(), snapshot.counters.get(steered.counters as usize)));
         }
     }
 }
@@ -255,11 +254,11 @@ impl<'a> Response<'a> {
 
     /// The zone that denies what a node does not have: at an apex, the parent's for DS, where we serve it too.
     #[inline]
-    fn denying_zone(&self, node: &Node) -> u16 {
+    fn denying_zone(&self, node: Node<'_>) -> u16 {
         if !node.is(Node::APEX) || self.query.rtype != Rtype::DS {
-            return node.zone;
+            return node.zone();
         }
-        self.view.snapshot.zones[usize::from(node.zone)].parent.unwrap_or(node.zone)
+        self.view.snapshot.zones[usize::from(node.zone())].parent.unwrap_or(node.zone())
     }
 
     /// Writes the SOA of a zone (RFC 2308) that holds the name which ends at `name_end` in the message.
@@ -267,9 +266,9 @@ impl<'a> Response<'a> {
     fn deny(&self, writer: &mut Writer<'_>, zone: u16, name_end: usize) -> Result<(), Full> {
         let snapshot = &*self.view.snapshot;
         let zone = &snapshot.zones[usize::from(zone)];
-        let set = &snapshot.sets[zone.negative as usize];
+        let set = snapshot.entries.set(zone.negative);
         let apex = name_end - usize::from(zone.origin_len);
-        let start = writer.copy(snapshot.blob(set))?;
+        let start = writer.copy(set.records())?;
         writer.count(Section::Authority, 1);
         writer.patch(start, 0xc000 | apex as u16);
         self.point_to_apex(writer, set, start, apex);
@@ -278,9 +277,9 @@ impl<'a> Response<'a> {
 
     /// Points the names within the zone, of a set that was copied to `start`, to the zone's apex.
     #[inline]
-    fn point_to_apex(&self, writer: &mut Writer<'_>, set: &RrSet, start: usize, apex: usize) {
-        for patch in &self.view.snapshot.patches[set.patches as usize..][..set.patch_count as usize] {
-            writer.patch(start + *patch as usize, 0xc000 | apex as u16);
+    fn point_to_apex(&self, writer: &mut Writer<'_>, set: RrSet<'_>, start: usize, apex: usize) {
+        for patch in set.rest().into_iter().flat_map(Rest::patches) {
+            writer.patch(start + patch, 0xc000 | apex as u16);
         }
     }
 

@@ -1,12 +1,17 @@
 //! What is configured, compiled for answering.
 //!
-//! Everything a query needs lies in a few flat arrays; record sets are kept as the octets that go on the wire.
+//! Everything a query needs lies in a few flat arrays.
 
 use std::{collections::HashMap, time::Duration};
 
-use fairway_model::{ClusterName, Name, PoolName, Rtype, Target, Ttl};
+use fairway_model::{ClusterName, Name, PoolName, Target, Ttl};
 
-use crate::{steer::SteerPool, table::Table, wire::same_name};
+use crate::{
+    entries::{Entries, Extra, Node, RrSet},
+    steer::SteerPool,
+    table::Table,
+    wire::same_name,
+};
 
 /// Answers to `hostname.bind` and `id.server` and to NSID (RFC 4892, RFC 5001), and `version.bind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,8 +39,8 @@ impl Default for ServerOptions {
     }
 }
 
-// Nodes, names, sets and records of so many names, about 100 octets each, fill a second-level cache of 2 MiB.
-const NODES_IN_CACHE: usize = 20_000;
+// With the table, that much fills a second-level cache of 2 MiB.
+const OCTETS_IN_CACHE: usize = 1_500_000;
 // A pool of three, its name and its counters take about 500 octets.
 const POOLS_IN_CACHE: usize = 4_000;
 
@@ -83,109 +88,21 @@ pub struct Snapshot {
     pub(crate) id: u64,
     pub(crate) options: ServerOptions,
     pub(crate) table: Table,
-    pub(crate) nodes: Box<[Node]>,
-    /// Lower-case names of nodes, and targets of CNAME and DNAME as written.
-    pub(crate) names: Box<[u8]>,
-    pub(crate) sets: Box<[RrSet]>,
-    pub(crate) blobs: Box<[u8]>,
-    /// Places in a blob, from its start, where a pointer to the zone's apex is due.
-    pub(crate) patches: Box<[u32]>,
+    pub(crate) entries: Entries,
     pub(crate) extras: Box<[Extra]>,
-    pub(crate) aliases: Box<[Alias]>,
     pub(crate) zones: Box<[Zone]>,
     pub(crate) steered: Box<[Steered]>,
+    /// Numbers of the record sets that pools answer with.
+    pub(crate) answers: Box<[u32]>,
     pub(crate) pools: Box<[SteerPool]>,
     pub(crate) pool_infos: Box<[PoolInfo]>,
-    /// Answer counter of each pool's members.
-    pub(crate) pool_slots: Box<[Box<[u16]>]>,
+    /// Answer counters of all pools' members.
+    pub(crate) counters: Box<[u16]>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) slot_numbers: HashMap<Slot, u16>,
     pub(crate) targets: Vec<Target>,
     /// Labels of the deepest node: names deeper than that need no look-up of their own.
     pub(crate) labels_max: usize,
-}
-
-/// A name that exists: in a zone's text, steered, or as the parent of one that does (an empty non-terminal).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Node {
-    pub(crate) name: u32,
-    pub(crate) name_len: u8,
-    pub(crate) flags: u8,
-    pub(crate) zone: u16,
-    pub(crate) sets: u32,
-    pub(crate) set_count: u16,
-    /// Index into `steered` plus one; 0 for a static name.
-    pub(crate) steered: u32,
-    /// Number plus one of the child `*`; 0 if there is none.
-    pub(crate) wildcard: u32,
-    /// Number plus one of the topmost cut or DNAME above this name; 0 if nothing hides it.
-    pub(crate) occluder: u32,
-}
-
-impl Node {
-    /// The apex of a zone.
-    pub(crate) const APEX: u8 = 1;
-    /// A delegation: NS records below an apex.
-    pub(crate) const CUT: u8 = 2;
-    /// Has a DNAME, which hides everything below.
-    pub(crate) const DNAME: u8 = 4;
-
-    /// Nothing hides it, and it is no delegation: it is answered from itself.
-    pub(crate) const OPEN: u8 = 8;
-
-    #[inline]
-    pub(crate) fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-}
-
-/// A record set in wire form.
-///
-/// Its blob holds whole records whose owner is a pointer to the question's name (0xc00c); any other owner is patched in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RrSet {
-    pub(crate) rtype: Rtype,
-    pub(crate) count: u16,
-    pub(crate) ttl: u32,
-    pub(crate) blob: u32,
-    pub(crate) len: u32,
-    pub(crate) patches: u32,
-    pub(crate) patch_count: u32,
-    pub(crate) extras: u32,
-    pub(crate) extra_count: u32,
-    /// Where a CNAME or DNAME leads; [`RrSet::NO_ALIAS`] for other types.
-    pub(crate) alias: u32,
-}
-
-impl RrSet {
-    /// Leads nowhere.
-    pub(crate) const NO_ALIAS: u32 = u32::MAX;
-}
-
-/// The target of a CNAME or DNAME.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Alias {
-    /// Its hash, so that following a CNAME hashes nothing.
-    pub(crate) hash: u64,
-    /// Place in `names`, as written.
-    pub(crate) name: u32,
-    pub(crate) name_len: u8,
-}
-
-/// Addresses of a name that a record set speaks of: glue of a delegation, targets of SRV and SVCB.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Extra {
-    /// Where the name stands in the blob of the set it belongs to; [`Extra::OWNER`] for the set's own owner.
-    pub(crate) at: u32,
-    /// Index of the address set.
-    pub(crate) set: u32,
-    /// Glue that the delegation does not work without (RFC 9471): if it does not fit, the answer is truncated.
-    pub(crate) required: bool,
-}
-
-impl Extra {
-    /// The addresses belong to the owner itself.
-    pub(crate) const OWNER: u32 = u32::MAX;
 }
 
 /// A zone.
@@ -194,23 +111,25 @@ pub(crate) struct Zone {
     pub(crate) info: ZoneInfo,
     /// Octets of the apex name.
     pub(crate) origin_len: u8,
-    /// SOA for negative answers, its TTL the smaller of SOA TTL and MINIMUM (RFC 2308 section 5).
+    /// Number of the SOA for negative answers, its TTL the smaller of SOA TTL and MINIMUM (RFC 2308 section 5).
     pub(crate) negative: u32,
     /// The zone above it that is served here too.
     pub(crate) parent: Option<u16>,
 }
 
-/// How a steered name is answered: a pool, and where its numbered record sets lie.
+/// How a steered name is answered: a pool, and which record sets its answers stand for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steered {
     pub(crate) pool: u32,
     pub(crate) cname: bool,
-    /// First numbered set of A, of AAAA, of member CNAMEs.
+    /// Where the sets of A, of AAAA, of member CNAMEs begin in `answers`.
     pub(crate) v4: u32,
     pub(crate) v6: u32,
     pub(crate) members: u32,
-    /// The fallback CNAME; [`Steered::NONE`] if there is none.
+    /// Where the fallback CNAME stands in `answers`; [`Steered::NONE`] if there is none.
     pub(crate) fallback: u32,
+    /// Where the pool's part of `counters` begins.
+    pub(crate) counters: u32,
 }
 
 impl Steered {
@@ -252,50 +171,23 @@ impl Snapshot {
     /// Whether what a query reads is likely not in the processor's cache.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
-        self.nodes.len() > NODES_IN_CACHE || self.pools.len() > POOLS_IN_CACHE
+        self.entries.octets.len() > OCTETS_IN_CACHE || self.pools.len() > POOLS_IN_CACHE
     }
 
     #[inline]
-    pub(crate) fn node(&self, number: u32) -> &Node {
-        &self.nodes[number as usize]
+    pub(crate) fn node(&self, number: u32) -> Node<'_> {
+        self.entries.node(number)
     }
 
-    /// The name of a node, in lower case.
+    /// A record set that a pool answers with.
     #[inline]
-    pub(crate) fn node_name(&self, node: &Node) -> &[u8] {
-        &self.names[node.name as usize..][..usize::from(node.name_len)]
-    }
-
-    #[inline]
-    pub(crate) fn sets_of(&self, node: &Node) -> &[RrSet] {
-        &self.sets[node.sets as usize..][..usize::from(node.set_count)]
-    }
-
-    /// The record set of this type at a node.
-    #[inline]
-    pub(crate) fn set(&self, node: &Node, rtype: Rtype) -> Option<&RrSet> {
-        self.sets_of(node).iter().find(|set| set.rtype == rtype)
-    }
-
-    /// The records of a set in wire form.
-    #[inline]
-    pub(crate) fn blob(&self, set: &RrSet) -> &[u8] {
-        &self.blobs[set.blob as usize..][..set.len as usize]
-    }
-
-    /// Where a CNAME or DNAME points.
-    pub(crate) fn alias(&self, set: &RrSet) -> &Alias {
-        &self.aliases[set.alias as usize]
-    }
-
-    /// The name of a target.
-    pub(crate) fn alias_name(&self, alias: &Alias) -> &[u8] {
-        &self.names[alias.name as usize..][..usize::from(alias.name_len)]
+    pub(crate) fn answer(&self, place: u32) -> RrSet<'_> {
+        self.entries.set(self.answers[place as usize])
     }
 
     /// The node with exactly this name, in any case.
     #[inline]
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
-        self.table.find(hash, |number| same_name(name, self.node_name(self.node(number))))
+        self.table.find(hash, |number| same_name(name, self.node(number).name()))
     }
 }

@@ -18,6 +18,13 @@ impl Table {
         self.slots.len() / 2
     }
 
+    /// Gives every node another number.
+    pub(crate) fn renumber(&mut self, numbers: &[u32]) {
+        for slot in self.slots.iter_mut().filter(|slot| **slot != 0) {
+            *slot = *slot & TAG | u64::from(numbers[*slot as u32 as usize - 1] + 1);
+        }
+    }
+
     /// Places a node; the caller keeps within [`Table::room`].
     pub(crate) fn place(&mut self, hash: u64, number: u32) {
         let mask = self.slots.len() - 1;

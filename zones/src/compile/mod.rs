@@ -10,10 +10,11 @@ use fairway_model::{Desired, Fault, Place, Rtype};
 use self::{
     names::Names,
     place::{Origins, Placed},
-    sets::{Mention, Sets},
+    sets::{Mention, Whose},
 };
 use crate::{
-    snapshot::{Extra, Node, ServerOptions, Snapshot, Zone, ZoneInfo},
+    entries::{EntryWriter, Extra, Head, Node},
+    snapshot::{ServerOptions, Snapshot, Zone, ZoneInfo},
     steer::{digest, mix},
     text::ZoneData,
 };
@@ -37,22 +38,24 @@ pub fn compile(
     let steered = compiler.place_steered(previous);
     compiler.names.occlude();
     compiler.refuse_hidden_steered();
-    compiler.build_sets();
+    compiler.build_entries();
     compiler.build_zones();
-    compiler.link_extras();
+    let extras = compiler.link_extras();
     if compiler.faults.iter().any(Fault::is_error) {
         compiler.faults.sort();
         return Err(compiler.faults);
     }
-    Ok(compiler.finish(options, steered))
+    Ok(compiler.finish(options, steered, extras))
 }
 
 struct Compiler<'a> {
     desired: &'a Desired,
     origins: Origins<'a>,
-    names: Names,
+    names: Names<'a>,
     placed: Vec<Placed>,
-    sets: Sets,
+    entries: EntryWriter,
+    /// The entry of each name.
+    numbers: Vec<u32>,
     mentions: Vec<Mention>,
     zones: Vec<Zone>,
     faults: Vec<Fault>,
@@ -73,7 +76,8 @@ impl<'a> Compiler<'a> {
             origins,
             names,
             placed: Vec::with_capacity(records),
-            sets: Sets::default(),
+            entries: EntryWriter::default(),
+            numbers: Vec::new(),
             mentions: Vec::new(),
             zones: Vec::new(),
             faults: Vec::new(),
@@ -81,51 +85,58 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Groups the placed records by node and type, and writes each group.
-    fn build_sets(&mut self) {
+    /// Writes each name with its record sets.
+    fn build_entries(&mut self) {
         self.placed.sort_by_key(|p| (p.node, p.rtype, p.zone, p.record));
         let placed = std::mem::take(&mut self.placed);
-        for group in placed.chunk_by(|a, b| (a.node, a.rtype) == (b.node, b.rtype)) {
-            self.build_set(group);
+        self.entries.reserve(self.names.drafts.len() * OCTETS_USUAL);
+        self.numbers.reserve_exact(self.names.drafts.len());
+        let mut rest = &placed[..];
+        for node in 0..self.names.drafts.len() as u32 {
+            let own = rest.iter().take_while(|p| p.node == node).count();
+            let (own, others) = rest.split_at(own);
+            rest = others;
+            self.build_entry(node, own);
         }
         self.placed = placed;
+        for (number, draft) in self.numbers.iter().zip(&self.names.drafts) {
+            if let Some(to) = draft.link() {
+                self.entries.link(*number, self.numbers[to as usize]);
+            }
+        }
     }
 
-    fn build_set(&mut self, group: &[Placed]) {
-        let Placed { node, rtype, .. } = group[0];
-        let Self { origins, names, sets, mentions, faults, .. } = self;
-        // The zone the name is in; a parent's DS has no names in it.
-        let zone = origins.zones[usize::from(names.nodes[node as usize].zone)];
+    fn build_entry(&mut self, node: u32, placed: &[Placed]) {
+        let draft = &self.names.drafts[node as usize];
+        let head = Head { flags: draft.flags, zone: draft.zone, steered: draft.steered };
+        let (hash, number) = (draft.hash, self.entries.begin_entry(draft.name, head));
+        self.numbers.push(number);
+        for group in placed.chunk_by(|a, b| a.rtype == b.rtype) {
+            if let Some(set) = self.build_set(node, group) {
+                self.entries.count_set(number);
+                self.id = self.id.wrapping_add(mix(digest(self.entries.set(set).records()) ^ hash));
+            }
+        }
+    }
+
+    fn build_set(&mut self, node: u32, group: &[Placed]) -> Option<u32> {
+        let Self { origins, names, entries, mentions, faults, .. } = self;
+        let rtype = group[0].rtype;
         let records = || group.iter().map(|p| origins.record(p));
         // One TTL a set, the smallest (RFC 2181 section 5.2); the check of the text has warned.
         let ttl = records().map(|r| r.ttl.secs()).min().unwrap_or(0);
-        match sets.add(rtype, ttl, records().map(|r| &*r.rdata), &zone.origin, mentions) {
-            Ok(number) => {
-                let first = origins.record(&group[0]);
-                sets.sets[number as usize].alias = names.alias(rtype, &first.rdata);
-                self.attach(node, number);
-                self.add_to_id(node, number);
-            }
+        // The zone the name is in; a parent's DS has no names in it.
+        let origin = &origins.zones[usize::from(names.drafts[node as usize].zone)].origin;
+        let whose = Whose { origin, node: Some(node) };
+        match sets::write(entries, rtype, ttl, records().map(|r| &*r.rdata), whose, mentions) {
+            Ok(number) => Some(number),
             Err(sets::TooLarge(octets)) => {
                 let what = format!("the {rtype} records of {} take {octets} octets", origins.record(&group[0]).owner);
-                let way_out = format!("a message holds {}; give fewer or shorter records", Sets::OCTETS_MAX);
+                let way_out = format!("a message holds {}; give fewer or shorter records", sets::OCTETS_MAX);
                 faults.push(Fault::error(origins.place(&group[0]), what, way_out));
+                None
             }
         }
-    }
-
-    /// Sets of one node lie next to each other: groups come sorted by node.
-    fn attach(&mut self, node: u32, set: u32) {
-        let node = &mut self.names.nodes[node as usize];
-        if node.set_count == 0 {
-            node.sets = set;
-        }
-        node.set_count += 1;
-    }
-
-    fn add_to_id(&mut self, node: u32, set: u32) {
-        let blob = self.sets.blob(&self.sets.sets[set as usize]);
-        self.id = self.id.wrapping_add(mix(digest(blob) ^ self.names.hashes[node as usize]));
     }
 
     /// The SOA of each zone, as negative answers give it (RFC 2308 section 5).
@@ -149,7 +160,8 @@ impl<'a> Compiler<'a> {
             let ttl = soa.ttl.secs().min(field(4).unwrap_or(0));
             let rdata = std::iter::once(&*soa.rdata);
             // An SOA is two names and five numbers: it always fits.
-            let Ok(negative) = self.sets.add(Rtype::SOA, ttl, rdata, &zone.origin, &mut self.mentions) else {
+            let whose = Whose { origin: &zone.origin, node: None };
+            let Ok(negative) = sets::write(&mut self.entries, Rtype::SOA, ttl, rdata, whose, &mut self.mentions) else {
                 continue;
             };
             self.zones.push(Zone {
@@ -167,75 +179,72 @@ impl<'a> Compiler<'a> {
     }
 
     /// Joins each mentioned name with its address sets: those of the same zone only, never foreign data.
-    fn link_extras(&mut self) {
-        if self.mentions.is_empty() {
-            return;
-        }
-        let mut owners = vec![Names::NONE; self.sets.sets.len()];
-        for (number, node) in self.names.nodes.iter().enumerate() {
-            owners[node.sets as usize..][..usize::from(node.set_count)].fill(number as u32);
-        }
+    fn link_extras(&mut self) -> Vec<Extra> {
+        let mut all = Vec::new();
         let mentions = std::mem::take(&mut self.mentions);
         for group in mentions.chunk_by(|a, b| a.set == b.set) {
-            let owner = owners[group[0].set as usize];
-            if owner == Names::NONE {
-                continue;
-            }
-            let extras = self.extras_of(owner, group);
-            let set = &mut self.sets.sets[group[0].set as usize];
-            (set.extras, set.extra_count) = (self.sets.extras.len() as u32, extras.len() as u32);
-            self.sets.extras.extend(extras);
+            let extras = self.extras_of(group);
+            // A set of at most 65,535 octets mentions fewer names, and each has three kinds of sets at most.
+            self.entries.set_extras(group[0].set, all.len() as u32, extras.len() as u16);
+            all.extend(extras);
         }
+        all
     }
 
-    fn extras_of(&self, owner: u32, mentions: &[Mention]) -> Vec<Extra> {
-        let node = self.names.nodes[owner as usize];
-        let owner_name = &self.names.arena[node.name as usize..][..usize::from(node.name_len)];
-        let delegation = node.is(Node::CUT);
+    fn extras_of(&self, mentions: &[Mention]) -> Vec<Extra> {
+        let Mention { node: owner, rtype, .. } = mentions[0];
+        let draft = &self.names.drafts[owner as usize];
+        let owner_name = draft.name.to_ascii_lowercase();
+        let delegation = draft.is(Node::CUT);
         let mut extras: Vec<Extra> = Vec::new();
         for mention in mentions {
             let number = mention.target.as_ref().map_or(Some(owner), |target| self.names.find(target));
-            let Some(target) = number.map(|n| self.names.nodes[n as usize]) else { continue };
-            let is_ns = self.sets.sets[mention.set as usize].rtype == Rtype::NS;
+            let Some((number, target)) = number.map(|n| (n, &self.names.drafts[n as usize])) else { continue };
             // At an apex, NS needs nothing with it: whoever asks got here. Steered addresses are asked for by themselves.
-            if target.zone != node.zone || target.steered != 0 || is_ns != delegation {
+            if target.zone != draft.zone || target.steered != 0 || (rtype == Rtype::NS) != delegation {
                 continue;
             }
-            if !delegation && target.occluder != 0 {
+            if !delegation && target.occluder().is_some() {
                 continue;
             }
-            let below = mention.target.as_ref().is_some_and(|t| t.to_lowercase().as_wire().ends_with(owner_name));
-            for set in target.sets..target.sets + u32::from(target.set_count) {
-                let rtype = self.sets.sets[set as usize].rtype;
+            let below = mention.target.as_ref().is_some_and(|t| t.to_lowercase().as_wire().ends_with(&owner_name));
+            let entry = self.numbers[number as usize];
+            let mut set = self.entries.node(entry).first_set(entry);
+            for found in self.entries.node(entry).sets() {
                 // A service record's target may have one of its own: AliasMode leads there (RFC 9460 section 4.1).
-                let same = rtype == self.sets.sets[mention.set as usize].rtype && mention.service && set != mention.set;
-                if (matches!(rtype, Rtype::A | Rtype::AAAA) || same) && !extras.iter().any(|e| e.set == set) {
+                let service = matches!(rtype, Rtype::SVCB | Rtype::HTTPS);
+                let same = service && found.rtype() == rtype && set != mention.set;
+                let wanted = matches!(found.rtype(), Rtype::A | Rtype::AAAA) || same;
+                if wanted && !extras.iter().any(|e| e.set == set) {
                     extras.push(Extra { at: mention.at, set, required: delegation && below });
                 }
+                set += found.words();
             }
         }
         extras.sort_by_key(|e| !e.required);
         extras
     }
 
-    fn finish(self, options: &ServerOptions, steered: steered::Compiled) -> (Snapshot, Vec<Fault>) {
+    fn finish(
+        mut self,
+        options: &ServerOptions,
+        steered: steered::Compiled,
+        extras: Vec<Extra>,
+    ) -> (Snapshot, Vec<Fault>) {
+        self.names.table.renumber(&self.numbers);
         let id = self.id.wrapping_add(steered.id);
         let snapshot = Snapshot {
             id,
             options: options.clone(),
             table: self.names.table,
-            nodes: self.names.nodes.into(),
-            names: self.names.arena.into(),
-            sets: self.sets.sets.into(),
-            blobs: self.sets.blobs.into(),
-            patches: self.sets.patches.into(),
-            extras: self.sets.extras.into(),
-            aliases: self.names.aliases.into(),
+            entries: self.entries.finish(),
+            extras: extras.into(),
             zones: self.zones.into(),
             steered: steered.steered.into(),
+            answers: steered.answers.into(),
             pools: steered.pools.into(),
             pool_infos: steered.infos.into(),
-            pool_slots: steered.pool_slots.into(),
+            counters: steered.counters.into(),
             slots: steered.slots,
             slot_numbers: steered.slot_numbers,
             targets: steered.targets,
@@ -244,6 +253,9 @@ impl<'a> Compiler<'a> {
         (snapshot, self.faults)
     }
 }
+
+/// Octets of the entry of most names: a name of 24 octets at most, one record of 16.
+const OCTETS_USUAL: usize = 64;
 
 /// Most zones: their numbers have 16 bits, and one number is taken.
 const ZONES_MAX: usize = Placed::MADE as usize;

@@ -2,9 +2,12 @@
 
 use fairway_model::{Fault, Name, Place, Rtype};
 
-use super::{Compiler, names::Names};
+use super::{
+    Compiler,
+    names::{Names, is_wildcard, parent_of},
+};
 use crate::{
-    snapshot::Node,
+    entries::Node,
     text::{Record, ZoneData},
 };
 
@@ -64,7 +67,7 @@ impl<'a> Origins<'a> {
     }
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     pub(super) fn place_records(&mut self) {
         for number in 0..self.origins.zones.len() {
             self.place_zone(number);
@@ -96,27 +99,28 @@ impl Compiler<'_> {
                 },
             };
             // At the apex of a zone below, only DS is the parent's, so the next record is looked at anew.
-            last = (self.names.nodes[node as usize].zone == number as u16).then_some((&record.owner, node));
+            last = (self.names.drafts[node as usize].zone == number as u16).then_some((&record.owner, node));
             self.mark(node, record.rtype);
             self.placed.push(Placed { node, rtype: record.rtype, zone: number as u16, record: index as u32 });
         }
     }
 
     /// The node of a record of this zone; none if a zone below hides it.
-    fn node_for(&mut self, record: &Record, number: usize, nested: &[u16], apex_labels: usize) -> Option<u32> {
+    fn node_for(&mut self, record: &'a Record, number: usize, nested: &[u16], apex_labels: usize) -> Option<u32> {
         let below = nested.iter().rev().find(|n| record.owner.is_within(&self.origins.zones[usize::from(**n)].origin));
-        let Some(below) = below else { return Some(self.names.intern(&record.owner, apex_labels, number as u16)) };
+        let (owner, labels) = (record.owner.as_wire(), record.owner.label_count());
+        let Some(below) = below else { return Some(self.names.intern(owner, labels, apex_labels, number as u16)) };
         if record.owner != self.origins.zones[usize::from(*below)].origin {
             return None;
         }
         // A zone between this one and that apex hides what this one says of it.
-        let above = record.owner.parent().filter(|above| self.origins.of(above) == Some(number as u16))?;
+        record.owner.parent().filter(|above| self.origins.of(above) == Some(number as u16))?;
         match record.rtype {
             // DS stands at the parent's side of the cut (RFC 4035 section 3.1.4.1).
             Rtype::DS => self.names.find(&record.owner),
             Rtype::NS => {
                 // The delegation itself is the child's to answer; what it makes exist above itself stays.
-                self.names.intern(&above, apex_labels, number as u16);
+                self.names.intern(parent_of(owner), labels - 1, apex_labels, number as u16);
                 None
             }
             _ => None,
@@ -124,10 +128,10 @@ impl Compiler<'_> {
     }
 
     fn mark(&mut self, node: u32, rtype: Rtype) {
-        let node = &mut self.names.nodes[node as usize];
+        let node = &mut self.names.drafts[node as usize];
         match rtype {
             // NS at a wildcard delegates nothing: it is data (RFC 4592 section 4.2).
-            Rtype::NS if !node.is(Node::APEX) && !self.names.arena[node.name as usize..].starts_with(b"\x01*") => {
+            Rtype::NS if !node.is(Node::APEX) && !is_wildcard(node.name) => {
                 node.flags |= Node::CUT;
             }
             Rtype::DNAME => node.flags |= Node::DNAME,

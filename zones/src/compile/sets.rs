@@ -5,142 +5,123 @@ use std::collections::HashSet;
 use fairway_model::{Name, Rtype};
 
 use crate::{
-    snapshot::{Extra, RrSet},
-    wire::compressible,
+    entries::{Alias, EntryWriter, Extra},
+    wire::{compressible, name_hash},
 };
 
-/// Record sets under construction.
-#[derive(Default)]
-pub(super) struct Sets {
-    pub(super) sets: Vec<RrSet>,
-    pub(super) blobs: Vec<u8>,
-    pub(super) patches: Vec<u32>,
-    pub(super) extras: Vec<Extra>,
+/// Whom a record set is written for.
+#[derive(Clone, Copy)]
+pub(super) struct Whose<'n> {
+    /// The apex that names in the records are compressed against; the root for none.
+    pub(super) origin: &'n Name,
+    /// Number of the name that owns the set; none for those that no name owns.
+    pub(super) node: Option<u32>,
 }
 
 /// A name inside a record set whose addresses may be wanted with it.
 pub(super) struct Mention {
+    /// Number of the name that owns the set.
+    pub(super) node: u32,
     /// Number of the set.
     pub(super) set: u32,
-    /// Where the name stands in the blob; [`Extra::OWNER`] for the owner.
+    /// The set's type.
+    pub(super) rtype: Rtype,
+    /// Where the name stands in the records; [`Extra::OWNER`] for the owner.
     pub(super) at: u32,
     /// The name; none for the owner.
     pub(super) target: Option<Name>,
-    /// Whether it stands in an SVCB or HTTPS record.
-    pub(super) service: bool,
 }
 
 /// A record set has more octets than a message can hold.
 pub(super) struct TooLarge(pub(super) usize);
 
-impl Sets {
-    /// Octets of a record set that fit a message next to the longest question and OPT.
-    pub(super) const OCTETS_MAX: usize = 65_535 - 12 - 259 - 300;
+/// Octets of a record set that fit a message next to the longest question and OPT.
+pub(super) const OCTETS_MAX: usize = 65_535 - 12 - 259 - 300;
 
-    /// Adds a set of these records, duplicates dropped, names compressed against `origin` where their type allows.
-    pub(super) fn add<'a>(
-        &mut self,
-        rtype: Rtype,
-        ttl: u32,
-        rdatas: impl Iterator<Item = &'a [u8]>,
-        origin: &Name,
-        mentions: &mut Vec<Mention>,
-    ) -> Result<u32, TooLarge> {
-        let (blob, patches) = (self.blobs.len(), self.patches.len());
-        let number = self.sets.len() as u32;
-        let mut seen = HashSet::new();
-        let mut count = 0usize;
-        let mut rdatas = rdatas.peekable();
-        while let Some(rdata) = rdatas.next() {
-            // One record alone, by far the most common, needs no memory of what was seen.
-            if (count > 0 || rdatas.peek().is_some()) && !seen.insert(rdata) {
-                continue;
-            }
-            self.blobs.extend_from_slice(&[0xc0, 12]);
-            self.blobs.extend_from_slice(&rtype.0.to_be_bytes());
-            self.blobs.extend_from_slice(&[0, 1]);
-            self.blobs.extend_from_slice(&ttl.to_be_bytes());
-            let rdata_at = (self.blobs.len() - blob) as u32 + 2;
-            self.push_rdata(rtype, rdata, origin, blob);
-            mention(rtype, rdata, number, rdata_at, mentions);
-            count += 1;
+/// Writes a set of these records, duplicates dropped, names compressed where their type allows; gives its number.
+pub(super) fn write<'a>(
+    entries: &mut EntryWriter,
+    rtype: Rtype,
+    ttl: u32,
+    rdatas: impl Iterator<Item = &'a [u8]>,
+    whose: Whose<'_>,
+    mentions: &mut Vec<Mention>,
+) -> Result<u32, TooLarge> {
+    let (set, mentioned) = (entries.begin_set(), mentions.len());
+    let mut alias = None;
+    let mut seen = HashSet::new();
+    let mut count = 0usize;
+    let mut rdatas = rdatas.peekable();
+    while let Some(rdata) = rdatas.next() {
+        // One record alone, by far the most common, needs no memory of what was seen.
+        if (count > 0 || rdatas.peek().is_some()) && !seen.insert(rdata) {
+            continue;
         }
-        let len = self.blobs.len() - blob;
-        let Some(count) = u16::try_from(count).ok().filter(|_| len <= Self::OCTETS_MAX) else {
-            self.blobs.truncate(blob);
-            self.patches.truncate(patches);
-            mentions.retain(|m| m.set != number);
-            return Err(TooLarge(len));
-        };
-        self.sets.push(RrSet {
-            rtype,
-            count,
-            ttl,
-            blob: blob as u32,
-            len: len as u32,
-            patches: patches as u32,
-            patch_count: (self.patches.len() - patches) as u32,
-            extras: 0,
-            extra_count: 0,
-            alias: RrSet::NO_ALIAS,
-        });
-        Ok(number)
-    }
-
-    /// Writes RDLENGTH and RDATA; a name within the zone keeps its own labels and ends in a pointer to the apex, which is
-    /// somewhere in every message about this zone.
-    fn push_rdata(&mut self, rtype: Rtype, rdata: &[u8], origin: &Name, blob: usize) {
-        let length_at = self.blobs.len();
-        self.blobs.extend_from_slice(&[0, 0]);
-        let (prefix, names) = compressible(rtype);
-        let mut rest = rdata;
-        if names > 0 && rdata.len() > prefix {
-            self.blobs.extend_from_slice(&rdata[..prefix]);
-            rest = &rdata[prefix..];
-            for _ in 0..names {
-                let Ok(name) = Name::from_wire(rest) else { break };
-                rest = &rest[name.as_wire().len()..];
-                if origin.is_root() || !name.is_within(origin) {
-                    self.blobs.extend_from_slice(name.as_wire());
-                    continue;
-                }
-                let own = name.as_wire().len() - origin.as_wire().len();
-                self.blobs.extend_from_slice(&name.as_wire()[..own]);
-                self.patches.push((self.blobs.len() - blob) as u32);
-                self.blobs.extend_from_slice(&[0, 0]);
-            }
+        let ([t0, t1], [l0, l1, l2, l3]) = (rtype.0.to_be_bytes(), ttl.to_be_bytes());
+        entries.extend(&[0xc0, 12, t0, t1, 0, 1, l0, l1, l2, l3, 0, 0]);
+        let rdata_at = entries.record_octets();
+        if let Some(node) = whose.node
+            && let Some((skip, target)) = mentioned_in(rtype, rdata)
+        {
+            // Compressed or not, the name begins where it does in RDATA: what stands before it is never shortened.
+            let at = if target.is_some() { (rdata_at + skip) as u32 } else { Extra::OWNER };
+            mentions.push(Mention { node, set, rtype, at, target });
         }
-        self.blobs.extend_from_slice(rest);
-        let length = (self.blobs.len() - length_at - 2) as u16;
-        self.blobs[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
+        write_rdata(entries, rtype, rdata, whose.origin);
+        let length = entries.record_octets() - rdata_at;
+        entries.overwrite(rdata_at - 2, length as u16);
+        if alias.is_none() && matches!(rtype, Rtype::CNAME | Rtype::DNAME) {
+            alias = Some(Alias { hash: name_hash(rdata), name: rdata });
+        }
+        count += 1;
     }
-
-    /// The octets of a set.
-    pub(super) fn blob(&self, set: &RrSet) -> &[u8] {
-        &self.blobs[set.blob as usize..][..set.len as usize]
-    }
+    let octets = entries.record_octets();
+    let Some(count) = u16::try_from(count).ok().filter(|_| octets <= OCTETS_MAX) else {
+        entries.drop_set();
+        mentions.truncate(mentioned);
+        return Err(TooLarge(octets));
+    };
+    entries.end_set(rtype, count, alias, mentions.len() > mentioned);
+    Ok(set)
 }
 
-/// Notes a name whose addresses belong in the additional section: of a name server (RFC 1034 section 4.3.2), of SRV
-/// (RFC 2782), of SVCB and HTTPS (RFC 9460 section 4.1).
-fn mention(rtype: Rtype, rdata: &[u8], set: u32, rdata_at: u32, mentions: &mut Vec<Mention>) {
+/// Writes RDATA; a name within the zone keeps its own labels and ends in a pointer to the apex, which is somewhere in every
+/// message about this zone.
+fn write_rdata(entries: &mut EntryWriter, rtype: Rtype, rdata: &[u8], origin: &Name) {
+    let (prefix, names) = compressible(rtype);
+    let mut rest = rdata;
+    if names > 0 && rdata.len() > prefix {
+        entries.extend(&rdata[..prefix]);
+        rest = &rdata[prefix..];
+        for _ in 0..names {
+            let Ok(name) = Name::from_wire(rest) else { break };
+            rest = &rest[name.as_wire().len()..];
+            if origin.is_root() || !name.is_within(origin) {
+                entries.extend(name.as_wire());
+                continue;
+            }
+            let own = name.as_wire().len() - origin.as_wire().len();
+            entries.extend(&name.as_wire()[..own]);
+            entries.point_to_apex();
+        }
+    }
+    entries.extend(rest);
+}
+
+/// The name in RDATA whose addresses belong in the additional section, and where it begins: of a name server (RFC 1034 section
+/// 4.3.2), of SRV (RFC 2782), of SVCB and HTTPS (RFC 9460 section 4.1), where none stands for the owner itself.
+fn mentioned_in(rtype: Rtype, rdata: &[u8]) -> Option<(usize, Option<Name>)> {
     let skip = match rtype {
         Rtype::NS => 0,
         Rtype::SRV => 6,
         Rtype::SVCB | Rtype::HTTPS => 2,
-        _ => return,
+        _ => return None,
     };
-    let Some(target) = rdata.get(skip..).and_then(|wire| Name::from_wire(wire).ok()) else { return };
-    let owner_itself = target.is_root();
-    let service = matches!(rtype, Rtype::SVCB | Rtype::HTTPS);
-    match rtype {
-        // AliasMode's root means "not there"; ServiceMode's means the owner (RFC 9460 sections 2.5.1 and 2.5.2).
-        Rtype::SVCB | Rtype::HTTPS if owner_itself && rdata.starts_with(&[0, 0]) => {}
-        Rtype::SVCB | Rtype::HTTPS if owner_itself => {
-            mentions.push(Mention { set, at: Extra::OWNER, target: None, service })
-        }
-        _ if owner_itself => {}
-        // Compressed or not, the name begins where it does in RDATA: what stands before it is never shortened.
-        _ => mentions.push(Mention { set, at: rdata_at + skip as u32, target: Some(target), service }),
+    let target = Name::from_wire(rdata.get(skip..)?).ok()?;
+    if !target.is_root() {
+        return Some((skip, Some(target)));
     }
+    // AliasMode's root means "not there"; ServiceMode's means the owner (RFC 9460 sections 2.5.1 and 2.5.2).
+    let owner = matches!(rtype, Rtype::SVCB | Rtype::HTTPS) && !rdata.starts_with(&[0, 0]);
+    owner.then_some((skip, None))
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     hash::BuildHasherDefault,
+    iter,
     net::IpAddr,
 };
 
@@ -10,9 +11,14 @@ use fairway_model::{
     Cluster, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Target, Ttl, ZoneSpec,
 };
 
-use super::{Compiler, place::Placed};
+use super::{
+    Compiler,
+    place::Placed,
+    sets::{self, Whose},
+};
 use crate::{
-    snapshot::{Node, PoolInfo, Slot, Snapshot, Steered},
+    entries::Node,
+    snapshot::{PoolInfo, Slot, Snapshot, Steered},
     steer::{Family, StableHasher, SteerPool, TargetTable, stable_hash},
     tally::SLOTS_MAX,
     text::Record,
@@ -24,7 +30,11 @@ pub(super) struct Compiled {
     pub(super) steered: Vec<Steered>,
     pub(super) pools: Vec<SteerPool>,
     pub(super) infos: Vec<PoolInfo>,
-    pub(super) pool_slots: Vec<Box<[u16]>>,
+    /// Numbers of the record sets that pools answer with.
+    pub(super) answers: Vec<u32>,
+    /// Answer counters of all pools' members, and where those of each pool begin.
+    pub(super) counters: Vec<u16>,
+    firsts: Vec<u32>,
     pub(super) slots: Vec<Slot>,
     pub(super) slot_numbers: HashMap<Slot, u16>,
     pub(super) targets: Vec<Target>,
@@ -38,7 +48,7 @@ struct Shared {
     pools: HashMap<(PoolName, Option<MonitorName>), u32>,
     /// Its answers, by TTL.
     answers: HashMap<(u32, Ttl), u32>,
-    /// First of the record sets of these addresses: many pools answer with the same clusters.
+    /// Where the record sets of these addresses begin: many pools answer with the same clusters.
     addresses: HashMap<AddressSets, u32, BuildHasherDefault<StableHasher>>,
     targets: TargetTable,
 }
@@ -46,7 +56,7 @@ struct Shared {
 /// Type, TTL, and the addresses of each set.
 type AddressSets = (Rtype, Ttl, Vec<Vec<IpAddr>>);
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     pub(super) fn place_steered(&mut self, previous: Option<&Snapshot>) -> Compiled {
         let mut compiled = Compiled::default();
         if let Some(previous) = previous {
@@ -75,7 +85,7 @@ impl Compiler<'_> {
             let steered = match shared.answers.get(&(number, ttl)) {
                 Some(steered) => *steered,
                 None => {
-                    let answers = self.write_answers(number, pool, ttl, &compiled.pools[number as usize], &mut shared);
+                    let answers = self.write_answers(number, pool, ttl, &mut compiled, &mut shared);
                     compiled.steered.push(answers);
                     let steered = compiled.steered.len() as u32;
                     shared.answers.insert((number, ttl), steered);
@@ -83,8 +93,8 @@ impl Compiler<'_> {
                 }
             };
             let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
-            let node = self.names.intern(&name.name, apex_labels, zone);
-            self.names.nodes[node as usize].steered = steered;
+            let node = self.names.intern(name.name.as_wire(), name.name.label_count(), apex_labels, zone);
+            self.names.drafts[node as usize].steered = steered;
             compiled.infos[number as usize].names.push(name.name.clone());
             compiled.id = compiled.id.wrapping_add(stable_hash(&(&name.name, &pool.name, ttl)));
         }
@@ -108,7 +118,8 @@ impl Compiler<'_> {
         let slot = |cluster| {
             compiled_slot(&mut compiled.slots, &mut compiled.slot_numbers, Slot { pool: pool.name.clone(), cluster })
         };
-        compiled.pool_slots.push(clusters.iter().cloned().map(slot).collect());
+        compiled.firsts.push(compiled.counters.len() as u32);
+        compiled.counters.extend(clusters.iter().cloned().map(slot));
         let of: Vec<_> = clusters
             .iter()
             .filter_map(|c| self.desired.clusters.get(c))
@@ -121,57 +132,62 @@ impl Compiler<'_> {
     }
 
     /// Writes every numbered answer of a pool with one TTL.
-    fn write_answers(&mut self, number: u32, pool: &Pool, ttl: Ttl, steer: &SteerPool, shared: &mut Shared) -> Steered {
-        let mut addresses = |compiler: &mut Self, family: Family, rtype: Rtype| {
+    fn write_answers(
+        &mut self,
+        number: u32,
+        pool: &Pool,
+        ttl: Ttl,
+        compiled: &mut Compiled,
+        shared: &mut Shared,
+    ) -> Steered {
+        let Compiled { pools, answers, firsts, .. } = compiled;
+        let steer = &pools[number as usize];
+        let mut addresses = |family: Family, rtype: Rtype| {
             let written = shared.addresses.entry((rtype, ttl, steer.sets(family)));
             *written.or_insert_with_key(|(.., lists)| {
-                let first = compiler.sets.sets.len() as u32;
+                let first = answers.len() as u32;
                 for list in lists {
                     let octets: Vec<Vec<u8>> = list.iter().map(octets).collect();
-                    compiler.add_set(rtype, ttl, octets.iter().map(Vec::as_slice));
+                    answers.push(self.write_set(rtype, ttl, octets.iter().map(Vec::as_slice)));
                 }
                 first
             })
         };
-        let v4 = addresses(self, Family::V4, Rtype::A);
-        let v6 = addresses(self, Family::V6, Rtype::AAAA);
-        let members = self.sets.sets.len() as u32;
+        let v4 = addresses(Family::V4, Rtype::A);
+        let v6 = addresses(Family::V6, Rtype::AAAA);
+        let members = answers.len() as u32;
         if pool.mode == Mode::Cname {
             let root = Name::root();
             for cluster in steer.clusters() {
                 let name = self.desired.clusters.get(cluster).and_then(|c| c.dns_name.as_ref());
-                self.add_alias(ttl, name.unwrap_or(&root));
+                answers.push(self.write_set(Rtype::CNAME, ttl, iter::once(name.unwrap_or(&root).as_wire())));
             }
         }
-        let fallback = match &pool.down {
-            DownAnswer::FallbackCname(target) => self.add_alias(ttl, target),
-            _ => Steered::NONE,
-        };
-        Steered { pool: number, cname: pool.mode == Mode::Cname, v4, v6, members, fallback }
+        let mut fallback = Steered::NONE;
+        if let DownAnswer::FallbackCname(target) = &pool.down {
+            fallback = answers.len() as u32;
+            answers.push(self.write_set(Rtype::CNAME, ttl, iter::once(target.as_wire())));
+        }
+        let cname = pool.mode == Mode::Cname;
+        Steered { pool: number, cname, v4, v6, members, fallback, counters: firsts[number as usize] }
     }
 
-    fn add_set<'r>(&mut self, rtype: Rtype, ttl: Ttl, rdatas: impl Iterator<Item = &'r [u8]>) -> u32 {
-        let number = self.sets.sets.len() as u32;
-        // Names in these sets are left whole: one pool may answer in several zones. Pools are bounded far under a message.
-        let added = self.sets.add(rtype, ttl.secs(), rdatas, &Name::root(), &mut self.mentions);
-        debug_assert!(added.is_ok(), "at most 255 members of 8 addresses: 57,120 octets");
-        number
-    }
-
-    fn add_alias(&mut self, ttl: Ttl, target: &Name) -> u32 {
-        let number = self.add_set(Rtype::CNAME, ttl, std::iter::once(target.as_wire()));
-        self.sets.sets[number as usize].alias = self.names.alias(Rtype::CNAME, target.as_wire());
-        number
+    fn write_set<'r>(&mut self, rtype: Rtype, ttl: Ttl, rdatas: impl Iterator<Item = &'r [u8]>) -> u32 {
+        // Names in these sets are left whole: one pool may answer in several zones.
+        let whose = Whose { origin: &Name::root(), node: None };
+        let written = sets::write(&mut self.entries, rtype, ttl.secs(), rdatas, whose, &mut self.mentions);
+        written.unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses: 57,120 octets"))
     }
 
     /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and the zone text says
     /// nothing about it (S0-43: the name's addresses follow in the same answer).
     fn place_cluster_names(&mut self) {
-        let mut wanted: BTreeMap<Name, (&Cluster, Ttl)> = BTreeMap::new();
-        for pool in self.desired.pools.values().filter(|p| p.mode == Mode::Cname) {
-            for cluster in pool.members.iter().filter_map(|m| self.desired.clusters.get(&m.cluster)) {
+        let desired = self.desired;
+        let mut wanted: BTreeMap<&'a Name, (&Cluster, Ttl)> = BTreeMap::new();
+        for pool in desired.pools.values().filter(|p| p.mode == Mode::Cname) {
+            for cluster in pool.members.iter().filter_map(|m| desired.clusters.get(&m.cluster)) {
                 let Some(name) = &cluster.dns_name else { continue };
-                let entry = wanted.entry(name.clone()).or_insert((cluster, pool.ttl));
+                let entry = wanted.entry(name).or_insert((cluster, pool.ttl));
                 entry.1 = entry.1.min(pool.ttl);
             }
         }
@@ -181,10 +197,10 @@ impl Compiler<'_> {
         let speaks = |p: &&Placed| matches!(p.rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
         let spoken_of: HashSet<u32> = self.placed.iter().filter(speaks).map(|p| p.node).collect();
         for (name, (cluster, ttl)) in wanted {
-            let Some(zone) = self.origins.of(&name) else { continue };
+            let Some(zone) = self.origins.of(name) else { continue };
             let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
-            let node = self.names.intern(&name, apex_labels, zone);
-            if spoken_of.contains(&node) || self.names.nodes[node as usize].steered != 0 {
+            let node = self.names.intern(name.as_wire(), name.label_count(), apex_labels, zone);
+            if spoken_of.contains(&node) || self.names.drafts[node as usize].steered != 0 {
                 continue;
             }
             for address in &cluster.addresses {
@@ -200,7 +216,7 @@ impl Compiler<'_> {
     /// A steered name owns its address types; an alias owns all of them.
     fn refuse_mixed(&mut self, compiled: &Compiled) {
         for placed in &self.placed {
-            let Some(steered) = self.names.nodes[placed.node as usize].steered.checked_sub(1) else { continue };
+            let Some(steered) = self.names.drafts[placed.node as usize].steered.checked_sub(1) else { continue };
             let steered = compiled.steered[steered as usize];
             let pool = compiled.pools[steered.pool as usize].name();
             let record = self.origins.record(placed);
@@ -234,8 +250,8 @@ impl Compiler<'_> {
     pub(super) fn refuse_hidden_steered(&mut self) {
         for name in self.desired.names.keys() {
             let Some(number) = self.names.find(name) else { continue };
-            let node = self.names.nodes[number as usize];
-            let above = if node.is(Node::CUT) { Some(number) } else { node.occluder.checked_sub(1) };
+            let node = &self.names.drafts[number as usize];
+            let above = if node.is(Node::CUT) { Some(number) } else { node.occluder() };
             let Some(above) = above else { continue };
             let hides = |p: &&Placed| p.node == above && matches!(p.rtype, Rtype::NS | Rtype::DNAME);
             let Some(placed) = self.placed.iter().find(hides) else { continue };

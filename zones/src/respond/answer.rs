@@ -5,9 +5,9 @@ use fairway_model::{Name, Rtype};
 use super::{Ending, Response};
 use crate::{
     Snapshot,
+    entries::{Alias, Node, RrSet},
     explain::Trace,
     lookup::{Found, locate},
-    snapshot::{Alias, Node, RrSet},
     wire::{Full, HEADER, Rcode, Section, Writer, name_end, name_hash},
 };
 
@@ -40,7 +40,7 @@ pub(super) struct Step<'k> {
 pub(super) enum Link<'a> {
     /// At the target of a CNAME.
     Alias {
-        target: &'a Alias,
+        target: Alias<'a>,
         /// Where that name stands in the message.
         at: usize,
     },
@@ -105,7 +105,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         for step in 1..=CHAIN_MAX {
             let (name, hash, at) = match self.link.take() {
                 None => return Ok(()),
-                Some(Link::Alias { target, at }) => (snapshot.alias_name(target), target.hash, at),
+                Some(Link::Alias { target, at }) => (target.name, target.hash, at),
                 Some(Link::Redirect { at, length, dname }) => {
                     dnames[redirects] = dname;
                     redirects += 1;
@@ -149,38 +149,35 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// DS of a delegated name is the parent's to answer (RFC 4035 section 3.1.4.1).
     fn is_parents_ds(&self, step: &Step<'_>, cut: u32) -> bool {
-        self.from.query.rtype == Rtype::DS && usize::from(self.snapshot().node(cut).name_len) == step.name.len()
+        self.from.query.rtype == Rtype::DS && self.snapshot().node(cut).name_len() == step.name.len()
     }
 
     #[inline(always)]
-    fn at_node(&mut self, step: &Step<'_>, node: &'a Node) -> Result<(), Full> {
+    fn at_node(&mut self, step: &Step<'_>, node: Node<'a>) -> Result<(), Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
-        if let Some(number) = node.steered.checked_sub(1)
+        if let Some(number) = node.steered().checked_sub(1)
             && self.steer(step, node, &snapshot.steered[number as usize])?
         {
             return Ok(());
         }
-        let Some(set) = snapshot.set(node, self.from.query.rtype) else { return self.no_such_set(step, node) };
+        let Some(set) = node.set(self.from.query.rtype) else { return self.no_such_set(step, node) };
         let start = self.set(step, node, set, Section::Answer)?;
-        if set.extra_count > 0 {
-            self.extras(step, set, start)?;
-        }
-        Ok(())
+        if set.is_plain() { Ok(()) } else { self.extras(step, set, start) }
     }
 
     /// Answers at a node that has nothing of the type asked for.
     #[inline(never)]
-    fn no_such_set(&mut self, step: &Step<'_>, node: &'a Node) -> Result<(), Full> {
-        let (snapshot, rtype) = (self.snapshot(), self.from.query.rtype);
-        if let Some(set) = snapshot.set(node, Rtype::CNAME) {
+    fn no_such_set(&mut self, step: &Step<'_>, node: Node<'a>) -> Result<(), Full> {
+        let rtype = self.from.query.rtype;
+        if let Some(set) = node.set(Rtype::CNAME) {
             return self.alias(step, node, set);
         }
-        if rtype == Rtype::ANY && (node.set_count > 0 || node.steered != 0) {
+        if rtype == Rtype::ANY && (node.set_count() > 0 || node.steered() != 0) {
             return self.any(step);
         }
         let zone = self.from.denying_zone(node);
-        if zone != node.zone && step.at != HEADER {
+        if zone != node.zone() && step.at != HEADER {
             // The apex to point to may be nowhere in this message: the resolver asks for the end of the chain by itself.
             return Ok(());
         }
@@ -188,13 +185,13 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
-    pub(super) fn alias(&mut self, step: &Step<'_>, node: &Node, set: &RrSet) -> Result<(), Full> {
+    pub(super) fn alias(&mut self, step: &Step<'_>, node: Node<'_>, set: RrSet<'a>) -> Result<(), Full> {
         let start = self.set(step, node, set, Section::Answer)?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(());
         }
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        self.link = Some(Link::Alias { target: self.snapshot().alias(set), at: start + 12 });
+        self.link = alias_of(set).map(|target| Link::Alias { target, at: start + 12 });
         Ok(())
     }
 
@@ -203,18 +200,18 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         let node = snapshot.node(number);
-        let Some(set) = snapshot.set(node, Rtype::DNAME) else { return Ok(()) };
-        let prefix = step.name.len() - usize::from(node.name_len);
+        let Some(set) = node.set(Rtype::DNAME) else { return Ok(()) };
+        let prefix = step.name.len() - node.name_len();
         let known = step.dnames.iter().find(|(known, _)| *known == number);
         let start = match known {
             Some((_, start)) => *start,
             None => {
                 let owner =
-                    Step { name: snapshot.node_name(node), at: step.at + prefix, found: step.found, dnames: &[] };
+                    Step { name: node.name(), at: step.at + prefix, found: step.found, dnames: &[] };
                 self.set(&owner, node, set, Section::Answer)?
             }
         };
-        let target = snapshot.alias_name(snapshot.alias(set));
+        let Some(Alias { name: target, .. }) = alias_of(set) else { return Ok(()) };
         if prefix + target.len() > Name::OCTETS_MAX {
             self.ending.rcode = Rcode::YXDOMAIN;
             return Ok(());
@@ -224,7 +221,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let mut made = [0; Name::OCTETS_MAX];
         made[..prefix].copy_from_slice(&self.writer.written()[step.at..step.at + prefix]);
         made[prefix..length].copy_from_slice(target);
-        let at = self.synthesise(step.at, set.ttl, &made[..length])?;
+        let at = self.synthesise(step.at, set.ttl(), &made[..length])?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(());
         }
@@ -260,10 +257,10 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// Writes a set whose owner is the name of this step; gives the place of its first record.
     #[inline]
-    pub(super) fn set(&mut self, step: &Step<'_>, node: &Node, set: &RrSet, section: Section) -> Result<usize, Full> {
+    pub(super) fn set(&mut self, step: &Step<'_>, node: Node<'_>, set: RrSet<'_>, section: Section) -> Result<usize, Full> {
         let start = self.copy(set, step.at, section)?;
-        if set.patch_count > 0 {
-            let origin = usize::from(self.snapshot().zones[usize::from(node.zone)].origin_len);
+        if !set.is_plain() {
+            let origin = usize::from(self.snapshot().zones[usize::from(node.zone())].origin_len);
             self.from.point_to_apex(self.writer, set, start, (step.at + step.name.len()).saturating_sub(origin));
         }
         Ok(start)
@@ -271,9 +268,9 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// Copies a set's records and points their owners to where the name stands; gives the place of the first.
     #[inline]
-    pub(super) fn copy(&mut self, set: &RrSet, owner: usize, section: Section) -> Result<usize, Full> {
-        let start = self.writer.copy(self.snapshot().blob(set))?;
-        self.writer.count(section, set.count);
+    pub(super) fn copy(&mut self, set: RrSet<'_>, owner: usize, section: Section) -> Result<usize, Full> {
+        let start = self.writer.copy(set.records())?;
+        self.writer.count(section, set.count());
         if owner != HEADER {
             self.own(set, start, owner);
         }
@@ -282,14 +279,19 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// Points the owner of each record of a set to another place than the question.
     #[inline(never)]
-    fn own(&mut self, set: &RrSet, start: usize, owner: usize) {
+    fn own(&mut self, set: RrSet<'_>, start: usize, owner: usize) {
         let mut at = start;
-        for _ in 0..set.count {
+        for _ in 0..set.count() {
             self.writer.patch(at, 0xc000 | owner as u16);
             let length = &self.writer.written()[at + 10..at + 12];
             at += 12 + usize::from(u16::from_be_bytes([length[0], length[1]]));
         }
     }
+}
+
+/// Where a CNAME or DNAME leads.
+fn alias_of(set: RrSet<'_>) -> Option<Alias<'_>> {
+    set.rest()?.alias()
 }
 
 /// A compression pointer (RFC 1035 section 4.1.4) to a place under 0x4000.

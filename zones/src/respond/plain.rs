@@ -8,8 +8,9 @@ use fairway_model::Rtype;
 
 use super::{CLASS_IN, Ending, Response, is_for_zones};
 use crate::{
+    entries::RrSet,
     lookup::Found,
-    snapshot::{RrSet, Steered},
+    snapshot::Steered,
     steer::Family,
     tally::AnswerKind,
     wire::{Full, Rcode, Section, Writer},
@@ -19,9 +20,9 @@ use crate::{
 #[derive(Clone, Copy)]
 enum Plain<'a> {
     /// The records asked for.
-    Set(&'a RrSet),
+    Set(RrSet<'a>),
     /// What a pool chose: its set, the counter of its member, and how much of the client's subnet that depends on.
-    Chosen(&'a RrSet, u16, u8),
+    Chosen(RrSet<'a>, u16, u8),
     /// The zone of this number has no such name, or no such records there.
     Denied(u16, Rcode),
 }
@@ -39,9 +40,9 @@ impl<'a> Response<'a> {
         let mut writer = Writer::new(self.packet, query.question_end(), out, limit - self.opt_room(limit));
         let mut ending = Ending::of(Rcode::NOERROR);
         match plain {
-            Plain::Set(set) => self.copy_plain(&mut writer, set),
+            Plain::Set(set) => Self::copy_plain(&mut writer, set),
             Plain::Chosen(set, slot, scope) => {
-                self.copy_plain(&mut writer, set).ok()?;
+                Self::copy_plain(&mut writer, set).ok()?;
                 ending.scope = scope;
                 self.tally.answer(slot);
                 Ok(())
@@ -71,21 +72,21 @@ impl<'a> Response<'a> {
             Found::Nothing(zone) => return is_for_zones(rtype).then_some(Plain::Denied(zone, Rcode::NXDOMAIN)),
             _ => return None,
         };
-        if let Some(number) = node.steered.checked_sub(1) {
+        if let Some(number) = node.steered().checked_sub(1) {
             return self.plain_choice(&snapshot.steered[number as usize]);
         }
-        if let Some(set) = snapshot.set(node, rtype) {
+        if let Some(set) = node.set(rtype) {
             return set.is_plain().then_some(Plain::Set(set));
         }
-        let denied = is_for_zones(rtype) && rtype != Rtype::ANY && snapshot.set(node, Rtype::CNAME).is_none();
+        let denied = is_for_zones(rtype) && rtype != Rtype::ANY && node.set(Rtype::CNAME).is_none();
         denied.then(|| Plain::Denied(self.denying_zone(node), Rcode::NOERROR))
     }
 
     /// Copies a set behind the question, whose name is the owner.
     #[inline(always)]
-    fn copy_plain(&self, writer: &mut Writer<'_>, set: &RrSet) -> Result<(), Full> {
-        writer.copy(self.view.snapshot.blob(set))?;
-        writer.count(Section::Answer, set.count);
+    fn copy_plain(writer: &mut Writer<'_>, set: RrSet<'_>) -> Result<(), Full> {
+        writer.copy(set.records())?;
+        writer.count(Section::Answer, set.count());
         Ok(())
     }
 
@@ -102,16 +103,8 @@ impl<'a> Response<'a> {
         let pool = &snapshot.pools[steered.pool as usize];
         let (client, scope) = self.client_of(pool);
         let (answer, member) = pool.choose_quickly(family, &self.view.conditions, client, self.draw)?;
-        let slot = snapshot.pool_slots[steered.pool as usize][usize::from(member)];
-        Some(Plain::Chosen(&snapshot.sets[(first + u32::from(answer)) as usize], slot, scope))
-    }
-}
-
-impl RrSet {
-    /// Whether copying is all it needs.
-    #[inline]
-    fn is_plain(&self) -> bool {
-        self.patch_count == 0 && self.extra_count == 0
+        let counter = snapshot.counters[steered.counters as usize + usize::from(member)];
+        Some(Plain::Chosen(snapshot.answer(first + u32::from(answer)), counter, scope))
     }
 }
 

@@ -4,18 +4,18 @@ use fairway_model::Rtype;
 
 use super::answer::{Answering, Step};
 use crate::{
+    entries::{Extra, Node, RrSet},
     explain::Trace,
-    snapshot::{Extra, Node, RrSet},
     wire::{Full, Section},
 };
 
 impl<T: Trace> Answering<'_, '_, '_, T> {
     /// Refers to the servers of a delegated zone: NS in the authority section, glue behind it (RFC 1034 section 4.3.2).
-    pub(super) fn refer(&mut self, step: &Step<'_>, cut: &Node) -> Result<(), Full> {
+    pub(super) fn refer(&mut self, step: &Step<'_>, cut: Node<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
-        let Some(set) = snapshot.set(cut, Rtype::NS) else { return Ok(()) };
-        let owner = step.at + step.name.len() - usize::from(cut.name_len);
-        let origin = usize::from(snapshot.zones[usize::from(cut.zone)].origin_len);
+        let Some(set) = cut.set(Rtype::NS) else { return Ok(()) };
+        let owner = step.at + step.name.len() - cut.name_len();
+        let origin = usize::from(snapshot.zones[usize::from(cut.zone())].origin_len);
         let apex = step.at + step.name.len() - origin;
         let start = self.copy(set, owner, Section::Authority)?;
         self.from.point_to_apex(self.writer, set, start, apex);
@@ -23,14 +23,15 @@ impl<T: Trace> Answering<'_, '_, '_, T> {
     }
 
     /// Adds what belongs with a set that was written at `start`. Required glue must fit; the rest comes if it does.
-    pub(super) fn extras(&mut self, step: &Step<'_>, set: &RrSet, start: usize) -> Result<(), Full> {
+    pub(super) fn extras(&mut self, step: &Step<'_>, set: RrSet<'_>, start: usize) -> Result<(), Full> {
         let snapshot = self.snapshot();
-        for extra in &snapshot.extras[set.extras as usize..][..set.extra_count as usize] {
+        let Some(rest) = set.rest() else { return Ok(()) };
+        for extra in &snapshot.extras[rest.extras()] {
             let owner = if extra.at == Extra::OWNER { step.at } else { start + extra.at as usize };
             if owner >= POINTER_END {
                 continue; // Too far back to point to: only in giant sets over TCP.
             }
-            let addresses = &snapshot.sets[extra.set as usize];
+            let addresses = snapshot.entries.set(extra.set);
             if self.copy(addresses, owner, Section::Additional).is_err() && extra.required {
                 return Err(Full);
             }

@@ -7,15 +7,16 @@ use super::{
     answer::{Answering, Step},
 };
 use crate::{
+    entries::Node,
     explain::Trace,
-    snapshot::{Node, Steered},
+    snapshot::Steered,
     steer::{Answer, Basis, ClientNet, Family, Kind, SteerPool},
     wire::{Ecs, Full, Rcode, Section},
 };
 
 impl<'a, T: Trace> Answering<'a, '_, '_, T> {
     /// Answers from the name's pool; false where the type is not the pool's to answer.
-    pub(super) fn steer(&mut self, step: &Step<'_>, node: &'a Node, steered: &Steered) -> Result<bool, Full> {
+    pub(super) fn steer(&mut self, step: &Step<'_>, node: Node<'a>, steered: &Steered) -> Result<bool, Full> {
         let pool = &self.snapshot().pools[steered.pool as usize];
         let rtype = self.from.query.rtype;
         let kind = match rtype {
@@ -33,9 +34,8 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
             return Ok(false);
         }
         let snapshot = self.snapshot();
-        let slots = &snapshot.pool_slots[steered.pool as usize];
         for member in choice.members.as_slice() {
-            self.from.tally.answer(slots[usize::from(*member)]);
+            self.from.tally.answer(snapshot.counters[steered.counters as usize + usize::from(*member)]);
         }
         self.ending.down |= choice.basis == Basis::Down;
         let (kind_sets, family) =
@@ -43,26 +43,25 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         let set = match choice.answer {
             Answer::Set(number) => kind_sets + u32::from(number),
             Answer::Member(number) => {
-                return self
-                    .alias(step, node, &snapshot.sets[steered.members as usize + usize::from(number)])
-                    .map(|()| true);
+                let set = snapshot.answer(steered.members + u32::from(number));
+                return self.alias(step, node, set).map(|()| true);
             }
             Answer::FallbackCname => {
-                return self.alias(step, node, &snapshot.sets[steered.fallback as usize]).map(|()| true);
+                return self.alias(step, node, snapshot.answer(steered.fallback)).map(|()| true);
             }
             Answer::FallbackAddresses if matches!(rtype, Rtype::A | Rtype::AAAA) => match pool.fallback_set(family) {
                 Some(number) => kind_sets + u32::from(number),
-                None => return self.negative(step, node.zone).map(|()| true),
+                None => return self.negative(step, node.zone()).map(|()| true),
             },
             Answer::FallbackAddresses | Answer::Nothing => {
-                return self.negative(step, node.zone).map(|()| true);
+                return self.negative(step, node.zone()).map(|()| true);
             }
             Answer::Refuse => {
                 self.refuse();
                 return Ok(true);
             }
         };
-        self.copy(&snapshot.sets[set as usize], step.at, Section::Answer)?;
+        self.copy(snapshot.answer(set), step.at, Section::Answer)?;
         Ok(true)
     }
 

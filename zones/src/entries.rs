@@ -1,0 +1,427 @@
+//! The names that exist, each in one piece of memory with its record sets: what a query reads of a name lies together.
+//!
+//! ```text
+//! entry   head (16), name in lower case, sets
+//! head    octets of the name (1), flags (1), zone (2), count of sets (2), 0 (2), steered (4), link (4)
+//! set     type (2), count of records (2), octets of the records (2), words of the rest (2), records, rest
+//! rest    count of patches (2), of extras (2), octets of the alias (2), 0 (2), first extra (4), 0 (4),
+//!         hash of the alias (8), patches (2 each), alias
+//! ```
+//! A word is eight octets. Each part begins at a whole word, and an entry or a set goes by the word it begins at: its *number*.
+//! Records stand as they go on the wire, owned by a pointer to the question's name (0xc00c). Integers but those in records are
+//! little-endian.
+
+use fairway_model::Rtype;
+
+/// All entries, and the record sets that belong to none: negative answers and what pools answer.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    pub(crate) octets: Box<[u8]>,
+}
+
+impl Entries {
+    #[inline]
+    pub(crate) fn node(&self, number: u32) -> Node<'_> {
+        Node::at(&self.octets, number)
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, number: u32) -> RrSet<'_> {
+        RrSet::at(&self.octets, number)
+    }
+
+    /// Has what a query reads of a node brought from memory: its first two cache lines. Gives its [`Node::steered`].
+    #[inline]
+    pub(crate) fn touch(&self, number: u32) -> u32 {
+        let node = self.node(number);
+        std::hint::black_box(node.rest.get(SECOND_LINE));
+        node.steered()
+    }
+}
+
+/// Octets behind the head that lie in the next cache line, wherever the entry begins.
+const SECOND_LINE: usize = 47;
+
+/// A name that exists: in a zone's text, steered, or as the parent of one that does (an empty non-terminal).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node<'a> {
+    head: [u64; 2],
+    /// From the name on.
+    rest: &'a [u8],
+}
+
+impl<'a> Node<'a> {
+    /// The apex of a zone.
+    pub(crate) const APEX: u8 = 1;
+    /// A delegation: NS records below an apex.
+    pub(crate) const CUT: u8 = 2;
+    /// Has a DNAME, which hides everything below.
+    pub(crate) const DNAME: u8 = 4;
+    /// Nothing hides it, and it is no delegation: it is answered from itself.
+    pub(crate) const OPEN: u8 = 8;
+
+    #[inline]
+    fn at(octets: &'a [u8], number: u32) -> Self {
+        let octets = &octets[number as usize * WORD..];
+        let (head, rest) = octets.split_first_chunk::<NODE_HEAD>().expect("the number of a node");
+        let head = u128::from_le_bytes(*head);
+        Self { head: [head as u64, (head >> 64) as u64], rest }
+    }
+
+    #[inline]
+    pub(crate) fn is(self, flag: u8) -> bool {
+        (self.head[0] >> 8) as u8 & flag != 0
+    }
+
+    #[inline]
+    pub(crate) fn zone(self) -> u16 {
+        (self.head[0] >> 16) as u16
+    }
+
+    #[inline]
+    pub(crate) fn set_count(self) -> u16 {
+        (self.head[0] >> 32) as u16
+    }
+
+    /// Index of what steers it plus one; 0 for a static name.
+    #[inline]
+    pub(crate) fn steered(self) -> u32 {
+        self.head[1] as u32
+    }
+
+    /// Number of the child `*` of an open node.
+    #[inline]
+    pub(crate) fn wildcard(self) -> Option<u32> {
+        self.link().filter(|_| self.is(Self::OPEN))
+    }
+
+    /// Number of the topmost cut or DNAME above a node that is not open; none for a cut that nothing hides.
+    #[inline]
+    pub(crate) fn occluder(self) -> Option<u32> {
+        self.link().filter(|_| !self.is(Self::OPEN))
+    }
+
+    #[inline]
+    fn link(self) -> Option<u32> {
+        ((self.head[1] >> 32) as u32).checked_sub(1)
+    }
+
+    /// The name, in lower case.
+    #[inline]
+    pub(crate) fn name(self) -> &'a [u8] {
+        &self.rest[..self.name_len()]
+    }
+
+    #[inline]
+    pub(crate) fn name_len(self) -> usize {
+        usize::from(self.head[0] as u8)
+    }
+
+    /// The record set of this type.
+    #[inline]
+    pub(crate) fn set(self, rtype: Rtype) -> Option<RrSet<'a>> {
+        self.sets().find(|set| set.rtype() == rtype)
+    }
+
+    #[inline]
+    pub(crate) fn sets(self) -> impl Iterator<Item = RrSet<'a>> {
+        let mut rest = &self.rest[whole_words(self.name_len())..];
+        (0..self.set_count()).map(move |_| {
+            let set = RrSet::read(rest);
+            rest = &set.octets[set.length()..];
+            set
+        })
+    }
+
+    /// The number of the first of its sets.
+    pub(crate) fn first_set(self, number: u32) -> u32 {
+        number + ((NODE_HEAD + whole_words(self.name_len())) / WORD) as u32
+    }
+}
+
+/// A set of records of one name and type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RrSet<'a> {
+    head: u64,
+    /// From the records on.
+    octets: &'a [u8],
+}
+
+impl<'a> RrSet<'a> {
+    #[inline]
+    pub(crate) fn at(octets: &'a [u8], number: u32) -> Self {
+        Self::read(&octets[number as usize * WORD..])
+    }
+
+    #[inline]
+    fn read(octets: &'a [u8]) -> Self {
+        let (head, octets) = octets.split_first_chunk::<WORD>().expect("the number of a set");
+        Self { head: u64::from_le_bytes(*head), octets }
+    }
+
+    #[inline]
+    pub(crate) fn rtype(self) -> Rtype {
+        Rtype(self.head as u16)
+    }
+
+    /// How many records.
+    #[inline]
+    pub(crate) fn count(self) -> u16 {
+        (self.head >> 16) as u16
+    }
+
+    /// The records in wire form.
+    #[inline]
+    pub(crate) fn records(self) -> &'a [u8] {
+        &self.octets[..usize::from((self.head >> 32) as u16)]
+    }
+
+    /// Whether copying the records is all it needs.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        self.head >> 48 == 0
+    }
+
+    /// Octets behind the head.
+    fn length(self) -> usize {
+        self.rest_at() + (self.head >> 48) as usize * WORD
+    }
+
+    /// Words of the whole set.
+    pub(crate) fn words(self) -> u32 {
+        ((WORD + self.length()) / WORD) as u32
+    }
+
+    fn rest_at(self) -> usize {
+        whole_words(usize::from((self.head >> 32) as u16))
+    }
+
+    /// Of its first record; all have the same (RFC 2181 section 5.2).
+    pub(crate) fn ttl(self) -> u32 {
+        let ttl = self.records().get(6..10).and_then(<[u8]>::first_chunk);
+        ttl.map_or(0, |ttl| u32::from_be_bytes(*ttl))
+    }
+
+    /// What copying is not enough for.
+    #[inline]
+    pub(crate) fn rest(self) -> Option<Rest<'a>> {
+        if self.is_plain() {
+            return None;
+        }
+        let (words, behind) = self.octets[self.rest_at()..].split_first_chunk::<REST_HEAD>()?;
+        let word = |n: usize| words.as_chunks::<WORD>().0.get(n).map_or(0, |word| u64::from_le_bytes(*word));
+        Some(Rest { counts: word(0), first_extra: word(1) as u32, alias_hash: word(2), behind })
+    }
+}
+
+/// What a set needs beyond copying.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest<'a> {
+    counts: u64,
+    first_extra: u32,
+    alias_hash: u64,
+    behind: &'a [u8],
+}
+
+impl<'a> Rest<'a> {
+    /// Places in the records where a pointer to the zone's apex is due.
+    #[inline]
+    pub(crate) fn patches(self) -> impl Iterator<Item = usize> {
+        let patches = &self.behind[..self.patch_octets()];
+        patches.as_chunks::<2>().0.iter().map(|at| usize::from(u16::from_le_bytes(*at)))
+    }
+
+    #[inline]
+    fn patch_octets(self) -> usize {
+        usize::from(self.counts as u16) * 2
+    }
+
+    /// Which extras belong to it.
+    #[inline]
+    pub(crate) fn extras(self) -> std::ops::Range<usize> {
+        let first = self.first_extra as usize;
+        first..first + usize::from((self.counts >> 16) as u16)
+    }
+
+    /// Where a CNAME or DNAME leads.
+    #[inline]
+    pub(crate) fn alias(self) -> Option<Alias<'a>> {
+        let length = usize::from((self.counts >> 32) as u16);
+        let name = self.behind.get(self.patch_octets()..)?.get(..length)?;
+        (length > 0).then_some(Alias { hash: self.alias_hash, name })
+    }
+}
+
+/// The target of a CNAME or DNAME.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alias<'a> {
+    /// Its hash, so that following a CNAME hashes nothing.
+    pub(crate) hash: u64,
+    /// As written.
+    pub(crate) name: &'a [u8],
+}
+
+/// Addresses of a name that a record set speaks of: glue of a delegation, targets of SRV and SVCB.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extra {
+    /// Where the name stands in the records of the set it belongs to; [`Extra::OWNER`] for the set's own owner.
+    pub(crate) at: u32,
+    /// Number of the address set.
+    pub(crate) set: u32,
+    /// Glue that the delegation does not work without (RFC 9471): if it does not fit, the answer is truncated.
+    pub(crate) required: bool,
+}
+
+impl Extra {
+    /// The addresses belong to the owner itself.
+    pub(crate) const OWNER: u32 = u32::MAX;
+}
+
+/// Entries being written, one behind the other.
+#[derive(Default)]
+pub(crate) struct EntryWriter {
+    octets: Vec<u8>,
+    /// Patches of the set being written.
+    patches: Vec<u16>,
+    /// Where the head of the set being written begins.
+    set_at: usize,
+}
+
+/// What the head of an entry says.
+#[derive(Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) flags: u8,
+    pub(crate) zone: u16,
+    /// As [`Node::steered`].
+    pub(crate) steered: u32,
+}
+
+impl EntryWriter {
+    fn next_number(&self) -> u32 {
+        u32::try_from(self.octets.len() / WORD).expect("32 GiB of names and records")
+    }
+
+    /// Makes room for so many octets more.
+    pub(crate) fn reserve(&mut self, octets: usize) {
+        self.octets.reserve(octets);
+    }
+
+    /// Begins an entry; its sets follow. Gives its number.
+    pub(crate) fn begin_entry(&mut self, name: &[u8], head: Head) -> u32 {
+        let number = self.next_number();
+        let [z0, z1] = head.zone.to_le_bytes();
+        self.octets.extend_from_slice(&[name.len() as u8, head.flags, z0, z1, 0, 0, 0, 0]);
+        self.octets.extend_from_slice(&u64::from(head.steered).to_le_bytes());
+        self.octets.extend(name.iter().map(u8::to_ascii_lowercase));
+        self.fill_word();
+        number
+    }
+
+    /// Counts a set as the entry's own.
+    pub(crate) fn count_set(&mut self, entry: u32) {
+        let at = entry as usize * WORD + 4;
+        let count = u16::from_le_bytes([self.octets[at], self.octets[at + 1]]) + 1;
+        self.octets[at..at + 2].copy_from_slice(&count.to_le_bytes());
+    }
+
+    /// Says what an entry's link leads to: [`Node::wildcard`] or [`Node::occluder`].
+    pub(crate) fn link(&mut self, entry: u32, to: u32) {
+        let at = entry as usize * WORD + 12;
+        self.octets[at..at + 4].copy_from_slice(&(to + 1).to_le_bytes());
+    }
+
+    /// Begins a set; gives its number.
+    pub(crate) fn begin_set(&mut self) -> u32 {
+        let number = self.next_number();
+        self.set_at = self.octets.len();
+        self.patches.clear();
+        self.octets.extend_from_slice(&[0; WORD]);
+        number
+    }
+
+    /// Adds octets to the records of the set.
+    pub(crate) fn extend(&mut self, octets: &[u8]) {
+        self.octets.extend_from_slice(octets);
+    }
+
+    /// Adds the two octets of a pointer to the zone's apex.
+    pub(crate) fn point_to_apex(&mut self) {
+        self.patches.push(self.record_octets() as u16);
+        self.octets.extend_from_slice(&[0, 0]);
+    }
+
+    /// Octets of the set's records so far.
+    pub(crate) fn record_octets(&self) -> usize {
+        self.octets.len() - self.set_at - WORD
+    }
+
+    /// Overwrites two octets of the set's records.
+    pub(crate) fn overwrite(&mut self, at: usize, value: u16) {
+        let at = self.set_at + WORD + at;
+        self.octets[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    }
+
+    /// Takes the set back.
+    pub(crate) fn drop_set(&mut self) {
+        self.octets.truncate(self.set_at);
+    }
+
+    /// Ends a set of so many records, which may lead to a name, and may be given extras later.
+    pub(crate) fn end_set(&mut self, rtype: Rtype, count: u16, alias: Option<Alias<'_>>, extras: bool) {
+        let length = self.record_octets();
+        self.fill_word();
+        let rest = self.octets.len();
+        if extras || alias.is_some() || !self.patches.is_empty() {
+            let (hash, name) = alias.map_or((0, &[][..]), |alias| (alias.hash, alias.name));
+            let counts = self.patches.len() as u64 | (name.len() as u64) << 32;
+            for word in [counts, 0, hash] {
+                self.octets.extend_from_slice(&word.to_le_bytes());
+            }
+            self.octets.extend(self.patches.iter().flat_map(|at| at.to_le_bytes()));
+            self.octets.extend_from_slice(name);
+            self.fill_word();
+        }
+        let words = (self.octets.len() - rest) / WORD;
+        let fields = [u64::from(rtype.0), u64::from(count), length as u64, words as u64];
+        let head = fields.iter().rev().fold(0, |head, field| head << 16 | field);
+        self.octets[self.set_at..self.set_at + WORD].copy_from_slice(&head.to_le_bytes());
+    }
+
+    /// Gives a set its extras.
+    pub(crate) fn set_extras(&mut self, set: u32, first: u32, count: u16) {
+        let at = set as usize * WORD + WORD + self.set(set).rest_at();
+        self.octets[at + 2..at + 4].copy_from_slice(&count.to_le_bytes());
+        self.octets[at + WORD..at + WORD + 4].copy_from_slice(&first.to_le_bytes());
+    }
+
+    /// What was written of an entry that has all its sets.
+    pub(crate) fn node(&self, number: u32) -> Node<'_> {
+        Node::at(&self.octets, number)
+    }
+
+    /// What was written of a set.
+    pub(crate) fn set(&self, number: u32) -> RrSet<'_> {
+        RrSet::at(&self.octets, number)
+    }
+
+    fn fill_word(&mut self) {
+        self.octets.resize(whole_words(self.octets.len()), 0);
+    }
+
+    pub(crate) fn finish(self) -> Entries {
+        Entries { octets: self.octets.into() }
+    }
+}
+
+/// Octets of a word, and of the head of a set.
+const WORD: usize = 8;
+/// Octets of the head of an entry.
+const NODE_HEAD: usize = 16;
+/// Octets of a rest but for its patches and its alias.
+const REST_HEAD: usize = 24;
+
+/// So many octets, and what fills the last word of them.
+#[inline]
+const fn whole_words(octets: usize) -> usize {
+    octets.next_multiple_of(WORD)
+}
