@@ -4,7 +4,7 @@
 //! entry   head (16), name in lower case, sets
 //! head    octets of the name (1), flags (1), zone (2), count of sets (2), 0 (2), steered (4), link (4)
 //! set     type (2), count of records (2), octets of the records (2), words of the rest (2), records, rest
-//! rest    count of patches (2), of extras (2), octets of the alias (2), 0 (2), first extra (4), 0 (4),
+//! rest    count of patches (2), of extras (2), octets of the alias (2), 0 (2), first extra (4), target (4),
 //!         hash of the alias (8), patches (2 each), alias
 //! ```
 //! A word is eight octets. Each part begins at a whole word, and an entry or a set goes by the word it begins at: its *number*.
@@ -12,6 +12,8 @@
 //! little-endian.
 
 use fairway_model::Rtype;
+
+use crate::wire::same_name;
 
 /// All entries, and the record sets that belong to none: negative answers and what pools answer.
 #[derive(Debug)]
@@ -59,6 +61,8 @@ impl<'a> Node<'a> {
     pub(crate) const DNAME: u8 = 4;
     /// Nothing hides it, and it is no delegation: it is answered from itself.
     pub(crate) const OPEN: u8 = 8;
+    /// Has a CNAME.
+    pub(crate) const ALIAS: u8 = 16;
 
     #[inline]
     fn at(octets: &'a [u8], number: u32) -> Self {
@@ -117,25 +121,24 @@ impl<'a> Node<'a> {
         usize::from(self.head[0] as u8)
     }
 
+    /// Whether this is the name, in any case.
+    #[inline]
+    pub(crate) fn is_called(self, name: &[u8]) -> bool {
+        self.name_len() == name.len() && same_name(name, self.rest.as_chunks().0)
+    }
+
     /// The record set of this type.
     #[inline]
     pub(crate) fn set(self, rtype: Rtype) -> Option<RrSet<'a>> {
-        self.sets().find(|set| set.rtype() == rtype)
-    }
-
-    #[inline]
-    pub(crate) fn sets(self) -> impl Iterator<Item = RrSet<'a>> {
         let mut rest = &self.rest[whole_words(self.name_len())..];
-        (0..self.set_count()).map(move |_| {
+        for _ in 0..self.set_count() {
             let set = RrSet::read(rest);
+            if set.rtype() == rtype {
+                return Some(set);
+            }
             rest = &set.octets[set.length()..];
-            set
-        })
-    }
-
-    /// The number of the first of its sets.
-    pub(crate) fn first_set(self, number: u32) -> u32 {
-        number + ((NODE_HEAD + whole_words(self.name_len())) / WORD) as u32
+        }
+        None
     }
 }
 
@@ -187,11 +190,6 @@ impl<'a> RrSet<'a> {
         self.rest_at() + (self.head >> 48) as usize * WORD
     }
 
-    /// Words of the whole set.
-    pub(crate) fn words(self) -> u32 {
-        ((WORD + self.length()) / WORD) as u32
-    }
-
     fn rest_at(self) -> usize {
         whole_words(usize::from((self.head >> 32) as u16))
     }
@@ -210,7 +208,13 @@ impl<'a> RrSet<'a> {
         }
         let (words, behind) = self.octets[self.rest_at()..].split_first_chunk::<REST_HEAD>()?;
         let word = |n: usize| words.as_chunks::<WORD>().0.get(n).map_or(0, |word| u64::from_le_bytes(*word));
-        Some(Rest { counts: word(0), first_extra: word(1) as u32, alias_hash: word(2), behind })
+        Some(Rest {
+            counts: word(0),
+            first_extra: word(1) as u32,
+            target: (word(1) >> 32) as u32,
+            alias_hash: word(2),
+            behind,
+        })
     }
 }
 
@@ -219,6 +223,7 @@ impl<'a> RrSet<'a> {
 pub(crate) struct Rest<'a> {
     counts: u64,
     first_extra: u32,
+    target: u32,
     alias_hash: u64,
     behind: &'a [u8],
 }
@@ -241,6 +246,12 @@ impl<'a> Rest<'a> {
     pub(crate) fn extras(self) -> std::ops::Range<usize> {
         let first = self.first_extra as usize;
         first..first + usize::from((self.counts >> 16) as u16)
+    }
+
+    /// Number of the node that an alias leads to, where it is an open one of ours; nothing is to be looked up then.
+    #[inline]
+    pub(crate) fn target(self) -> Option<u32> {
+        self.target.checked_sub(1)
     }
 
     /// Where a CNAME or DNAME leads.
@@ -394,9 +405,21 @@ impl EntryWriter {
         self.octets[at + WORD..at + WORD + 4].copy_from_slice(&first.to_le_bytes());
     }
 
-    /// What was written of an entry that has all its sets.
-    pub(crate) fn node(&self, number: u32) -> Node<'_> {
-        Node::at(&self.octets, number)
+    /// Says which node an alias leads to.
+    pub(crate) fn set_target(&mut self, set: u32, target: u32) {
+        let at = set as usize * WORD + WORD + self.set(set).rest_at() + WORD + 4;
+        self.octets[at..at + 4].copy_from_slice(&(target + 1).to_le_bytes());
+    }
+
+    /// The sets of an entry, with their numbers.
+    pub(crate) fn sets_of(&self, entry: u32) -> impl Iterator<Item = (u32, RrSet<'_>)> {
+        let node = Node::at(&self.octets, entry);
+        let mut next = entry + ((NODE_HEAD + whole_words(node.name_len())) / WORD) as u32;
+        (0..node.set_count()).map(move |_| {
+            let (number, set) = (next, self.set(next));
+            next += ((WORD + set.length()) / WORD) as u32;
+            (number, set)
+        })
     }
 
     /// What was written of a set.

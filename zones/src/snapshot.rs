@@ -10,7 +10,6 @@ use crate::{
     entries::{Entries, Extra, Node, RrSet},
     steer::SteerPool,
     table::Table,
-    wire::same_name,
 };
 
 /// Answers to `hostname.bind` and `id.server` and to NSID (RFC 4892, RFC 5001), and `version.bind`.
@@ -188,6 +187,6 @@ impl Snapshot {
     /// The node with exactly this name, in any case.
     #[inline]
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
-        self.table.find(hash, |number| same_name(name, self.node(number).name()))
+        self.table.find(hash, |number| self.node(number).is_called(name))
     }
 }

@@ -99,11 +99,29 @@ impl<'a> Compiler<'a> {
             self.build_entry(node, own);
         }
         self.placed = placed;
-        for (number, draft) in self.numbers.iter().zip(&self.names.drafts) {
+        self.link_entries();
+    }
+
+    /// Joins each name with its wildcard or with what hides it, and each CNAME with the node it leads to.
+    fn link_entries(&mut self) {
+        for (draft, number) in self.names.drafts.iter().zip(&self.numbers) {
             if let Some(to) = draft.link() {
                 self.entries.link(*number, self.numbers[to as usize]);
             }
+            if draft.is(Node::ALIAS)
+                && let Some((set, target)) = self.alias_of(*number)
+            {
+                self.entries.set_target(set, target);
+            }
         }
+    }
+
+    /// The CNAME of an entry, and the entry it leads to if that is an open one.
+    fn alias_of(&self, entry: u32) -> Option<(u32, u32)> {
+        let (number, set) = self.entries.sets_of(entry).find(|(_, set)| set.rtype() == Rtype::CNAME)?;
+        let alias = set.rest()?.alias()?;
+        let target = self.names.find_hashed(alias.name, alias.hash)? as usize;
+        self.names.drafts[target].is(Node::OPEN).then_some((number, self.numbers[target]))
     }
 
     fn build_entry(&mut self, node: u32, placed: &[Placed]) {
@@ -209,8 +227,7 @@ impl<'a> Compiler<'a> {
             }
             let below = mention.target.as_ref().is_some_and(|t| t.to_lowercase().as_wire().ends_with(&owner_name));
             let entry = self.numbers[number as usize];
-            let mut set = self.entries.node(entry).first_set(entry);
-            for found in self.entries.node(entry).sets() {
+            for (set, found) in self.entries.sets_of(entry) {
                 // A service record's target may have one of its own: AliasMode leads there (RFC 9460 section 4.1).
                 let service = matches!(rtype, Rtype::SVCB | Rtype::HTTPS);
                 let same = service && found.rtype() == rtype && set != mention.set;
@@ -218,7 +235,6 @@ impl<'a> Compiler<'a> {
                 if wanted && !extras.iter().any(|e| e.set == set) {
                     extras.push(Extra { at: mention.at, set, required: delegation && below });
                 }
-                set += found.words();
             }
         }
         extras.sort_by_key(|e| !e.required);

@@ -70,7 +70,8 @@ impl<'a> Names<'a> {
         self.find_hashed(name.as_wire(), name_hash(name.as_wire()))
     }
 
-    fn find_hashed(&self, wanted: &[u8], hash: u64) -> Option<u32> {
+    /// The same, for a name in wire form and its hash.
+    pub(super) fn find_hashed(&self, wanted: &[u8], hash: u64) -> Option<u32> {
         self.table.find(hash, |number| same_name(wanted, self.drafts[number as usize].name))
     }
 
@@ -96,9 +97,7 @@ impl<'a> Names<'a> {
     pub(super) fn intern(&mut self, name: &'a [u8], labels: usize, apex_labels: usize, zone: u16) -> u32 {
         self.labels_max = self.labels_max.max(labels);
         let parent = self.last_parent;
-        if labels > apex_labels
-            && parent != Self::NONE
-            && same_name(parent_of(name), self.drafts[parent as usize].name)
+        if labels > apex_labels && parent != Self::NONE && same_name(parent_of(name), self.drafts[parent as usize].name)
         {
             let hash = name_hash(name);
             let known = self.find_hashed(name, hash);

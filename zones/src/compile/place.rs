@@ -135,6 +135,7 @@ impl<'a> Compiler<'a> {
                 node.flags |= Node::CUT;
             }
             Rtype::DNAME => node.flags |= Node::DNAME,
+            Rtype::CNAME => node.flags |= Node::ALIAS,
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use fairway_model::{Name, Rtype};
 use super::{Ending, Response};
 use crate::{
     Snapshot,
-    entries::{Alias, Node, RrSet},
+    entries::{Alias, Node, Rest, RrSet},
     explain::Trace,
     lookup::{Found, locate},
     wire::{Full, HEADER, Rcode, Section, Writer, name_end, name_hash},
@@ -41,6 +41,8 @@ pub(super) enum Link<'a> {
     /// At the target of a CNAME.
     Alias {
         target: Alias<'a>,
+        /// Its node, where that is known already.
+        node: Option<u32>,
         /// Where that name stands in the message.
         at: usize,
     },
@@ -103,14 +105,14 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let mut made = [0; Name::OCTETS_MAX];
         let mut redirects = 0;
         for step in 1..=CHAIN_MAX {
-            let (name, hash, at) = match self.link.take() {
+            let (name, hash, at, node) = match self.link.take() {
                 None => return Ok(()),
-                Some(Link::Alias { target, at }) => (target.name, target.hash, at),
+                Some(Link::Alias { target, node, at }) => (target.name, target.hash, at, node),
                 Some(Link::Redirect { at, length, dname }) => {
                     dnames[redirects] = dname;
                     redirects += 1;
                     made[..length].copy_from_slice(&self.writer.written()[at..at + length]);
-                    (&made[..length], name_hash(&made[..length]), at)
+                    (&made[..length], name_hash(&made[..length]), at, None)
                 }
             };
             // Two names may share a hash, in case at least: then the chain ends early, and the resolver goes on.
@@ -118,8 +120,8 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                 return Ok(());
             }
             visited[step] = hash;
-            let labels = name_end(name, 0).map_or(0, |(_, labels)| labels);
-            let found = locate(snapshot, name, labels, hash);
+            let labels = || name_end(name, 0).map_or(0, |(_, labels)| labels);
+            let found = node.map_or_else(|| locate(snapshot, name, labels(), hash), Found::Exact);
             self.step(&Step { name, at, found, dnames: &dnames[..redirects] })?;
         }
         Ok(())
@@ -134,7 +136,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             // The end of a chain outside of our zones is for the resolver to find.
             Found::Outside => {}
             Found::Cut(number) if self.is_parents_ds(step, number) => return self.at_node(step, snapshot.node(number)),
-            Found::Cut(number) => self.refer(step, snapshot.node(number))?,
+            Found::Cut(number) => self.from.refer(self.writer, step.at, step.name.len(), snapshot.node(number))?,
             Found::Dname(number) => return self.redirect(step, number),
             Found::Nothing(zone) => {
                 self.writer.set_authoritative();
@@ -163,7 +165,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         }
         let Some(set) = node.set(self.from.query.rtype) else { return self.no_such_set(step, node) };
         let start = self.set(step, node, set, Section::Answer)?;
-        if set.is_plain() { Ok(()) } else { self.extras(step, set, start) }
+        self.from.extras(self.writer, step.at, set, start)
     }
 
     /// Answers at a node that has nothing of the type asked for.
@@ -191,7 +193,9 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             return Ok(());
         }
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        self.link = alias_of(set).map(|target| Link::Alias { target, at: start + 12 });
+        self.link = set
+            .rest()
+            .and_then(|rest| Some(Link::Alias { target: rest.alias()?, node: rest.target(), at: start + 12 }));
         Ok(())
     }
 
@@ -206,12 +210,11 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let start = match known {
             Some((_, start)) => *start,
             None => {
-                let owner =
-                    Step { name: node.name(), at: step.at + prefix, found: step.found, dnames: &[] };
+                let owner = Step { name: node.name(), at: step.at + prefix, found: step.found, dnames: &[] };
                 self.set(&owner, node, set, Section::Answer)?
             }
         };
-        let Some(Alias { name: target, .. }) = alias_of(set) else { return Ok(()) };
+        let Some(Alias { name: target, .. }) = set.rest().and_then(Rest::alias) else { return Ok(()) };
         if prefix + target.len() > Name::OCTETS_MAX {
             self.ending.rcode = Rcode::YXDOMAIN;
             return Ok(());
@@ -257,7 +260,13 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// Writes a set whose owner is the name of this step; gives the place of its first record.
     #[inline]
-    pub(super) fn set(&mut self, step: &Step<'_>, node: Node<'_>, set: RrSet<'_>, section: Section) -> Result<usize, Full> {
+    pub(super) fn set(
+        &mut self,
+        step: &Step<'_>,
+        node: Node<'_>,
+        set: RrSet<'_>,
+        section: Section,
+    ) -> Result<usize, Full> {
         let start = self.copy(set, step.at, section)?;
         if !set.is_plain() {
             let origin = usize::from(self.snapshot().zones[usize::from(node.zone())].origin_len);
@@ -269,29 +278,8 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     /// Copies a set's records and points their owners to where the name stands; gives the place of the first.
     #[inline]
     pub(super) fn copy(&mut self, set: RrSet<'_>, owner: usize, section: Section) -> Result<usize, Full> {
-        let start = self.writer.copy(set.records())?;
-        self.writer.count(section, set.count());
-        if owner != HEADER {
-            self.own(set, start, owner);
-        }
-        Ok(start)
+        self.writer.records(set.records(), set.count(), owner, section)
     }
-
-    /// Points the owner of each record of a set to another place than the question.
-    #[inline(never)]
-    fn own(&mut self, set: RrSet<'_>, start: usize, owner: usize) {
-        let mut at = start;
-        for _ in 0..set.count() {
-            self.writer.patch(at, 0xc000 | owner as u16);
-            let length = &self.writer.written()[at + 10..at + 12];
-            at += 12 + usize::from(u16::from_be_bytes([length[0], length[1]]));
-        }
-    }
-}
-
-/// Where a CNAME or DNAME leads.
-fn alias_of(set: RrSet<'_>) -> Option<Alias<'_>> {
-    set.rest()?.alias()
 }
 
 /// A compression pointer (RFC 1035 section 4.1.4) to a place under 0x4000.

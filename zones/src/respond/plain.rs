@@ -1,5 +1,5 @@
-//! The answers most queries get: one set of records, copied as it lies, at a name that exists or in proof that one does not, and
-//! at most an OPT behind it.
+//! The answers most queries get: a set of records, copied as it lies, at a name that exists or in proof that one does not; one
+//! CNAME and where it leads; a referral; and at most an OPT behind it.
 //!
 //! It says nothing that [`super::answer`] would not say, and leaves to it whatever needs more than that: `explain` never
 //! comes here, and a test holds the two against each other.
@@ -8,15 +8,15 @@ use fairway_model::Rtype;
 
 use super::{CLASS_IN, Ending, Response, is_for_zones};
 use crate::{
-    entries::RrSet,
+    entries::{Node, RrSet},
     lookup::Found,
     snapshot::Steered,
     steer::Family,
     tally::AnswerKind,
-    wire::{Full, Rcode, Section, Writer},
+    wire::{Full, HEADER, Rcode, Section, Writer},
 };
 
-/// What one set is enough for.
+/// What is answered.
 #[derive(Clone, Copy)]
 enum Plain<'a> {
     /// The records asked for.
@@ -25,6 +25,10 @@ enum Plain<'a> {
     Chosen(RrSet<'a>, u16, u8),
     /// The zone of this number has no such name, or no such records there.
     Denied(u16, Rcode),
+    /// The CNAME of a node, and the records asked for where it leads.
+    Alias(Node<'a>, RrSet<'a>, RrSet<'a>),
+    /// A delegation.
+    Cut(Node<'a>),
 }
 
 impl<'a> Response<'a> {
@@ -35,7 +39,7 @@ impl<'a> Response<'a> {
         if query.class != CLASS_IN || query.refusal.is_some() {
             return None;
         }
-        let plain = self.one_set()?;
+        let plain = self.find_plain()?;
         let (edns, limit) = (query.edns.as_ref(), self.limit());
         let mut writer = Writer::new(self.packet, query.question_end(), out, limit - self.opt_room(limit));
         let mut ending = Ending::of(Rcode::NOERROR);
@@ -49,12 +53,15 @@ impl<'a> Response<'a> {
             }
             Plain::Denied(zone, rcode) => {
                 ending.rcode = rcode;
-                // The question's name ends where type and class begin, four octets before its end.
-                self.deny(&mut writer, zone, query.question_end() - 4)
+                self.deny(&mut writer, zone, self.name_end())
             }
+            Plain::Alias(node, alias, set) => self.follow_plain(&mut writer, node, alias, set),
+            Plain::Cut(node) => self.refer(&mut writer, HEADER, self.name_end() - HEADER, node),
         }
         .ok()?;
-        writer.set_authoritative();
+        if !matches!(plain, Plain::Cut(_)) {
+            writer.set_authoritative();
+        }
         if let Some(edns) = edns {
             self.write_opt(&mut writer, edns, &ending, limit);
         }
@@ -63,13 +70,23 @@ impl<'a> Response<'a> {
         Some((writer.finish(ending.rcode), ending.rcode))
     }
 
-    /// The one set that answers.
+    /// Where the question's name ends: before type and class, four octets.
+    #[inline]
+    fn name_end(&self) -> usize {
+        self.query.question_end() - 4
+    }
+
+    /// What answers.
     #[inline(always)]
-    fn one_set(&self) -> Option<Plain<'a>> {
+    fn find_plain(&self) -> Option<Plain<'a>> {
         let (snapshot, rtype) = (&*self.view.snapshot, self.query.rtype);
         let node = match self.found {
             Found::Exact(number) | Found::Wildcard(number) => snapshot.node(number),
             Found::Nothing(zone) => return is_for_zones(rtype).then_some(Plain::Denied(zone, Rcode::NXDOMAIN)),
+            // DS of a delegated name is the parent's to answer.
+            Found::Cut(number) if is_for_zones(rtype) && rtype != Rtype::DS => {
+                return Some(Plain::Cut(snapshot.node(number)));
+            }
             _ => return None,
         };
         if let Some(number) = node.steered().checked_sub(1) {
@@ -78,8 +95,39 @@ impl<'a> Response<'a> {
         if let Some(set) = node.set(rtype) {
             return set.is_plain().then_some(Plain::Set(set));
         }
-        let denied = is_for_zones(rtype) && rtype != Rtype::ANY && node.set(Rtype::CNAME).is_none();
-        denied.then(|| Plain::Denied(self.denying_zone(node), Rcode::NOERROR))
+        if !is_for_zones(rtype) || rtype == Rtype::ANY {
+            return None;
+        }
+        if node.is(Node::ALIAS) {
+            return self.plain_alias(node);
+        }
+        Some(Plain::Denied(self.denying_zone(node), Rcode::NOERROR))
+    }
+
+    /// A CNAME that leads to records of ours in one step.
+    #[inline]
+    fn plain_alias(&self, node: Node<'a>) -> Option<Plain<'a>> {
+        let alias = node.set(Rtype::CNAME)?;
+        let target = self.view.snapshot.node(alias.rest()?.target()?);
+        let set = target.set(self.query.rtype)?;
+        (target.steered() == 0 && set.is_plain()).then_some(Plain::Alias(node, alias, set))
+    }
+
+    /// Writes a CNAME, and the records where it leads.
+    #[inline]
+    fn follow_plain(
+        &self,
+        writer: &mut Writer<'_>,
+        node: Node<'_>,
+        alias: RrSet<'_>,
+        set: RrSet<'_>,
+    ) -> Result<(), Full> {
+        let start = writer.records(alias.records(), 1, HEADER, Section::Answer)?;
+        let origin = usize::from(self.view.snapshot.zones[usize::from(node.zone())].origin_len);
+        self.point_to_apex(writer, alias, start, self.name_end() - origin);
+        // The target's name begins behind the owner (2), type, class, TTL and length (10).
+        writer.records(set.records(), set.count(), start + 12, Section::Answer)?;
+        Ok(())
     }
 
     /// Copies a set behind the question, whose name is the owner.

@@ -2,37 +2,39 @@
 
 use fairway_model::Rtype;
 
-use super::answer::{Answering, Step};
+use super::Response;
 use crate::{
     entries::{Extra, Node, RrSet},
-    explain::Trace,
-    wire::{Full, Section},
+    wire::{Full, Section, Writer},
 };
 
-impl<T: Trace> Answering<'_, '_, '_, T> {
-    /// Refers to the servers of a delegated zone: NS in the authority section, glue behind it (RFC 1034 section 4.3.2).
-    pub(super) fn refer(&mut self, step: &Step<'_>, cut: Node<'_>) -> Result<(), Full> {
-        let snapshot = self.snapshot();
+impl Response<'_> {
+    /// Refers to the servers of a delegated zone: NS in the authority section, glue behind it (RFC 1034 section 4.3.2). The
+    /// name that is at the cut or below it stands at `at` in the message and has so many octets.
+    #[inline]
+    pub(super) fn refer(&self, writer: &mut Writer<'_>, at: usize, octets: usize, cut: Node<'_>) -> Result<(), Full> {
         let Some(set) = cut.set(Rtype::NS) else { return Ok(()) };
-        let owner = step.at + step.name.len() - cut.name_len();
-        let origin = usize::from(snapshot.zones[usize::from(cut.zone())].origin_len);
-        let apex = step.at + step.name.len() - origin;
-        let start = self.copy(set, owner, Section::Authority)?;
-        self.from.point_to_apex(self.writer, set, start, apex);
-        self.extras(step, set, start)
+        let origin = usize::from(self.view.snapshot.zones[usize::from(cut.zone())].origin_len);
+        let end = at + octets;
+        let start = writer.records(set.records(), set.count(), end - cut.name_len(), Section::Authority)?;
+        self.point_to_apex(writer, set, start, end - origin);
+        self.extras(writer, at, set, start)
     }
 
-    /// Adds what belongs with a set that was written at `start`. Required glue must fit; the rest comes if it does.
-    pub(super) fn extras(&mut self, step: &Step<'_>, set: RrSet<'_>, start: usize) -> Result<(), Full> {
-        let snapshot = self.snapshot();
+    /// Adds what belongs with a set that was written at `start`, and whose name stands at `at`. Required glue must fit; the
+    /// rest comes if it does.
+    #[inline]
+    pub(super) fn extras(&self, writer: &mut Writer<'_>, at: usize, set: RrSet<'_>, start: usize) -> Result<(), Full> {
         let Some(rest) = set.rest() else { return Ok(()) };
+        let snapshot = &*self.view.snapshot;
         for extra in &snapshot.extras[rest.extras()] {
-            let owner = if extra.at == Extra::OWNER { step.at } else { start + extra.at as usize };
+            let owner = if extra.at == Extra::OWNER { at } else { start + extra.at as usize };
             if owner >= POINTER_END {
                 continue; // Too far back to point to: only in giant sets over TCP.
             }
             let addresses = snapshot.entries.set(extra.set);
-            if self.copy(addresses, owner, Section::Additional).is_err() && extra.required {
+            let written = writer.records(addresses.records(), addresses.count(), owner, Section::Additional);
+            if written.is_err() && extra.required {
                 return Err(Full);
             }
         }

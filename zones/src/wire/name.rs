@@ -40,17 +40,18 @@ pub(crate) fn name_hash(name: &[u8]) -> u64 {
     if rest.is_empty() { hash } else { mix(hash ^ (rest_of(name, rest) | CASE)) }
 }
 
-/// Whether a name in any case is this one in lower case. Called, so that the loop over a table keeps its registers.
+/// Whether a name in any case is the one of the same length that these words hold, in lower case and filled up with zeroes.
+/// Called, so that the loop over a table keeps its registers.
 #[inline(never)]
-pub(crate) fn same_name(name: &[u8], lower_name: &[u8]) -> bool {
-    if name.len() != lower_name.len() {
-        return false;
-    }
-    let ((words, rest), (lower_words, lower_rest)) = (name.as_chunks::<8>(), lower_name.as_chunks::<8>());
-    let same = |word: u64, wanted: u64| word == wanted || lower(word) == wanted;
-    let pairs = words.iter().zip(lower_words);
-    let mut pairs = pairs.map(|(a, b)| (u64::from_le_bytes(*a), u64::from_le_bytes(*b)));
-    pairs.all(|(a, b)| same(a, b)) && (rest.is_empty() || same(rest_of(name, rest), rest_of(lower_name, lower_rest)))
+pub(crate) fn same_name(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
+    let (words, rest) = name.as_chunks::<8>();
+    let same = |word: u64, wanted: &[u8; 8]| {
+        let wanted = u64::from_le_bytes(*wanted);
+        word == wanted || lower(word) == wanted
+    };
+    let mut wanted = lower_words.iter();
+    let all = words.iter().zip(&mut wanted).all(|(word, wanted)| same(u64::from_le_bytes(*word), wanted));
+    all && (rest.is_empty() || wanted.next().is_some_and(|wanted| same(rest_of(name, rest), wanted)))
 }
 
 /// What is left of a name behind its whole words, as a word: 1 to 7 octets, and nothing behind them.
@@ -103,6 +104,12 @@ mod tests {
     fn ancestors_come_from_the_parent_to_the_root() {
         assert_eq!(ancestors(b"\x03WWW\x07Example\x00", 2).collect::<Vec<_>>(), [(1, 4), (0, 12)]);
         assert_eq!(ancestors(b"\0", 0).count(), 0);
+    }
+
+    fn same_name(name: &[u8], lower: &[u8]) -> bool {
+        let mut filled = lower.to_vec();
+        filled.resize(lower.len().next_multiple_of(8), 0);
+        name.len() == lower.len() && super::same_name(name, filled.as_chunks().0)
     }
 
     #[test]

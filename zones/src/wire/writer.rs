@@ -93,6 +93,34 @@ impl<'a> Writer<'a> {
         Ok(start)
     }
 
+    /// Copies records whose owner is the question's name, counts them, and points their owners to where theirs stands; gives
+    /// the place of the first.
+    #[inline]
+    pub(crate) fn records(
+        &mut self,
+        records: &[u8],
+        count: u16,
+        owner: usize,
+        section: Section,
+    ) -> Result<usize, Full> {
+        let start = self.copy(records)?;
+        self.count(section, count);
+        if owner != HEADER {
+            self.own(start, count, owner);
+        }
+        Ok(start)
+    }
+
+    /// Points the owners of records that begin at `start` to another place than the question.
+    #[inline(never)]
+    fn own(&mut self, start: usize, count: u16, owner: usize) {
+        let mut at = start;
+        for _ in 0..count {
+            self.patch(at, 0xc000 | owner as u16);
+            at += 12 + usize::from(u16::from_be_bytes([self.out[at + 10], self.out[at + 11]]));
+        }
+    }
+
     /// Overwrites two octets that were written before.
     #[inline]
     pub(crate) fn patch(&mut self, at: usize, value: u16) {
