@@ -17,7 +17,7 @@ use fairway_model::Rtype;
 use self::answer::Answering;
 use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
-    entries::{Node, Rest, RrSet},
+    entries::{Node, RrSet},
     explain::Trace,
     lookup::{Found, locate},
     tally::{AnswerKind, Dropped},
@@ -262,7 +262,7 @@ impl<'a> Response<'a> {
     }
 
     /// Writes the SOA of a zone (RFC 2308) that holds the name which ends at `name_end` in the message.
-    #[inline]
+    #[inline(always)]
     fn deny(&self, writer: &mut Writer<'_>, zone: u16, name_end: usize) -> Result<(), Full> {
         let snapshot = &*self.view.snapshot;
         let zone = &snapshot.zones[usize::from(zone)];
@@ -278,7 +278,8 @@ impl<'a> Response<'a> {
     /// Points the names within the zone, of a set that was copied to `start`, to the zone's apex.
     #[inline]
     fn point_to_apex(&self, writer: &mut Writer<'_>, set: RrSet<'_>, start: usize, apex: usize) {
-        for patch in set.rest().into_iter().flat_map(Rest::patches) {
+        let Some(rest) = set.rest() else { return };
+        for patch in rest.patches() {
             writer.patch(start + patch, 0xc000 | apex as u16);
         }
     }

@@ -13,134 +13,50 @@ use crate::{
     snapshot::Steered,
     steer::Family,
     tally::AnswerKind,
-    wire::{Full, HEADER, Rcode, Section, Writer},
+    wire::{HEADER, Rcode, Section, Writer},
 };
-
-/// What is answered.
-#[derive(Clone, Copy)]
-enum Plain<'a> {
-    /// The records asked for.
-    Set(RrSet<'a>),
-    /// What a pool chose: its set, the counter of its member, and how much of the client's subnet that depends on.
-    Chosen(RrSet<'a>, u16, u8),
-    /// The zone of this number has no such name, or no such records there.
-    Denied(u16, Rcode),
-    /// The CNAME of a node, and the records asked for where it leads.
-    Alias(Node<'a>, RrSet<'a>, RrSet<'a>),
-    /// A delegation.
-    Cut(Node<'a>),
-}
 
 impl<'a> Response<'a> {
     /// Writes the answer, if it is a plain one; gives its length and code.
     #[inline(always)]
     pub(super) fn plain(&self, out: &mut [u8]) -> Option<(usize, Rcode)> {
-        let query = self.query;
+        let (snapshot, query) = (&*self.view.snapshot, self.query);
         if query.class != CLASS_IN || query.refusal.is_some() {
             return None;
         }
-        let plain = self.find_plain()?;
-        let (edns, limit) = (query.edns.as_ref(), self.limit());
-        let mut writer = Writer::new(self.packet, query.question_end(), out, limit - self.opt_room(limit));
-        let mut ending = Ending::of(Rcode::NOERROR);
-        match plain {
-            Plain::Set(set) => Self::copy_plain(&mut writer, set),
-            Plain::Chosen(set, slot, scope) => {
-                Self::copy_plain(&mut writer, set).ok()?;
-                ending.scope = scope;
-                self.tally.answer(slot);
-                Ok(())
+        let (zone, rcode) = match self.found {
+            Found::Exact(number) | Found::Wildcard(number) => {
+                let node = snapshot.node(number);
+                if let Some(number) = node.steered().checked_sub(1) {
+                    return self.plain_choice(out, &snapshot.steered[number as usize]);
+                }
+                if let Some(set) = node.set(query.rtype) {
+                    return if set.is_plain() { self.plain_set(out, set, 0) } else { None };
+                }
+                if node.is(Node::ALIAS) {
+                    return self.plain_alias(out, node);
+                }
+                (self.denying_zone(node), Rcode::NOERROR)
             }
-            Plain::Denied(zone, rcode) => {
-                ending.rcode = rcode;
-                self.deny(&mut writer, zone, self.name_end())
-            }
-            Plain::Alias(node, alias, set) => self.follow_plain(&mut writer, node, alias, set),
-            Plain::Cut(node) => self.refer(&mut writer, HEADER, self.name_end() - HEADER, node),
-        }
-        .ok()?;
-        if !matches!(plain, Plain::Cut(_)) {
-            writer.set_authoritative();
-        }
-        if let Some(edns) = edns {
-            self.write_opt(&mut writer, edns, &ending, limit);
-        }
-        let ecs = edns.is_some_and(|edns| edns.ecs.is_some());
-        self.tally.response(ending.rcode, AnswerKind { truncated: false, edns: edns.is_some(), ecs, down: false });
-        Some((writer.finish(ending.rcode), ending.rcode))
-    }
-
-    /// Where the question's name ends: before type and class, four octets.
-    #[inline]
-    fn name_end(&self) -> usize {
-        self.query.question_end() - 4
-    }
-
-    /// What answers.
-    #[inline(always)]
-    fn find_plain(&self) -> Option<Plain<'a>> {
-        let (snapshot, rtype) = (&*self.view.snapshot, self.query.rtype);
-        let node = match self.found {
-            Found::Exact(number) | Found::Wildcard(number) => snapshot.node(number),
-            Found::Nothing(zone) => return is_for_zones(rtype).then_some(Plain::Denied(zone, Rcode::NXDOMAIN)),
-            // DS of a delegated name is the parent's to answer.
-            Found::Cut(number) if is_for_zones(rtype) && rtype != Rtype::DS => {
-                return Some(Plain::Cut(snapshot.node(number)));
-            }
-            _ => return None,
+            Found::Nothing(zone) => (zone, Rcode::NXDOMAIN),
+            Found::Cut(number) => return self.plain_referral(out, snapshot.node(number)),
+            Found::Dname(_) | Found::Outside => return None,
         };
-        if let Some(number) = node.steered().checked_sub(1) {
-            return self.plain_choice(&snapshot.steered[number as usize]);
-        }
-        if let Some(set) = node.set(rtype) {
-            return set.is_plain().then_some(Plain::Set(set));
-        }
-        if !is_for_zones(rtype) || rtype == Rtype::ANY {
-            return None;
-        }
-        if node.is(Node::ALIAS) {
-            return self.plain_alias(node);
-        }
-        Some(Plain::Denied(self.denying_zone(node), Rcode::NOERROR))
+        self.plain_denial(out, zone, rcode)
     }
 
-    /// A CNAME that leads to records of ours in one step.
-    #[inline]
-    fn plain_alias(&self, node: Node<'a>) -> Option<Plain<'a>> {
-        let alias = node.set(Rtype::CNAME)?;
-        let target = self.view.snapshot.node(alias.rest()?.target()?);
-        let set = target.set(self.query.rtype)?;
-        (target.steered() == 0 && set.is_plain()).then_some(Plain::Alias(node, alias, set))
-    }
-
-    /// Writes a CNAME, and the records where it leads.
-    #[inline]
-    fn follow_plain(
-        &self,
-        writer: &mut Writer<'_>,
-        node: Node<'_>,
-        alias: RrSet<'_>,
-        set: RrSet<'_>,
-    ) -> Result<(), Full> {
-        let start = writer.records(alias.records(), 1, HEADER, Section::Answer)?;
-        let origin = usize::from(self.view.snapshot.zones[usize::from(node.zone())].origin_len);
-        self.point_to_apex(writer, alias, start, self.name_end() - origin);
-        // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        writer.records(set.records(), set.count(), start + 12, Section::Answer)?;
-        Ok(())
-    }
-
-    /// Copies a set behind the question, whose name is the owner.
+    /// Writes a set behind the question, whose name is the owner.
     #[inline(always)]
-    fn copy_plain(writer: &mut Writer<'_>, set: RrSet<'_>) -> Result<(), Full> {
-        writer.copy(set.records())?;
-        writer.count(Section::Answer, set.count());
-        Ok(())
+    fn plain_set(&self, out: &mut [u8], set: RrSet<'_>, scope: u8) -> Option<(usize, Rcode)> {
+        let mut writer = self.begin(out);
+        writer.records(set.records(), set.count(), HEADER, Section::Answer).ok()?;
+        writer.set_authoritative();
+        Some(self.end(writer, Rcode::NOERROR, scope))
     }
 
-    /// The set of a pool's choice, with its counter and how much of the client's subnet it depends on.
+    /// Writes what a pool chooses, where that is a set of one live member.
     #[inline(always)]
-    fn plain_choice(&self, steered: &Steered) -> Option<Plain<'a>> {
+    fn plain_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
         let snapshot = &*self.view.snapshot;
         let (family, first) = match self.query.rtype {
             _ if steered.cname => return None,
@@ -151,8 +67,75 @@ impl<'a> Response<'a> {
         let pool = &snapshot.pools[steered.pool as usize];
         let (client, scope) = self.client_of(pool);
         let (answer, member) = pool.choose_quickly(family, &self.view.conditions, client, self.draw)?;
-        let counter = snapshot.counters[steered.counters as usize + usize::from(member)];
-        Some(Plain::Chosen(snapshot.answer(first + u32::from(answer)), counter, scope))
+        let written = self.plain_set(out, snapshot.answer(first + u32::from(answer)), scope)?;
+        self.tally.answer(snapshot.counters[steered.counters as usize + usize::from(member)]);
+        Some(written)
+    }
+
+    /// Writes that a zone has no such name, or no such records there.
+    #[inline(always)]
+    fn plain_denial(&self, out: &mut [u8], zone: u16, rcode: Rcode) -> Option<(usize, Rcode)> {
+        if !is_for_zones(self.query.rtype) || self.query.rtype == Rtype::ANY {
+            return None;
+        }
+        let mut writer = self.begin(out);
+        self.deny(&mut writer, zone, self.name_end()).ok()?;
+        writer.set_authoritative();
+        Some(self.end(writer, rcode, 0))
+    }
+
+    /// Writes a CNAME that leads to records of ours in one step, and these.
+    #[inline(never)]
+    fn plain_alias(&self, out: &mut [u8], node: Node<'a>) -> Option<(usize, Rcode)> {
+        let snapshot = &*self.view.snapshot;
+        let alias = node.set(Rtype::CNAME)?;
+        let target = snapshot.node(alias.rest()?.target()?);
+        let set = target.set(self.query.rtype).filter(|set| set.is_plain() && target.steered() == 0)?;
+        let mut writer = self.begin(out);
+        let start = writer.records(alias.records(), 1, HEADER, Section::Answer).ok()?;
+        let origin = usize::from(snapshot.zones[usize::from(node.zone())].origin_len);
+        self.point_to_apex(&mut writer, alias, start, self.name_end() - origin);
+        // The target's name begins behind the owner (2), type, class, TTL and length (10).
+        writer.records(set.records(), set.count(), start + 12, Section::Answer).ok()?;
+        writer.set_authoritative();
+        Some(self.end(writer, Rcode::NOERROR, 0))
+    }
+
+    /// Refers to the servers of a delegated zone.
+    #[inline(never)]
+    fn plain_referral(&self, out: &mut [u8], cut: Node<'_>) -> Option<(usize, Rcode)> {
+        // DS of a delegated name is the parent's to answer.
+        if !is_for_zones(self.query.rtype) || self.query.rtype == Rtype::DS {
+            return None;
+        }
+        let mut writer = self.begin(out);
+        self.refer(&mut writer, HEADER, self.name_end() - HEADER, cut).ok()?;
+        Some(self.end(writer, Rcode::NOERROR, 0))
+    }
+
+    /// Where the question's name ends: before type and class, four octets.
+    #[inline]
+    fn name_end(&self) -> usize {
+        self.query.question_end() - 4
+    }
+
+    /// Begins a response.
+    #[inline(always)]
+    fn begin<'o>(&self, out: &'o mut [u8]) -> Writer<'o> {
+        let limit = self.limit();
+        Writer::new(self.packet, self.query.question_end(), out, limit - self.opt_room(limit))
+    }
+
+    /// Ends a response: its OPT, its counters, its header.
+    #[inline(always)]
+    fn end(&self, mut writer: Writer<'_>, rcode: Rcode, scope: u8) -> (usize, Rcode) {
+        let edns = self.query.edns.as_ref();
+        if let Some(edns) = edns {
+            self.write_opt(&mut writer, edns, &Ending { scope, ..Ending::of(rcode) }, self.limit());
+        }
+        let ecs = edns.is_some_and(|edns| edns.ecs.is_some());
+        self.tally.response(rcode, AnswerKind { truncated: false, edns: edns.is_some(), ecs, down: false });
+        (writer.finish(rcode), rcode)
     }
 }
 

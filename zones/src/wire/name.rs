@@ -49,9 +49,9 @@ pub(crate) fn same_name(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
         let wanted = u64::from_le_bytes(*wanted);
         word == wanted || lower(word) == wanted
     };
-    let mut wanted = lower_words.iter();
-    let all = words.iter().zip(&mut wanted).all(|(word, wanted)| same(u64::from_le_bytes(*word), wanted));
-    all && (rest.is_empty() || wanted.next().is_some_and(|wanted| same(rest_of(name, rest), wanted)))
+    let Some((wanted, last)) = lower_words.split_at_checked(words.len()) else { return false };
+    words.iter().zip(wanted).all(|(word, wanted)| same(u64::from_le_bytes(*word), wanted))
+        && (rest.is_empty() || last.first().is_some_and(|wanted| same(rest_of(name, rest), wanted)))
 }
 
 /// What is left of a name behind its whole words, as a word: 1 to 7 octets, and nothing behind them.
