@@ -56,7 +56,7 @@ fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
     if node.is(Node::DNAME) {
         return Found::Dname(number);
     }
-    node.wildcard().map_or(Found::Nothing(node.zone()), Found::Wildcard)
+    node.wildcard().map_or_else(|| Found::Nothing(node.zone()), Found::Wildcard)
 }
 
 /// The deepest existing ancestor.

@@ -258,7 +258,7 @@ impl<'a> Response<'a> {
         if !node.is(Node::APEX) || self.query.rtype != Rtype::DS {
             return node.zone();
         }
-        self.view.snapshot.zones[usize::from(node.zone())].parent.unwrap_or(node.zone())
+        self.view.snapshot.zones[usize::from(node.zone())].parent.unwrap_or_else(|| node.zone())
     }
 
     /// Writes the SOA of a zone (RFC 2308) that holds the name which ends at `name_end` in the message.
