@@ -49,7 +49,8 @@ impl<'a> Response<'a> {
     #[inline(always)]
     fn plain_set(&self, out: &mut [u8], set: RrSet<'_>, scope: u8) -> Option<(usize, Rcode)> {
         let mut writer = self.begin(out);
-        writer.records(set.records(), set.count(), HEADER, Section::Answer).ok()?;
+        writer.copy(set.records()).ok()?;
+        writer.count(Section::Answer, set.count());
         writer.set_authoritative();
         Some(self.end(writer, Rcode::NOERROR, scope))
     }

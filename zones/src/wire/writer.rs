@@ -33,7 +33,7 @@ impl<'a> Writer<'a> {
     /// Copies ID and question, and sets what every response has: QR; opcode and RD as they came; all else clear.
     /// `end` is where the question ends in `packet`; with [`HEADER`], no question is given back. Nothing but OPT comes
     /// behind `limit`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(packet: &[u8], end: usize, out: &'a mut [u8], limit: usize) -> Self {
         let limit = limit.min(out.len());
         out[..end].copy_from_slice(&packet[..end]);
