@@ -84,7 +84,7 @@ impl Page<'_> {
                 names.entry(&zone.name).or_default().push(name.to_string());
             }
         }
-        let zone = |info: &fairway_zones::ZoneInfo| ZoneState {
+        let zone = |info: fairway_zones::ZoneInfo| ZoneState {
             name: info.origin.to_string(),
             serial: Some(info.serial),
             records: info.records,

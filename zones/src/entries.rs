@@ -31,14 +31,6 @@ impl Entries {
     pub(crate) fn set(&self, number: u32) -> RrSet<'_> {
         RrSet::at(&self.octets, number)
     }
-
-    /// Has what a query reads of a node brought from memory: its first two cache lines. Gives its [`Node::steered`].
-    #[inline]
-    pub(crate) fn touch(&self, number: u32) -> u32 {
-        let node = self.node(number);
-        std::hint::black_box(node.rest.get(SECOND_LINE));
-        node.steered()
-    }
 }
 
 /// Octets behind the head that lie in the next cache line, wherever the entry begins.
@@ -74,7 +66,11 @@ impl<'a> Node<'a> {
 
     #[inline]
     pub(crate) fn is(self, flag: u8) -> bool {
-        (self.head[0] >> 8) as u8 & flag != 0
+        self.flags() & flag != 0
+    }
+
+    pub(crate) fn flags(self) -> u8 {
+        (self.head[0] >> 8) as u8
     }
 
     #[inline]
@@ -125,6 +121,29 @@ impl<'a> Node<'a> {
     #[inline]
     pub(crate) fn is_called(self, name: &[u8]) -> bool {
         self.name_len() == name.len() && same_name(name, self.rest.as_chunks().0)
+    }
+
+    /// Has what a query reads of it brought from memory: its first two cache lines.
+    #[inline]
+    pub(crate) fn touch(self) {
+        std::hint::black_box((self.steered(), self.rest.get(SECOND_LINE)));
+    }
+
+    /// The sets as they lie.
+    fn set_octets(self) -> &'a [u8] {
+        let sets = &self.rest[whole_words(self.name_len())..];
+        let length = (0..self.set_count()).fold(0, |at, _| at + WORD + RrSet::read(&sets[at..]).length());
+        &sets[..length]
+    }
+
+    /// The types of its sets.
+    pub(crate) fn types(self) -> impl Iterator<Item = Rtype> {
+        let (mut sets, count) = (self.set_octets(), self.set_count());
+        (0..count).map(move |_| {
+            let set = RrSet::read(sets);
+            sets = &sets[WORD + set.length()..];
+            set.rtype()
+        })
     }
 
     /// The record set of this type.
@@ -326,6 +345,13 @@ impl EntryWriter {
         self.octets.extend(name.iter().map(u8::to_ascii_lowercase));
         self.fill_word();
         number
+    }
+
+    /// Gives an entry that has no set yet those of another layer's.
+    pub(crate) fn copy_sets(&mut self, entry: u32, from: Node<'_>) {
+        self.octets.extend_from_slice(from.set_octets());
+        let at = entry as usize * WORD + 4;
+        self.octets[at..at + 2].copy_from_slice(&from.set_count().to_le_bytes());
     }
 
     /// Counts a set as the entry's own.

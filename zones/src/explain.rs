@@ -185,7 +185,7 @@ impl Heard {
 impl Trace for Listener {
     fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found) {
         let node_name = |number| name_of(snapshot.node(number).name());
-        let zone_of = |zone: u16| Some(snapshot.zones[usize::from(zone)].info.origin.clone());
+        let zone_of = |zone: u16| Some(snapshot.zone(zone).origin.clone());
         let (zone, node) = match found {
             Found::Exact(number) => {
                 let node = snapshot.node(number);

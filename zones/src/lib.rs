@@ -19,7 +19,7 @@ mod view;
 mod wire;
 
 pub use client::{Client, Draw, Now, Transport};
-pub use compile::compile;
+pub use compile::{compile, recompile};
 pub use conditions::{Conditions, TargetIndex};
 pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, decode, explain};
 pub use respond::{Outcome, Query, find, read, read_ahead, respond, write};

@@ -96,12 +96,12 @@ const LEVELS: usize = 5;
 #[inline]
 fn read_level(snapshot: &Snapshot, level: usize, query: &mut Query) {
     if level == 0 {
-        query.guess = snapshot.table.guess(query.asked.hash).map_or(0, |number| number + 1);
+        query.guess = snapshot.guess(query.asked.hash).map_or(0, |number| number + 1);
         return;
     }
     let Some(number) = query.guess.checked_sub(1) else { return };
     if level == 1 {
-        black_box(snapshot.entries.touch(number));
+        snapshot.node(number).touch();
         return;
     }
     let Some(steered) = snapshot.node(number).steered().checked_sub(1) else { return };
@@ -258,15 +258,15 @@ impl<'a> Response<'a> {
         if !node.is(Node::APEX) || self.query.rtype != Rtype::DS {
             return node.zone();
         }
-        self.view.snapshot.zones[usize::from(node.zone())].parent.unwrap_or_else(|| node.zone())
+        self.view.snapshot.zone(node.zone()).parent.unwrap_or_else(|| node.zone())
     }
 
     /// Writes the SOA of a zone (RFC 2308) that holds the name which ends at `name_end` in the message.
     #[inline(always)]
     fn deny(&self, writer: &mut Writer<'_>, zone: u16, name_end: usize) -> Result<(), Full> {
         let snapshot = &*self.view.snapshot;
-        let zone = &snapshot.zones[usize::from(zone)];
-        let set = snapshot.entries.set(zone.negative);
+        let zone = snapshot.zone(zone);
+        let set = snapshot.text.layer.entries.set(zone.negative);
         let apex = name_end - usize::from(zone.origin_len);
         let start = writer.copy(set.records())?;
         writer.count(Section::Authority, 1);

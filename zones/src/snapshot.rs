@@ -2,12 +2,12 @@
 //!
 //! Everything a query needs lies in a few flat arrays.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use fairway_model::{ClusterName, Name, PoolName, Target, Ttl};
 
 use crate::{
-    entries::{Entries, Extra, Node, RrSet},
+    entries::{Entries, Extra, Node, Rest, RrSet},
     steer::SteerPool,
     table::Table,
 };
@@ -81,17 +81,19 @@ pub struct PoolInfo {
     pub names: Vec<Name>,
 }
 
-/// What is configured, compiled.
+/// What is configured, compiled: what the zones' text says, and above it what pools answer.
+///
+/// Both are layers of names. A name of the upper one takes the place of the same name of the lower one, whose records it
+/// holds too, so that a change of pools leaves the lower one as it is, however many names that has.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) id: u64,
     pub(crate) options: ServerOptions,
-    pub(crate) table: Table,
-    pub(crate) entries: Entries,
-    pub(crate) extras: Box<[Extra]>,
-    pub(crate) zones: Box<[Zone]>,
+    pub(crate) text: Arc<TextLayer>,
+    /// Steered names, and what exists because of them. Its numbers have [`UPPER`] set.
+    pub(crate) upper: Layer,
     pub(crate) steered: Box<[Steered]>,
-    /// Numbers of the record sets that pools answer with.
+    /// Numbers of the record sets that pools answer with, in the upper layer.
     pub(crate) answers: Box<[u32]>,
     pub(crate) pools: Box<[SteerPool]>,
     pub(crate) pool_infos: Box<[PoolInfo]>,
@@ -100,14 +102,51 @@ pub struct Snapshot {
     pub(crate) slots: Vec<Slot>,
     pub(crate) slot_numbers: HashMap<Slot, u16>,
     pub(crate) targets: Vec<Target>,
+    /// Steered names of each zone.
+    pub(crate) steered_in: Box<[usize]>,
     /// Labels of the deepest node: names deeper than that need no look-up of their own.
     pub(crate) labels_max: usize,
+}
+
+/// Bit of the number of a node of the upper layer.
+pub(crate) const UPPER: u32 = 1 << 31;
+
+/// Names that can be looked up.
+#[derive(Debug)]
+pub(crate) struct Layer {
+    pub(crate) table: Table,
+    pub(crate) entries: Entries,
+}
+
+impl Layer {
+    /// The node with exactly this name, in any case.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
+        self.table.find(hash, |number| self.entries.node(number).is_called(name))
+    }
+}
+
+/// What the text of all zones says.
+#[derive(Debug)]
+pub(crate) struct TextLayer {
+    pub(crate) layer: Layer,
+    pub(crate) extras: Box<[Extra]>,
+    /// Those with fewer labels first.
+    pub(crate) zones: Box<[Zone]>,
+    pub(crate) labels_max: usize,
+    /// Sum of hashes of all records.
+    pub(crate) id: u64,
 }
 
 /// A zone.
 #[derive(Debug)]
 pub(crate) struct Zone {
-    pub(crate) info: ZoneInfo,
+    /// The apex.
+    pub(crate) origin: Name,
+    /// Serial of its SOA.
+    pub(crate) serial: u32,
+    /// Records of its text.
+    pub(crate) records: usize,
     /// Octets of the apex name.
     pub(crate) origin_len: u8,
     /// Number of the SOA for negative answers, its TTL the smaller of SOA TTL and MINIMUM (RFC 2308 section 5).
@@ -148,8 +187,13 @@ impl Snapshot {
     }
 
     /// The zones, those with fewer labels first.
-    pub fn zones(&self) -> impl Iterator<Item = &ZoneInfo> {
-        self.zones.iter().map(|zone| &zone.info)
+    pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> {
+        self.text.zones.iter().zip(&self.steered_in).map(|(zone, steered)| ZoneInfo {
+            origin: zone.origin.clone(),
+            serial: zone.serial,
+            records: zone.records,
+            steered: *steered,
+        })
     }
 
     /// The compiled pools; [`Snapshot::pool_infos`] names them in the same order.
@@ -170,23 +214,53 @@ impl Snapshot {
     /// Whether what a query reads is likely not in the processor's cache.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
-        self.entries.octets.len() > OCTETS_IN_CACHE || self.pools.len() > POOLS_IN_CACHE
+        let octets = self.text.layer.entries.octets.len() + self.upper.entries.octets.len();
+        octets > OCTETS_IN_CACHE || self.pools.len() > POOLS_IN_CACHE
     }
 
     #[inline]
     pub(crate) fn node(&self, number: u32) -> Node<'_> {
-        self.entries.node(number)
+        let layer = if number & UPPER == 0 { &self.text.layer } else { &self.upper };
+        layer.entries.node(number & !UPPER)
+    }
+
+    #[inline]
+    pub(crate) fn zone(&self, number: u16) -> &Zone {
+        &self.text.zones[usize::from(number)]
     }
 
     /// A record set that a pool answers with.
     #[inline]
     pub(crate) fn answer(&self, place: u32) -> RrSet<'_> {
-        self.entries.set(self.answers[place as usize])
+        self.upper.entries.set(self.answers[place as usize])
     }
 
     /// The node with exactly this name, in any case.
     #[inline]
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
-        self.table.find(hash, |number| self.node(number).is_called(name))
+        if !self.upper.table.is_empty()
+            && let Some(number) = self.upper.find(hash, name)
+        {
+            return Some(number | UPPER);
+        }
+        self.text.layer.find(hash, name)
+    }
+
+    /// The node that a name with this hash most likely has, without a look at the name.
+    #[inline]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        let upper = || self.upper.table.guess(hash).map(|number| number | UPPER);
+        self.text.layer.table.guess(hash).or_else(upper)
+    }
+
+    /// The node that a set of the zones' text leads to, where that is known and open.
+    #[inline]
+    pub(crate) fn target(&self, rest: Rest<'_>) -> Option<u32> {
+        let target = rest.target()?;
+        if self.upper.table.is_empty() {
+            return Some(target);
+        }
+        let alias = rest.alias()?;
+        self.upper.find(alias.hash, alias.name).map_or(Some(target), |number| Some(number | UPPER))
     }
 }

@@ -5,12 +5,19 @@
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Box<[u64]>,
+    names: usize,
 }
 
 impl Table {
     /// A table with room for `count` names. At most half of the slots are used, so probe runs stay short.
     pub(crate) fn with_room(count: usize) -> Self {
-        Self { slots: vec![0; (count.max(4) * 2).next_power_of_two()].into() }
+        Self { slots: vec![0; (count.max(4) * 2).next_power_of_two()].into(), names: 0 }
+    }
+
+    /// Whether it holds no name.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names == 0
     }
 
     /// How many names it has room for.
@@ -33,6 +40,7 @@ impl Table {
             at = (at + 1) & mask;
         }
         self.slots[at] = hash & TAG | u64::from(number + 1);
+        self.names += 1;
     }
 
     /// The number of the first node whose tag agrees, or of none: most likely the one that [`Table::find`] gives.

@@ -24,8 +24,6 @@ pub(super) struct Draft<'a> {
     pub(super) hash: u64,
     /// Number of the parent; [`Names::NONE`] for an apex.
     parent: u32,
-    /// Index into `steered` plus one; 0 for a static name.
-    pub(super) steered: u32,
     /// Number plus one of the child `*`; 0 if there is none.
     wildcard: u32,
     /// Number plus one of the topmost cut or DNAME above this name; 0 if nothing hides it.
@@ -128,7 +126,7 @@ impl<'a> Names<'a> {
             self.grow();
         }
         let number = self.drafts.len() as u32;
-        self.drafts.push(Draft { name, hash, parent, steered: 0, wildcard: 0, occluder: 0, zone, flags: 0 });
+        self.drafts.push(Draft { name, hash, parent, wildcard: 0, occluder: 0, zone, flags: 0 });
         self.table.place(hash, number);
         if is_wildcard(name)
             && let Some(parent) = self.drafts.get_mut(parent as usize)
@@ -169,7 +167,7 @@ pub(super) fn is_wildcard(name: &[u8]) -> bool {
 }
 
 /// Whether two names are the same in any case. Length octets are at most 63, and so no letters.
-fn same_name(name: &[u8], other: &[u8]) -> bool {
+pub(super) fn same_name(name: &[u8], other: &[u8]) -> bool {
     // Mostly even their case is the same.
     name == other || name.eq_ignore_ascii_case(other)
 }

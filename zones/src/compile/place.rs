@@ -3,8 +3,8 @@
 use fairway_model::{Fault, Name, Place, Rtype};
 
 use super::{
-    Compiler,
     names::{Names, is_wildcard, parent_of},
+    records::Compiler,
 };
 use crate::{
     entries::Node,
@@ -14,8 +14,6 @@ use crate::{
 /// The zones, those with fewer labels first, so that a parent's number is smaller than its child's.
 pub(super) struct Origins<'a> {
     pub(super) zones: Vec<&'a ZoneData>,
-    /// Records that no text has: addresses of clusters at their own names.
-    pub(super) made: Vec<Record>,
 }
 
 /// A record at its node.
@@ -23,20 +21,16 @@ pub(super) struct Origins<'a> {
 pub(super) struct Placed {
     pub(super) node: u32,
     pub(super) rtype: Rtype,
-    /// Number of the zone whose text has it; [`Placed::MADE`] for none.
+    /// Number of the zone whose text has it.
     pub(super) zone: u16,
     pub(super) record: u32,
-}
-
-impl Placed {
-    pub(super) const MADE: u16 = u16::MAX;
 }
 
 impl<'a> Origins<'a> {
     pub(super) fn new(zones: &'a [ZoneData]) -> Self {
         let mut zones: Vec<_> = zones.iter().collect();
         zones.sort_by_key(|z| (z.origin.label_count(), z.origin.clone()));
-        Self { zones, made: Vec::new() }
+        Self { zones }
     }
 
     /// The closest zone that holds the name.
@@ -44,19 +38,13 @@ impl<'a> Origins<'a> {
         self.zones.iter().rposition(|z| name.is_within(&z.origin)).map(|n| n as u16)
     }
 
-    pub(super) fn record(&self, placed: &Placed) -> &Record {
-        match self.zones.get(usize::from(placed.zone)) {
-            Some(zone) => &zone.records[placed.record as usize],
-            None => &self.made[placed.record as usize],
-        }
+    pub(super) fn record(&self, placed: &Placed) -> &'a Record {
+        &self.zones[usize::from(placed.zone)].records[placed.record as usize]
     }
 
     /// Where a record stands.
     pub(super) fn place(&self, placed: &Placed) -> Place {
-        match self.zones.get(usize::from(placed.zone)) {
-            Some(zone) => zone.place(&zone.records[placed.record as usize]),
-            None => Place::file("configuration"),
-        }
+        self.zones[usize::from(placed.zone)].place(self.record(placed))
     }
 
     /// Zones below this one.

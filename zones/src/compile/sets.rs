@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use fairway_model::{Name, Rtype};
+use fairway_model::{Name, Rtype, Ttl};
 
 use crate::{
     entries::{Alias, EntryWriter, Extra},
@@ -83,6 +83,18 @@ pub(super) fn write<'a>(
     };
     entries.end_set(rtype, count, alias, mentions.len() > mentioned);
     Ok(set)
+}
+
+/// Writes a set that no name of the text owns; its names are left whole, since one pool may answer in several zones.
+pub(super) fn write_small<'a>(
+    entries: &mut EntryWriter,
+    rtype: Rtype,
+    ttl: Ttl,
+    rdatas: impl Iterator<Item = &'a [u8]>,
+) -> u32 {
+    let whose = Whose { origin: &Name::root(), node: None };
+    write(entries, rtype, ttl.secs(), rdatas, whose, &mut Vec::new())
+        .unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses: 57,120 octets"))
 }
 
 /// Writes RDATA; a name within the zone keeps its own labels and ends in a pointer to the apex, which is somewhere in every

@@ -1,30 +1,25 @@
-//! Steered names: pools compiled once each, their numbered answers written out, the clusters' own names filled in.
+//! Pools compiled once each, their numbered answers written out.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    hash::BuildHasherDefault,
+    collections::{HashMap, HashSet},
     iter,
     net::IpAddr,
 };
 
 use fairway_model::{
-    Cluster, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Target, Ttl, ZoneSpec,
+    ClusterName, Desired, DownAnswer, Mode, MonitorName, Name, Pool, PoolName, Rtype, SteeredName, Target, Ttl,
+    ZoneSpec,
 };
 
-use super::{
-    Compiler,
-    place::Placed,
-    sets::{self, Whose},
-};
+use super::sets;
 use crate::{
-    entries::Node,
+    entries::EntryWriter,
     snapshot::{PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, StableHasher, SteerPool, TargetTable, stable_hash},
+    steer::{Family, StableMap, SteerPool, TargetTable, stable_hash},
     tally::SLOTS_MAX,
-    text::Record,
 };
 
-/// What comes out of the wish, beside names and sets.
+/// What comes out of the wish, beside names.
 #[derive(Default)]
 pub(super) struct Compiled {
     pub(super) steered: Vec<Steered>,
@@ -32,94 +27,121 @@ pub(super) struct Compiled {
     pub(super) infos: Vec<PoolInfo>,
     /// Numbers of the record sets that pools answer with.
     pub(super) answers: Vec<u32>,
-    /// Answer counters of all pools' members, and where those of each pool begin.
+    /// Answer counters of all pools' members.
     pub(super) counters: Vec<u16>,
-    firsts: Vec<u32>,
     pub(super) slots: Vec<Slot>,
     pub(super) slot_numbers: HashMap<Slot, u16>,
     pub(super) targets: Vec<Target>,
+    /// Sum of hashes of all that is steered.
     pub(super) id: u64,
 }
 
-/// What is compiled only once, however many names use it.
-#[derive(Default)]
-struct Shared {
+/// Pools under compilation. What is compiled only once, however many names use it, is found again.
+pub(super) struct Pools<'a> {
+    desired: &'a Desired,
+    /// Names find their pools many times as fast here as in an ordered map.
+    declared: StableMap<&'a PoolName, &'a Pool>,
     /// A pool whose members take their zone's monitor is another pool in another zone.
-    pools: HashMap<(PoolName, Option<MonitorName>), u32>,
-    /// Its answers, by TTL.
-    answers: HashMap<(u32, Ttl), u32>,
-    /// Where the record sets of these addresses begin: many pools answer with the same clusters.
-    addresses: HashMap<AddressSets, u32, BuildHasherDefault<StableHasher>>,
+    numbers: StableMap<(&'a PoolName, Option<&'a MonitorName>), u32>,
+    /// Where the counters of each pool begin.
+    first_counters: Vec<u32>,
+    /// A pool's answers, by TTL.
+    by_ttl: StableMap<(u32, Ttl), u32>,
+    /// Record sets of answers: many pools answer with the same clusters.
+    sets: StableMap<Shape<'a>, Steered>,
     targets: TargetTable,
+    /// Pools some of whose members have a counter.
+    counted: HashSet<PoolName>,
+    compiled: Compiled,
 }
 
-/// Type, TTL, and the addresses of each set.
-type AddressSets = (Rtype, Ttl, Vec<Vec<IpAddr>>);
+/// All that a pool's numbered answers follow from.
+#[derive(PartialEq, Eq, Hash)]
+struct Shape<'a> {
+    mode: Mode,
+    answers: u8,
+    down: &'a DownAnswer,
+    ttl: Ttl,
+    /// The members' clusters, and whether one probe speaks for all their addresses.
+    members: Box<[(&'a ClusterName, bool)]>,
+}
 
-impl<'a> Compiler<'a> {
-    pub(super) fn place_steered(&mut self, previous: Option<&Snapshot>) -> Compiled {
+impl<'a> Pools<'a> {
+    pub(super) fn new(desired: &'a Desired, previous: Option<&Snapshot>) -> Self {
         let mut compiled = Compiled::default();
+        let mut counted = HashSet::new();
         if let Some(previous) = previous {
             compiled.slots.clone_from(&previous.slots);
             compiled.slot_numbers.clone_from(&previous.slot_numbers);
+            counted.extend(previous.slots.iter().map(|slot| slot.pool.clone()));
         }
-        let mut shared = Shared::default();
-        let desired = self.desired;
-        for name in desired.names.values() {
-            let Some(pool) = desired.pools.get(&name.pool) else {
-                let what = format!("{}: pool {} is not declared", name.name, name.pool);
-                self.faults.push(Fault::error(Place::file("configuration"), what, "declare it"));
-                continue;
-            };
-            let Some(zone) = self.origins.of(&name.name) else {
-                let what = format!("{} lies in none of the zones", name.name);
-                self.faults.push(Fault::error(
-                    Place::file("configuration"),
-                    what,
-                    "declare its zone, or mend the name",
-                ));
-                continue;
-            };
-            let number = self.compile_pool(pool, desired.zone_of(&name.name), &mut shared, &mut compiled);
-            let ttl = name.ttl.unwrap_or(pool.ttl);
-            let steered = match shared.answers.get(&(number, ttl)) {
-                Some(steered) => *steered,
-                None => {
-                    let answers = self.write_answers(number, pool, ttl, &mut compiled, &mut shared);
-                    compiled.steered.push(answers);
-                    let steered = compiled.steered.len() as u32;
-                    shared.answers.insert((number, ttl), steered);
-                    steered
-                }
-            };
-            let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
-            let node = self.names.intern(name.name.as_wire(), name.name.label_count(), apex_labels, zone);
-            self.names.drafts[node as usize].steered = steered;
-            compiled.infos[number as usize].names.push(name.name.clone());
-            compiled.id = compiled.id.wrapping_add(stable_hash(&(&name.name, &pool.name, ttl)));
+        Self {
+            desired,
+            declared: desired.pools.iter().collect(),
+            numbers: StableMap::default(),
+            first_counters: Vec::new(),
+            by_ttl: StableMap::default(),
+            sets: StableMap::default(),
+            targets: TargetTable::default(),
+            counted,
+            compiled,
         }
-        self.place_cluster_names();
-        self.refuse_mixed(&compiled);
-        compiled.targets = shared.targets.into_targets();
-        compiled
     }
 
-    fn compile_pool(&self, pool: &Pool, zone: Option<&ZoneSpec>, shared: &mut Shared, compiled: &mut Compiled) -> u32 {
-        let of_zone = zone.and_then(|z| z.monitor.clone());
+    pub(super) fn find(&self, name: &PoolName) -> Option<&'a Pool> {
+        self.declared.get(name).copied()
+    }
+
+    /// How a name is steered, as its node says it.
+    pub(super) fn steered(&mut self, name: &'a SteeredName, pool: &'a Pool, entries: &mut EntryWriter) -> u32 {
+        let number = self.compile_pool(pool, self.desired.zone_of(&name.name));
+        let ttl = name.ttl.unwrap_or(pool.ttl);
+        let compiled = &mut self.compiled;
+        compiled.infos[number as usize].names.push(name.name.clone());
+        compiled.id = compiled.id.wrapping_add(stable_hash(&(&name.name, &pool.name, ttl)));
+        if let Some(steered) = self.by_ttl.get(&(number, ttl)) {
+            return *steered;
+        }
+        let answers = self.answers(number, pool, ttl, entries);
+        let counters = self.first_counters[number as usize];
+        self.compiled.steered.push(Steered { pool: number, counters, ..answers });
+        let steered = self.compiled.steered.len() as u32;
+        self.by_ttl.insert((number, ttl), steered);
+        steered
+    }
+
+    /// What [`Pools::steered`] gave, and the name of the pool.
+    pub(super) fn of(&self, steered: u32) -> Option<(Steered, &PoolName)> {
+        let steered = self.compiled.steered[steered.checked_sub(1)? as usize];
+        Some((steered, self.compiled.pools[steered.pool as usize].name()))
+    }
+
+    pub(super) fn finish(self) -> Compiled {
+        Compiled { targets: self.targets.into_targets(), ..self.compiled }
+    }
+
+    fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
+        let of_zone = zone.and_then(|z| z.monitor.as_ref());
         let takes_it = pool.monitor.is_none() && pool.members.iter().any(|m| m.monitor.is_none());
         let monitor = of_zone.filter(|_| takes_it);
-        let number = compiled.pools.len() as u32;
-        let known = *shared.pools.entry((pool.name.clone(), monitor)).or_insert(number);
+        let number = self.compiled.pools.len() as u32;
+        let known = *self.numbers.entry((&pool.name, monitor)).or_insert(number);
         if known != number {
             return known;
         }
-        let steer = SteerPool::build(self.desired, pool, zone, &mut shared.targets);
+        let steer = SteerPool::build(self.desired, pool, zone, &mut self.targets);
         let clusters: Vec<_> = steer.clusters().cloned().collect();
-        let slot = |cluster| {
-            compiled_slot(&mut compiled.slots, &mut compiled.slot_numbers, Slot { pool: pool.name.clone(), cluster })
-        };
-        compiled.firsts.push(compiled.counters.len() as u32);
-        compiled.counters.extend(clusters.iter().cloned().map(slot));
+        let compiled = &mut self.compiled;
+        self.first_counters.push(compiled.counters.len() as u32);
+        if compiled.slots_are_full() && !self.counted.contains(&pool.name) {
+            compiled.counters.extend(clusters.iter().map(|_| 0));
+        } else {
+            self.counted.insert(pool.name.clone());
+            for cluster in &clusters {
+                let slot = compiled.slot(&pool.name, cluster);
+                compiled.counters.push(slot);
+            }
+        }
         let of: Vec<_> = clusters
             .iter()
             .filter_map(|c| self.desired.clusters.get(c))
@@ -131,151 +153,82 @@ impl<'a> Compiler<'a> {
         number
     }
 
-    /// Writes every numbered answer of a pool with one TTL.
-    fn write_answers(
-        &mut self,
-        number: u32,
-        pool: &Pool,
-        ttl: Ttl,
-        compiled: &mut Compiled,
-        shared: &mut Shared,
-    ) -> Steered {
-        let Compiled { pools, answers, firsts, .. } = compiled;
-        let steer = &pools[number as usize];
-        let mut addresses = |family: Family, rtype: Rtype| {
-            let written = shared.addresses.entry((rtype, ttl, steer.sets(family)));
-            *written.or_insert_with_key(|(.., lists)| {
-                let first = answers.len() as u32;
-                for list in lists {
-                    let octets: Vec<Vec<u8>> = list.iter().map(octets).collect();
-                    answers.push(self.write_set(rtype, ttl, octets.iter().map(Vec::as_slice)));
-                }
-                first
-            })
+    /// The numbered answers of a pool with one TTL, written if no pool before it has the same; whose they are is left open.
+    fn answers(&mut self, number: u32, pool: &'a Pool, ttl: Ttl, entries: &mut EntryWriter) -> Steered {
+        let shape = Shape {
+            mode: pool.mode,
+            answers: pool.answers,
+            down: &pool.down,
+            ttl,
+            members: pool.members.iter().map(|member| (&member.cluster, member.probe.is_some())).collect(),
         };
-        let v4 = addresses(Family::V4, Rtype::A);
-        let v6 = addresses(Family::V6, Rtype::AAAA);
-        let members = answers.len() as u32;
-        if pool.mode == Mode::Cname {
-            let root = Name::root();
-            for cluster in steer.clusters() {
-                let name = self.desired.clusters.get(cluster).and_then(|c| c.dns_name.as_ref());
-                answers.push(self.write_set(Rtype::CNAME, ttl, iter::once(name.unwrap_or(&root).as_wire())));
-            }
-        }
-        let mut fallback = Steered::NONE;
-        if let DownAnswer::FallbackCname(target) = &pool.down {
-            fallback = answers.len() as u32;
-            answers.push(self.write_set(Rtype::CNAME, ttl, iter::once(target.as_wire())));
-        }
-        let cname = pool.mode == Mode::Cname;
-        Steered { pool: number, cname, v4, v6, members, fallback, counters: firsts[number as usize] }
-    }
-
-    fn write_set<'r>(&mut self, rtype: Rtype, ttl: Ttl, rdatas: impl Iterator<Item = &'r [u8]>) -> u32 {
-        // Names in these sets are left whole: one pool may answer in several zones.
-        let whose = Whose { origin: &Name::root(), node: None };
-        let written = sets::write(&mut self.entries, rtype, ttl.secs(), rdatas, whose, &mut self.mentions);
-        written.unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses: 57,120 octets"))
-    }
-
-    /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and the zone text says
-    /// nothing about it (S0-43: the name's addresses follow in the same answer).
-    fn place_cluster_names(&mut self) {
-        let desired = self.desired;
-        let mut wanted: BTreeMap<&'a Name, (&Cluster, Ttl)> = BTreeMap::new();
-        for pool in desired.pools.values().filter(|p| p.mode == Mode::Cname) {
-            for cluster in pool.members.iter().filter_map(|m| desired.clusters.get(&m.cluster)) {
-                let Some(name) = &cluster.dns_name else { continue };
-                let entry = wanted.entry(name).or_insert((cluster, pool.ttl));
-                entry.1 = entry.1.min(pool.ttl);
-            }
-        }
-        if wanted.is_empty() {
-            return;
-        }
-        let speaks = |p: &&Placed| matches!(p.rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
-        let spoken_of: HashSet<u32> = self.placed.iter().filter(speaks).map(|p| p.node).collect();
-        for (name, (cluster, ttl)) in wanted {
-            let Some(zone) = self.origins.of(name) else { continue };
-            let apex_labels = self.origins.zones[usize::from(zone)].origin.label_count();
-            let node = self.names.intern(name.as_wire(), name.label_count(), apex_labels, zone);
-            if spoken_of.contains(&node) || self.names.drafts[node as usize].steered != 0 {
-                continue;
-            }
-            for address in &cluster.addresses {
-                let rtype = if address.is_ipv4() { Rtype::A } else { Rtype::AAAA };
-                let record = self.origins.made.len() as u32;
-                let rdata = octets(address).into();
-                self.origins.made.push(Record { owner: name.clone(), rtype, ttl, rdata, file: 0, line: 0 });
-                self.placed.push(Placed { node, rtype, zone: Placed::MADE, record });
-            }
-        }
-    }
-
-    /// A steered name owns its address types; an alias owns all of them.
-    fn refuse_mixed(&mut self, compiled: &Compiled) {
-        for placed in &self.placed {
-            let Some(steered) = self.names.drafts[placed.node as usize].steered.checked_sub(1) else { continue };
-            let steered = compiled.steered[steered as usize];
-            let pool = compiled.pools[steered.pool as usize].name();
-            let record = self.origins.record(placed);
-            let alias = steered.cname || steered.fallback != Steered::NONE;
-            let (what, way_out) = match placed.rtype {
-                Rtype::A | Rtype::AAAA => (
-                    format!(
-                        "{} {} stands in the zone file, but pool {pool} answers this name's addresses",
-                        record.owner, placed.rtype
-                    ),
-                    "take the record out, or the name out of the steered names",
-                ),
-                Rtype::CNAME => (
-                    format!("{} has a CNAME in the zone file, but pool {pool} answers this name", record.owner),
-                    "take the record out, or the name out of the steered names",
-                ),
-                other if alias => (
-                    format!(
-                        "{} {other} stands beside the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)",
-                        record.owner
-                    ),
-                    "take the record out, or give the pool mode address and fallback addresses",
-                ),
-                _ => continue,
-            };
-            self.faults.push(Fault::error(self.origins.place(placed), what, way_out));
-        }
-    }
-
-    /// A steered name at or below a delegation would never be answered.
-    pub(super) fn refuse_hidden_steered(&mut self) {
-        for name in self.desired.names.keys() {
-            let Some(number) = self.names.find(name) else { continue };
-            let node = &self.names.drafts[number as usize];
-            let above = if node.is(Node::CUT) { Some(number) } else { node.occluder() };
-            let Some(above) = above else { continue };
-            let hides = |p: &&Placed| p.node == above && matches!(p.rtype, Rtype::NS | Rtype::DNAME);
-            let Some(placed) = self.placed.iter().find(hides) else { continue };
-            let what = format!("the steered name {name} is hidden by this {} record", placed.rtype);
-            self.faults.push(Fault::error(self.origins.place(placed), what, "take one of the two out"));
-        }
+        let Compiled { pools, answers, .. } = &mut self.compiled;
+        let steer = &pools[number as usize];
+        *self.sets.entry(shape).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
     }
 }
 
-/// The counter of a cluster in a pool: the one it had, else the next free one, else 0 ("other").
-fn compiled_slot(slots: &mut Vec<Slot>, numbers: &mut HashMap<Slot, u16>, slot: Slot) -> u16 {
-    if let Some(number) = numbers.get(&slot) {
-        return *number;
+/// Writes every numbered answer of a pool with one TTL.
+fn write_answers(
+    desired: &Desired,
+    pool: &Pool,
+    ttl: Ttl,
+    steer: &SteerPool,
+    answers: &mut Vec<u32>,
+    entries: &mut EntryWriter,
+) -> Steered {
+    let mut addresses = |family: Family, rtype: Rtype| {
+        let first = answers.len() as u32;
+        for list in steer.sets(family) {
+            let rdatas: Vec<Vec<u8>> = list.iter().map(octets).collect();
+            answers.push(sets::write_small(entries, rtype, ttl, rdatas.iter().map(Vec::as_slice)));
+        }
+        first
+    };
+    let v4 = addresses(Family::V4, Rtype::A);
+    let v6 = addresses(Family::V6, Rtype::AAAA);
+    let members = answers.len() as u32;
+    let mut alias = |target: &Name| {
+        answers.push(sets::write_small(entries, Rtype::CNAME, ttl, iter::once(target.as_wire())));
+        answers.len() as u32 - 1
+    };
+    if pool.mode == Mode::Cname {
+        let root = Name::root();
+        for cluster in steer.clusters() {
+            let name = desired.clusters.get(cluster).and_then(|c| c.dns_name.as_ref());
+            alias(name.unwrap_or(&root));
+        }
     }
-    if slots.len() + 1 >= SLOTS_MAX {
-        return 0;
-    }
-    slots.push(slot.clone());
-    let number = slots.len() as u16;
-    numbers.insert(slot, number);
-    number
+    let fallback = match &pool.down {
+        DownAnswer::FallbackCname(target) => alias(target),
+        _ => Steered::NONE,
+    };
+    Steered { pool: 0, cname: pool.mode == Mode::Cname, v4, v6, members, fallback, counters: 0 }
 }
 
-fn octets(address: &IpAddr) -> Vec<u8> {
+impl Compiled {
+    fn slots_are_full(&self) -> bool {
+        self.slots.len() + 1 >= SLOTS_MAX
+    }
+
+    /// The counter of a cluster in a pool: the one it had, else the next free one, else 0 ("other").
+    fn slot(&mut self, pool: &PoolName, cluster: &ClusterName) -> u16 {
+        let slot = Slot { pool: pool.clone(), cluster: cluster.clone() };
+        if let Some(number) = self.slot_numbers.get(&slot) {
+            return *number;
+        }
+        if self.slots_are_full() {
+            return 0;
+        }
+        self.slots.push(slot.clone());
+        let number = self.slots.len() as u16;
+        self.slot_numbers.insert(slot, number);
+        number
+    }
+}
+
+/// An address as RDATA.
+pub(super) fn octets(address: &IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(a) => a.octets().to_vec(),
         IpAddr::V6(a) => a.octets().to_vec(),

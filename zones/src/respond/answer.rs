@@ -193,9 +193,9 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             return Ok(());
         }
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        self.link = set
-            .rest()
-            .and_then(|rest| Some(Link::Alias { target: rest.alias()?, node: rest.target(), at: start + 12 }));
+        self.link = set.rest().and_then(|rest| {
+            Some(Link::Alias { target: rest.alias()?, node: self.snapshot().target(rest), at: start + 12 })
+        });
         Ok(())
     }
 
@@ -269,7 +269,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     ) -> Result<usize, Full> {
         let start = self.copy(set, step.at, section)?;
         if !set.is_plain() {
-            let origin = usize::from(self.snapshot().zones[usize::from(node.zone())].origin_len);
+            let origin = usize::from(self.snapshot().zone(node.zone()).origin_len);
             self.from.point_to_apex(self.writer, set, start, (step.at + step.name.len()).saturating_sub(origin));
         }
         Ok(start)

@@ -90,11 +90,11 @@ impl<'a> Response<'a> {
     fn plain_alias(&self, out: &mut [u8], node: Node<'a>) -> Option<(usize, Rcode)> {
         let snapshot = &*self.view.snapshot;
         let alias = node.set(Rtype::CNAME)?;
-        let target = snapshot.node(alias.rest()?.target()?);
+        let target = snapshot.node(snapshot.target(alias.rest()?)?);
         let set = target.set(self.query.rtype).filter(|set| set.is_plain() && target.steered() == 0)?;
         let mut writer = self.begin(out);
         let start = writer.records(alias.records(), 1, HEADER, Section::Answer).ok()?;
-        let origin = usize::from(snapshot.zones[usize::from(node.zone())].origin_len);
+        let origin = usize::from(snapshot.zone(node.zone()).origin_len);
         self.point_to_apex(&mut writer, alias, start, self.name_end() - origin);
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
         writer.records(set.records(), set.count(), start + 12, Section::Answer).ok()?;

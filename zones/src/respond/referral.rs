@@ -14,7 +14,7 @@ impl Response<'_> {
     #[inline]
     pub(super) fn refer(&self, writer: &mut Writer<'_>, at: usize, octets: usize, cut: Node<'_>) -> Result<(), Full> {
         let Some(set) = cut.set(Rtype::NS) else { return Ok(()) };
-        let origin = usize::from(self.view.snapshot.zones[usize::from(cut.zone())].origin_len);
+        let origin = usize::from(self.view.snapshot.zone(cut.zone()).origin_len);
         let end = at + octets;
         let start = writer.records(set.records(), set.count(), end - cut.name_len(), Section::Authority)?;
         self.point_to_apex(writer, set, start, end - origin);
@@ -27,12 +27,12 @@ impl Response<'_> {
     pub(super) fn extras(&self, writer: &mut Writer<'_>, at: usize, set: RrSet<'_>, start: usize) -> Result<(), Full> {
         let Some(rest) = set.rest() else { return Ok(()) };
         let snapshot = &*self.view.snapshot;
-        for extra in &snapshot.extras[rest.extras()] {
+        for extra in &snapshot.text.extras[rest.extras()] {
             let owner = if extra.at == Extra::OWNER { at } else { start + extra.at as usize };
             if owner >= POINTER_END {
                 continue; // Too far back to point to: only in giant sets over TCP.
             }
-            let addresses = snapshot.entries.set(extra.set);
+            let addresses = snapshot.text.layer.entries.set(extra.set);
             let written = writer.records(addresses.records(), addresses.count(), owner, Section::Additional);
             if written.is_err() && extra.required {
                 return Err(Full);

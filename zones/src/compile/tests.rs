@@ -1,0 +1,115 @@
+//! A wish compiled anew over zones that stayed as they are answers as the two compiled together.
+
+use fairway_model::{
+    Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Policy, Pool, PoolName, Rtype, SteeredName,
+    Verdict,
+};
+
+use super::*;
+use crate::{
+    Client, Conditions, Draw, Now, Outcome, Tally, Transport, View, respond,
+    text::{ZoneData, read_zone},
+};
+
+const OUTER: &str = "\
+    $TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN CNAME shop\n\
+    shop IN TXT beside\nx.*.wild IN A 192.0.2.4\n*.wild IN TXT wild\n*.free IN MX 1 own\nsub IN NS ns.sub\n\
+    ns.sub IN A 192.0.2.5\nold IN DNAME new\na.new IN A 192.0.2.6\n_s._udp IN SRV 0 0 1 eu1\neu1 IN TXT eu\n\
+    own IN A 192.0.2.7\nlink IN CNAME own\nfar IN CNAME a.deep.shop\n";
+const INNER: &str =
+    "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n@ IN HTTPS 0 shop.example.test.\n";
+
+fn zones() -> Vec<ZoneData> {
+    let read = |origin: &str, text: &str| {
+        let (zone, faults) = read_zone(&origin.parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
+        assert!(faults.is_empty(), "{faults:?}");
+        zone
+    };
+    vec![read("example.test", OUTER), read("in.example.test", INNER)]
+}
+
+/// Pools of two clusters under some names; a name that begins with `c-` is an alias of its clusters.
+fn desired(names: &[&str]) -> Desired {
+    let mut desired = Desired::default();
+    for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "2001:db8::1")] {
+        let name = ClusterName::new(cluster).unwrap();
+        let addresses = vec![address.parse().unwrap()];
+        let dns_name = Some(format!("{cluster}.example.test").parse().unwrap());
+        let made = Cluster { name, addresses, dns_name, location: None, capacity: None, services: vec![] };
+        desired.clusters.insert(made.name.clone(), made);
+    }
+    for name in names {
+        let alias = name.starts_with("c-");
+        let mut pool = Pool::new(PoolName::new(if alias { "alias" } else { "plain" }).unwrap(), Policy::Failover);
+        pool.members = desired.clusters.keys().cloned().map(Member::new).collect();
+        if alias {
+            (pool.mode, pool.down) = (Mode::Cname, DownAnswer::All);
+        }
+        let name: Name = format!("{name}example.test").parse().unwrap();
+        desired.names.insert(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None });
+        desired.pools.insert(pool.name.clone(), pool);
+    }
+    desired
+}
+
+/// The responses to every name of interest, in every type of interest.
+fn responses(snapshot: Snapshot) -> Vec<Vec<u8>> {
+    let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    let view = View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) };
+    let names = "www. shop. a.shop. a.deep.shop. deep.shop. wild. y.wild. x.*.wild. *.wild. free. y.free. sub. q.sub. \
+                 old. a.old. a.new. _s._udp. eu1. us1. own. link. far. in. x.in. c-in.in. new. c-one. n.c-one. nowhere.";
+    let types = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::CNAME, Rtype::SRV, Rtype::HTTPS, Rtype::DS, Rtype::ANY];
+    let client = Client { address: [198, 51, 100, 7].into(), port: 4242, transport: Transport::Tcp };
+    let (tally, mut out) = (Tally::default(), vec![0; 65_535]);
+    let mut responses = Vec::new();
+    for (name, rtype) in names.split_whitespace().chain([""]).flat_map(|name| types.map(|rtype| (name, rtype))) {
+        let name: Name = format!("{name}example.test").parse().unwrap();
+        let head = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        let packet = [&head, name.as_wire(), &rtype.0.to_be_bytes(), &[0, 1]].concat();
+        let outcome = respond(&view, &client, &packet, Now(0), Draw(1), &tally, &mut out);
+        let Outcome::Reply(length) = outcome else { panic!("no reply") };
+        responses.push(out[..length].to_vec());
+    }
+    responses
+}
+
+const WISHES: [&[&str]; 8] = [
+    &[],
+    &["shop."],
+    &["shop.", "a.deep.shop."],
+    &["*.wild.", "*.free."],
+    &["*.", "in.", "c-in.in."],
+    &["c-one.", "shop.", "*.shop."],
+    &["a.b.c.d.new.", "*.c.d.new."],
+    &["c-x.in.", "x.y.in."],
+];
+
+#[test]
+fn a_wish_over_the_same_zones_answers_as_if_all_was_compiled() {
+    let (zones, options) = (zones(), ServerOptions::default());
+    let whole = |wish: &Desired| compile(wish, &zones, &options, None).unwrap().0;
+    for before in WISHES.map(desired) {
+        for after in WISHES.map(desired) {
+            let (anew, _) = recompile(&after, &options, &whole(&before)).unwrap();
+            let expected = whole(&after);
+            assert_eq!((anew.id(), anew.targets()), (expected.id(), expected.targets()));
+            assert!(anew.zones().eq(expected.zones()));
+            assert!(responses(anew) == responses(expected), "{:?} after {:?}", after.names, before.names);
+        }
+    }
+}
+
+#[test]
+fn a_wish_that_is_at_fault_is_left_to_the_whole_compilation() {
+    let (zones, options) = (zones(), ServerOptions::default());
+    let (before, _) = compile(&desired(&["shop."]), &zones, &options, None).unwrap();
+    for (name, place) in [("own.", "z:16:1"), ("x.sub.", "z:10:1"), ("y.old.", "z:12:1"), ("c-_s._udp.", "")] {
+        let mut wish = desired(&[name]);
+        if place.is_empty() {
+            wish.names.values_mut().for_each(|steered| steered.pool = PoolName::new("other").unwrap());
+        }
+        assert!(recompile(&wish, &options, &before).is_none(), "{name}");
+        let faults = compile(&wish, &zones, &options, None).unwrap_err();
+        assert!(faults.iter().any(|fault| fault.to_string().starts_with(place)), "{faults:?}");
+    }
+}

@@ -1,0 +1,301 @@
+//! The names that the wish makes: a layer above the zones' text.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use fairway_model::{Cluster, Desired, Fault, Mode, Name, Place, Rtype, SteeredName, Ttl};
+
+use super::{
+    names::{is_wildcard, parent_of, same_name},
+    sets,
+    steered::{Pools, octets},
+};
+use crate::{
+    entries::{EntryWriter, Head, Node},
+    snapshot::{Layer, ServerOptions, Snapshot, Steered, TextLayer, UPPER},
+    steer::{digest, mix},
+    table::Table,
+    text::ZoneData,
+    wire::{ancestors, name_hash},
+};
+
+/// Compiles a wish above the text of the zones; an error in it is among the faults. `zones` are only asked where a record at
+/// fault stands.
+pub(super) fn compile(
+    desired: &Desired,
+    text: &Arc<TextLayer>,
+    zones: &[ZoneData],
+    options: &ServerOptions,
+    previous: Option<&Snapshot>,
+) -> (Snapshot, Vec<Fault>) {
+    let mut upper = Upper::new(desired, text, zones, previous);
+    upper.place_steered();
+    upper.place_cluster_names();
+    let numbers = upper.build_entries();
+    let Upper { mut table, entries, pools, steered_in, labels_max, id, faults, .. } = upper;
+    table.renumber(&numbers);
+    let pools = pools.finish();
+    let snapshot = Snapshot {
+        id: text.id.wrapping_add(id).wrapping_add(pools.id),
+        options: options.clone(),
+        text: Arc::clone(text),
+        upper: Layer { table, entries: entries.finish() },
+        steered: pools.steered.into(),
+        answers: pools.answers.into(),
+        pools: pools.pools.into(),
+        pool_infos: pools.infos.into(),
+        counters: pools.counters.into(),
+        slots: pools.slots,
+        slot_numbers: pools.slot_numbers,
+        targets: pools.targets,
+        steered_in: steered_in.into(),
+        labels_max: labels_max.max(text.labels_max),
+    };
+    (snapshot, faults)
+}
+
+struct Upper<'a> {
+    desired: &'a Desired,
+    text: &'a TextLayer,
+    zones: &'a [ZoneData],
+    table: Table,
+    drafts: Vec<Draft<'a>>,
+    entries: EntryWriter,
+    pools: Pools<'a>,
+    steered_in: Vec<usize>,
+    labels_max: usize,
+    id: u64,
+    faults: Vec<Fault>,
+}
+
+/// A node to be.
+struct Draft<'a> {
+    name: &'a [u8],
+    hash: u64,
+    /// The node of this name that the text has.
+    below: Option<u32>,
+    zone: u16,
+    /// As [`Node::steered`].
+    steered: u32,
+    /// The child `*`, where it is of this layer.
+    wildcard: Option<u32>,
+    /// The cluster whose own name this is.
+    cluster: Option<(&'a Cluster, Ttl)>,
+}
+
+/// Where a name lies in the zones' text.
+struct Spot {
+    zone: u16,
+    /// The delegation or DNAME that hides it.
+    hider: Option<u32>,
+}
+
+impl<'a> Upper<'a> {
+    fn new(desired: &'a Desired, text: &'a TextLayer, zones: &'a [ZoneData], previous: Option<&Snapshot>) -> Self {
+        Self {
+            desired,
+            text,
+            zones,
+            table: Table::with_room(desired.names.len()),
+            drafts: Vec::with_capacity(desired.names.len()),
+            entries: EntryWriter::default(),
+            pools: Pools::new(desired, previous),
+            steered_in: vec![0; text.zones.len()],
+            labels_max: 0,
+            id: 0,
+            faults: Vec::new(),
+        }
+    }
+
+    fn place_steered(&mut self) {
+        for name in self.desired.names.values() {
+            let Some(pool) = self.pools.find(&name.pool) else {
+                let what = format!("{}: pool {} is not declared", name.name, name.pool);
+                self.faults.push(Fault::error(Place::file(CONFIGURATION), what, "declare it"));
+                continue;
+            };
+            let Some(Spot { zone, hider }) = self.spot(&name.name) else {
+                let what = format!("{} lies in none of the zones", name.name);
+                let way_out = "declare its zone, or mend the name";
+                self.faults.push(Fault::error(Place::file(CONFIGURATION), what, way_out));
+                continue;
+            };
+            self.steered_in[usize::from(zone)] += 1;
+            if let Some(hider) = hider {
+                self.refuse_hidden(name, hider);
+                continue;
+            }
+            let steered = self.pools.steered(name, pool, &mut self.entries);
+            let number = self.intern(name.name.as_wire(), zone);
+            self.drafts[number as usize].steered = steered;
+            self.refuse_mixed(number);
+        }
+    }
+
+    /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and the zone text says
+    /// nothing about it (S0-43: the name's addresses follow in the same answer).
+    fn place_cluster_names(&mut self) {
+        let desired = self.desired;
+        let mut wanted: BTreeMap<&'a Name, (&Cluster, Ttl)> = BTreeMap::new();
+        for pool in desired.pools.values().filter(|p| p.mode == Mode::Cname) {
+            for cluster in pool.members.iter().filter_map(|m| desired.clusters.get(&m.cluster)) {
+                let Some(name) = &cluster.dns_name else { continue };
+                let entry = wanted.entry(name).or_insert((cluster, pool.ttl));
+                entry.1 = entry.1.min(pool.ttl);
+            }
+        }
+        for (name, cluster) in wanted {
+            let Some(Spot { zone, hider: None }) = self.spot(name) else { continue };
+            let wire = name.as_wire();
+            let known = self.text.layer.find(name_hash(wire), wire).map(|number| self.text.layer.entries.node(number));
+            let speaks = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
+            if !known.is_some_and(|node| node.types().any(speaks)) {
+                let number = self.intern(wire, zone) as usize;
+                self.drafts[number].cluster = Some(cluster).filter(|_| self.drafts[number].steered == 0);
+            }
+        }
+    }
+
+    /// Where a name lies; none if it is in none of the zones.
+    fn spot(&mut self, name: &Name) -> Option<Spot> {
+        let (wire, labels) = (name.as_wire(), name.label_count());
+        self.labels_max = self.labels_max.max(labels);
+        let mut known = [(labels, 0)].into_iter().chain(ancestors(wire, labels));
+        let (start, number) = known.find_map(|(labels, start)| {
+            let looked_up = (labels <= self.text.labels_max).then(|| &wire[start..])?;
+            Some((start, self.text.layer.find(name_hash(looked_up), looked_up)?))
+        })?;
+        let node = self.text.layer.entries.node(number);
+        let hidden = !node.is(Node::OPEN) || (start > 0 && node.is(Node::DNAME));
+        Some(Spot { zone: node.zone(), hider: hidden.then(|| node.occluder().unwrap_or(number)) })
+    }
+
+    fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
+        self.table.find(hash, |number| same_name(name, self.drafts[number as usize].name))
+    }
+
+    /// Makes a name of a zone known, with every name between it and the next that exists (RFC 4592 section 2.2.2).
+    fn intern(&mut self, name: &'a [u8], zone: u16) -> u32 {
+        let hash = name_hash(name);
+        if let Some(known) = self.find(hash, name) {
+            return known;
+        }
+        let below = self.text.layer.find(hash, name);
+        let is_apex = below.is_some_and(|number| self.text.layer.entries.node(number).is(Node::APEX));
+        let parent = parent_of(name);
+        let number = self.drafts.len() as u32;
+        self.insert(Draft { name, hash, below, zone, steered: 0, wildcard: None, cluster: None });
+        if is_wildcard(name) && !is_apex {
+            let parent = self.intern(parent, zone);
+            self.drafts[parent as usize].wildcard = Some(number);
+        } else if below.is_none() && self.text.layer.find(name_hash(parent), parent).is_none() {
+            self.intern(parent, zone);
+        }
+        number
+    }
+
+    fn insert(&mut self, draft: Draft<'a>) {
+        if self.drafts.len() == self.table.room() {
+            let mut table = Table::with_room(self.table.room() * 2);
+            self.drafts.iter().zip(0..).for_each(|(draft, number)| table.place(draft.hash, number));
+            self.table = table;
+        }
+        self.table.place(draft.hash, self.drafts.len() as u32);
+        self.drafts.push(draft);
+    }
+
+    /// Writes the entries; gives their numbers.
+    fn build_entries(&mut self) -> Vec<u32> {
+        let Self { text, drafts, entries, .. } = self;
+        let below = |draft: &Draft<'_>| Some(text.layer.entries.node(draft.below?));
+        let mut numbers = Vec::with_capacity(drafts.len());
+        for draft in &*drafts {
+            let below = below(draft);
+            let flags = below.map_or(Node::OPEN, Node::flags);
+            let entry = entries.begin_entry(draft.name, Head { flags, zone: draft.zone, steered: draft.steered });
+            if let Some(below) = below {
+                entries.copy_sets(entry, below);
+            }
+            let own = draft.cluster.map(|(cluster, ttl)| write_addresses(entries, cluster, ttl));
+            for set in own.unwrap_or_default() {
+                entries.count_set(entry);
+                self.id = self.id.wrapping_add(mix(digest(entries.set(set).records()) ^ draft.hash));
+            }
+            numbers.push(entry);
+        }
+        for (draft, number) in drafts.iter().zip(&numbers) {
+            let own = draft.wildcard.map(|number| numbers[number as usize] | UPPER);
+            if let Some(wildcard) = own.or_else(|| below(draft)?.wildcard()) {
+                entries.link(*number, wildcard);
+            }
+        }
+        numbers
+    }
+
+    /// A steered name owns its address types; an alias owns all of them.
+    fn refuse_mixed(&mut self, number: u32) {
+        let draft = &self.drafts[number as usize];
+        let Some(below) = draft.below.map(|below| self.text.layer.entries.node(below)) else { return };
+        let Some((steered, pool)) = self.pools.of(draft.steered) else { return };
+        let alias = steered.cname || steered.fallback != Steered::NONE;
+        let owner = Name::from_wire(draft.name).expect("a name of the configuration");
+        let mut faults = Vec::new();
+        for rtype in below.types() {
+            let (what, way_out) = match rtype {
+                Rtype::A | Rtype::AAAA => (
+                    format!("{owner} {rtype} stands in the zone file, but pool {pool} answers this name's addresses"),
+                    "take the record out, or the name out of the steered names",
+                ),
+                Rtype::CNAME => (
+                    format!("{owner} has a CNAME in the zone file, but pool {pool} answers this name"),
+                    "take the record out, or the name out of the steered names",
+                ),
+                other if alias => (
+                    format!(
+                        "{owner} {other} stands beside the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
+                    ),
+                    "take the record out, or give the pool mode address and fallback addresses",
+                ),
+                _ => continue,
+            };
+            faults.push(Fault::error(self.place(draft.zone, &owner, |found| found == rtype), what, way_out));
+        }
+        self.faults.extend(faults);
+    }
+
+    /// A steered name at or below a delegation would never be answered.
+    fn refuse_hidden(&mut self, name: &SteeredName, hider: u32) {
+        let node = self.text.layer.entries.node(hider);
+        let owner = Name::from_wire(node.name()).expect("a name of a zone");
+        let rtype = if node.is(Node::CUT) { Rtype::NS } else { Rtype::DNAME };
+        let place = self.place(node.zone(), &owner, |found| found == rtype);
+        let what = format!("the steered name {} is hidden by this {rtype} record", name.name);
+        self.faults.push(Fault::error(place, what, "take one of the two out"));
+    }
+
+    /// Where the text of a zone has a record; without the text, the configuration.
+    fn place(&self, zone: u16, owner: &Name, is_it: impl Fn(Rtype) -> bool) -> Place {
+        let origin = &self.text.zones[usize::from(zone)].origin;
+        let text = self.zones.iter().find(|text| text.origin == *origin);
+        let record = text.and_then(|text| {
+            let record = text.records.iter().find(|record| is_it(record.rtype) && record.owner == *owner)?;
+            Some(text.place(record))
+        });
+        record.unwrap_or_else(|| Place::file(CONFIGURATION))
+    }
+}
+
+/// Writes the addresses of a cluster; gives the numbers of their sets.
+fn write_addresses(entries: &mut EntryWriter, cluster: &Cluster, ttl: Ttl) -> Vec<u32> {
+    let mut written = Vec::new();
+    for (rtype, v4) in [(Rtype::A, true), (Rtype::AAAA, false)] {
+        let rdatas: Vec<_> = cluster.addresses.iter().filter(|a| a.is_ipv4() == v4).map(octets).collect();
+        if !rdatas.is_empty() {
+            let rdatas = rdatas.iter().map(Vec::as_slice);
+            written.push(sets::write_small(entries, rtype, ttl, rdatas));
+        }
+    }
+    written
+}
+
+/// What is said to be at fault where no text is.
+const CONFIGURATION: &str = "configuration";
