@@ -1,15 +1,25 @@
 //! The demo from its first line to its last, as a newcomer runs it.
 
 use std::{
-    process::{Command, Stdio},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{self, Receiver},
+    },
     time::{Duration, Instant},
 };
 
 /// What the manual promises for the whole run is 15 seconds; a build without optimisation on a busy machine gets four times that.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// One demo at a time: two that begin in the same instant find the same ports free.
+static TURN: Mutex<()> = Mutex::new(());
+
 #[test]
 fn the_demo_shows_a_failure_and_its_repair_and_ends() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let began = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
     command.args(["demo", "--once"]).stdin(Stdio::null());
@@ -25,4 +35,84 @@ fn the_demo_shows_a_failure_and_its_repair_and_ends() {
     assert!(!text.contains('\u{1b}'), "colours in a pipe");
     let wide = text.lines().find(|line| line.chars().count() > 100);
     assert_eq!(wide, None, "a line is wider than a terminal");
+}
+
+/// A demo that a visitor left running; it ends with the test, whatever becomes of that.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    told: String,
+}
+
+impl Running {
+    fn start() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+        command.arg("demo").stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program was built with this test");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, lines, told: String::new() }
+    }
+
+    /// The next line with this in it.
+    fn hear(&mut self, part: &str) -> String {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let line = self.lines.recv_timeout(end.saturating_duration_since(Instant::now()));
+            let line = line.unwrap_or_else(|error| panic!("{part:?} is not told ({error}):\n{}", self.told));
+            self.told += &format!("{line}\n");
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `curl -X POST http://ADDRESS/path`: what comes back.
+fn post(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the demo listens");
+    stream.set_read_timeout(Some(LIMIT)).expect("a time above 0");
+    write!(stream, "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .expect("it takes a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn the_demo_is_the_visitors_to_play_with_until_an_interrupt_and_then_ends_well() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut demo = Running::start();
+    demo.hear("Your turn: what follows is shown here; Ctrl-C ends it");
+    let line = demo.hear("curl -X POST http://");
+    let remote = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
+    for (path, told) in [("/us1/down", "us1 goes down"), ("/us1/up", "us1 comes up")] {
+        let answer = post(remote, path);
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.trim_end().ends_with(told), "{answer}");
+        demo.hear(told);
+        // The verdict, and then the shares that follow from it.
+        demo.hear("us1");
+        demo.hear("shares");
+    }
+    assert!(demo.child.try_wait().expect("it is our child").is_none(), "it ended by itself:\n{}", demo.told);
+    let sent = Command::new("kill").args(["-s", "INT", &demo.child.id().to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "kill -s INT");
+    demo.hear("Ended. Nothing is left behind.");
+    let end = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = demo.child.try_wait().expect("it is our child") {
+            break status;
+        }
+        assert!(Instant::now() < end, "it does not end");
+        std::thread::park_timeout(Duration::from_millis(10));
+    };
+    assert!(status.success(), "{status}:\n{}", demo.told);
 }

@@ -13,19 +13,40 @@ use fairway_model::{
     Spread, SteeredName, Verdict, Weight, ZoneSpec,
 };
 use fairway_zones::{
-    Client, Conditions, Draw, Now, Outcome, ServerIdentity, ServerOptions, Tally, Transport, View, compile, respond,
+    Client, Conditions, Draw, Now, Outcome, Query, ServerIdentity, ServerOptions, Tally, Transport, View, compile,
+    find, read,
     text::{ZoneData, read_zone},
+    write,
 };
 
 use crate::{Target, mutate, packet_check, rng::Rng};
 
-/// The function under test: `respond`, or one with a bug planted in it.
-pub type Respond = fn(&View, &Client, &[u8], Now, Draw, &Tally, &mut [u8]) -> Outcome;
+/// The function under test: [`in_stages`], or one with a bug planted in it. The query is what other packets left.
+pub type Respond = fn(&View, &Client, &[u8], &mut Query, Now, Draw, &Tally, &mut [u8]) -> Outcome;
+
+/// What `respond` does, with a query that is used again and again, as a batch of packets uses its own.
+#[allow(clippy::too_many_arguments, reason = "as `respond`, and the query")]
+pub fn in_stages(
+    view: &View,
+    client: &Client,
+    packet: &[u8],
+    query: &mut Query,
+    now: Now,
+    draw: Draw,
+    tally: &Tally,
+    out: &mut [u8],
+) -> Outcome {
+    read(packet, query);
+    find(&view.snapshot, packet, query);
+    write(view, client, packet, query, now, draw, tally, out)
+}
 
 /// The packet target.
 pub struct Packets {
     view: View,
     tally: Tally,
+    /// Used for packet after packet.
+    used: Query,
     respond: Respond,
     udp: Box<[u8]>,
     tcp: Box<[u8]>,
@@ -39,17 +60,18 @@ impl Default for Packets {
 }
 
 impl Packets {
-    /// The real `respond` over the zones of this module.
+    /// The real answers over the zones of this module.
     pub fn new() -> Self {
-        Self::with(respond)
+        Self::with(in_stages)
     }
 
-    /// Another function in place of `respond`.
+    /// Another function in place of [`in_stages`].
     pub fn with(respond: Respond) -> Self {
         let buffer = |size| vec![0; size].into_boxed_slice();
         Self {
             view: view(),
             tally: Tally::default(),
+            used: Query::default(),
             respond,
             udp: buffer(1232),
             tcp: buffer(65_535),
@@ -57,7 +79,8 @@ impl Packets {
         }
     }
 
-    /// Answers into one of the buffers; gives how many octets, or none for silence.
+    /// Answers into one of the buffers; gives how many octets, or none for silence. The second time it is a query that no
+    /// other packet used.
     fn answer(&mut self, packet: &[u8], transport: Transport, again: bool) -> Option<usize> {
         let from = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 7), 4242));
         let client = Client::new(from.ip(), from.port(), transport);
@@ -66,7 +89,9 @@ impl Packets {
             (Transport::Udp, true) => &mut self.again[..1232],
             (Transport::Tcp, _) => &mut self.tcp[..],
         };
-        match (self.respond)(&self.view, &client, packet, Now(1_700_000_000), Draw(9), &self.tally, out) {
+        let mut fresh = Query::default();
+        let query = if again { &mut fresh } else { &mut self.used };
+        match (self.respond)(&self.view, &client, packet, query, Now(1_700_000_000), Draw(9), &self.tally, out) {
             Outcome::Reply(length) => Some(length),
             Outcome::Drop => None,
         }
@@ -84,7 +109,7 @@ impl Target for Packets {
         }
         let (udp, tcp) = (udp.map(|l| &self.udp[..l]), tcp.map(|l| &self.tcp[..l]));
         if udp != again.map(|l| &self.again[..l]) {
-            return Err("the same packet is answered differently the second time".to_owned());
+            return Err("the same packet is answered differently after others".to_owned());
         }
         packet_check::check(input, udp, tcp).map(|shown| vec![shown])
     }

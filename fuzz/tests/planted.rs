@@ -4,9 +4,13 @@
 use std::time::Duration;
 
 use fairway::config::{Loaded, Source};
-use fairway_fuzz::{Bounds, Target, config, corpus, fuzz, packet, run_once, zone};
+use fairway_fuzz::{
+    Bounds, Target, config, corpus, fuzz,
+    packet::{self, in_stages},
+    run_once, zone,
+};
 use fairway_model::{Fault, Name, Rtype};
-use fairway_zones::{Client, Draw, Now, Outcome, Tally, View, respond, text::ZoneData};
+use fairway_zones::{Client, Draw, Now, Outcome, Query, Tally, View, find, read, text::ZoneData, write};
 
 /// Enough to find each planted bug from any of the seeds tried, little enough for a debug build.
 const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), inputs: 60_000 };
@@ -20,26 +24,30 @@ fn finds(target: &mut dyn Target, name: &str, rule: &str) {
 }
 
 /// Trusts the size that a client names, past what may ever be sent over UDP.
+#[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn oversized(
     view: &View,
     client: &Client,
     packet: &[u8],
+    query: &mut Query,
     now: Now,
     draw: Draw,
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    match respond(view, client, packet, now, draw, tally, out) {
+    match in_stages(view, client, packet, query, now, draw, tally, out) {
         Outcome::Reply(length) if length > 1_000 && out.len() < 65_535 => Outcome::Reply(out.len() + 1),
         outcome => outcome,
     }
 }
 
 /// Reads past the end where a name ends in a pointer to the last octet.
+#[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn overread(
     view: &View,
     client: &Client,
     packet: &[u8],
+    query: &mut Query,
     now: Now,
     draw: Draw,
     tally: &Tally,
@@ -49,24 +57,45 @@ fn overread(
         let target = usize::from(*packet.get(12 + at + 1).unwrap_or(&0));
         assert!(target < packet.len(), "the planted overread");
     }
-    respond(view, client, packet, now, draw, tally, out)
+    in_stages(view, client, packet, query, now, draw, tally, out)
 }
 
 /// Answers another question than the one asked, if that has EDNS and an odd id.
+#[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn confused(
     view: &View,
     client: &Client,
     packet: &[u8],
+    query: &mut Query,
     now: Now,
     draw: Draw,
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    let outcome = respond(view, client, packet, now, draw, tally, out);
+    let outcome = in_stages(view, client, packet, query, now, draw, tally, out);
     if packet.len() > 60 && packet[1] & 1 == 1 {
         out[13] ^= 0x20;
     }
     outcome
+}
+
+/// Answers some packets with what was found for the one before.
+#[allow(clippy::too_many_arguments, reason = "as what is tested")]
+fn stale(
+    view: &View,
+    client: &Client,
+    packet: &[u8],
+    query: &mut Query,
+    now: Now,
+    draw: Draw,
+    tally: &Tally,
+    out: &mut [u8],
+) -> Outcome {
+    read(packet, query);
+    if packet.get(1).is_none_or(|octet| octet & 7 != 7) {
+        find(&view.snapshot, packet, query);
+    }
+    write(view, client, packet, query, now, draw, tally, out)
 }
 
 /// Loses the octets of long TXT records.
@@ -100,6 +129,11 @@ fn the_packet_target_finds_a_read_past_the_end() {
 #[test]
 fn the_packet_target_finds_an_answer_to_another_question() {
     finds(&mut packet::Packets::with(confused), "packet", "question");
+}
+
+#[test]
+fn the_packet_target_finds_what_other_packets_left() {
+    finds(&mut packet::Packets::with(stale), "packet", "after others");
 }
 
 #[test]

@@ -50,6 +50,7 @@ recipes! {
     ecs_static,
     ecs_steered,
     edns,
+    edns_compliance,
     edns_options,
     exact,
     glue,

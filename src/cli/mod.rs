@@ -44,10 +44,21 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(fault) if matches!(fault.downcast_ref(), Some(PrintError::Closed)) => ExitCode::SUCCESS,
         Err(fault) => {
-            eprintln!("fairway: {fault:#}");
+            eprintln!("fairway: {}", told(&fault));
             if fault.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// A fault and what caused it, each said once: most faults name their cause in their own words.
+fn told(fault: &anyhow::Error) -> String {
+    let mut told = fault.to_string();
+    for cause in fault.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 /// A command line that clap lets through and that means nothing.

@@ -90,6 +90,7 @@ fn from_yaml<'a>(
     names: &'a [Arc<str>],
     reader: &mut Reader<'_>,
 ) -> Option<(v1::Config, Tree<'a>)> {
+    reader.faults(texts.iter().zip(names).filter_map(|(text, name)| unended(name, text.as_ref()?)).collect());
     let trees: Vec<Node> = texts
         .iter()
         .zip(0..)
@@ -178,13 +179,27 @@ fn unreadable(path: &Path, why: &Unreadable) -> Fault {
     Fault::error(Place::file(&path.to_string_lossy()), format!("the file {}", why.what), why.way_out)
 }
 
+/// What tells that a text may be cut inside its last line, which may well read as another one: `weight: 6` of
+/// `weight: 60`. A text in brackets needs no such sign: what cuts it leaves one of them open.
+fn unended(name: &Arc<str>, text: &str) -> Option<Fault> {
+    if text.is_empty() || text.ends_with(['\n', '\r']) || text.trim_start().starts_with('{') {
+        return None;
+    }
+    let what = "the text ends without a line break, so the file may be cut";
+    Some(Fault::error(place_after(name, text.as_bytes()), what, "complete its last line and end it with a line break"))
+}
+
 fn not_utf8(name: &Arc<str>, before: &[u8]) -> Fault {
+    Fault::error(place_after(name, before), "the text is not UTF-8 from here on", "save it as UTF-8")
+}
+
+/// The place of what follows these octets.
+fn place_after(name: &Arc<str>, before: &[u8]) -> Place {
     let line = 1 + before.iter().filter(|octet| **octet == b'\n').count();
     let start = before.iter().rposition(|octet| *octet == b'\n').map_or(0, |at| at + 1);
     let column = 1 + String::from_utf8_lossy(&before[start..]).chars().count();
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let place = Place { file: Arc::clone(name), line: number(line), column: number(column) };
-    Fault::error(place, "the text is not UTF-8 from here on", "save it as UTF-8")
+    Place { file: Arc::clone(name), line: number(line), column: number(column) }
 }
 
 /// Static zones alone: no data folder, no HTTP listener, no steered names.

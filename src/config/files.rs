@@ -43,7 +43,7 @@ impl Files {
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
         let file = opened.map_err(|error| {
             self.fingerprint.add(path, None);
-            explain(&error)
+            if path.is_symlink() && error.kind() == ErrorKind::NotFound { dangling() } else { explain(&error) }
         })?;
         let metadata = file.metadata().map_err(|error| explain(&error))?;
         self.fingerprint.add(path, Some(&metadata));
@@ -90,7 +90,15 @@ fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Unreadab
     if octets.len() as u64 > limit { Err(too_long()) } else { Ok(octets) }
 }
 
+/// A link is there, so that "does not exist" would send people the wrong way.
+fn dangling() -> Unreadable {
+    Unreadable { what: "is a link to what does not exist".to_owned(), way_out: "mend the link, or what it leads to" }
+}
+
 fn explain(error: &io::Error) -> Unreadable {
+    if error.raw_os_error() == Some(libc::ELOOP) {
+        return Unreadable { what: "is a link that leads back to itself".to_owned(), way_out: "mend the link" };
+    }
     let (what, way_out) = match error.kind() {
         ErrorKind::NotFound => {
             ("does not exist", "mend the path; relative ones begin at the configuration file's folder")
@@ -120,7 +128,13 @@ mod tests {
         assert_eq!(why(folder.path()), "is a folder");
         assert_eq!(why(&folder.path().join("none")), "does not exist");
         assert_eq!(why(&pipe.join("x")), "leads through something that is no folder");
-        assert_eq!(files.fingerprint.files().count(), 5);
+        for (link, leads_to, what) in
+            [("a", "none", "is a link to what does not exist"), ("b", "b", "is a link that leads back to itself")]
+        {
+            std::os::unix::fs::symlink(leads_to, folder.path().join(link)).unwrap();
+            assert_eq!(why(&folder.path().join(link)), what);
+        }
+        assert_eq!(files.fingerprint.files().count(), 7);
     }
 
     #[test]

@@ -28,7 +28,11 @@ impl DataFolder {
     /// Makes the folder (0700) if it is missing, checks that no one else can write to it, and takes its lock.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let at = |source| FolderError::Unusable { path: path.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
+            // Something of another kind is there, or a link that leads nowhere; a folder would have done.
+            io::ErrorKind::AlreadyExists => at(io::ErrorKind::NotADirectory.into()),
+            _ => at(error),
+        })?;
         let metadata = fs::metadata(path).map_err(at)?;
         if !metadata.is_dir() {
             return Err(at(io::Error::from(io::ErrorKind::NotADirectory)));

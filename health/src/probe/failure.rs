@@ -3,7 +3,7 @@
 use std::{error::Error, io};
 
 use fairway_model::Cause;
-use rustls::{AlertDescription, CertificateError};
+use rustls::{AlertDescription, CertificateError, InvalidMessage};
 
 /// Why a probe did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,9 @@ impl Failure {
             {
                 return failure;
             }
+            if let Some(text) = error.downcast_ref::<h2::Error>().and_then(of_http2) {
+                return Self::target(text);
+            }
             if let Some(http) = error.downcast_ref::<hyper::Error>()
                 && let Some(text) = of_http(http)
             {
@@ -64,6 +67,10 @@ fn of_io(error: &io::Error) -> Option<Failure> {
             Some(tls) => Some(Failure::Target(of_tls(tls))),
             None if carried.is::<super::stream::TooMuch>() => Some(Failure::target(carried.to_string())),
             None if error.kind() == io::ErrorKind::UnexpectedEof => Some(closed()),
+            // rustls has no type for it.
+            None if carried.to_string() == "message buffer full" => {
+                Some(Failure::target("TLS: more handshake messages than are read"))
+            }
             None => None,
         };
     }
@@ -113,6 +120,17 @@ fn of_http(error: &hyper::Error) -> Option<String> {
     Some(text.to_owned())
 }
 
+/// The meaning of an HTTP/2 error, unless it only carries another error. Reasons by their names in RFC 9113 section 7.
+fn of_http2(error: &h2::Error) -> Option<String> {
+    let reason = error.reason()?;
+    let what = match (error.is_remote(), error.is_go_away()) {
+        (true, true) => "target closed the HTTP/2 connection",
+        (true, false) => "target reset the HTTP/2 stream",
+        (false, _) => "answer breaks HTTP/2",
+    };
+    Some(format!("{what}: {reason:?}"))
+}
+
 /// The cause of a TLS error.
 fn of_tls(error: &rustls::Error) -> Cause {
     use rustls::Error as Tls;
@@ -120,6 +138,9 @@ fn of_tls(error: &rustls::Error) -> Cause {
         Tls::InvalidCertificate(fault) => of_certificate(fault),
         Tls::AlertReceived(AlertDescription::CertificateRequired) => Cause::new("target asks for a client certificate"),
         Tls::AlertReceived(alert) => Cause(format!("TLS alert from the target: {alert:?}")),
+        Tls::InvalidMessage(InvalidMessage::CertificatePayloadTooLarge | InvalidMessage::HandshakePayloadTooLarge) => {
+            Cause::new("TLS: handshake message over 64 KiB, such as a chain of certificates")
+        }
         Tls::InvalidMessage(_) => Cause::new("answer is not TLS"),
         Tls::NoApplicationProtocol => Cause::new("target offers no HTTP/2 over TLS"),
         other => Cause(in_short(&format!("TLS: {other}"))),

@@ -90,7 +90,10 @@ fn of_status(status: &Status) -> Failure {
         Code::Unimplemented => return Failure::target("gRPC health: not offered by the target"),
         code => code,
     };
-    Failure::target(in_short(&format!("gRPC {code:?}: {}", status.message())))
+    match status.message() {
+        "" => Failure::target(format!("gRPC {code:?}")),
+        message => Failure::target(in_short(&format!("gRPC {code:?}: {message}"))),
+    }
 }
 
 /// Owner of the tasks of one HTTP/2 connection; dropped, it ends them, and with them the socket.

@@ -2,6 +2,7 @@
 
 mod authority;
 mod grpc;
+mod hostile;
 mod http;
 mod monitors;
 mod servers;

@@ -3,8 +3,10 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpStream,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,12 +17,43 @@ use fairway_integration::{
 
 use super::{Gateway, LIMIT, NAME, failing_over, hold, state};
 
-/// Writes `piece` again and again until the other side has enough, or the test ends.
-fn pour(stream: &mut TcpStream, stop: &AtomicBool, head: &str, piece: &[u8]) {
-    let _ = stream.read(&mut [0; 1_024]);
-    let mut going = stream.write_all(head.as_bytes()).is_ok();
-    while going && !stop.load(Ordering::Relaxed) {
-        going = stream.write_all(piece).is_ok();
+/// Most octets that a gateway gets rid of in one probe: the 256 KiB that a probe reads, and what the kernels of both sides
+/// hold, of which the gateway's own is kept small.
+const POURED_MAX: u64 = (256 << 10) + (1 << 20);
+const SEND_BUFFER: usize = 16 << 10;
+
+/// A gateway that pours, and what it got rid of.
+struct Pouring {
+    gateway: Gateway,
+    probes: Arc<AtomicU64>,
+    octets: Arc<AtomicU64>,
+}
+
+impl Pouring {
+    /// Writes `head` and then `piece` again and again until the other side has enough, or the test ends.
+    fn start(address: &str, port: u16, head: &'static str, piece: Vec<u8>) -> Self {
+        let [probes, octets] = [Arc::default(), Arc::<AtomicU64>::default()];
+        let counted = (Arc::clone(&probes), Arc::clone(&octets));
+        let gateway = Gateway::start(address, port, move |stream, stop| {
+            counted.0.fetch_add(1, Ordering::Relaxed);
+            socket2::SockRef::from(&*stream).set_send_buffer_size(SEND_BUFFER).expect("it is a socket");
+            let _ = stream.read(&mut [0; 1_024]);
+            let mut going = stream.write_all(head.as_bytes()).is_ok();
+            while going && !stop.load(Ordering::Relaxed) {
+                let written = stream.write(&piece);
+                counted.1.fetch_add(*written.as_ref().unwrap_or(&0) as u64, Ordering::Relaxed);
+                going = written.is_ok();
+            }
+        });
+        Self { gateway, probes, octets }
+    }
+
+    /// It was probed, and each probe took little of what it had.
+    fn expect_little_taken(&self) {
+        let [probes, octets] = [&self.probes, &self.octets].map(|count| count.load(Ordering::Relaxed));
+        let at = self.gateway.at;
+        assert!(probes >= 3 && octets > 0, "{at}: {probes} probes took {octets} octets");
+        assert!(octets <= probes * POURED_MAX, "{at}: {probes} probes took {octets} octets");
     }
 }
 
@@ -34,16 +67,13 @@ fn memory(pid: u32) -> u64 {
 #[test]
 fn gateways_that_stream_for_ever_touch_nothing_else() {
     let port = free_port();
-    let streams = Gateway::start("127.0.0.2", port, |stream, stop| {
-        pour(stream, stop, "HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65_536]);
-    });
-    let heads = Gateway::start("127.0.0.3", port, |stream, stop| {
-        pour(stream, stop, "HTTP/1.1 200 OK\r\n", &b"x-more: y\r\n".repeat(6_000));
-    });
-    let redirects = Gateway::start("127.0.0.4", port, move |stream, stop| {
-        pour(stream, stop, "", format!("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.4:{port}/\r\n\r\n").as_bytes());
-    });
-    let nonsense = Gateway::start("127.0.0.5", port, |stream, stop| pour(stream, stop, "", &[0xff; 65_536]));
+    let redirect = format!("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.4:{port}/\r\n\r\n");
+    let pouring = [
+        Pouring::start("127.0.0.2", port, "HTTP/1.1 200 OK\r\n\r\n", vec![b'x'; 65_536]),
+        Pouring::start("127.0.0.3", port, "HTTP/1.1 200 OK\r\n", b"x-more: y\r\n".repeat(6_000)),
+        Pouring::start("127.0.0.4", port, "", redirect.into_bytes()),
+        Pouring::start("127.0.0.5", port, "", vec![0xff; 65_536]),
+    ];
     let good = Gateway::healthy("127.0.0.6", port);
     // A body is looked for, so that each probe reads on as long as it may.
     let monitor = format!("type: http, port: {port}, body: ok, period: 200ms, timeout: 200ms, rise: 2, fall: 2");
@@ -68,7 +98,8 @@ fn gateways_that_stream_for_ever_touch_nothing_else() {
         assert_eq!(target["verdict"], if good { "up" } else { "down" }, "{target}");
         assert!(good || target["lastCause"].as_str().is_some_and(|cause| cause.len() < 200), "{target}");
     }
-    drop((streams, heads, redirects, nonsense, good));
+    pouring.iter().for_each(Pouring::expect_little_taken);
+    drop((pouring, good));
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod reload;
 mod replace;
 #[cfg(feature = "real")]
 mod trace;
+mod unreadable;
 
 /// Longest time for anything that happens at once on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! New configurations and zone files under load: no lost, mixed or wrong answer, and a faulty one changes nothing.
 
-use std::{fs, net::SocketAddr, os::unix::fs::symlink, path::Path};
+use std::{fs, net::SocketAddr, os::unix::fs::symlink, path::Path, time::Instant};
 
 use fairway_integration::{
     load::{Load, resolve, wait_answer},
@@ -8,7 +8,7 @@ use fairway_integration::{
 };
 use tempfile::TempDir;
 
-use super::{LIMIT, NAME, answering, state};
+use super::{Gateway, LIMIT, NAME, answering, said, state};
 
 /// The addresses of two versions of a configuration: no answer may mix them.
 const OLD: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
@@ -112,7 +112,7 @@ fn a_zone_file_cut_inside_a_line_is_refused_and_the_whole_old_one_serves_on() {
         let end = next.find(last).expect("it is there") + last.len();
         fs::write(&file, &next[..end]).expect("the folder can be written");
         let reload = server.command(&["reload"]);
-        assert_eq!(reload.status.code(), Some(1), "cut after {last:?}: {}", super::said(&reload));
+        assert_eq!(reload.status.code(), Some(1), "cut after {last:?}: {}", said(&reload));
         for number in [1, 100, 200] {
             let name = format!("host{number}.gslb.example");
             let reply = resolve(server.dns, &name);
@@ -124,6 +124,80 @@ fn a_zone_file_cut_inside_a_line_is_refused_and_the_whole_old_one_serves_on() {
     }
     fs::write(&file, &next).expect("the folder can be written");
     let reload = server.command(&["reload"]);
-    assert!(reload.status.success(), "{}", super::said(&reload));
+    assert!(reload.status.success(), "{}", said(&reload));
     wait_answer(server.dns, "host200.gslb.example", &["198.51.100.200"], LIMIT);
+}
+
+/// Two gateways in order, and `others` before them, so that every reload numbers what is checked anew.
+fn beside(others: &[&str], port: u16) -> String {
+    let all: Vec<_> = others.iter().copied().chain(["127.0.0.2", "127.0.0.3"]).collect();
+    let cluster = |address: &&str| format!("{{ name: \"c{address}\", addresses: [{address}] }}");
+    let pool = |name: &str, members: &[&str]| {
+        let members: Vec<_> = members.iter().map(|address| format!("{{ cluster: \"c{address}\" }}")).collect();
+        format!("  - {{ name: {name}, policy: failover, monitor: gateway, members: [{}] }}\n", members.join(", "))
+    };
+    let pools: String = others.iter().map(|address| pool(&format!("a{address}"), &[address])).collect();
+    let names: String = others
+        .iter()
+        .map(|address| format!("  - {{ name: \"{address}.gslb.example\", pool: \"a{address}\" }}\n"))
+        .collect();
+    format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+clusters: [{}]
+monitors: [{{ name: gateway, type: http, port: {port}, period: 200ms, timeout: 200ms, rise: 1, fall: 2 }}]
+pools:
+{pools}{}names:
+{names}  - {{ name: {NAME}, pool: shop }}
+",
+        all.iter().map(cluster).collect::<Vec<_>>().join(", "),
+        pool("shop", &all[others.len()..]),
+    )
+}
+
+#[test]
+fn a_gateway_that_dies_amid_reloads_is_seen_once_and_no_answer_is_wrong() {
+    let port = free_port();
+    let mut first = Some(Gateway::healthy("127.0.0.2", port));
+    let second = Gateway::healthy("127.0.0.3", port);
+    let server = Fairway::start(&beside(&[], port), &[]);
+    wait_answer(server.dns, NAME, &["127.0.0.2"], LIMIT);
+    let load = Load::start(server.dns, 8, NAME, |reply| reply.is(&["127.0.0.2"]) || reply.is(&["127.0.0.3"]));
+    // Nobody listens at the others: their verdicts come and go with them.
+    let mut versions = [&["127.0.0.4"][..], &[], &["127.0.0.5", "127.0.0.4"], &["127.0.0.5"]].into_iter().cycle();
+    let mut reload = || {
+        let others = versions.next().expect("it goes round");
+        server.write_config(&beside(others, port));
+        let reload = server.command(&["reload"]);
+        assert!(reload.status.success(), "{}", said(&reload));
+    };
+    let answer = || resolve(server.dns, NAME).expect("it answers");
+    for turn in 0..5 {
+        reload();
+        assert!(answer().is(&["127.0.0.2"]), "before it dies, in turn {turn}: {:?}", answer());
+    }
+    drop(first.take());
+    let end = Instant::now() + LIMIT;
+    while !answer().is(&["127.0.0.3"]) {
+        assert!(Instant::now() < end, "its death is not seen");
+        reload();
+    }
+    // Whatever is loaded now, it stays dead.
+    for turn in 0..5 {
+        reload();
+        assert!(answer().is(&["127.0.0.3"]), "after it died, in turn {turn}: {:?}", answer());
+    }
+    let first = Gateway::healthy("127.0.0.2", port);
+    let end = Instant::now() + LIMIT;
+    while !answer().is(&["127.0.0.2"]) {
+        assert!(Instant::now() < end, "its return is not seen");
+        reload();
+    }
+    load.wait_for(50);
+    load.stop().expect_whole(100);
+    let state = state(server.http);
+    let mut targets = state["targets"].as_array().expect("targets are a list").iter();
+    let target = targets.find(|target| target["address"] == "127.0.0.2").expect("it is checked");
+    let history: Vec<_> = target["history"].as_array().expect("a list").iter().map(|entry| &entry["to"]).collect();
+    assert_eq!(history, ["up", "down", "up"], "each change once, and none by a reload: {target:#}");
+    drop((first, second));
 }

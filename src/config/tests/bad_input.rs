@@ -5,6 +5,7 @@ use std::{fs, os::unix::fs::symlink};
 use proptest::prelude::*;
 
 use super::{good::EVERYTHING, *};
+use crate::config::yaml;
 
 /// A reading of these octets ends, and tells at least one fault if it is refused.
 fn survives(octets: &[u8]) {
@@ -16,11 +17,45 @@ fn survives(octets: &[u8]) {
     }
 }
 
+/// A file that can be told from each of its beginnings: what must stand once stands in its last line.
+fn ending_with_its_version() -> String {
+    format!("{}version: 1\n", EVERYTHING.replace("version: 1\n", ""))
+}
+
+/// The same in brackets, without a line break at its end.
+fn in_brackets() -> String {
+    let files = ["f.yaml".into()];
+    yaml::parse(EVERYTHING, 0, &files).unwrap().unwrap().to_json().to_string()
+}
+
 #[test]
-fn a_file_cut_at_any_octet_is_read_or_refused() {
-    for end in 0..EVERYTHING.len() {
-        survives(&EVERYTHING.as_bytes()[..end]);
+fn a_file_cut_at_any_octet_is_refused_or_says_what_it_said() {
+    for whole in [ending_with_its_version(), in_brackets()] {
+        let said = outcome(&whole).unwrap();
+        for end in 0..whole.len() {
+            match outcome(&whole.as_bytes()[..end]) {
+                Ok(cut) => assert_eq!(cut, said, "cut at {end}"),
+                Err(faults) => assert!(!faults.is_empty() && faults.iter().all(|fault| fault.len() < 2_000)),
+            }
+        }
     }
+}
+
+#[test]
+fn a_file_that_lacks_its_last_line_break_alone_is_refused_where_it_ends() {
+    let way_out = "complete its last line and end it with a line break";
+    let fault = format!("f.yaml:2:8: the text ends without a line break, so the file may be cut; {way_out}");
+    assert_eq!(faults_of("version: 1\nuser: \u{fc}"), [fault]);
+    // One that holds nothing is told as what it is.
+    assert!(!faults_of("").iter().any(|fault| fault.contains("line break")));
+}
+
+#[test]
+fn each_file_of_a_folder_must_end_with_a_line_break() {
+    let folder = Folder::new(&[("a.yaml", "version: 1"), ("b.yaml", "user: \"\u{fc}\""), ("c.yaml", "tcp: {}\r\n")]);
+    let faults = folder.load("").unwrap_err();
+    let places: Vec<_> = faults.iter().map(|fault| fault.split(": ").next().unwrap()).collect();
+    assert_eq!(places, ["a.yaml:1:11", "b.yaml:1:10"], "{faults:?}");
 }
 
 proptest! {

@@ -17,15 +17,6 @@ fn read_as_yaml(json: &str) -> String {
     format!("{json}\n# this is YAML\n")
 }
 
-/// What is read, or the faults.
-fn outcome(text: &str) -> Result<String, Vec<String>> {
-    let folder = Folder::new(&[("f.yaml", text)]);
-    let loaded = folder.load("f.yaml")?;
-    let Loaded { settings, desired, overrides, warnings, .. } = loaded;
-    let shown = format!("{settings:?} {desired:?} {overrides:?} {warnings:?}");
-    Ok(shown.replace(&folder.path().display().to_string(), ""))
-}
-
 #[test]
 fn everything_in_json_means_what_it_means_in_yaml() {
     let json = as_json(EVERYTHING);

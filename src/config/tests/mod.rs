@@ -75,3 +75,13 @@ fn faults_of(text: &str) -> Vec<String> {
 fn loaded(text: &str) -> Loaded {
     Folder::new(&[("f.yaml", text)]).load("f.yaml").unwrap()
 }
+
+/// What is read, or the faults.
+fn outcome(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<String, Vec<String>> {
+    let folder = Folder::new(&[]);
+    folder.write("f.yaml", text);
+    let loaded = folder.load("f.yaml")?;
+    let Loaded { settings, desired, overrides, warnings, .. } = loaded;
+    let shown = format!("{settings:?} {desired:?} {overrides:?} {warnings:?}");
+    Ok(shown.replace(&folder.path().display().to_string(), ""))
+}

@@ -1,0 +1,201 @@
+//! Targets that answer https and gRPC probes with malice: each probe ends in time, reads little, and says what it met.
+//!
+//! Octets are counted where a target gets rid of them. What a probe leaves unread lies in the kernels' buffers, so that
+//! [`POURED_MAX`] stands above what a probe reads.
+
+mod grpc;
+mod tls;
+
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use fairway_model::{Check, Monitor, MonitorName, ProbeAddress, Target, Verdict};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
+    net::{TcpSocket, TcpStream},
+    sync::mpsc,
+    time::Instant,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{
+    authority::{Authority, https},
+    servers::*,
+};
+use crate::{
+    Checker, CheckerSettings, TargetState,
+    probe::{Finding, READ_MAX},
+};
+
+/// Most octets that a target gets rid of in one probe: what is read, and what the kernels of both sides hold, of which the
+/// target's own, which is otherwise some megabytes, is kept small.
+const POURED_MAX: u64 = READ_MAX as u64 + (1 << 20);
+const SEND_BUFFER: u32 = 16 << 10;
+/// What is said of a handshake that does not end.
+const TIMEOUT: &str = "timeout after 300ms in TLS handshake";
+/// What is said where a probe had enough.
+const TOO_MUCH: &str = "answer over 256 KiB";
+
+/// A target, and the octets it got rid of.
+struct Pouring {
+    at: SocketAddr,
+    poured: Arc<AtomicU64>,
+}
+
+impl Pouring {
+    /// Hears the other side begin, then writes `head` and, for ever, `again`; where that is nothing, waits.
+    async fn raw(head: &[u8], again: &[u8]) -> Self {
+        let (head, again): (Arc<[u8]>, Arc<[u8]>) = (head.into(), again.into());
+        Self::start(move |mut stream| {
+            let (head, again) = (Arc::clone(&head), Arc::clone(&again));
+            async move { pour(&mut stream, &head, &again).await }
+        })
+        .await
+    }
+
+    /// The same within TLS.
+    async fn over_tls(acceptor: TlsAcceptor, head: &[u8], again: &[u8]) -> Self {
+        let (head, again): (Arc<[u8]>, Arc<[u8]>) = (head.into(), again.into());
+        Self::start(move |stream| {
+            let (acceptor, head, again) = (acceptor.clone(), Arc::clone(&head), Arc::clone(&again));
+            async move {
+                if let Ok(mut stream) = acceptor.accept(stream).await {
+                    pour(&mut stream, &head, &again).await;
+                }
+            }
+        })
+        .await
+    }
+
+    async fn start<S, F>(serve_one: S) -> Self
+    where
+        S: Fn(Counted) -> F + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let poured = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&poured);
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_send_buffer_size(SEND_BUFFER).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let at = socket.local_addr().unwrap();
+        let listener = socket.listen(64).unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve_one(Counted { stream, poured: Arc::clone(&counter) }));
+            }
+        });
+        Self { at, poured }
+    }
+
+    fn poured(&self) -> u64 {
+        self.poured.load(Ordering::Relaxed)
+    }
+
+    /// One probe fails for this cause, which tells that it had time left, and takes little; for [`TIMEOUT`] it has 300 ms.
+    async fn fails(&self, check: Check, cause: &str) {
+        let found = if cause == TIMEOUT { run_short(check, self.at).await } else { run(check, self.at).await };
+        assert_eq!(found, fails(cause));
+        assert!(self.poured() < POURED_MAX, "{cause}: {} octets", self.poured());
+    }
+}
+
+/// Waits for the first octets of the other side, writes, and in the end waits until it goes.
+async fn pour(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), head: &[u8], again: &[u8]) {
+    let mut sink = vec![0; 4_096];
+    let _ = stream.read(&mut sink).await;
+    let mut written = stream.write_all(head).await;
+    let again = again.repeat((64 * 1_024 / again.len().max(1)).max(1));
+    while written.is_ok() && !again.is_empty() {
+        written = stream.write_all(&again).await;
+    }
+    let _ = stream.flush().await;
+    while matches!(stream.read(&mut sink).await, Ok(1..)) {}
+}
+
+/// A stream that counts what is written to it.
+struct Counted {
+    stream: TcpStream,
+    poured: Arc<AtomicU64>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
+        self.poured.fetch_add(written as u64, Ordering::Relaxed);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Probed every second: floods take their time in a program that is not optimised.
+fn target(check: Check) -> Target {
+    let period = Duration::from_secs(1);
+    let monitor = Monitor { period, timeout: period, rise: 1, fall: 2, ..Monitor::new(check) };
+    let address = ProbeAddress::Address([127, 0, 0, 1].into());
+    Target { address, monitor: Arc::new(monitor), label: MonitorName::new("m").unwrap() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hostile_targets_go_down_and_leave_others_of_their_checker_alone() {
+    let own = Authority::new();
+    let https_at = https(own.server(&own.certify("127.0.0.1"), false, b"http/1.1")).await;
+    let mut hostile = Vec::new();
+    for (head, again) in tls::FLOODS {
+        let pouring = Pouring::raw(head, again).await;
+        hostile.push((tls::check(&own, pouring.at), pouring));
+    }
+    for (head, again) in grpc::floods() {
+        let pouring = Pouring::raw(&head, &again).await;
+        hostile.push((grpc::check(pouring.at), pouring));
+    }
+    let good = [tls::passing(&own, https_at), grpc::check(grpc::good().await)];
+    let checks = good.into_iter().chain(hostile.iter().map(|(check, _)| check.clone()));
+    let (sender, _flips) = mpsc::channel(1_000);
+    let checker = Checker::start(CheckerSettings::default(), sender);
+    checker.set_targets(checks.map(target).collect(), vec![]).await;
+    let is_judged = |states: &[TargetState]| {
+        let (good, hostile) = states.split_at(2);
+        good.iter().all(|state| state.passes >= 4) && hostile.iter().all(|state| state.failures >= 2)
+    };
+    let begin = Instant::now();
+    let mut states = checker.states().await;
+    while !is_judged(&states) {
+        assert!(begin.elapsed() < Duration::from_secs(120), "not all are judged: {states:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        states = checker.states().await;
+    }
+    for (index, state) in states.iter().enumerate() {
+        let (verdict, failures) = if index < 2 { (Verdict::Up, 0) } else { (Verdict::Down, state.failures) };
+        assert_eq!((state.verdict, state.failures, state.passes > 0), (verdict, failures, index < 2), "{state:?}");
+        assert!(index < 2 || state.last_cause.as_ref().is_some_and(|cause| !cause.0.is_empty()), "{state:?}");
+    }
+    drop(checker);
+    for ((_, pouring), state) in hostile.iter().zip(&states[2..]) {
+        // One more may have run since.
+        let probes = state.failures + state.inconclusive + 2;
+        assert!(pouring.poured() < probes * POURED_MAX, "{probes} probes, {} octets: {state:?}", pouring.poured());
+    }
+}

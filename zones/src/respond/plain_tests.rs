@@ -1,0 +1,287 @@
+//! The short way of answering, held against the long one over all that zones and pools can be.
+
+use std::{net::IpAddr, sync::Arc};
+
+use fairway_model::{
+    Cluster, ClusterName, Desired, DownAnswer, Forced, Health, Member, Mode, Name, Permille, Policy, Pool, PoolName,
+    Rtype, Spread, SteeredName, Tier, Verdict, Weight,
+};
+
+use crate::{
+    Client, Conditions, Draw, Now, Outcome, Query, ServerIdentity, ServerOptions, Snapshot, Tallies, Tally, Transport,
+    View, compile,
+    explain::Trace,
+    find,
+    lookup::Found,
+    read,
+    respond::{LEVELS, read_level, write_traced},
+    steer,
+    text::read_zone,
+};
+
+/// Hears nothing, but counts as somebody who listens, so that the long way is taken.
+struct Deaf;
+
+impl steer::Trace for Deaf {}
+
+impl Trace for Deaf {
+    fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
+}
+
+/// Zones, inner ones in outer ones up to the root; at each cut the outer one has something to hide.
+const ZONES: [(&str, &str); 4] = [
+    (
+        ".",
+        "$TTL 300\n@ SOA ns. admin. 1 3600 600 86400 60\n@ NS ns.\n@ TXT \"the root\"\nns A 192.0.2.1\nhost A 192.0.2.2\n\
+         alias CNAME host\ntest NS ns.test.\nns.test A 192.0.2.3\nhidden.test A 192.0.2.4\n*.any TXT \"any\"\nold DNAME host\n",
+    ),
+    (
+        "example.test",
+        "$TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN A 192.0.2.1\n\
+         www IN AAAA 2001:db8::1\nbig IN TXT \"a long text, so that many of them do not fit\" \"x\"\nalias IN CNAME www\n\
+         *.wild IN A 192.0.2.4\nsub IN NS ns.sub\nns.sub IN A 192.0.2.5\nold IN DNAME new\nold IN A 192.0.2.6\n\
+         mx IN MX 10 www\n_s._udp IN SRV 0 0 1 www\nshop IN TXT beside\nto.shop IN CNAME shop\nto.cn CNAME cn\n\
+         child NS ns1\nchild DS 1 13 2 0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20\nwww.child A 192.0.2.9\n\
+         in.child CNAME www.child\ninto CNAME www.child\n",
+    ),
+    (
+        "child.example.test",
+        "$TTL 300\n@ SOA ns1.example.test. admin 2 3600 600 86400 30\n@ NS ns1.example.test.\nwww A 192.0.2.77\n\
+         up CNAME www.example.test.\n",
+    ),
+    ("deep.far.example.test", "$TTL 300\n@ SOA a b 3 3600 600 86400 30\n@ NS a\na A 192.0.2.88\n* TXT \"star\"\n"),
+];
+
+/// Every name asked, beside those of steered names: there, not there, above, below, and under a wildcard.
+const NAMES: &str = ". ns host nx alias test x.test hidden.test x.any any x.old www.example.test WWW.Example.TEST nx.example.test \
+    deep.nx.example.test alias.example.test wild.example.test x.wild.example.test sub.example.test x.sub.example.test \
+    old.example.test x.old.example.test big.example.test mx.example.test _s._udp.example.test _udp.example.test \
+    ns1.example.test example.test to.shop.example.test to.cn.example.test into.example.test child.example.test \
+    www.child.example.test in.child.example.test up.child.example.test nx.child.example.test far.example.test \
+    deep.far.example.test x.deep.far.example.test x.y.deep.far.example.test a.deep.far.example.test x.pool.example.test \
+    pool.example.test x.y.pool.example.test version.bind id.server hostname.bind";
+
+/// A name, the policy of its pool, and what else is said of that.
+type Declared = (&'static str, Policy, fn(&mut Pool));
+
+/// Pools and the names that have them, which may be a wildcard or an apex.
+const POOLS: [Declared; 17] = [
+    ("shop.example.test", Policy::Weighted, |_| {}),
+    ("*.pool.example.test", Policy::Weighted, |_| {}),
+    ("child.example.test", Policy::Weighted, |pool| pool.members.truncate(2)),
+    ("fall.example.test", Policy::Failover, |_| {}),
+    ("*.fall.example.test", Policy::Failover, |pool| pool.members.truncate(3)),
+    ("drawn.example.test", Policy::Weighted, |pool| pool.spread = Spread::Query),
+    ("*.drawn.child.example.test", Policy::Weighted, |pool| pool.spread = Spread::Query),
+    ("cn.example.test", Policy::Weighted, |pool| pool.mode = Mode::Cname),
+    ("*.cn.example.test", Policy::Failover, |pool| pool.mode = Mode::Cname),
+    ("many.example.test", Policy::Weighted, |pool| pool.answers = 3),
+    ("tiers.example.test", Policy::Weighted, |pool| {
+        pool.members.iter_mut().skip(2).for_each(|member| member.tier = Tier::new(2).unwrap());
+        pool.min_healthy = Permille::new(600).unwrap();
+    }),
+    ("panic.example.test", Policy::Weighted, |pool| pool.panic_threshold = Permille::new(900).unwrap()),
+    ("addresses.example.test", Policy::Failover, |pool| {
+        pool.down = DownAnswer::FallbackAddresses(vec![[192, 0, 2, 99].into()])
+    }),
+    ("outside.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::FallbackCname(name("www.example.test"))),
+    ("empty.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::Empty),
+    ("refuse.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::Refuse),
+    ("last.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::LastGood),
+];
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// The owner that has the same pool, but of all clusters, so that its choice is not a quick one.
+fn mixed(owner: &str) -> String {
+    owner.strip_prefix("*.").map_or_else(|| format!("mixed.{owner}"), |rest| format!("*.mixed.{rest}"))
+}
+
+/// Nine clusters: three that are alike, with an address of each family; the others have two of one, or one of the other.
+/// Their own names lie in our zones or outside.
+fn clusters(desired: &mut Desired) {
+    for number in 1..=9u8 {
+        let v4: IpAddr = [203, 0, 113, number].into();
+        let v6: IpAddr = [0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)].into();
+        let addresses = match number % 3 {
+            0 => vec![v6],
+            1 => vec![v4, v6],
+            _ => vec![v4, [203, 0, 113, 100 + number].into()],
+        };
+        let dns_name = Some(name(if number % 2 == 0 { "www.example.test" } else { "edge.example.net" }));
+        let cluster = ClusterName::new(&format!("c{number}")).unwrap();
+        let made =
+            Cluster { name: cluster.clone(), addresses, dns_name, location: None, capacity: None, services: vec![] };
+        desired.clusters.insert(cluster, made);
+    }
+}
+
+fn snapshot() -> Snapshot {
+    let zones = ZONES.map(|(origin, text)| {
+        let big = |i| format!("big IN TXT \"record number {i} of a set of records\"\n");
+        let text = text.to_owned() + &(0..40).map(big).collect::<String>();
+        let text = if origin == "example.test" { text } else { text.replace("big IN", "large IN") };
+        read_zone(&name(origin), origin, text.as_bytes(), &mut |_| Err("none".into())).0
+    });
+    let mut desired = Desired::default();
+    clusters(&mut desired);
+    let alike = POOLS.map(|(owner, policy, change)| (owner.to_owned(), policy, change, 3));
+    let all = POOLS.map(|(owner, policy, change)| (mixed(owner), policy, change, 1));
+    for (number, (owner, policy, change, step)) in alike.into_iter().chain(all).enumerate() {
+        let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), policy);
+        let clusters = desired.clusters.keys().step_by(step).zip(1..);
+        let member = |(cluster, weight): (&ClusterName, u16)| Member {
+            weight: Weight(weight % 4),
+            ..Member::new(cluster.clone())
+        };
+        pool.members = clusters.map(member).collect();
+        change(&mut pool);
+        let steered = SteeredName { name: name(&owner), pool: pool.name.clone(), ttl: None };
+        desired.names.insert(steered.name.clone(), steered);
+        desired.pools.insert(pool.name.clone(), pool);
+    }
+    let identity = ServerIdentity { version: Some("of a test".to_owned()), id: Some("ns1".to_owned()) };
+    compile(&desired, &zones, &ServerOptions { identity, ..ServerOptions::default() }, None).unwrap().0
+}
+
+/// All up, all down, all pending, and three mixtures, one of them with force.
+fn views() -> Vec<View> {
+    const VERDICTS: [Verdict; 4] = [Verdict::Up, Verdict::Down, Verdict::Pending, Verdict::Unknown];
+    let snapshot = Arc::new(snapshot());
+    let mixtures: [fn(usize) -> Health; 6] = [
+        |_| Health::new(Verdict::Up, None),
+        |_| Health::new(Verdict::Down, None),
+        |_| Health::new(Verdict::Pending, None),
+        |index| Health::new(VERDICTS[index % 2], None),
+        |index| Health::new(VERDICTS[index / 2 % 4], None),
+        |index| Health::new(VERDICTS[index % 2], (index % 3 == 0).then_some(Forced::Drain)),
+    ];
+    let view = |mixture: fn(usize) -> Health| View {
+        snapshot: Arc::clone(&snapshot),
+        conditions: Arc::new(Conditions::new(&snapshot, |index| mixture(index.0 as usize))),
+    };
+    mixtures.map(view).into()
+}
+
+const OPTS: [&[u8]; 7] = [
+    &[],
+    &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0],
+    &[0, 0, 41, 2, 0, 0, 0, 0x80, 0, 0, 0],
+    &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2],
+    &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 8, 0, 3, 0, 0, 0, 11, 0, 0],
+    // An IPv6 client's /48, and a version that is not there.
+    &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 14, 0, 8, 0, 10, 0, 2, 48, 0, 0x20, 1, 0xd, 0xb8, 0, 9],
+    &[0, 0, 41, 4, 0xd0, 0, 1, 0, 0, 0, 0],
+];
+
+const TYPES: [Rtype; 13] = [
+    Rtype::A,
+    Rtype::AAAA,
+    Rtype::TXT,
+    Rtype::MX,
+    Rtype::SRV,
+    Rtype::ANY,
+    Rtype::CNAME,
+    Rtype::NS,
+    Rtype::SOA,
+    Rtype::DS,
+    Rtype::AXFR,
+    Rtype::OPT,
+    Rtype(65_400),
+];
+
+/// IN, CH, and any.
+const CLASSES: [u16; 3] = [1, 3, 255];
+
+fn packet(name: &Name, rtype: Rtype, class: u16, opt: &[u8]) -> Vec<u8> {
+    let head = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
+    [&head, name.as_wire(), &rtype.0.to_be_bytes(), &class.to_be_bytes(), opt].concat()
+}
+
+/// A query that other packets used before, as in a batch: one with every option, and one that is refused.
+fn used(view: &View) -> Query {
+    let mut query = Query::default();
+    let before = packet(&name("used.up.before.example.test"), Rtype::TXT, 1, OPTS[3]);
+    for packet in [&before, &before[..20]] {
+        read(packet, &mut query);
+        (0..LEVELS).for_each(|level| read_level(&view.snapshot, level, &mut query));
+        find(&view.snapshot, packet, &mut query);
+    }
+    query
+}
+
+/// One answer of one way, with what it counts.
+struct Way {
+    out: Vec<u8>,
+    length: usize,
+    tally: Tally,
+}
+
+impl Way {
+    fn new() -> Self {
+        Self { out: vec![0; 65_535], length: 0, tally: Tally::default() }
+    }
+
+    fn answer<T: Trace>(
+        &mut self,
+        view: &View,
+        client: &Client,
+        packet: &[u8],
+        query: &Query,
+        draw: Draw,
+        trace: &mut T,
+    ) {
+        let outcome = write_traced(view, client, packet, query, Now(0), draw, &self.tally, &mut self.out, trace);
+        let Outcome::Reply(length) = outcome else { panic!("no reply") };
+        self.length = length;
+    }
+
+    fn said(&self) -> &[u8] {
+        &self.out[..self.length]
+    }
+
+    fn counted(&self) -> Tallies {
+        let mut sum = Tallies::default();
+        self.tally.add_to(&mut sum);
+        sum
+    }
+}
+
+#[test]
+fn the_plain_way_says_and_counts_what_the_long_way_does() {
+    let views = views();
+    let owners = POOLS.iter().flat_map(|(owner, ..)| [owner.replace('*', "x"), mixed(owner).replace('*', "x")]);
+    let names: Vec<Name> = NAMES.split_whitespace().map(str::to_owned).chain(owners).map(|text| name(&text)).collect();
+    let questions: Vec<_> = names
+        .iter()
+        .flat_map(|name| TYPES.map(|rtype| (name, rtype)))
+        .flat_map(|(name, rtype)| CLASSES.map(|class| (name, rtype, class)))
+        .flat_map(|(name, rtype, class)| OPTS.map(|opt| (name, rtype, class, opt)))
+        .collect();
+    for (number, view) in views.iter().enumerate() {
+        let [mut plain, mut long] = [Way::new(), Way::new()];
+        let mut query = used(view);
+        for (turn, (name, rtype, class, opt)) in (0u64..).zip(&questions) {
+            let packet = packet(name, *rtype, *class, opt);
+            read(&packet, &mut query);
+            (0..LEVELS).for_each(|level| read_level(&view.snapshot, level, &mut query));
+            find(&view.snapshot, &packet, &mut query);
+            let (v4, v6): (IpAddr, IpAddr) =
+                ([198, 51, 100, turn as u8].into(), [0x2001, 0xdb8, 7, 0, 0, 0, 0, turn as u16].into());
+            let address = if turn % 3 == 0 { v6 } else { v4 };
+            for transport in [Transport::Udp, Transport::Tcp] {
+                let client = Client { address, port: 4242, transport };
+                let draw = Draw(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                plain.answer(view, &client, &packet, &query, draw, &mut ());
+                long.answer(view, &client, &packet, &query, draw, &mut Deaf);
+                let told = || {
+                    format!("{name} {rtype} class {class} {opt:?} {transport:?}, mixture {number}, client {address}")
+                };
+                assert_eq!(plain.said(), long.said(), "{}", told());
+            }
+        }
+        assert_eq!(plain.counted(), long.counted(), "mixture {number}");
+    }
+}
