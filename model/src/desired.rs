@@ -106,7 +106,7 @@ impl Desired {
     pub fn problems(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         for zone in self.zones.values() {
-            self.check_monitor(zone.monitor.as_ref(), &Subject::Zone(zone.name.clone()), &mut found);
+            self.check_monitor(zone.monitor.as_ref(), || Subject::Zone(zone.name.clone()), &mut found);
         }
         for cluster in self.clusters.values() {
             check_cluster(cluster, &mut found);
@@ -124,74 +124,71 @@ impl Desired {
         found
     }
 
-    fn check_monitor(&self, monitor: Option<&MonitorName>, subject: &Subject, found: &mut Vec<Problem>) {
+    fn check_monitor(&self, monitor: Option<&MonitorName>, subject: impl Fn() -> Subject, found: &mut Vec<Problem>) {
         if let Some(name) = monitor.filter(|name| !self.monitors.contains_key(*name)) {
             let known = nearest(name.as_str(), self.monitors.keys().map(MonitorName::as_str));
-            found.push(error(subject.clone(), format!("monitor {name} is not declared"), known));
+            found.push(error(subject(), format!("monitor {name} is not declared"), known));
         }
     }
 
     fn check_pool(&self, pool: &Pool, found: &mut Vec<Problem>) {
-        let subject = Subject::Pool(pool.name.clone());
-        self.check_monitor(pool.monitor.as_ref(), &subject, found);
+        // Made for what is at fault alone: pools are many.
+        let subject = || Subject::Pool(pool.name.clone());
+        self.check_monitor(pool.monitor.as_ref(), subject, found);
         if pool.members.is_empty() {
-            found.push(error(
-                subject.clone(),
-                format!("pool {} has no member", pool.name),
-                "give at least one cluster",
-            ));
+            found.push(error(subject(), format!("pool {} has no member", pool.name), "give at least one cluster"));
         }
         if pool.members.len() > Pool::MEMBERS_MAX {
             let what =
                 format!("pool {} has {} members; {} is the most", pool.name, pool.members.len(), Pool::MEMBERS_MAX);
-            found.push(error(subject.clone(), what, "split it"));
+            found.push(error(subject(), what, "split it"));
         }
         if !pool.members.is_empty() && pool.members.iter().all(|m| m.weight.0 == 0) {
             let what = format!("every weight of pool {} is 0, so all members share equally", pool.name);
-            found.push(warning(subject.clone(), what, "give weights of 1 or more; to take a member out, drain it"));
+            found.push(warning(subject(), what, "give weights of 1 or more; to take a member out, drain it"));
         }
         if !pool.members.is_empty() && pool.members.iter().all(|m| m.tier.number() != 1) {
             let what = format!("pool {}: no member is in tier 1", pool.name);
-            found.push(error(subject, what, "give at least one member tier 1"));
+            found.push(error(subject(), what, "give at least one member tier 1"));
         }
         for (index, member) in pool.members.iter().enumerate() {
-            let subject = Subject::Member(pool.name.clone(), index);
-            self.check_monitor(member.monitor.as_ref(), &subject, found);
+            let subject = || Subject::Member(pool.name.clone(), index);
+            self.check_monitor(member.monitor.as_ref(), subject, found);
             if pool.members[..index].iter().any(|before| before.cluster == member.cluster) {
                 let what = format!("cluster {} is a member twice", member.cluster);
-                found.push(error(subject.clone(), what, "keep one, with the weight of both"));
+                found.push(error(subject(), what, "keep one, with the weight of both"));
             }
             let Some(cluster) = self.clusters.get(&member.cluster) else {
                 let known = nearest(member.cluster.as_str(), self.clusters.keys().map(ClusterName::as_str));
-                found.push(error(subject, format!("cluster {} is not declared", member.cluster), known));
+                found.push(error(subject(), format!("cluster {} is not declared", member.cluster), known));
                 continue;
             };
             if pool.mode == Mode::Cname && cluster.dns_name.is_none() {
                 let what =
                     format!("pool {} answers with CNAMEs, but cluster {} has no dnsName", pool.name, cluster.name);
-                found.push(error(subject, what, "give the cluster a dnsName, or the pool mode address"));
+                found.push(error(subject(), what, "give the cluster a dnsName, or the pool mode address"));
             }
         }
     }
 
     fn check_name(&self, name: &SteeredName, found: &mut Vec<Problem>) {
-        let subject = Subject::Name(name.name.clone());
+        let subject = || Subject::Name(name.name.clone());
         if self.zone_of(&name.name).is_none() {
             let what = format!("{} lies in none of the zones", name.name);
-            found.push(error(subject.clone(), what, "declare its zone, or mend the name"));
+            found.push(error(subject(), what, "declare its zone, or mend the name"));
         }
         let Some(pool) = self.pools.get(&name.pool) else {
             let known = nearest(name.pool.as_str(), self.pools.keys().map(PoolName::as_str));
-            found.push(error(subject, format!("pool {} is not declared", name.pool), known));
+            found.push(error(subject(), format!("pool {} is not declared", name.pool), known));
             return;
         };
         let apex = self.zones.contains_key(&name.name);
         if apex && pool.mode == Mode::Cname {
             let what = format!("{} is a zone apex, where no CNAME can stand (RFC 1912 section 2.4)", name.name);
-            found.push(error(subject, what, "give the pool mode address"));
+            found.push(error(subject(), what, "give the pool mode address"));
         } else if apex && matches!(pool.down, DownAnswer::FallbackCname(_)) {
             let what = format!("{} is a zone apex, where no fallback {} can stand", name.name, Rtype::CNAME);
-            found.push(error(subject, what, "give fallback addresses"));
+            found.push(error(subject(), what, "give fallback addresses"));
         }
     }
 }
