@@ -21,7 +21,8 @@ pub(super) fn read<'a>(texts: &'a [Option<String>], names: &'a [Arc<str>]) -> Op
     if rests.iter().all(|pieces| pieces.len() == 1) {
         return None;
     }
-    let trees = rests.iter().zip(0..).map(|(pieces, file)| tree(pieces, file, names));
+    let trees =
+        rests.iter().zip(texts).zip(0..).map(|((pieces, text), file)| tree(text.as_ref()?, pieces, file, names));
     let trees = trees.collect::<Option<Vec<_>>>()?.into_iter().flatten();
     let mut faults = Vec::new();
     let tree = join(trees.collect(), names, &mut faults);
@@ -52,9 +53,8 @@ impl Lists {
     /// Takes the long lists out of a file; returns the rest in pieces: what stands before, between and after them.
     fn cut<'t>(&mut self, text: &'t str) -> Option<Vec<Piece<'t>>> {
         let mut pieces = Vec::new();
-        let mut piece = Piece { text, lines_before: 0, list: None };
-        let mut at = 0;
-        while let Some(line) = piece.text[at..].split_inclusive('\n').next() {
+        let (mut begin, mut at) = (0, 0);
+        while let Some(line) = text[at..].split_inclusive('\n').next() {
             // Documents and directives: several in one file are a fault.
             if line.starts_with("---") || line.starts_with("...") || line.starts_with('%') {
                 return None;
@@ -62,19 +62,16 @@ impl Lists {
             let body = at + line.len();
             let section = line.split(" #").next().and_then(|line| line.trim_end().strip_suffix(':'));
             let list = LONG.iter().find(|long| section == Some(long));
-            let begins = || content(&piece.text[body..]).is_some_and(|line| line.starts_with('-'));
+            let begins = || content(&text[body..]).is_some_and(|line| line.starts_with('-'));
             let Some(list) = list.filter(|_| begins()) else {
                 at = body;
                 continue;
             };
-            let end = body + self.take(list, &piece.text[body..])?;
-            let (before, rest) = piece.text.split_at(end);
-            let lines = before.bytes().filter(|octet| *octet == b'\n').count();
-            pieces.push(Piece { text: &before[..at], list: Some(list), ..piece });
-            piece = Piece { text: rest, lines_before: piece.lines_before + lines, list: None };
-            at = 0;
+            pieces.push(Piece { begin, text: &text[begin..at], list: Some(list) });
+            begin = body + self.take(list, &text[body..])?;
+            at = begin;
         }
-        pieces.push(piece);
+        pieces.push(Piece { begin, text: &text[begin..], list: None });
         Some(pieces)
     }
 
@@ -96,30 +93,31 @@ fn content(text: &str) -> Option<&str> {
 
 /// A part of a file: whole sections.
 struct Piece<'t> {
+    /// Where it begins in the file.
+    begin: usize,
     text: &'t str,
-    /// Lines of the file that stand before it.
-    lines_before: usize,
     /// The long list that follows it.
     list: Option<&'static str>,
 }
 
 /// The tree of a file without its long lists, from its pieces; `Some(None)` if nothing else is in it. None at all if a
 /// section stands in it twice, or if it is no set of sections.
-fn tree(pieces: &[Piece<'_>], file: u16, names: &[Arc<str>]) -> Option<Option<Node>> {
+fn tree(whole: &str, pieces: &[Piece<'_>], file: u16, names: &[Arc<str>]) -> Option<Option<Node>> {
     let lists: Vec<&str> = pieces.iter().filter_map(|piece| piece.list).collect();
     if lists.iter().enumerate().any(|(at, list)| lists[..at].contains(list)) {
         return None;
     }
     let mut tree: Option<Node> = None;
-    for Piece { text, lines_before, .. } in pieces {
-        let Some(begin) = content(text) else { continue };
+    for Piece { begin, text, .. } in pieces {
+        let Some(content) = content(text) else { continue };
         // A map in brackets is all of its file.
-        if begin.starts_with('{') {
+        if content.starts_with('{') {
             return None;
         }
         // Each part is whole YAML by itself: nothing in it, no quote nor bracket, goes on behind a list. Empty lines
         // keep its places.
-        let Some(part) = yaml::parse(&("\n".repeat(*lines_before) + text), file, names).ok()? else { continue };
+        let lines = whole[..*begin].bytes().filter(|octet| *octet == b'\n').count();
+        let Some(part) = yaml::parse(&("\n".repeat(lines) + text), file, names).ok()? else { continue };
         let Data::Map(more) = part.data else { return None };
         let root = tree.get_or_insert(Node { data: Data::Map(Vec::new()), ..part });
         let Data::Map(entries) = &mut root.data else { return None };

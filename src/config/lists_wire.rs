@@ -136,7 +136,7 @@ impl<'t> Cursor<'t> {
         }
         let mut end = 0;
         loop {
-            end += octets[end..].iter().position(|octet| !is_word(*octet)).unwrap_or(octets.len() - end);
+            end += octets[end..].iter().position(|octet| !WORD[usize::from(*octet)]).unwrap_or(octets.len() - end);
             let Some(octet) = octets.get(end) else { break };
             let after = octets.get(end + 1).copied().unwrap_or(b'\n');
             match octet {
@@ -152,9 +152,13 @@ impl<'t> Cursor<'t> {
                 _ => end += self.letter(end)?,
             }
         }
-        let text = self.text[self.at..][..end].trim_end_matches(' ');
-        self.at += text.len();
-        Ok(text)
+        // Spaces before what ends it are none of it; its first octet is no space.
+        while octets[end - 1] == b' ' {
+            end -= 1;
+        }
+        let begin = self.at;
+        self.at += end;
+        Ok(&self.text[begin..self.at])
     }
 
     /// The length of a letter beyond ASCII.
@@ -179,10 +183,16 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Whether an octet goes on with a text without quotes whatever follows it.
-const fn is_word(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'/')
-}
+/// Octets that go on with a text without quotes whatever follows them.
+static WORD: [bool; 256] = {
+    let mut word = [false; 256];
+    let mut octet = 0u8;
+    while octet < 0x80 {
+        word[octet as usize] = octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'/');
+        octet += 1;
+    }
+    word
+};
 
 /// Nothing that looks like nothing, moves the cursor, or counts as the end of a line somewhere.
 fn is_ordinary(c: char) -> bool {
@@ -263,16 +273,15 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
 
 /// What a text without quotes is, for a visitor.
 fn visit_bare<'t, V: Visitor<'t>>(text: &'t str, visitor: V) -> Result<V::Value, Unknown> {
-    let (first, last) = (text.as_bytes().first().copied(), text.as_bytes().last().copied());
-    // A letter that begins none of the words for true, false and null begins text, and none but hexadecimal digits ends
-    // a number. So nearly all texts are told without trying each kind of number.
-    let begins = first.is_some_and(|c| c.is_ascii_alphabetic() && !b"fFnNtT".contains(&c));
-    let ends = first.is_some_and(|c| c.is_ascii_digit())
-        && last.is_some_and(|c| c.is_ascii_alphabetic() && c.to_ascii_lowercase() > b'f');
-    if begins || ends {
+    let octets = text.as_bytes();
+    let (Some(first), Some(last)) = (octets.first(), octets.last()) else { return Err(Unknown) };
+    // None of the words for true, false and null begins with another letter or has another length, and no number ends
+    // with a letter that is no hexadecimal digit. So nearly all texts are told without trying each kind of number.
+    let is_word = first.is_ascii_alphabetic() && !(b"fFnNtT".contains(first) && matches!(octets.len(), 4 | 5));
+    if is_word || first.is_ascii_digit() && last.is_ascii_alphabetic() && last.to_ascii_lowercase() > b'f' {
         return visitor.visit_borrowed_str(text);
     }
-    if text.len() <= 18 && text.bytes().all(|c| c.is_ascii_digit()) {
+    if octets.len() <= 18 && octets.iter().all(u8::is_ascii_digit) {
         return text.parse().map_or(Err(Unknown), |number| visitor.visit_i64(number));
     }
     match plain(text) {

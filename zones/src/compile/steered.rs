@@ -2,18 +2,18 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    hash::BuildHasherDefault,
     net::IpAddr,
 };
 
 use fairway_model::{
-    Cluster, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Target, Ttl, ZoneSpec,
+    Cluster, ClusterName, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Target, Ttl,
+    ZoneSpec,
 };
 
 use super::{Compiler, place::Placed};
 use crate::{
     snapshot::{Node, PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, StableHasher, SteerPool, TargetTable, stable_hash},
+    steer::{Family, StableMap, SteerPool, TargetTable, stable_hash},
     tally::SLOTS_MAX,
     text::Record,
 };
@@ -33,30 +33,43 @@ pub(super) struct Compiled {
 
 /// What is compiled only once, however many names use it.
 #[derive(Default)]
-struct Shared {
+struct Shared<'a> {
     /// A pool whose members take their zone's monitor is another pool in another zone.
-    pools: HashMap<(PoolName, Option<MonitorName>), u32>,
-    /// Its answers, by TTL.
-    answers: HashMap<(u32, Ttl), u32>,
-    /// First of the record sets of these addresses: many pools answer with the same clusters.
-    addresses: HashMap<AddressSets, u32, BuildHasherDefault<StableHasher>>,
+    pools: StableMap<(&'a PoolName, Option<&'a MonitorName>), u32>,
+    /// A pool's answers, by TTL.
+    answers: StableMap<(u32, Ttl), u32>,
+    /// Record sets of answers: many pools answer with the same clusters.
+    sets: StableMap<Shape<'a>, Steered>,
     targets: TargetTable,
+    /// Pools some of whose members have a counter.
+    counted: HashSet<PoolName>,
 }
 
-/// Type, TTL, and the addresses of each set.
-type AddressSets = (Rtype, Ttl, Vec<Vec<IpAddr>>);
+/// All that a pool's numbered answers follow from.
+#[derive(PartialEq, Eq, Hash)]
+struct Shape<'a> {
+    mode: Mode,
+    answers: u8,
+    down: &'a DownAnswer,
+    ttl: Ttl,
+    /// The members' clusters, and whether one probe speaks for all their addresses.
+    members: Box<[(&'a ClusterName, bool)]>,
+}
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     pub(super) fn place_steered(&mut self, previous: Option<&Snapshot>) -> Compiled {
         let mut compiled = Compiled::default();
+        let mut shared = Shared::default();
         if let Some(previous) = previous {
             compiled.slots.clone_from(&previous.slots);
             compiled.slot_numbers.clone_from(&previous.slot_numbers);
+            shared.counted.extend(previous.slots.iter().map(|slot| slot.pool.clone()));
         }
-        let mut shared = Shared::default();
         let desired = self.desired;
+        // Names find their pools many times as fast here as in an ordered map.
+        let pools: StableMap<&PoolName, &Pool> = desired.pools.iter().collect();
         for name in desired.names.values() {
-            let Some(pool) = desired.pools.get(&name.pool) else {
+            let Some(pool) = pools.get(&name.pool).copied() else {
                 let what = format!("{}: pool {} is not declared", name.name, name.pool);
                 self.faults.push(Fault::error(Place::file("configuration"), what, "declare it"));
                 continue;
@@ -75,8 +88,8 @@ impl Compiler<'_> {
             let steered = match shared.answers.get(&(number, ttl)) {
                 Some(steered) => *steered,
                 None => {
-                    let answers = self.write_answers(number, pool, ttl, &compiled.pools[number as usize], &mut shared);
-                    compiled.steered.push(answers);
+                    let answers = self.answers(pool, ttl, &compiled.pools[number as usize], &mut shared);
+                    compiled.steered.push(Steered { pool: number, ..answers });
                     let steered = compiled.steered.len() as u32;
                     shared.answers.insert((number, ttl), steered);
                     steered
@@ -94,21 +107,30 @@ impl Compiler<'_> {
         compiled
     }
 
-    fn compile_pool(&self, pool: &Pool, zone: Option<&ZoneSpec>, shared: &mut Shared, compiled: &mut Compiled) -> u32 {
-        let of_zone = zone.and_then(|z| z.monitor.clone());
+    fn compile_pool(
+        &self,
+        pool: &'a Pool,
+        zone: Option<&'a ZoneSpec>,
+        shared: &mut Shared<'a>,
+        compiled: &mut Compiled,
+    ) -> u32 {
+        let of_zone = zone.and_then(|z| z.monitor.as_ref());
         let takes_it = pool.monitor.is_none() && pool.members.iter().any(|m| m.monitor.is_none());
         let monitor = of_zone.filter(|_| takes_it);
         let number = compiled.pools.len() as u32;
-        let known = *shared.pools.entry((pool.name.clone(), monitor)).or_insert(number);
+        let known = *shared.pools.entry((&pool.name, monitor)).or_insert(number);
         if known != number {
             return known;
         }
         let steer = SteerPool::build(self.desired, pool, zone, &mut shared.targets);
         let clusters: Vec<_> = steer.clusters().cloned().collect();
-        let slot = |cluster| {
-            compiled_slot(&mut compiled.slots, &mut compiled.slot_numbers, Slot { pool: pool.name.clone(), cluster })
+        let slots = if compiled.slots_are_full() && !shared.counted.contains(&pool.name) {
+            vec![0; clusters.len()].into()
+        } else {
+            shared.counted.insert(pool.name.clone());
+            clusters.iter().map(|cluster| compiled.slot(&pool.name, cluster)).collect()
         };
-        compiled.pool_slots.push(clusters.iter().cloned().map(slot).collect());
+        compiled.pool_slots.push(slots);
         let of: Vec<_> = clusters
             .iter()
             .filter_map(|c| self.desired.clusters.get(c))
@@ -120,21 +142,29 @@ impl Compiler<'_> {
         number
     }
 
-    /// Writes every numbered answer of a pool with one TTL.
-    fn write_answers(&mut self, number: u32, pool: &Pool, ttl: Ttl, steer: &SteerPool, shared: &mut Shared) -> Steered {
-        let mut addresses = |compiler: &mut Self, family: Family, rtype: Rtype| {
-            let written = shared.addresses.entry((rtype, ttl, steer.sets(family)));
-            *written.or_insert_with_key(|(.., lists)| {
-                let first = compiler.sets.sets.len() as u32;
-                for list in lists {
-                    let octets: Vec<Vec<u8>> = list.iter().map(octets).collect();
-                    compiler.add_set(rtype, ttl, octets.iter().map(Vec::as_slice));
-                }
-                first
-            })
+    /// The numbered answers of a pool with one TTL, written if no pool before it has the same; whose they are is left open.
+    fn answers(&mut self, pool: &'a Pool, ttl: Ttl, steer: &SteerPool, shared: &mut Shared<'a>) -> Steered {
+        let shape = Shape {
+            mode: pool.mode,
+            answers: pool.answers,
+            down: &pool.down,
+            ttl,
+            members: pool.members.iter().map(|member| (&member.cluster, member.probe.is_some())).collect(),
         };
-        let v4 = addresses(self, Family::V4, Rtype::A);
-        let v6 = addresses(self, Family::V6, Rtype::AAAA);
+        *shared.sets.entry(shape).or_insert_with(|| self.write_answers(pool, ttl, steer))
+    }
+
+    fn write_answers(&mut self, pool: &Pool, ttl: Ttl, steer: &SteerPool) -> Steered {
+        let mut addresses = |family: Family, rtype: Rtype| {
+            let first = self.sets.sets.len() as u32;
+            for list in steer.sets(family) {
+                let octets: Vec<Vec<u8>> = list.iter().map(octets).collect();
+                self.add_set(rtype, ttl, octets.iter().map(Vec::as_slice));
+            }
+            first
+        };
+        let v4 = addresses(Family::V4, Rtype::A);
+        let v6 = addresses(Family::V6, Rtype::AAAA);
         let members = self.sets.sets.len() as u32;
         if pool.mode == Mode::Cname {
             let root = Name::root();
@@ -147,7 +177,7 @@ impl Compiler<'_> {
             DownAnswer::FallbackCname(target) => self.add_alias(ttl, target),
             _ => Steered::NONE,
         };
-        Steered { pool: number, cname: pool.mode == Mode::Cname, v4, v6, members, fallback }
+        Steered { pool: 0, cname: pool.mode == Mode::Cname, v4, v6, members, fallback }
     }
 
     fn add_set<'r>(&mut self, rtype: Rtype, ttl: Ttl, rdatas: impl Iterator<Item = &'r [u8]>) -> u32 {
@@ -232,6 +262,9 @@ impl Compiler<'_> {
 
     /// A steered name at or below a delegation would never be answered.
     pub(super) fn refuse_hidden_steered(&mut self) {
+        if !self.names.nodes.iter().any(|node| node.is(Node::CUT) || node.is(Node::DNAME)) {
+            return;
+        }
         for name in self.desired.names.keys() {
             let Some(number) = self.names.find(name) else { continue };
             let node = self.names.nodes[number as usize];
@@ -245,18 +278,25 @@ impl Compiler<'_> {
     }
 }
 
-/// The counter of a cluster in a pool: the one it had, else the next free one, else 0 ("other").
-fn compiled_slot(slots: &mut Vec<Slot>, numbers: &mut HashMap<Slot, u16>, slot: Slot) -> u16 {
-    if let Some(number) = numbers.get(&slot) {
-        return *number;
+impl Compiled {
+    fn slots_are_full(&self) -> bool {
+        self.slots.len() + 1 >= SLOTS_MAX
     }
-    if slots.len() + 1 >= SLOTS_MAX {
-        return 0;
+
+    /// The counter of a cluster in a pool: the one it had, else the next free one, else 0 ("other").
+    fn slot(&mut self, pool: &PoolName, cluster: &ClusterName) -> u16 {
+        let slot = Slot { pool: pool.clone(), cluster: cluster.clone() };
+        if let Some(number) = self.slot_numbers.get(&slot) {
+            return *number;
+        }
+        if self.slots_are_full() {
+            return 0;
+        }
+        self.slots.push(slot.clone());
+        let number = self.slots.len() as u16;
+        self.slot_numbers.insert(slot, number);
+        number
     }
-    slots.push(slot.clone());
-    let number = slots.len() as u16;
-    numbers.insert(slot, number);
-    number
 }
 
 fn octets(address: &IpAddr) -> Vec<u8> {

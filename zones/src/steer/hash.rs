@@ -3,7 +3,10 @@
 //! Every constant here is fixed and pinned by tests: another constant would send most clients elsewhere, and two
 //! servers that disagree would give one client two answers. Octets are read in little-endian order on every machine.
 
-use std::hash::Hasher;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 /// Separates the hashes of the different kinds of input, so that equal octets of two kinds stay unrelated.
 pub(super) mod seed {
@@ -116,6 +119,9 @@ impl Hasher for StableHasher {
         self.write_u64(value as i64 as u64);
     }
 }
+
+/// A map by what is configured. Clients choose none of its keys, so no hash must keep them from clashing on purpose.
+pub(crate) type StableMap<K, V> = HashMap<K, V, BuildHasherDefault<StableHasher>>;
 
 #[cfg(test)]
 mod tests {

@@ -35,5 +35,5 @@ pub use sets::SETS_MAX;
 pub use targets::TargetTable;
 pub use trace::{Sight, Trace};
 
-pub(crate) use hash::{StableHasher, digest, mix};
+pub(crate) use hash::{StableHasher, StableMap, digest, mix};
 pub(crate) use targets::{stable_hash, target_hash};

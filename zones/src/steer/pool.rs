@@ -5,7 +5,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Mode, Policy, Pool, PoolName, ProbeAddress, Spread, Target, ZoneSpec,
+    Cluster, ClusterName, Desired, DownAnswer, Mode, Policy, Pool, PoolName, ProbeAddress, Spread, ZoneSpec,
 };
 
 use super::{Family, client_net::ClientNet, hash, sets::Plan, targets::TargetTable};
@@ -118,7 +118,7 @@ struct Cold {
 struct Site {
     cluster: ClusterName,
     weight: u16,
-    addresses: Box<[IpAddr]>,
+    addresses: Arc<[IpAddr]>,
 }
 
 impl SteerPool {
@@ -134,10 +134,11 @@ impl SteerPool {
             .take(Pool::MEMBERS_MAX)
             .collect();
         let mut spread_targets = Vec::new();
+        let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
         let mut members: Vec<Member> = (0..=u8::MAX)
             .zip(&declared)
             .map(|(number, (place, cluster))| {
-                let mut member = Member::new(pool, *place, number, cluster);
+                let mut member = Member::new(pool, pool_key, *place, number, cluster);
                 member.judge_by(Judges { desired, pool, place: *place, zone, targets }, cluster, &mut spread_targets);
                 member
             })
@@ -160,7 +161,7 @@ impl SteerPool {
             panic_threshold: pool.panic_threshold.thousandths(),
             min_healthy: pool.min_healthy.thousandths(),
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
-            cold: Box::new(Cold::new(pool, &declared)),
+            cold: Box::new(Cold::new(pool, &declared, targets)),
             members: members.into(),
         };
         built.alike = Family::BOTH.map(|family| built.are_alike(family));
@@ -247,11 +248,11 @@ impl Down {
 }
 
 impl Cold {
-    fn new(pool: &Pool, declared: &[(usize, &Cluster)]) -> Self {
+    fn new(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Self {
         let site = |(place, cluster): &(usize, &Cluster)| Site {
             cluster: cluster.name.clone(),
             weight: pool.members[*place].weight.0,
-            addresses: cluster.addresses.as_slice().into(),
+            addresses: targets.addresses(cluster),
         };
         let fallback = match &pool.down {
             DownAnswer::FallbackAddresses(addresses) => addresses.as_slice().into(),
@@ -272,10 +273,9 @@ struct Judges<'a> {
 }
 
 impl Member {
-    fn new(pool: &Pool, place: usize, number: u8, cluster: &Cluster) -> Self {
+    fn new(pool: &Pool, pool_key: u64, place: usize, number: u8, cluster: &Cluster) -> Self {
         let declared = &pool.members[place];
         let all_standby = pool.members.iter().all(|m| m.weight.0 == 0);
-        let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
         let cluster_key = hash::text(hash::seed::CLUSTER, cluster.name.as_str());
         Self {
             key: hash::mix(pool_key ^ cluster_key),
@@ -294,8 +294,7 @@ impl Member {
     fn judge_by(&mut self, judges: Judges<'_>, cluster: &Cluster, spread: &mut Vec<TargetIndex>) {
         let Judges { desired, pool, place, zone, targets } = judges;
         let (label, monitor) = desired.monitor_of(pool, place, zone);
-        let mut intern =
-            |address| targets.intern(Target { address, monitor: Arc::clone(&monitor), label: label.clone() });
+        let mut intern = |address| targets.intern(address, label, monitor);
         let probe = pool.members[place].probe.as_ref();
         for (family, spot) in Family::BOTH.into_iter().zip(&mut self.spots) {
             let mut addresses = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX);

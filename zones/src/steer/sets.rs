@@ -47,14 +47,15 @@ impl Plan {
     ///
     /// `members` are in declared order. In mode `cname` only fallback addresses are answers of a family.
     pub(super) fn new(pool: &Pool, members: &mut [Member], family: Family) -> Self {
-        let mut spots: Vec<&mut Spot> = members.iter_mut().map(|m| &mut m.spots[family as usize]).collect();
-        spots.retain(|spot| spot.addresses() > 0 && pool.mode == Mode::Address);
-        let ranks = u8::try_from(spots.len()).expect("a pool has at most 255 members");
+        let has = |m: &Member| m.spots[family as usize].addresses() > 0 && pool.mode == Mode::Address;
+        let ranks = members.iter().filter(|m| has(m)).count();
+        let ranks = u8::try_from(ranks).expect("a pool has at most 255 members");
         let answers = pool.answers.clamp(1, Pool::ANSWERS_MAX).min(ranks.max(1));
         let windows = answers > 1 && combinations(ranks, answers).is_none();
         let mut plan = Self { members: ranks, answers, windows, all: None, fallback: None, ring: Box::default() };
         let mut count = plan.whole_answers();
-        for (rank, spot) in (0..ranks).zip(spots) {
+        for (rank, member) in (0..ranks).zip(members.iter_mut().filter(|m| has(m))) {
+            let spot = &mut member.spots[family as usize];
             spot.rank = rank;
             spot.parts = count;
             count += parts(spot).fold(0, |n, _| n + 1);

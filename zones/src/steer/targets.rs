@@ -1,20 +1,26 @@
 //! Gives each target a number: equal address and equal monitor are one target, whoever uses it.
 
 use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hash, Hasher},
+    hash::{Hash, Hasher},
+    net::IpAddr,
+    sync::Arc,
 };
 
-use fairway_model::Target;
+use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Target};
 
-use super::hash::StableHasher;
+use super::hash::{StableHasher, StableMap};
 use crate::TargetIndex;
 
 /// Numbers what pools are judged by while they are compiled.
 #[derive(Debug, Default)]
 pub struct TargetTable {
     targets: Vec<Target>,
-    numbers: HashMap<Target, TargetIndex, BuildHasherDefault<StableHasher>>,
+    numbers: StableMap<Target, TargetIndex>,
+    /// The same by address and by the monitor's place in memory: most members share their monitor, which takes long to
+    /// hash. The monitor is kept, so that the place stays its own.
+    placed: StableMap<(ProbeAddress, *const Monitor), (TargetIndex, Arc<Monitor>)>,
+    /// The addresses of each cluster, which all pools share.
+    addresses: StableMap<ClusterName, Arc<[IpAddr]>>,
     /// Words of memory handed out to pools that remember who was the last to be up.
     memory_words: u32,
 }
@@ -26,14 +32,29 @@ impl TargetTable {
     }
 
     /// The number of this target, given now if it is new.
-    pub fn intern(&mut self, target: Target) -> TargetIndex {
-        if let Some(number) = self.numbers.get(&target) {
+    pub fn intern(&mut self, address: ProbeAddress, label: &MonitorName, monitor: &Arc<Monitor>) -> TargetIndex {
+        let place = (address, Arc::as_ptr(monitor));
+        if let Some((number, _)) = self.placed.get(&place) {
             return *number;
         }
-        let number = TargetIndex(u32::try_from(self.targets.len()).expect("memory ends before 2^32 targets"));
-        self.targets.push(target.clone());
-        self.numbers.insert(target, number);
+        let target = Target { address: place.0.clone(), monitor: Arc::clone(monitor), label: label.clone() };
+        let next = TargetIndex(u32::try_from(self.targets.len()).expect("memory ends before 2^32 targets"));
+        let number = *self.numbers.entry(target).or_insert_with_key(|target| {
+            self.targets.push(target.clone());
+            next
+        });
+        self.placed.insert(place, (number, Arc::clone(monitor)));
         number
+    }
+
+    /// The addresses of a cluster, once for all pools it is in. Clusters of one name are one cluster.
+    pub(super) fn addresses(&mut self, cluster: &Cluster) -> Arc<[IpAddr]> {
+        if let Some(known) = self.addresses.get(&cluster.name) {
+            return Arc::clone(known);
+        }
+        let addresses: Arc<[IpAddr]> = cluster.addresses.as_slice().into();
+        self.addresses.insert(cluster.name.clone(), Arc::clone(&addresses));
+        addresses
     }
 
     /// Every target, in the order of its number.
@@ -87,7 +108,8 @@ mod tests {
         let mut table = TargetTable::new();
         let numbers =
             [("192.0.2.1", 443, "a"), ("192.0.2.1", 443, "b"), ("192.0.2.1", 80, "a"), ("192.0.2.2", 443, "a")]
-                .map(|(address, port, label)| table.intern(target(address, port, label)).0);
+                .map(|(address, port, label)| target(address, port, label))
+                .map(|target| table.intern(target.address, &target.label, &target.monitor).0);
         assert_eq!(numbers, [0, 0, 1, 2]);
         assert_eq!(table.into_targets().len(), 3);
     }
