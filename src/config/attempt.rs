@@ -14,6 +14,7 @@ use super::{
     environment::{apply, apply_data_dir, apply_dns, apply_http},
     files::{CONFIG_MAX, Unreadable},
     join::join,
+    lists,
     reader::{Environment, Reader},
     schema,
     tree::{Data, Node, Part, Tree},
@@ -63,7 +64,7 @@ fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted>
     };
     let names: Vec<Arc<str>> = paths.iter().map(|path| path.to_string_lossy().into()).collect();
     let texts: Vec<Option<String>> = paths.iter().zip(&names).map(|(path, name)| text(path, name, reader)).collect();
-    let (config, tree) = match json(&texts, &names) {
+    let (config, tree) = match json(&texts, &names).or_else(|| lists::read(&texts, &names)) {
         Some(sound) => sound,
         None => from_yaml(&texts, &names, reader)?,
     };
@@ -75,14 +76,14 @@ fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted>
     Some(converted)
 }
 
-/// A sound configuration in JSON, which programs write and which is read ten times as fast as YAML. JSON is YAML
+/// A sound configuration in JSON, which programs write and which is read many times as fast as all of YAML. JSON is YAML
 /// (YAML 1.2.2 section 1.2), so that whatever is at fault, or is said by another word, is left to the reader of YAML.
 fn json<'a>(texts: &'a [Option<String>], names: &'a [Arc<str>]) -> Option<(v1::Config, Tree<'a>)> {
     let [Some(text)] = texts else { return None };
     // serde_json takes null for a key that is not there, and it is a fault.
     let eligible = text.trim_start().starts_with('{') && !text.contains("null");
     let config = eligible.then(|| serde_json::from_str(text).ok())??;
-    Some((config, Tree::ungrown(text, names)))
+    Some((config, Tree::ungrown(texts, names)))
 }
 
 fn from_yaml<'a>(

@@ -9,6 +9,8 @@ mod data_dir;
 pub mod environment;
 mod files;
 mod join;
+mod lists;
+mod lists_wire;
 mod reader;
 mod schema;
 mod settings;

@@ -7,7 +7,7 @@ use std::{cell::OnceCell, fmt::Write as _, sync::Arc};
 use fairway_model::Place;
 use serde_json::{Number, Value};
 
-use super::yaml;
+use super::{join::join, yaml};
 
 /// Where a node begins, without the name of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,38 +150,56 @@ impl Node {
     }
 }
 
-/// The tree of a whole configuration. Where the text was read without one, it grows when a place is asked for.
+/// The tree of a whole configuration. What was read without one grows when a place in it is asked for.
 pub(super) struct Tree<'a> {
     /// Names of the files, by the index in a [`Spot`].
     pub(super) files: &'a [Arc<str>],
-    /// The only text, where the tree may still have to grow.
-    text: &'a str,
+    /// The texts, where the tree may still have to grow.
+    texts: &'a [Option<String>],
+    /// All but the long lists, where those were read without a tree.
+    rest: Option<Node>,
     root: OnceCell<Node>,
 }
 
 impl<'a> Tree<'a> {
     /// The tree of a single text that was read without it.
-    pub(super) fn ungrown(text: &'a str, files: &'a [Arc<str>]) -> Self {
-        Self { files, text, root: OnceCell::new() }
+    pub(super) fn ungrown(texts: &'a [Option<String>], files: &'a [Arc<str>]) -> Self {
+        Self { files, texts, rest: None, root: OnceCell::new() }
+    }
+
+    /// A tree of which long lists were read without it.
+    pub(super) fn without_lists(rest: Node, texts: &'a [Option<String>], files: &'a [Arc<str>]) -> Self {
+        Self { files, texts, rest: Some(rest), root: OnceCell::new() }
     }
 
     /// A tree that is there.
     pub(super) fn grown_from(root: Node, files: &'a [Arc<str>]) -> Self {
-        Self { files, text: "", root: root.into() }
+        Self { files, texts: &[], rest: None, root: root.into() }
     }
 
-    /// The tree, grown now if it must be.
-    pub(super) fn grown(&self) -> &Node {
-        self.root.get_or_init(|| {
-            // A text that cannot be read as YAML has no places but itself as a whole.
-            let nothing = Node { spot: Spot::default(), index: 0, data: Data::Null };
-            yaml::parse(self.text, 0, self.files).ok().flatten().unwrap_or(nothing)
-        })
+    /// Where a pointer leads; the tree grows as far as it must.
+    pub(super) fn locate(&self, pointer: &str) -> Located {
+        self.known(pointer).unwrap_or_else(|| self.grown()).locate(pointer)
     }
 
     /// Where a pointer leads, as far as it is known without growing: at least the file.
     pub(super) fn known_spot(&self, pointer: &str) -> Spot {
-        self.root.get().map_or_else(Spot::default, |root| root.locate(pointer).spot)
+        self.known(pointer).map_or_else(Spot::default, |root| root.locate(pointer).spot)
+    }
+
+    /// The tree, or so much of it as holds the section of a pointer.
+    fn known(&self, pointer: &str) -> Option<&Node> {
+        let section = pointer.split('/').nth(1).unwrap_or_default();
+        self.root.get().or_else(|| self.rest.as_ref().filter(|rest| rest.get(section).is_some()))
+    }
+
+    /// The tree, grown now if it must be.
+    fn grown(&self) -> &Node {
+        self.root.get_or_init(|| {
+            // A text that cannot be read as YAML has no places but itself as a whole.
+            let grow = |(text, file): (&Option<String>, u16)| yaml::parse(text.as_ref()?, file, self.files).ok()?;
+            join(self.texts.iter().zip(0..).filter_map(grow).collect(), self.files, &mut Vec::new())
+        })
     }
 }
 

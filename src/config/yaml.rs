@@ -235,7 +235,7 @@ fn is_nothing(event: &Event<'_>) -> bool {
 }
 
 /// What an unquoted text is (YAML 1.2.2 section 10.3.2). Numbers that are none (`.nan`, `.inf`) stay text.
-fn plain(text: &str) -> Data {
+pub(super) fn plain(text: &str) -> Data {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Data::Null,
         "true" | "True" | "TRUE" => return Data::Bool(true),

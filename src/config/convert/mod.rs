@@ -41,7 +41,9 @@ pub(super) struct Converted {
 /// seems missing may stand in the part that is left out.
 pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'_>) -> Converted {
     let whole = !reader.refused;
-    let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::new() };
+    let objects =
+        config.monitors.len() + config.clusters.len() + config.pools.len() + config.names.len() + config.zones.len();
+    let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
     let settings = settings::settings(&mut meaning, &config);
     let mut desired = Desired {
         monitors: monitors::monitors(&mut meaning, config.monitors),
@@ -82,13 +84,13 @@ impl Meaning<'_, '_> {
     }
 
     fn fault(&mut self, severity: Severity, pointer: &str, what: &str, way_out: String) {
-        let located = self.tree.grown().locate(pointer);
+        let located = self.tree.locate(pointer);
         let what = format!("{}: {what}", located.path);
         self.reader.fault(Fault { place: located.spot.place(self.tree.files), severity, what, way_out });
     }
 
     fn place(&self, pointer: &str) -> Place {
-        self.tree.grown().locate(pointer).spot.place(self.tree.files)
+        self.tree.locate(pointer).spot.place(self.tree.files)
     }
 
     /// Declares an object; one of the same name before it is a fault. Tells whether it is the first.

@@ -5,6 +5,7 @@ mod docs;
 mod faults;
 mod good;
 mod json;
+mod lists;
 mod sources;
 
 use std::{fs, path::Path};

@@ -53,9 +53,9 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
     assert_eq!((explanation.rcode.as_str(), explanation.answer[0].data.as_str()), ("NOERROR", "127.0.0.1"));
     let metrics = http.metrics().await.unwrap();
     for line in [
-        "fairway_queries_total{family=\"ipv4\",transport=\"udp\"} 1",
+        "fairway_queries_total{transport=\"udp\",family=\"ipv4\"} 1",
         "fairway_responses_total{rcode=\"NOERROR\"} 1",
-        "fairway_answers_total{cluster=\"eu1\",pool=\"shop\"} 1",
+        "fairway_answers_total{pool=\"shop\",cluster=\"eu1\"} 1",
         "fairway_targets{verdict=\"up\"} 2",
         "fairway_pool_members{pool=\"shop\",standing=\"up\"} 2",
         "fairway_ready 1",

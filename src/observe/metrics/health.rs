@@ -85,11 +85,8 @@ fn write_targets(sheet: &mut Sheet, view: &View, published: &Published, states: 
 /// Members of each pool by the best standing among their addresses.
 fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
     let configured = &published.configured;
-    let mut rows: Vec<([String; 2], i64)> = Vec::new();
-    for pool in configured.desired.pools.values() {
-        for (_, word) in STANDINGS {
-            rows.push(([pool.name.to_string(), word.to_owned()], 0));
-        }
+    let rows = configured.desired.pools.values().flat_map(|pool| {
+        let mut counts = [0.0; STANDINGS.len()];
         for member in &pool.members {
             let addresses =
                 configured.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
@@ -97,11 +94,11 @@ fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
             let standing = |number: TargetIndex| view.conditions.health(number).standing();
             let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(standing).min()).min();
             let best = best.unwrap_or(Standing::Pending);
-            let word = STANDINGS.iter().find(|(standing, _)| *standing == best).map_or("pending", |(_, word)| *word);
-            rows.push(([pool.name.to_string(), word.to_owned()], 1));
+            STANDINGS.iter().zip(&mut counts).filter(|((of, _), _)| *of == best).for_each(|(_, count)| *count += 1.0);
         }
-    }
-    sheet.sums("fairway_pool_members", "Members by their best standing.", &["pool", "standing"], rows);
+        STANDINGS.into_iter().zip(counts).map(|((_, word), count)| ([pool.name.as_str(), word], count))
+    });
+    sheet.gauges("fairway_pool_members", "Members by their best standing.", &["pool", "standing"], rows);
 }
 
 /// Which pools answer in panic, as the deciding code itself says; of one that is compiled for several zones, any.

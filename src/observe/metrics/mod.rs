@@ -31,7 +31,7 @@ pub(crate) struct Metrics {
     turn: Mutex<()>,
 }
 
-/// A family that could not be made: a fault of this program.
+/// The thread that writes them ended early: a fault of this program.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("metrics cannot be written: {0}")]
 pub(crate) struct MetricsError(String);
@@ -54,7 +54,7 @@ impl Metrics {
             write_process(&mut sheet, &Process::now());
             sheet.into_text()
         };
-        tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(MetricsError(error.to_string())))
+        tokio::task::spawn_blocking(write).await.map_err(|error| MetricsError(error.to_string()))
     }
 }
 
