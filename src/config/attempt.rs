@@ -14,6 +14,7 @@ use super::{
     environment::{apply, apply_data_dir, apply_dns, apply_http},
     files::{CONFIG_MAX, Unreadable},
     join::join,
+    kept::{Before, KeptZones},
     lists,
     reader::{Environment, Reader},
     schema,
@@ -23,9 +24,9 @@ use super::{
     yaml,
 };
 
-/// Reads a source.
-pub(super) fn attempt(source: &Source, environment: Environment<'_>) -> Attempt {
-    let mut reader = Reader::new(environment);
+/// Reads a source; zones that are as they were `before` are left unread.
+pub(super) fn attempt(source: &Source, environment: Environment<'_>, before: Option<Before<'_>>) -> Attempt {
+    let mut reader = Reader::new(environment, before);
     let converted = match source {
         Source::Path(path) => from_path(path, &mut reader),
         Source::Flags { listen, zones } => Some(from_flags(listen, zones, &mut reader)),
@@ -42,7 +43,9 @@ pub(super) fn attempt(source: &Source, environment: Environment<'_>) -> Attempt 
         Some(converted) if !refused => Ok(Loaded {
             settings: converted.settings,
             desired: converted.desired,
-            zones: converted.zones,
+            zones_as_before: converted.zones.is_none(),
+            zones: converted.zones.unwrap_or_default(),
+            kept: converted.kept,
             overrides: converted.overrides,
             files: fingerprint.files().map(Path::to_owned).collect(),
             fingerprint: fingerprint.clone(),
@@ -232,5 +235,6 @@ fn from_flags(
             Err(why) => reader.fault(unreadable(path, &why)),
         }
     }
-    convert::Converted { settings, desired, zones: data, overrides: Vec::new() }
+    let kept = KeptZones::default();
+    convert::Converted { settings, desired, zones: Some(data), kept, overrides: Vec::new() }
 }

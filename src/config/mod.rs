@@ -9,6 +9,7 @@ mod data_dir;
 pub mod environment;
 mod files;
 mod join;
+mod kept;
 mod lists;
 mod lists_wire;
 mod reader;
@@ -32,6 +33,7 @@ use fairway_model::{Desired, Fault, Forced, Name, Override, Place};
 use fairway_zones::{ServerOptions, compile, text::ZoneData};
 
 pub use data_dir::data_dir;
+pub use kept::{Before, KeptZones};
 pub use settings::{
     HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
 };
@@ -57,8 +59,12 @@ pub struct Loaded {
     pub settings: Settings,
     /// What is wished for.
     pub desired: Desired,
-    /// Records of every zone.
+    /// Records of every zone; empty where all are as before.
     pub zones: Vec<ZoneData>,
+    /// Whether the zones were left unread, since they are those of the reading before.
+    pub zones_as_before: bool,
+    /// What the next reading needs to leave zones unread.
+    pub kept: KeptZones,
     /// What an operator forces over verdicts.
     pub overrides: Vec<OverrideSpec>,
     /// Every file that was read (also includes, certificates, secrets): watched for changes.
@@ -104,7 +110,12 @@ pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loa
 
 /// Reads everything as [`load`] does, and tells what was looked at even if it is refused.
 pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
-    attempt::attempt(source, env)
+    attempt::attempt(source, env, None)
+}
+
+/// As [`attempt`] does, but leaves zones unread that are those of the reading before.
+pub fn attempt_after(before: Option<Before<'_>>, source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
+    attempt::attempt(source, env, before)
 }
 
 /// Every fault of a configuration and its zones, errors and warnings, sorted by place: what `fairway check` prints.

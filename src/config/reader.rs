@@ -10,6 +10,7 @@ use fairway_model::{Fault, Secret};
 use super::{
     FAULTS_MAX,
     files::{Files, SECRET_MAX, Unreadable},
+    kept::Before,
 };
 
 /// Gives the value of an environment variable.
@@ -27,19 +28,22 @@ pub(super) struct Reader<'a> {
     pub(super) variables: BTreeSet<String>,
     /// The environment itself.
     pub(super) environment: Environment<'a>,
+    /// What the reading before left.
+    pub(super) before: Option<Before<'a>>,
     /// Secrets by their path: many monitors may share one.
     secrets: BTreeMap<PathBuf, Result<Secret, Unreadable>>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader that has read nothing.
-    pub(super) fn new(environment: Environment<'a>) -> Self {
+    pub(super) fn new(environment: Environment<'a>, before: Option<Before<'a>>) -> Self {
         Self {
             files: Files::default(),
             faults: Vec::new(),
             refused: false,
             variables: BTreeSet::new(),
             environment,
+            before,
             secrets: BTreeMap::new(),
         }
     }

@@ -7,6 +7,7 @@ use std::{
     fs::{self, Metadata},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 /// What a set of files looked like at one time.
@@ -53,6 +54,20 @@ impl Fingerprint {
         self.stamps.entry(path.to_owned()).or_insert_with(|| metadata.map(Stamp::of));
     }
 
+    /// Adds what another one knows of files that this one does not.
+    pub(crate) fn join(&mut self, other: &Self) {
+        other.stamps.iter().for_each(|(path, stamp)| {
+            self.stamps.entry(path.clone()).or_insert(*stamp);
+        });
+    }
+
+    /// Whether each file is there and had been left alone for a while: two changes within one tick of a file system's clock
+    /// look alike, and the coarsest clock ticks every two seconds.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+        self.stamps.values().all(|stamp| stamp.is_some_and(|stamp| stamp.changed.0.max(stamp.modified.0) < now - TICK))
+    }
+
     /// The files it speaks of, sorted.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.stamps.keys().map(PathBuf::as_path)
@@ -71,6 +86,9 @@ impl Fingerprint {
             .map(|(path, _)| path.as_path())
     }
 }
+
+/// Seconds between two ticks of the coarsest clock of file systems (FAT).
+const TICK: i64 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -7,11 +7,11 @@ use std::{
 };
 
 use fairway_model::{Contribution, Desired, Fault, Override, SourceKind, Timestamp, merge};
-use fairway_zones::{ServerOptions, Snapshot, compile};
+use fairway_zones::{ServerOptions, Snapshot, compile, recompile};
 use tokio::sync::oneshot;
 
 use super::{Environment, uses::Uses};
-use crate::config::{self, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
+use crate::config::{self, Before, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
 
 /// A configuration that was accepted, apart from what is compiled of it.
 #[derive(Debug)]
@@ -28,6 +28,15 @@ pub(crate) struct Configured {
     pub(crate) uses: Uses,
     /// Faults that let it through.
     pub(crate) warnings: Vec<Fault>,
+    /// Its zones, for the next reading.
+    pub(crate) zones: KeptZones,
+}
+
+/// What serves while a new configuration is read.
+#[derive(Clone)]
+pub(super) struct Previous {
+    pub(super) configured: Arc<Configured>,
+    pub(super) snapshot: Arc<Snapshot>,
 }
 
 /// What one reading gave.
@@ -56,8 +65,8 @@ impl Reader {
     /// Reads and compiles on a thread of its own; at low priority where one serves already: answers and probes come
     /// first.
     ///
-    /// `previous` is the snapshot that serves now. The reading is lost only if the thread cannot be started.
-    pub(super) async fn read(&self, previous: Option<Arc<Snapshot>>, now: Timestamp) -> Option<Reading> {
+    /// The reading is lost only if the thread cannot be started.
+    pub(super) async fn read(&self, previous: Option<Previous>, now: Timestamp) -> Option<Reading> {
         let (reply, reading) = oneshot::channel();
         let reader = self.clone();
         let work = move || {
@@ -65,7 +74,7 @@ impl Reader {
                 // Being nice is a courtesy; a system that refuses it still gets its configuration.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
-            let _ = reply.send(reader.read_here(previous.as_deref(), now));
+            let _ = reply.send(reader.read_here(previous.as_ref(), now));
         };
         if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
             tracing::error!(%error, "no thread to read the configuration on");
@@ -74,15 +83,37 @@ impl Reader {
         reading.await.ok()
     }
 
-    /// Reads and compiles on this thread.
-    pub(super) fn read_here(&self, previous: Option<&Snapshot>, now: Timestamp) -> Reading {
+    /// Reads and compiles on this thread. Zones that are as they were stay compiled.
+    pub(super) fn read_here(&self, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
-        let (mut fingerprint, mut loaded) = self.load();
+        let before = previous.map(|previous| {
+            let Configured { zones, desired, .. } = &*previous.configured;
+            Before { zones, names: &desired.names }
+        });
+        let snapshot = previous.map(|previous| &*previous.snapshot);
+        let mut reading = self.attempt(before, snapshot, now);
+        if reading.1.is_none() {
+            reading = self.attempt(None, snapshot, now);
+        }
+        let (fingerprint, outcome) = reading;
+        let outcome = outcome.unwrap_or_else(|| unreachable!("all zones were read"));
+        Reading { fingerprint, took: begun.elapsed(), outcome }
+    }
+
+    /// What was looked at, and what came of it: nothing, if something above zones that stayed unread is at fault, which is told
+    /// with their text at hand.
+    fn attempt(
+        &self,
+        before: Option<Before<'_>>,
+        previous: Option<&Snapshot>,
+        now: Timestamp,
+    ) -> (Fingerprint, Option<Result<(Configured, Snapshot), Vec<Fault>>>) {
+        let (mut fingerprint, mut loaded) = self.load(before);
         for _ in 1..ATTEMPTS {
             if fingerprint.is_current() {
                 break;
             }
-            (fingerprint, loaded) = self.load();
+            (fingerprint, loaded) = self.load(before);
         }
         if !fingerprint.is_current() {
             let moving = fingerprint.changed().map(|file| {
@@ -91,22 +122,26 @@ impl Reader {
             });
             loaded = Err(moving.collect());
         }
-        let outcome = loaded.and_then(|loaded| self.compile(loaded, previous, now));
-        Reading { fingerprint, took: begun.elapsed(), outcome }
+        let outcome = match loaded {
+            Ok(loaded) => self.compile(loaded, previous, now),
+            Err(faults) => Some(Err(faults)),
+        };
+        (fingerprint, outcome)
     }
 
-    fn load(&self) -> (Fingerprint, Result<Loaded, Vec<Fault>>) {
-        let attempt = config::attempt(&self.source, &*self.environment);
+    fn load(&self, before: Option<Before<'_>>) -> (Fingerprint, Result<Loaded, Vec<Fault>>) {
+        let attempt = config::attempt_after(before, &self.source, &*self.environment);
         (attempt.fingerprint, attempt.outcome)
     }
 
+    /// Nothing if the zones were left unread, and what stands above them is at fault.
     fn compile(
         &self,
         loaded: Loaded,
         previous: Option<&Snapshot>,
         now: Timestamp,
-    ) -> Result<(Configured, Snapshot), Vec<Fault>> {
-        let Loaded { settings, desired, zones, overrides, mut warnings, .. } = loaded;
+    ) -> Option<Result<(Configured, Snapshot), Vec<Fault>>> {
+        let Loaded { settings, desired, zones, zones_as_before, kept, overrides, mut warnings, .. } = loaded;
         let file = Contribution {
             source: SourceKind::Config,
             owner: describe(&self.source),
@@ -121,11 +156,15 @@ impl Reader {
             tcp_idle: settings.tcp.idle_timeout,
             udp_payload: settings.udp.payload_max,
         };
-        let compiled = compile(&merged.desired, &zones, &options, previous);
+        let compiled = if zones_as_before {
+            Ok(recompile(&merged.desired, &options, previous?)?)
+        } else {
+            compile(&merged.desired, &zones, &options, previous)
+        };
         let (overrides, (snapshot, more)) = match (overrides, compiled) {
             (Ok(overrides), Ok(compiled)) => (overrides, compiled),
             (overrides, compiled) => {
-                return Err([overrides.err(), compiled.err()].into_iter().flatten().flatten().collect());
+                return Some(Err([overrides.err(), compiled.err()].into_iter().flatten().flatten().collect()));
             }
         };
         warnings.extend(more);
@@ -134,7 +173,8 @@ impl Reader {
         };
         let uses = Uses::new(&merged.desired, snapshot.targets());
         let conflicts = merged.conflicts.iter().map(conflict).collect();
-        Ok((Configured { settings, desired: merged.desired, conflicts, overrides, uses, warnings }, snapshot))
+        let desired = merged.desired;
+        Some(Ok((Configured { settings, desired, conflicts, overrides, uses, warnings, zones: kept }, snapshot)))
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::{
     actor::Actor,
     changes,
-    configured::{Configured, Reading},
+    configured::{Configured, Previous, Reading},
 };
 use crate::api::state_wire::ReloadReport;
 
@@ -38,7 +38,8 @@ impl Actor {
 
     fn begin_reading(&mut self) {
         let (reader, now) = (self.reader.clone(), (self.clock)());
-        let previous = Arc::clone(&self.shared.view.load().snapshot);
+        let snapshot = Arc::clone(&self.shared.view.load().snapshot);
+        let previous = Previous { configured: Arc::clone(&self.shared.published.load().configured), snapshot };
         self.reading = Some(Box::pin(async move { reader.read(Some(previous), now).await }));
     }
 

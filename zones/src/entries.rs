@@ -342,7 +342,9 @@ impl EntryWriter {
         let [z0, z1] = head.zone.to_le_bytes();
         self.octets.extend_from_slice(&[name.len() as u8, head.flags, z0, z1, 0, 0, 0, 0]);
         self.octets.extend_from_slice(&u64::from(head.steered).to_le_bytes());
-        self.octets.extend(name.iter().map(u8::to_ascii_lowercase));
+        let name_at = self.octets.len();
+        self.octets.extend_from_slice(name);
+        self.octets[name_at..].make_ascii_lowercase();
         self.fill_word();
         number
     }

@@ -20,7 +20,10 @@ use std::{
 use fairway_model::{Desired, Fault, Place, Severity, Subject};
 use fairway_zones::text::ZoneData;
 
-use super::{OverrideSpec, Settings, files::Files, reader::Reader, tree::Tree, v1, values::show, values_wire::As};
+use super::{
+    OverrideSpec, Settings, files::Files, kept::KeptZones, reader::Reader, tree::Tree, v1, values::show,
+    values_wire::As,
+};
 
 pub(super) use self::{
     settings::{FILTER_WAY_OUT, filter_fault},
@@ -31,7 +34,9 @@ pub(super) use self::{
 pub(super) struct Converted {
     pub(super) settings: Settings,
     pub(super) desired: Desired,
-    pub(super) zones: Vec<ZoneData>,
+    /// None if they are as before.
+    pub(super) zones: Option<Vec<ZoneData>>,
+    pub(super) kept: KeptZones,
     pub(super) overrides: Vec<OverrideSpec>,
 }
 
@@ -53,11 +58,11 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
         ..Desired::default()
     };
     let overrides = objects::overrides(&mut meaning, config.overrides, &desired);
-    let zones = zones::zones(&mut meaning, config.zones, &mut desired);
+    let (zones, kept) = zones::zones(&mut meaning, config.zones, &mut desired);
     if whole {
         meaning.problems(&desired);
     }
-    Converted { settings, desired, zones, overrides }
+    Converted { settings, desired, zones, kept, overrides }
 }
 
 /// The place of everything while it is converted.

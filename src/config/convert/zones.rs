@@ -1,6 +1,11 @@
 //! Zones: read from their files, or made from the configuration where they have none.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    mem,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use fairway_model::{Desired, Fault, Name, Place, Rtype, Subject, Ttl, ZoneSpec};
 use fairway_zones::text::{Record, ZoneData, check_zone, read_zone};
@@ -9,54 +14,100 @@ use super::Meaning;
 use crate::config::{
     bounds_wire::{Int, List, Text},
     files::{Files, Unreadable, ZONE_MAX},
+    kept::{KeptZones, Origin},
     v1,
     values_wire::{As, NameServer},
 };
 
-/// The records of every zone; the zones themselves are added to `desired`, whose names must be complete.
-pub(super) fn zones(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Zone>, desired: &mut Desired) -> Vec<ZoneData> {
-    let mut zones = Vec::new();
+/// The records of every zone, or none where all are as before; the zones themselves are added to `desired`, whose names must be
+/// complete.
+pub(super) fn zones(
+    meaning: &mut Meaning<'_, '_>,
+    list: Vec<v1::Zone>,
+    desired: &mut Desired,
+) -> (Option<Vec<ZoneData>>, KeptZones) {
+    let mut declared = Vec::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/zones/{index}");
-        let As(name) = wire.name.clone();
-        let monitor = wire.monitor.clone().map(|As(name)| name);
-        let data = match (&wire.file, &wire.ns) {
-            (Some(file), None) => {
-                refuse_made_keys(meaning, &pointer, &wire);
-                from_file(meaning, &pointer, &name, &file.0)
-            }
-            (None, Some(List(ns))) => made(meaning, &pointer, &wire, ns),
-            (Some(_), Some(_)) => {
-                meaning.error(&pointer, "file and ns exclude each other", "keep file, or give ns and contact");
-                None
-            }
-            (None, None) => {
-                meaning.error(
-                    &pointer,
-                    format!("zone {name} has neither file nor ns"),
-                    "give its file, or the names of its servers as ns",
-                );
-                None
-            }
-        };
+        let text = text(meaning, &pointer, &wire);
+        let As(name) = &wire.name;
         if !meaning.declare(Subject::Zone(name.clone()), index) {
             continue;
         }
-        desired.zones.insert(name.clone(), ZoneSpec { name, monitor });
-        if let Some(mut data) = data {
-            if meaning.whole {
-                let mut faults = check(&mut data, desired);
-                // The records of a made zone stand where it is declared, which may not have been known.
-                if wire.file.is_none() && !faults.is_empty() {
-                    let place = Place { column: 1, ..meaning.place(&pointer) };
-                    faults.iter_mut().for_each(|fault| fault.place.clone_from(&place));
-                }
-                meaning.reader.faults(faults);
-            }
-            zones.push(data);
+        let monitor = wire.monitor.map(|As(name)| name);
+        desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor });
+        declared.extend(text.map(|text| (pointer, name.clone(), text)));
+    }
+    let origins: Vec<_> = declared.iter().map(|(_, name, text)| text.origin(name)).collect();
+    if let Some(before) = meaning.reader.before.filter(|before| before.holds(&origins, &desired.names)) {
+        meaning.files().fingerprint.join(&before.zones.files);
+        meaning.reader.faults(before.zones.warnings.clone());
+        return (None, before.zones.clone());
+    }
+    let (others, faults) = (mem::take(&mut meaning.files().fingerprint), meaning.reader.faults.len());
+    let zones = declared.into_iter().filter_map(|(pointer, name, text)| {
+        let data = match text {
+            Records::File(path) => from_file(meaning, &pointer, &name, &path),
+            Records::Made(data) => Some(data),
+        };
+        data.map(|data| checked(meaning, &pointer, data, desired))
+    });
+    let zones = zones.collect();
+    let files = mem::replace(&mut meaning.files().fingerprint, others);
+    meaning.files().fingerprint.join(&files);
+    let warnings = meaning.reader.faults.get(faults..).unwrap_or_default().to_vec();
+    let settled = files.is_settled(SystemTime::now());
+    (Some(zones), KeptZones { origins, files, warnings, settled })
+}
+
+/// Where the records of a zone stand.
+enum Records {
+    /// In this file.
+    File(PathBuf),
+    /// Nowhere: they are made.
+    Made(ZoneData),
+}
+
+impl Records {
+    fn origin(&self, name: &Name) -> Origin {
+        match self {
+            Self::File(path) => Origin::file(name, path),
+            Self::Made(data) => Origin::made(data),
         }
     }
-    zones
+}
+
+fn text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option<Records> {
+    match (&wire.file, &wire.ns) {
+        (Some(file), None) => {
+            refuse_made_keys(meaning, pointer, wire);
+            Some(Records::File(meaning.path(&format!("{pointer}/file"), &file.0)))
+        }
+        (None, Some(List(ns))) => made(meaning, pointer, wire, ns).map(Records::Made),
+        (Some(_), Some(_)) => {
+            meaning.error(pointer, "file and ns exclude each other", "keep file, or give ns and contact");
+            None
+        }
+        (None, None) => {
+            let what = format!("zone {} has neither file nor ns", wire.name.0);
+            meaning.error(pointer, what, "give its file, or the names of its servers as ns");
+            None
+        }
+    }
+}
+
+/// Checks the records of a zone, if nothing that they may speak of was left out.
+fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, desired: &Desired) -> ZoneData {
+    if meaning.whole {
+        let mut faults = check(&mut data, desired);
+        // The records of a made zone stand where it is declared, which may not have been known.
+        if data.records.first().is_some_and(|record| record.line == 0) && !faults.is_empty() {
+            let place = Place { column: 1, ..meaning.place(pointer) };
+            faults.iter_mut().for_each(|fault| fault.place.clone_from(&place));
+        }
+        meaning.reader.faults(faults);
+    }
+    data
 }
 
 /// Checks what the records of a zone say together.
@@ -80,10 +131,9 @@ fn refuse_made_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zon
     }
 }
 
-fn from_file(meaning: &mut Meaning<'_, '_>, pointer: &str, origin: &Name, file: &str) -> Option<ZoneData> {
+fn from_file(meaning: &mut Meaning<'_, '_>, pointer: &str, origin: &Name, path: &Path) -> Option<ZoneData> {
     let pointer = format!("{pointer}/file");
-    let path = meaning.path(&pointer, file);
-    match read(meaning.files(), origin, &path) {
+    match read(meaning.files(), origin, path) {
         Ok((data, faults)) => {
             meaning.reader.faults(faults);
             Some(data)

@@ -5,6 +5,7 @@ mod docs;
 mod faults;
 mod good;
 mod json;
+mod kept;
 mod lists;
 mod sources;
 
