@@ -190,6 +190,13 @@ fn serde_is_used_in_wire_files_only() {
 }
 
 #[test]
+fn the_metrics_library_is_used_in_observe_only() {
+    let sources = files("rs");
+    let broken = users(&sources, &["prometheus"], |path| path.starts_with("src/observe/"));
+    assert!(broken.is_empty(), "prometheus outside src/observe: {broken:#?}");
+}
+
+#[test]
 fn unsafe_code_stands_in_two_files_only() {
     let sources = files("rs");
     // The load generator sends in batches, too; it is not shipped.

@@ -1,14 +1,17 @@
 //! One scrape's worth of metrics, family by family, in the text format of Prometheus (exposition format 0.0.4).
 //!
-//! Rows become text as they come: 30,000 targets have 150,000 rows, and an object for each would take more memory than
-//! everything that is known of the targets.
+//! The library's objects are made for some rows at a time and become text at once: 30,000 targets have 150,000 rows, and objects
+//! of all of them would take more memory than everything that is known of the targets.
 
-use std::fmt::{self, Display, Write as _};
+use prometheus::{
+    Encoder, TextEncoder,
+    proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType},
+};
 
 /// The text of one scrape.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
-    text: String,
+    text: Vec<u8>,
 }
 
 impl Sheet {
@@ -25,12 +28,13 @@ impl Sheet {
         labels: &[&str],
         rows: impl IntoIterator<Item = (L, u64)>,
     ) {
-        self.family(Head { name, help, kind: "counter" }, labels, rows);
+        let rows = rows.into_iter().map(|(values, value)| (values, value as f64));
+        self.family(&Head { name, help, kind: MetricType::COUNTER }, labels, rows);
     }
 
     /// One counter of seconds.
     pub(super) fn seconds(&mut self, name: &str, help: &str, value: f64) {
-        self.family(Head { name, help, kind: "counter" }, &[], [([""; 0], value)]);
+        self.family(&Head { name, help, kind: MetricType::COUNTER }, &[], [([""; 0], value)]);
     }
 
     /// One gauge without labels.
@@ -46,85 +50,102 @@ impl Sheet {
         labels: &[&str],
         rows: impl IntoIterator<Item = (L, f64)>,
     ) {
-        self.family(Head { name, help, kind: "gauge" }, labels, rows);
+        self.family(&Head { name, help, kind: MetricType::GAUGE }, labels, rows);
     }
 
     /// A histogram that was counted elsewhere: `buckets` hold upper bounds and what fell between them; `count` and `sum`
     /// speak of all, also of what is over the last bound.
     pub(super) fn histogram(&mut self, name: &str, help: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
-        self.push(format_args!("{}", Head { name, help, kind: "histogram" }));
         let mut below = 0;
-        for (bound, between) in buckets {
+        let bucket = |(bound, between): &(f64, u64)| {
             below += between;
-            self.push(format_args!("{name}_bucket{{le=\"{bound}\"}} {below}\n"));
-        }
-        self.push(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}\n"));
+            let mut bucket = Bucket::default();
+            bucket.set_upper_bound(*bound);
+            bucket.set_cumulative_count(below);
+            bucket
+        };
+        let mut histogram = Histogram::default();
+        histogram.set_bucket(buckets.iter().map(bucket).collect());
+        histogram.set_sample_count(count);
+        histogram.set_sample_sum(sum);
+        let mut metric = Metric::default();
+        metric.set_histogram(histogram);
+        self.encode(&Head { name, help, kind: MetricType::HISTOGRAM }, vec![metric]);
     }
 
     /// The text of all families.
     pub(super) fn into_text(self) -> String {
-        self.text
+        String::from_utf8(self.text).expect("names, help, labels and numbers are text")
     }
 
     /// Writes a family; nothing at all if it has no rows.
     fn family<L: AsRef<[V]>, V: AsRef<str>>(
         &mut self,
-        head: Head<'_>,
+        head: &Head<'_>,
         labels: &[&str],
-        rows: impl IntoIterator<Item = (L, impl Display)>,
+        rows: impl IntoIterator<Item = (L, f64)>,
     ) {
-        for (place, (values, value)) in rows.into_iter().enumerate() {
-            if place == 0 {
-                self.push(format_args!("{head}"));
+        let mut metrics = rows.into_iter().map(|(values, value)| metric(head.kind, labels, values.as_ref(), value));
+        let mut written = None;
+        loop {
+            let some: Vec<Metric> = metrics.by_ref().take(ROWS).collect();
+            if some.is_empty() {
+                return;
             }
-            self.text.push_str(head.name);
-            let pairs = labels.iter().zip(values.as_ref());
-            for (place, (label, value)) in pairs.enumerate() {
-                let before = if place == 0 { '{' } else { ',' };
-                self.push(format_args!("{before}{label}=\"{}\"", Escaped(value.as_ref())));
+            let begin = self.text.len();
+            self.encode(head, some);
+            // The head stands before the first rows only.
+            match written {
+                None => written = Some(head_length(&self.text[begin..])),
+                Some(length) => drop(self.text.drain(begin..begin + length)),
             }
-            self.text.push_str(if labels.is_empty() { "" } else { "}" });
-            self.push(format_args!(" {value}\n"));
         }
     }
 
-    fn push(&mut self, text: fmt::Arguments<'_>) {
-        self.text.write_fmt(text).expect("a String takes every write");
+    fn encode(&mut self, head: &Head<'_>, metrics: Vec<Metric>) {
+        let mut family = MetricFamily::default();
+        family.set_name(head.name.to_owned());
+        family.set_help(head.help.to_owned());
+        family.set_field_type(head.kind);
+        family.set_metric(metrics);
+        TextEncoder::new().encode(&[family], &mut self.text).expect("a named family with rows, into memory");
     }
 }
 
-/// What a family begins with. Help texts are literals of one line without backslash, which need no escape.
+/// Rows that are objects at the same time.
+const ROWS: usize = 1_000;
+
+/// What a family begins with.
 struct Head<'a> {
     name: &'a str,
     help: &'a str,
-    kind: &'static str,
+    kind: MetricType,
 }
 
-impl Display for Head<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, help, kind } = self;
-        write!(f, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
-    }
+/// Octets of the lines that say help and type.
+fn head_length(text: &[u8]) -> usize {
+    text.split_inclusive(|octet| *octet == b'\n').take_while(|line| line.starts_with(b"#")).map(<[u8]>::len).sum()
 }
 
-/// A label value as it stands between quotes.
-struct Escaped<'a>(&'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0;
-        while let Some(at) = rest.find(['\\', '"', '\n']) {
-            let (plain, special) = rest.split_at(at);
-            let escape = match special.as_bytes()[0] {
-                b'\n' => "\\n",
-                b'"' => "\\\"",
-                _ => "\\\\",
-            };
-            write!(f, "{plain}{escape}")?;
-            rest = &special[1..];
-        }
-        f.write_str(rest)
+fn metric<V: AsRef<str>>(kind: MetricType, labels: &[&str], values: &[V], value: f64) -> Metric {
+    let pair = |(label, value): (&&str, &V)| {
+        let mut pair = LabelPair::default();
+        pair.set_name((*label).to_owned());
+        pair.set_value(value.as_ref().to_owned());
+        pair
+    };
+    let mut metric = Metric::default();
+    metric.set_label(labels.iter().zip(values).map(pair).collect());
+    if kind == MetricType::COUNTER {
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        metric.set_counter(counter);
+    } else {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        metric.set_gauge(gauge);
     }
+    metric
 }
 
 #[cfg(test)]
@@ -140,6 +161,18 @@ mod tests {
         let expected = "# HELP a_total Of a.\n# TYPE a_total counter\na_total 7\n\
             # HELP b Of b.\n# TYPE b gauge\nb{x=\"1\",y=\"2\"} 0.5\nb{x=\"3\",y=\"4\"} 2\n";
         assert_eq!(sheet.into_text(), expected);
+    }
+
+    #[test]
+    fn a_long_family_has_one_head_and_all_its_rows() {
+        let mut sheet = Sheet::default();
+        let rows = (0..2 * ROWS + 1).map(|row| ([row.to_string()], row as f64));
+        sheet.gauges("b", "Of b.", &["x"], rows);
+        let text = sheet.into_text();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[..3], ["# HELP b Of b.", "# TYPE b gauge", "b{x=\"0\"} 0"]);
+        assert!(lines.iter().skip(2).enumerate().all(|(row, line)| *line == format!("b{{x=\"{row}\"}} {row}")));
+        assert_eq!(lines.len(), 2 + 2 * ROWS + 1);
     }
 
     #[test]
