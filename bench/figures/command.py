@@ -8,7 +8,7 @@ from .machine import LOAD_CORE, PEER_BINARY, ROOT, SERVER_CORE, allow_many_socke
 # Phases, and the seconds each may take at its full length.
 QUICK = {"kinds": (quick.kinds, 300), "instr": (quick.instr, 600), "static": (quick.static, 900), "steered": (quick.steered, 900),
          "ecs": (quick.ecs, 600), "failover": (quick.failover, 2400), "checks": (quick.checks, 900)}
-LONG = {"million": (long.million, 1800), "flip": (long.flip, 600), "pools": (long.pools, 600), "checks30k": (long.checks30k, 600),
+LONG = {"million": (long.million, 1800), "flip": (long.flip, 600), "change": (long.change, 600), "pools": (long.pools, 600), "checks30k": (long.checks30k, 600),
         "latency": (long.latency, 600), "soak": (long.soak, 1200)}
 PHASES = QUICK | LONG
 # Rows of each phase as it was last measured.

@@ -1,11 +1,12 @@
 """The phases of `bench/full` that take long: a million names, many pools and checks, changes under load, the soak."""
-import json, os, shutil, statistics, subprocess, time, urllib.request
+import json, os, shutil, signal, statistics, subprocess, time, urllib.request
 
 from . import servers
 from .machine import BIN, LOAD_CORE, Watch, forget_peak, peak_mb, pss_mb, read, say, spread, tool, write
 from .quick import DYING, lua
 from .servers import ORIGIN
 
+STEERED = f"steered.{ORIGIN}"
 CHANGED, OLD_RECORD, NEW_RECORD = f"n0000001.{ORIGIN}", "n0000001 IN A 10.0.0.1\n", "n0000001 IN A 10.255.0.1\n"
 
 
@@ -97,6 +98,45 @@ def flip(bench):
     bench.print(f"### One flipped member beside {count:,} names: milliseconds from the failing response to the last answer with it\n")
     bench.table(["min", "median", "max", "flips"], [[gone["min"], gone["median"], gone["max"], gone["count"]]])
     bench.mark(f"one flipped member until served, {count:,} names, median", gone["median"], 1, "ms", places=2)
+
+
+def change(bench):
+    """A changed address of a pool until it is answered, beside as many static names."""
+    count, port, folder = bench.options.million, bench.next_port(), bench.folder("change")
+    shutil.copy(bench.zone(count), f"{folder}/zone")
+    path = f"{folder}/config/0000.yaml"
+    text = lambda host: f"""version: 1
+listen: {{ dns: ["127.0.0.1:{port}"], http: "off" }}
+udp: {{ workers: 1 }}
+zones: [{{ name: {ORIGIN}, file: zone }}]
+monitors: [{{ name: up, type: always }}]
+clusters: [{{ name: c1, addresses: [10.254.0.{host}] }}]
+pools: [{{ name: p1, policy: failover, monitor: up, members: [{{ cluster: c1 }}] }}]
+names: [{{ name: {STEERED}, pool: p1 }}]
+"""
+    _, pid = bench.start("fairway", servers.serve(folder, text(0)), STEERED, wait=240)
+    bench.settle(4)  # a zone file must have been left alone for a while before it is left unread
+    took = []
+    forget_peak(pid)
+    before = pss_mb(pid)
+    for rep in range(1, bench.options.reps + 1):
+        new = write(f"{folder}/new.yaml", text(rep))
+        begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        asker = subprocess.Popen(["taskset", "-c", LOAD_CORE, f"{BIN}/waitfor", "--server", f"127.0.0.1:{port}", "--name", STEERED,
+                                  "--addr", f"10.254.0.{rep}", "--since", str(begin), "--timeout", "20"], stdout=subprocess.PIPE, text=True)
+        bench.settle(0.3)
+        changed = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        os.replace(new, path)
+        os.kill(pid, signal.SIGHUP)
+        out, _ = asker.communicate(timeout=30)
+        took.append(float(out.split()[0]) - (changed - begin) / 1e6)
+    peak = peak_mb(pid)
+    bench.stop("fairway")
+    median = statistics.median(took)
+    bench.print(f"### A pool's changed address beside {count:,} names: milliseconds from the changed file and SIGHUP to the answer\n")
+    bench.table(["min", "median", "max", "changes", "PSS before MB", "peak MB"],
+                [[f"{min(took):.2f}", f"{median:.2f}", f"{max(took):.2f}", len(took), f"{before:.0f}", f"{peak:.0f}"]])
+    bench.mark(f"one changed steered name until served, {count:,} names, median", median, 1, "ms", places=2)
 
 
 def pools(bench):
