@@ -1,6 +1,12 @@
 //! New configurations and zone files under load: no lost, mixed or wrong answer, and a faulty one changes nothing.
 
-use std::{fs, net::SocketAddr, os::unix::fs::symlink, path::Path, time::Instant};
+use std::{
+    fs,
+    net::SocketAddr,
+    os::unix::fs::symlink,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use fairway_integration::{
     load::{Load, resolve, wait_answer},
@@ -126,6 +132,52 @@ fn a_zone_file_cut_inside_a_line_is_refused_and_the_whole_old_one_serves_on() {
     let reload = server.command(&["reload"]);
     assert!(reload.status.success(), "{}", said(&reload));
     wait_answer(server.dns, "host200.gslb.example", &["198.51.100.200"], LIMIT);
+}
+
+/// Zone files that nobody touched for a while are left unread at a reload: what is wished for above them changes all the same,
+/// and what is at fault above them has its place in them all the same.
+#[test]
+fn names_change_above_a_zone_file_that_stays_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let path = folder.path().to_owned();
+    let config = |pool: &str, name: &str| {
+        let zones = "zones: [{ name: gslb.example, file: gslb.zone }]\n";
+        let clusters = "clusters: [{ name: one, addresses: [203.0.113.1] }, { name: two, addresses: [203.0.113.2] }]\n";
+        let pools = ["one", "two"].map(|cluster| {
+            format!("{{ name: {cluster}, policy: failover, monitor: up, members: [{{ cluster: {cluster} }}] }}")
+        });
+        let rest = format!("monitors: [{{ name: up, type: always }}]\npools: [{}]\n", pools.join(", "));
+        zones.to_owned() + clusters + &rest + &format!("names: [{{ name: \"{name}.gslb.example\", pool: {pool} }}]\n")
+    };
+    fs::write(path.join("gslb.zone"), zone(1, "192.0.2")).expect("the folder is new");
+    fs::write(path.join("fairway.yaml"), head(dns, http) + &config("one", "shop")).expect("the folder is new");
+    let age = || {
+        let changed = fs::metadata(path.join("gslb.zone")).expect("it was written").modified();
+        changed.expect("Linux tells").elapsed().unwrap_or_default()
+    };
+    wait_until("the zone file is old enough", LIMIT, || age() > Duration::from_secs(4));
+    let server = Fairway::start_in(folder, dns, http);
+    wait_answer(dns, "shop.gslb.example", &["203.0.113.1"], LIMIT);
+    for (pool, name, address) in
+        [("two", "shop", "203.0.113.2"), ("one", "new", "203.0.113.1"), ("two", "*", "203.0.113.2")]
+    {
+        server.write_config(&config(pool, name));
+        assert!(server.command(&["reload"]).status.success());
+        let asked = name.replace('*', "any");
+        wait_answer(dns, &format!("{asked}.gslb.example"), &[address], LIMIT);
+        wait_answer(dns, "host200.gslb.example", &["192.0.2.200"], LIMIT);
+    }
+    server.write_config(&config("one", "host7"));
+    let refused = server.command(&["reload"]);
+    assert!(said(&refused).contains("gslb.zone:10:1"), "{}", said(&refused));
+    wait_answer(dns, "any.gslb.example", &["203.0.113.2"], LIMIT);
+    wait_answer(dns, "host7.gslb.example", &["192.0.2.7"], LIMIT);
+    // A change of the text is seen as ever.
+    fs::write(path.join("gslb.zone"), zone(2, "198.51.100")).expect("the folder can be written");
+    server.write_config(&config("one", "shop"));
+    assert!(server.command(&["reload"]).status.success());
+    wait_answer(dns, "host200.gslb.example", &["198.51.100.200"], LIMIT);
 }
 
 /// Two gateways in order, and `others` before them, so that every reload numbers what is checked anew.
