@@ -12,7 +12,7 @@ use std::{
 
 use fairway_integration::{
     load::{Reply, resolve, wait_answer},
-    real::{Fairway, Process, free_port, http, http_get, program, wait_until},
+    real::{Fairway, Process, fairway_binary, free_port, http, http_get, program, wait_until},
 };
 use tempfile::TempDir;
 
@@ -242,6 +242,22 @@ fn a_gateway_that_is_slow_but_in_time_stays() {
         assert!(target["lastMicros"].as_u64().is_some_and(|took| took >= 300_000), "{target}");
     }
     scene.wait_both();
+}
+
+/// The show of `fairway demo` with real gateways: it ends with 0 only if all of it happened as announced.
+#[test]
+fn the_demo_shows_a_failure_of_a_real_envoy_and_ends() {
+    let mut command = Command::new(fairway_binary());
+    command.args(["demo", "--once", "--envoy"]).env("FAIRWAY_ENVOY", envoy());
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut demo = Process::start(&mut command, &folder.path().join("demo.log"));
+    let status = demo.ended(LIMIT);
+    let told = demo.output();
+    assert!(status.success(), "{status}:\n{told}");
+    for part in ["its Envoy is killed", "eu1 is down", "eu1 is up", "127.0.1.1 (eu1) → 127.0.2.1 (us1)", "kept theirs"]
+    {
+        assert!(told.contains(part), "{part:?} is missing in\n{told}");
+    }
 }
 
 /// The sum of a count of all targets.

@@ -1,14 +1,15 @@
-//! Wants of the machine: too few descriptors, time in which the process does not run.
+//! Life of the process: readiness, too few descriptors, time in which it does not run.
 
 use std::{
-    net::{SocketAddr, TcpStream},
+    io::Write,
+    net::{SocketAddr, TcpListener, TcpStream},
     process::Command,
     time::Duration,
 };
 
 use fairway_integration::{
     load::{Load, resolve, wait_answer},
-    real::{Fairway, Process, fairway_binary, free_port, head, http_get, wait_until},
+    real::{Fairway, Process, fairway_binary, free_port, head, http_get, serve, wait_until},
 };
 use tempfile::TempDir;
 
@@ -65,4 +66,33 @@ fn two_seconds_of_stop_are_no_death_of_any_gateway() {
     }
     assert_eq!(server.metric("fairway_flips_total", "to=\"down\""), before, "a false death");
     assert!(server.metric("fairway_observer_held_up_seconds_total", "") >= 3.0, "the stop went unnoticed");
+}
+
+/// S0-54, S0-55: whoever balances over several servers asks this one only while it answers.
+#[test]
+fn it_is_alive_but_not_ready_before_the_first_round_and_while_it_stops() {
+    // Takes connections and says nothing: the first round ends at its limit.
+    let silent = TcpListener::bind("127.0.0.2:0").expect("a port is free");
+    let port = silent.local_addr().expect("it is bound").port();
+    let monitor = format!("type: http, port: {port}, period: 20s, timeout: 20s");
+    let folder = TempDir::new().expect("a temporary folder");
+    let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let config = head(dns, http) + "health: { firstRound: 2s }\n" + &failing_over(&[("eu1", "127.0.0.2")], &monitor);
+    std::fs::write(folder.path().join("fairway.yaml"), config).expect("the folder can be written");
+    let mut process = Process::start(&mut serve(folder.path()), &folder.path().join("fairway.log"));
+    let is = |status: u16, word: &str| {
+        http_get(http, "/readyz").is_some_and(|(found, body)| found == status && body.contains(word))
+    };
+    wait_until("it says that it waits", LIMIT, || is(503, "the first round of probes is not done"));
+    assert_eq!(http_get(http, "/healthz").map(|(status, _)| status), Some(200));
+    wait_until("it is ready", LIMIT, || is(200, "ready"));
+    // A query that has begun to arrive keeps the process for a while.
+    let mut begun = TcpStream::connect(dns).expect("it listens");
+    begun.write_all(&[0, 40, 1, 2]).expect("it is read");
+    wait_answer(dns, NAME, &["127.0.0.2"], LIMIT);
+    process.signal("TERM");
+    wait_until("it says that it stops", LIMIT, || is(503, "fairway is stopping"));
+    assert_eq!(http_get(http, "/healthz").map(|(status, _)| status), Some(200));
+    drop(begun);
+    assert!(process.ended(LIMIT).success(), "{}", process.output());
 }

@@ -72,6 +72,17 @@ fn every_configuration_in_the_manual_loads() {
     }
 }
 
+/// The first configuration that a newcomer sees, over a zone file such as the README describes.
+#[test]
+fn the_configuration_of_the_readme_has_no_fault() {
+    let text = fs::read_to_string(docs().join("../README.md")).unwrap();
+    let block = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
+    let folder = Folder::new(&[("fairway.yaml", block)]);
+    folder.write("gslb.example.zone", "$TTL 1h\n@ SOA ns1 hostmaster 1 4h 15m 2w 5m\n@ NS ns1\nns1 A 192.0.2.53\n");
+    let source = Source::Path(folder.path().join("fairway.yaml"));
+    assert_eq!(check_at(&source, &|_| None, std::time::UNIX_EPOCH), []);
+}
+
 #[test]
 fn the_schema_is_the_one_in_the_manual() {
     hold(&docs().join("config/schema.json"), &schema());

@@ -143,4 +143,39 @@ mod tests {
         let time = first["time"].as_str().unwrap();
         assert!(time.parse::<Timestamp>().is_ok() && time.len() == "2026-01-31T23:59:59.000000000Z".len(), "{time}");
     }
+
+    /// S0-62: whatever text an event holds, a reader of lines gets sound objects with the promised keys first.
+    #[test]
+    fn a_hundred_thousand_events_of_any_text_are_as_many_sound_lines() {
+        const EVENTS: usize = 100_000;
+        let sink = Sink::default();
+        let lines = {
+            let sink = sink.clone();
+            tracing_subscriber::fmt::layer().event_format(JsonLines).with_writer(move || sink.clone())
+        };
+        let mut seed = 1_u64;
+        let mut any_text = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Half of the characters are ASCII, of which a quarter is control characters, quotes and backslashes among them.
+            let chars = (0..seed >> 60).map(|n| (seed >> n) as u32 & if n & 1 == 0 { 0x7f } else { 0x1_ffff });
+            chars.filter_map(char::from_u32).collect::<String>()
+        };
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            for number in 0..EVENTS {
+                let (said, told) = (any_text(), any_text());
+                tracing::warn!(number, told, cause = %said, "{said}");
+            }
+        });
+        let written = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        assert!(!written.contains(|c: char| c < ' ' && c != '\n'), "control characters");
+        let mut count = 0;
+        for (number, line) in written.lines().enumerate() {
+            assert!(line.starts_with("{\"time\":\"2") && line.contains("\",\"level\":\"WARN\",\"msg\":\""), "{line}");
+            let event: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert_eq!((&event["number"], &event["cause"]), (&number.into(), &event["msg"]), "{line}");
+            assert_eq!(event.as_object().unwrap().len(), 7, "{line}");
+            count += 1;
+        }
+        assert_eq!(count, EVENTS);
+    }
 }
