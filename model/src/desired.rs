@@ -144,6 +144,13 @@ impl Desired {
                 format!("pool {} has {} members; {} is the most", pool.name, pool.members.len(), Pool::MEMBERS_MAX);
             found.push(error(subject(), what, "split it"));
         }
+        if let DownAnswer::FallbackAddresses(addresses) = &pool.down
+            && addresses.len() > Pool::FALLBACK_MAX
+        {
+            let (count, most) = (addresses.len(), Pool::FALLBACK_MAX);
+            let what = format!("pool {} has {count} fallback addresses; {most} is the most", pool.name);
+            found.push(error(subject(), what, "give fewer"));
+        }
         if !pool.members.is_empty() && pool.members.iter().all(|m| m.weight.0 == 0) {
             let what = format!("every weight of pool {} is 0, so all members share equally", pool.name);
             found.push(warning(subject(), what, "give weights of 1 or more; to take a member out, drain it"));
@@ -306,8 +313,9 @@ mod tests {
         pool.members[0].tier = crate::Tier::new(2).unwrap();
         pool.members[0].weight = crate::Weight(0);
         pool.monitor = Some(MonitorName::new("gw").unwrap());
+        pool.down = DownAnswer::FallbackAddresses(vec![[192, 0, 2, 1].into(); Pool::FALLBACK_MAX + 1]);
         wish.zones.clear();
-        assert_eq!(wish.problems().len(), 4);
+        assert_eq!(wish.problems().len(), 5);
     }
 
     #[test]

@@ -39,6 +39,8 @@ impl Pool {
     pub const MEMBERS_MAX: usize = 255;
     /// Most clusters one answer may name.
     pub const ANSWERS_MAX: u8 = 8;
+    /// Most fallback addresses: as many as a cluster has.
+    pub const FALLBACK_MAX: usize = 16;
 
     /// A pool with every default and no member.
     pub fn new(name: PoolName, policy: Policy) -> Self {

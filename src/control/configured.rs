@@ -46,9 +46,12 @@ pub(super) struct Reading {
     pub(super) fingerprint: Fingerprint,
     /// How long it took.
     pub(super) took: Duration,
-    /// The configuration, compiled, or all its faults.
-    pub(super) outcome: Result<(Configured, Snapshot), Vec<Fault>>,
+    /// What it gave.
+    pub(super) outcome: Outcome,
 }
+
+/// A configuration, compiled, or all its faults.
+type Outcome = Result<(Configured, Snapshot), Vec<Fault>>;
 
 /// What a reading needs.
 #[derive(Clone)]
@@ -107,7 +110,7 @@ impl Reader {
         before: Option<Before<'_>>,
         previous: Option<&Snapshot>,
         now: Timestamp,
-    ) -> (Fingerprint, Option<Result<(Configured, Snapshot), Vec<Fault>>>) {
+    ) -> (Fingerprint, Option<Outcome>) {
         let (mut fingerprint, mut loaded) = self.load(before);
         for _ in 1..ATTEMPTS {
             if fingerprint.is_current() {
@@ -135,12 +138,7 @@ impl Reader {
     }
 
     /// Nothing if the zones were left unread, and what stands above them is at fault.
-    fn compile(
-        &self,
-        loaded: Loaded,
-        previous: Option<&Snapshot>,
-        now: Timestamp,
-    ) -> Option<Result<(Configured, Snapshot), Vec<Fault>>> {
+    fn compile(&self, loaded: Loaded, previous: Option<&Snapshot>, now: Timestamp) -> Option<Outcome> {
         let Loaded { settings, desired, zones, zones_as_before, kept, overrides, mut warnings, .. } = loaded;
         let file = Contribution {
             source: SourceKind::Config,

@@ -15,6 +15,9 @@ use fairway_model::Rtype;
 
 use crate::wire::same_name;
 
+/// Bit of the number of a node of the upper layer.
+pub(crate) const UPPER: u32 = 1 << 31;
+
 /// All entries, and the record sets that belong to none: negative answers and what pools answer.
 #[derive(Debug)]
 pub(crate) struct Entries {
@@ -328,7 +331,8 @@ pub(crate) struct Head {
 
 impl EntryWriter {
     fn next_number(&self) -> u32 {
-        u32::try_from(self.octets.len() / WORD).expect("32 GiB of names and records")
+        let number = u32::try_from(self.octets.len() / WORD).ok();
+        number.filter(|number| number & UPPER == 0).expect("at most 16 GiB of names and records")
     }
 
     /// Makes room for so many octets more.

@@ -207,7 +207,7 @@ impl<'a> Response<'a> {
     #[inline(never)]
     fn write<T: Trace>(&self, out: &mut [u8], trace: &mut T) -> (usize, Rcode) {
         let edns = self.query.edns.as_ref();
-        let limit = self.limit();
+        let limit = self.limit().min(out.len());
         // A question that could not be read is not given back.
         let bare = matches!(self.query.refusal, Some(Refusal::Bare(_)));
         let end = if bare { HEADER } else { self.query.question_end() };

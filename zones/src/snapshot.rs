@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use fairway_model::{ClusterName, Name, PoolName, Target, Ttl};
 
 use crate::{
-    entries::{Entries, Extra, Node, Rest, RrSet},
+    entries::{Entries, Extra, Node, Rest, RrSet, UPPER},
     steer::SteerPool,
     table::Table,
 };
@@ -107,9 +107,6 @@ pub struct Snapshot {
     /// Labels of the deepest node: names deeper than that need no look-up of their own.
     pub(crate) labels_max: usize,
 }
-
-/// Bit of the number of a node of the upper layer.
-pub(crate) const UPPER: u32 = 1 << 31;
 
 /// Names that can be looked up.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! Which node each record belongs to. A zone served here hides what a zone above it says about the same names.
 
+use std::{collections::HashMap, iter};
+
 use fairway_model::{Fault, Name, Place, Rtype};
 
 use super::{
@@ -14,6 +16,9 @@ use crate::{
 /// The zones, those with fewer labels first, so that a parent's number is smaller than its child's.
 pub(super) struct Origins<'a> {
     pub(super) zones: Vec<&'a ZoneData>,
+    numbers: HashMap<&'a Name, u16>,
+    /// Whether there are zones below each one.
+    has_nested: Vec<bool>,
 }
 
 /// A record at its node.
@@ -30,12 +35,20 @@ impl<'a> Origins<'a> {
     pub(super) fn new(zones: &'a [ZoneData]) -> Self {
         let mut zones: Vec<_> = zones.iter().collect();
         zones.sort_by_key(|z| (z.origin.label_count(), z.origin.clone()));
-        Self { zones }
+        let numbers = (0..).zip(&zones).map(|(number, zone)| (&zone.origin, number)).collect();
+        let mut origins = Self { has_nested: vec![false; zones.len()], zones, numbers };
+        for number in 0..origins.zones.len() {
+            let above = origins.zones[number].origin.parent().and_then(|above| origins.of(&above));
+            if let Some(above) = above {
+                origins.has_nested[usize::from(above)] = true;
+            }
+        }
+        origins
     }
 
     /// The closest zone that holds the name.
     pub(super) fn of(&self, name: &Name) -> Option<u16> {
-        self.zones.iter().rposition(|z| name.is_within(&z.origin)).map(|n| n as u16)
+        iter::successors(Some(name.clone()), Name::parent).find_map(|name| self.numbers.get(&name).copied())
     }
 
     pub(super) fn record(&self, placed: &Placed) -> &'a Record {
@@ -45,13 +58,6 @@ impl<'a> Origins<'a> {
     /// Where a record stands.
     pub(super) fn place(&self, placed: &Placed) -> Place {
         self.zones[usize::from(placed.zone)].place(self.record(placed))
-    }
-
-    /// Zones below this one.
-    fn nested(&self, number: usize) -> Vec<u16> {
-        let origin = &self.zones[number].origin;
-        let below = |n: &usize| *n != number && self.zones[*n].origin.is_within(origin);
-        (0..self.zones.len()).filter(below).map(|n| n as u16).collect()
     }
 }
 
@@ -64,7 +70,6 @@ impl<'a> Compiler<'a> {
 
     fn place_zone(&mut self, number: usize) {
         let zone = self.origins.zones[number];
-        let nested = self.origins.nested(number);
         let apex_labels = zone.origin.label_count();
         let mut last: Option<(&Name, u32)> = None;
         for (index, record) in zone.records.iter().enumerate() {
@@ -81,7 +86,7 @@ impl<'a> Compiler<'a> {
                     self.faults.push(Fault::error(zone.place(record), what, "move it to its own zone's file"));
                     continue;
                 }
-                _ => match self.node_for(record, number, &nested, apex_labels) {
+                _ => match self.node_for(record, number, apex_labels) {
                     Some(node) => node,
                     None => continue,
                 },
@@ -94,11 +99,13 @@ impl<'a> Compiler<'a> {
     }
 
     /// The node of a record of this zone; none if a zone below hides it.
-    fn node_for(&mut self, record: &'a Record, number: usize, nested: &[u16], apex_labels: usize) -> Option<u32> {
-        let below = nested.iter().rev().find(|n| record.owner.is_within(&self.origins.zones[usize::from(**n)].origin));
+    fn node_for(&mut self, record: &'a Record, number: usize, apex_labels: usize) -> Option<u32> {
         let (owner, labels) = (record.owner.as_wire(), record.owner.label_count());
-        let Some(below) = below else { return Some(self.names.intern(owner, labels, apex_labels, number as u16)) };
-        if record.owner != self.origins.zones[usize::from(*below)].origin {
+        let nested = self.origins.has_nested[number].then(|| self.origins.of(&record.owner)).flatten();
+        let Some(below) = nested.filter(|closest| usize::from(*closest) != number) else {
+            return Some(self.names.intern(owner, labels, apex_labels, number as u16));
+        };
+        if record.owner != self.origins.zones[usize::from(below)].origin {
             return None;
         }
         // A zone between this one and that apex hides what this one says of it.

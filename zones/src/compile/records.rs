@@ -1,6 +1,6 @@
 //! The records of zones to a layer of names.
 
-use fairway_model::{Fault, Place, Rtype};
+use fairway_model::{Fault, Name, Place, Rtype};
 
 use super::{
     names::Names,
@@ -12,6 +12,7 @@ use crate::{
     snapshot::{Layer, TextLayer, Zone},
     steer::{digest, mix},
     text::ZoneData,
+    wire::{ancestors, name_hash},
 };
 
 /// Compiles the text of zones; an error in it is among the faults.
@@ -159,9 +160,18 @@ impl<'a> Compiler<'a> {
                 origin_len: zone.origin.as_wire().len() as u8,
                 negative: negative
                     .unwrap_or_else(|_| unreachable!("an SOA is two names and five numbers: it always fits")),
-                parent: zone.origin.parent().and_then(|above| self.origins.of(&above)),
+                parent: self.parent_of(&zone.origin),
             });
         }
+    }
+
+    /// The zone that says what a parent says of this one: the closest above it, unless that has delegated away what lies between.
+    fn parent_of(&self, origin: &Name) -> Option<u16> {
+        let wire = origin.as_wire();
+        let mut above = ancestors(wire, origin.label_count()).map(|(_, start)| &wire[start..]);
+        let closest = above.find_map(|name| self.names.find_hashed(name, name_hash(name)))?;
+        let draft = &self.names.drafts[closest as usize];
+        (draft.is(Node::OPEN) && !draft.is(Node::DNAME)).then_some(draft.zone)
     }
 
     /// Joins each mentioned name with its address sets: those of the same zone only, never foreign data.
@@ -180,7 +190,7 @@ impl<'a> Compiler<'a> {
     fn extras_of(&self, mentions: &[Mention]) -> Vec<Extra> {
         let Mention { node: owner, rtype, .. } = mentions[0];
         let draft = &self.names.drafts[owner as usize];
-        let owner_name = draft.name.to_ascii_lowercase();
+        let owner_name = Name::from_wire(draft.name).expect("a name of a zone");
         let delegation = draft.is(Node::CUT);
         let mut extras: Vec<Extra> = Vec::new();
         for mention in mentions {
@@ -193,7 +203,7 @@ impl<'a> Compiler<'a> {
             if !delegation && target.occluder().is_some() {
                 continue;
             }
-            let below = mention.target.as_ref().is_some_and(|t| t.to_lowercase().as_wire().ends_with(&owner_name));
+            let below = mention.target.as_ref().is_some_and(|target| target.is_within(&owner_name));
             let entry = self.numbers[number as usize];
             for (set, found) in self.entries.sets_of(entry) {
                 // A service record's target may have one of its own: AliasMode leads there (RFC 9460 section 4.1).

@@ -94,7 +94,7 @@ pub(super) fn write_small<'a>(
 ) -> u32 {
     let whose = Whose { origin: &Name::root(), node: None };
     write(entries, rtype, ttl.secs(), rdatas, whose, &mut Vec::new())
-        .unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses: 57,120 octets"))
+        .unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses, or 16 fallback addresses: 57,120 octets"))
 }
 
 /// Writes RDATA; a name within the zone keeps its own labels and ends in a pointer to the apex, which is somewhere in every

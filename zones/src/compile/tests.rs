@@ -54,15 +54,21 @@ fn desired(names: &[&str]) -> Desired {
 
 /// The responses to every name of interest, in every type of interest.
 fn responses(snapshot: Snapshot) -> Vec<Vec<u8>> {
-    let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
-    let view = View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) };
     let names = "www. shop. a.shop. a.deep.shop. deep.shop. wild. y.wild. x.*.wild. *.wild. free. y.free. sub. q.sub. \
                  old. a.old. a.new. _s._udp. eu1. us1. own. link. far. in. x.in. c-in.in. new. c-one. n.c-one. nowhere.";
     let types = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::CNAME, Rtype::SRV, Rtype::HTTPS, Rtype::DS, Rtype::ANY];
+    answers(snapshot, names, &types)
+}
+
+/// The responses to these names, and to the apex behind them, in these types.
+fn answers(snapshot: Snapshot, names: &str, types: &[Rtype]) -> Vec<Vec<u8>> {
+    let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    let view = View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) };
     let client = Client { address: [198, 51, 100, 7].into(), port: 4242, transport: Transport::Tcp };
     let (tally, mut out) = (Tally::default(), vec![0; 65_535]);
     let mut responses = Vec::new();
-    for (name, rtype) in names.split_whitespace().chain([""]).flat_map(|name| types.map(|rtype| (name, rtype))) {
+    let names = names.split_whitespace().chain([""]);
+    for (name, rtype) in names.flat_map(|name| types.iter().map(move |rtype| (name, rtype))) {
         let name: Name = format!("{name}example.test").parse().unwrap();
         let head = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         let packet = [&head, name.as_wire(), &rtype.0.to_be_bytes(), &[0, 1]].concat();
@@ -96,6 +102,34 @@ fn a_wish_over_the_same_zones_answers_as_if_all_was_compiled() {
             assert!(anew.zones().eq(expected.zones()));
             assert!(responses(anew) == responses(expected), "{:?} after {:?}", after.names, before.names);
         }
+    }
+}
+
+#[test]
+fn a_dname_that_stands_in_both_layers_is_written_once() {
+    let text = "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nd DNAME e\nh.d TXT hidden\na.e CNAME b.h.d\n\
+        b.h.e A 192.0.2.2\n";
+    let (zone, _) = read_zone(&"example.test".parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
+    for names in [&[][..], &["d."], &["*."]] {
+        let (snapshot, _) =
+            compile(&desired(names), std::slice::from_ref(&zone), &ServerOptions::default(), None).unwrap();
+        let response = &answers(snapshot, "a.d.", &[Rtype::A])[0];
+        assert_eq!(response[7], 5, "{names:?}");
+    }
+}
+
+#[test]
+fn a_name_below_a_delegation_that_is_another_servers_has_no_say_about_a_zone_further_down() {
+    let zone = |origin: &str, more: &str| {
+        let text = format!("$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n{more}");
+        read_zone(&origin.parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into())).0
+    };
+    for (more, apex) in [("", "example.test."), ("sub NS ns.sub\nns.sub A 192.0.2.2\n", "deep.sub.example.test.")] {
+        let zones = [zone("example.test", more), zone("deep.sub.example.test", "")];
+        let (snapshot, _) = compile(&Desired::default(), &zones, &ServerOptions::default(), None).unwrap();
+        let response = &answers(snapshot, "deep.sub.", &[Rtype::DS])[0];
+        let Some(message) = crate::decode(response) else { panic!("a sound response") };
+        assert_eq!((message.rcode, message.authority[0].owner.to_string().as_str()), ("NOERROR", apex));
     }
 }
 

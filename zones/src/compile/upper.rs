@@ -1,6 +1,9 @@
 //! The names that the wish makes: a layer above the zones' text.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use fairway_model::{Cluster, Desired, Fault, Mode, Name, Place, Rtype, SteeredName, Ttl};
 
@@ -10,8 +13,8 @@ use super::{
     steered::{Pools, octets},
 };
 use crate::{
-    entries::{EntryWriter, Head, Node},
-    snapshot::{Layer, ServerOptions, Snapshot, Steered, TextLayer, UPPER},
+    entries::{EntryWriter, Head, Node, UPPER},
+    snapshot::{Layer, ServerOptions, Snapshot, Steered, TextLayer},
     steer::{digest, mix},
     table::Table,
     text::ZoneData,
@@ -27,9 +30,10 @@ pub(super) fn compile(
     options: &ServerOptions,
     previous: Option<&Snapshot>,
 ) -> (Snapshot, Vec<Fault>) {
-    let mut upper = Upper::new(desired, text, zones, previous);
+    let mut upper = Upper::new(desired, text, previous);
     upper.place_steered();
     upper.place_cluster_names();
+    upper.place_faults(zones);
     let numbers = upper.build_entries();
     let Upper { mut table, entries, pools, steered_in, labels_max, id, faults, .. } = upper;
     table.renumber(&numbers);
@@ -56,7 +60,6 @@ pub(super) fn compile(
 struct Upper<'a> {
     desired: &'a Desired,
     text: &'a TextLayer,
-    zones: &'a [ZoneData],
     table: Table,
     drafts: Vec<Draft<'a>>,
     entries: EntryWriter,
@@ -65,6 +68,8 @@ struct Upper<'a> {
     labels_max: usize,
     id: u64,
     faults: Vec<Fault>,
+    /// Numbers of the faults whose place is that of a record of a zone.
+    unplaced: HashMap<(u16, Name, Rtype), Vec<usize>>,
 }
 
 /// A node to be.
@@ -90,11 +95,10 @@ struct Spot {
 }
 
 impl<'a> Upper<'a> {
-    fn new(desired: &'a Desired, text: &'a TextLayer, zones: &'a [ZoneData], previous: Option<&Snapshot>) -> Self {
+    fn new(desired: &'a Desired, text: &'a TextLayer, previous: Option<&Snapshot>) -> Self {
         Self {
             desired,
             text,
-            zones,
             table: Table::with_room(desired.names.len()),
             drafts: Vec::with_capacity(desired.names.len()),
             entries: EntryWriter::default(),
@@ -103,6 +107,7 @@ impl<'a> Upper<'a> {
             labels_max: 0,
             id: 0,
             faults: Vec::new(),
+            unplaced: HashMap::new(),
         }
     }
 
@@ -237,7 +242,7 @@ impl<'a> Upper<'a> {
         let Some(below) = draft.below.map(|below| self.text.layer.entries.node(below)) else { return };
         let Some((steered, pool)) = self.pools.of(draft.steered) else { return };
         let alias = steered.cname || steered.fallback != Steered::NONE;
-        let owner = Name::from_wire(draft.name).expect("a name of the configuration");
+        let (zone, owner) = (draft.zone, Name::from_wire(draft.name).expect("a name of the configuration"));
         let mut faults = Vec::new();
         for rtype in below.types() {
             let (what, way_out) = match rtype {
@@ -257,9 +262,11 @@ impl<'a> Upper<'a> {
                 ),
                 _ => continue,
             };
-            faults.push(Fault::error(self.place(draft.zone, &owner, |found| found == rtype), what, way_out));
+            faults.push((rtype, what, way_out));
         }
-        self.faults.extend(faults);
+        for (rtype, what, way_out) in faults {
+            self.refuse(zone, owner.clone(), rtype, what, way_out);
+        }
     }
 
     /// A steered name at or below a delegation would never be answered.
@@ -267,20 +274,30 @@ impl<'a> Upper<'a> {
         let node = self.text.layer.entries.node(hider);
         let owner = Name::from_wire(node.name()).expect("a name of a zone");
         let rtype = if node.is(Node::CUT) { Rtype::NS } else { Rtype::DNAME };
-        let place = self.place(node.zone(), &owner, |found| found == rtype);
         let what = format!("the steered name {} is hidden by this {rtype} record", name.name);
-        self.faults.push(Fault::error(place, what, "take one of the two out"));
+        self.refuse(node.zone(), owner, rtype, what, "take one of the two out");
     }
 
-    /// Where the text of a zone has a record; without the text, the configuration.
-    fn place(&self, zone: u16, owner: &Name, is_it: impl Fn(Rtype) -> bool) -> Place {
-        let origin = &self.text.zones[usize::from(zone)].origin;
-        let text = self.zones.iter().find(|text| text.origin == *origin);
-        let record = text.and_then(|text| {
-            let record = text.records.iter().find(|record| is_it(record.rtype) && record.owner == *owner)?;
-            Some(text.place(record))
-        });
-        record.unwrap_or_else(|| Place::file(CONFIGURATION))
+    /// Tells a fault in the place of a zone's record.
+    fn refuse(&mut self, zone: u16, owner: Name, rtype: Rtype, what: String, way_out: &str) {
+        self.unplaced.entry((zone, owner, rtype)).or_default().push(self.faults.len());
+        self.faults.push(Fault::error(Place::file(CONFIGURATION), what, way_out));
+    }
+
+    /// Gives faults the places of their records, in one walk over the text; where there is no text, they keep theirs.
+    fn place_faults(&mut self, zones: &[ZoneData]) {
+        let numbers: HashMap<&Name, u16> = self.text.zones.iter().map(|zone| &zone.origin).zip(0..).collect();
+        for text in zones {
+            let Some(&number) = numbers.get(&text.origin) else { continue };
+            for record in &text.records {
+                if self.unplaced.is_empty() {
+                    return;
+                }
+                for fault in self.unplaced.remove(&(number, record.owner.clone(), record.rtype)).unwrap_or_default() {
+                    self.faults[fault].place = text.place(record);
+                }
+            }
+        }
     }
 }
 

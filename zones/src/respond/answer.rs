@@ -206,7 +206,9 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let node = snapshot.node(number);
         let Some(set) = node.set(Rtype::DNAME) else { return Ok(()) };
         let prefix = step.name.len() - node.name_len();
-        let known = step.dnames.iter().find(|(known, _)| *known == number);
+        // A name that stands in both layers has two numbers.
+        let is_it = |known| known == number || snapshot.node(known).name() == node.name();
+        let known = step.dnames.iter().find(|(known, _)| is_it(*known));
         let start = match known {
             Some((_, start)) => *start,
             None => {

@@ -93,7 +93,7 @@ impl<'a> Response<'a> {
         let target = snapshot.node(snapshot.target(alias.rest()?)?);
         let set = target.set(self.query.rtype).filter(|set| set.is_plain() && target.steered() == 0)?;
         let mut writer = self.begin(out);
-        let start = writer.records(alias.records(), 1, HEADER, Section::Answer).ok()?;
+        let start = writer.records(alias.records(), alias.count(), HEADER, Section::Answer).ok()?;
         let origin = usize::from(snapshot.zone(node.zone()).origin_len);
         self.point_to_apex(&mut writer, alias, start, self.name_end() - origin);
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
@@ -123,7 +123,7 @@ impl<'a> Response<'a> {
     /// Begins a response.
     #[inline(always)]
     fn begin<'o>(&self, out: &'o mut [u8]) -> Writer<'o> {
-        let limit = self.limit();
+        let limit = self.limit().min(out.len());
         Writer::new(self.packet, self.query.question_end(), out, limit - self.opt_room(limit))
     }
 
