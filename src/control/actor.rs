@@ -6,7 +6,7 @@
 use std::{future::Future, ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
 
 use fairway_health::Flip;
-use fairway_zones::View;
+use fairway_zones::{View, give_back_memory};
 use tokio::{
     sync::{mpsc, watch},
     time::MissedTickBehavior,
@@ -135,7 +135,10 @@ impl Actor {
         let free = self.retired.take_free();
         // The last share of a large snapshot takes a while to free: not on a thread that flips wait for.
         if free.iter().any(|view| Arc::strong_count(&view.snapshot) == 1) {
-            tokio::task::spawn_blocking(move || drop(free));
+            tokio::task::spawn_blocking(move || {
+                drop(free);
+                give_back_memory();
+            });
         }
     }
 }

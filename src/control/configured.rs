@@ -7,7 +7,7 @@ use std::{
 };
 
 use fairway_model::{Contribution, Desired, Fault, Override, SourceKind, Timestamp, merge};
-use fairway_zones::{ServerOptions, Snapshot, compile, recompile};
+use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompile};
 use tokio::sync::oneshot;
 
 use super::{Environment, uses::Uses};
@@ -78,6 +78,7 @@ impl Reader {
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
             let _ = reply.send(reader.read_here(previous.as_ref(), now));
+            give_back_memory();
         };
         if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
             tracing::error!(%error, "no thread to read the configuration on");

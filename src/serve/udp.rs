@@ -69,7 +69,11 @@ impl Worker<'_> {
         while !self.stop.asked() {
             match table.batch.receive(self.socket, true) {
                 Ok(count) => self.answer(responder, &mut table, count),
-                Err(error) => self.survive(&error),
+                Err(error) => {
+                    // Nobody asks, perhaps: what was served last may be of the past by now, and large.
+                    responder.view();
+                    self.survive(&error);
+                }
             }
         }
         if self.stop.phase() == Phase::Drain {

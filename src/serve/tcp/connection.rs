@@ -91,6 +91,13 @@ impl<R> Work<R> {
     }
 }
 
+impl<R: Responder> Work<R> {
+    /// Lets go of what was answered from last, if that is of the past.
+    pub(super) fn let_go(&mut self) {
+        self.responder.view();
+    }
+}
+
 /// How a connection is told from outside that something has changed for it.
 #[derive(Debug, Default)]
 pub(super) struct Handle {

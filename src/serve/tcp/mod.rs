@@ -108,12 +108,18 @@ impl<R: Responder> Thread<R> {
             for (listener, shared) in listeners {
                 tokio::task::spawn_local(accept::accept(listener, shared, Rc::clone(&desk), stop.clone()));
             }
+            let mut look = tokio::time::interval(LOOK);
             while desk.phase.get() != Phase::End && !desk.is_done() {
                 tokio::select! {
                     phase = stop.changed() => desk.enter(phase),
                     () = desk.less.notified() => {}
+                    // Nobody asks, perhaps: what was served last may be of the past by now, and large.
+                    _ = look.tick() => desk.work.borrow_mut().let_go(),
                 }
             }
         }));
     }
 }
+
+/// How often a thread that nobody asks looks whether what it would answer from has changed.
+const LOOK: Duration = Duration::from_millis(500);

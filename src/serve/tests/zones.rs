@@ -51,3 +51,16 @@ fn both_transports_answer_from_the_view_of_the_moment() {
     until("the counts of all threads", || server.counters().tallies().queries == [2, 0, 2, 0]);
     assert_eq!(server.counters().stats().tcp.messages, 2);
 }
+
+#[test]
+fn who_is_asked_nothing_lets_go_of_what_was_served_before() {
+    let pointer = Arc::new(ArcSwap::from_pointee(view("192.0.2.1")));
+    let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
+    let at = sockets.addresses()[0];
+    let _server = Server::start(sockets, Arc::clone(&pointer), TcpSettings::default()).unwrap();
+    let udp = client("127.0.0.1:0");
+    udp.send_to(&query("www.example.test"), at).unwrap();
+    udp.recv(&mut [0; 512]).expect("an answer");
+    let old = Arc::downgrade(&pointer.swap(Arc::new(view("192.0.2.2"))));
+    until("no worker holds the old view", || old.upgrade().is_none());
+}
