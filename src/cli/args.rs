@@ -15,7 +15,7 @@ use super::{output::ColorWhen, values};
 /// Fairway answers names with the addresses of the clusters that can take the traffic: it probes their ingress gateways,
 /// and shares clients among those that are up, by weight or in order of preference.
 ///
-/// New here? `fairway demo` shows it at work on this machine in fifteen seconds.
+/// New here? `fairway demo` shows it at work on this machine in a few seconds.
 #[derive(Debug, Parser)]
 #[command(name = "fairway", version, max_term_width = 100, after_long_help = AFTER_HELP)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]

@@ -72,6 +72,26 @@ fn every_configuration_in_the_manual_loads() {
     }
 }
 
+#[test]
+fn every_fragment_in_the_pages_of_monitors_policies_health_and_transports_loads() {
+    let folder = Folder::new(&[("ca.pem", CERTIFICATE), ("probe.pem", CERTIFICATE), ("probe-key.pem", KEY)]);
+    let all = |name: &str| fs::read_dir(docs().join(name)).unwrap().map(|entry| entry.unwrap().path());
+    let pages =
+        all("monitors").chain(all("policies")).chain(["health.md", "transports.md"].map(|name| docs().join(name)));
+    let mut count = 0;
+    for page in pages {
+        for block in fs::read_to_string(&page).unwrap().split("```yaml\n").skip(1) {
+            let cluster = |(number, name)| format!("{{ name: {name}, addresses: [192.0.2.{number}] }}");
+            let clusters: Vec<_> = (1..).zip(["eu1", "eu2", "us1", "us2", "centre"]).map(cluster).collect();
+            let block = block.split("```").next().unwrap();
+            folder.write("f.yaml", format!("version: 1\nclusters: [{}]\n{block}", clusters.join(", ")));
+            load_with_key(&folder.path().join("f.yaml"));
+            count += 1;
+        }
+    }
+    assert!(count >= 9, "{count}");
+}
+
 /// The first configuration that a newcomer sees, over a zone file such as the README describes.
 #[test]
 fn the_configuration_of_the_readme_has_no_fault() {
