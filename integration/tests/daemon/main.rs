@@ -22,6 +22,7 @@ mod commands;
 mod hostile;
 mod privileges;
 mod process;
+mod ready;
 mod reload;
 mod replace;
 #[cfg(feature = "real")]
