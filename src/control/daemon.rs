@@ -3,12 +3,16 @@
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
+use tracing::{Instrument, Span};
 
 use super::{Control, StartError, Stopping, announce::Announcer, command::Command, shared::Readiness, start};
 use crate::{
     api::{Api, client::CONTROL_SOCKET},
     config::Source,
-    observe::{logs::Logs, query_log::QueryLog},
+    observe::{
+        logs::{Logs, Trace},
+        query_log::QueryLog,
+    },
     serve::{
         Notifier, Sockets,
         handover::{Offer, Successor},
@@ -86,7 +90,9 @@ impl Drop for Tasks {
 impl Daemon {
     /// Reads, compiles, binds, probes once around, serves: in this order. Returns when the first query can be answered.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        start::start(options).await
+        // What a replacement logs on its way up belongs to the hand-over.
+        let span = if options.replace { Trace::new().span() } else { Span::none() };
+        start::start(options).instrument(span).await
     }
 
     /// The way to command it.
@@ -122,7 +128,8 @@ impl Daemon {
             }
             successor = replaced => Some(successor),
         };
-        self.end(successor).await;
+        let span = successor.as_ref().map_or_else(Span::none, |successor| successor.trace.span());
+        self.end(successor).instrument(span).await;
     }
 
     /// Drains now: nothing new is taken, what was accepted is answered, what must survive is written.
