@@ -71,6 +71,8 @@ pub struct ConfigState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReloadReport {
+    /// Names it in the log: 16 hexadecimal digits that all its lines carry as `trace`.
+    pub trace: String,
     /// When it ended.
     pub at: String,
     /// What asked for it: `signal`, `files`, `command`.

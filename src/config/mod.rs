@@ -35,7 +35,8 @@ use fairway_zones::{ServerOptions, compile, text::ZoneData};
 pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};
 pub use settings::{
-    HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
+    CallbackUrl, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
+    UdpSettings,
 };
 
 /// Where the configuration comes from.
@@ -154,6 +155,12 @@ fn check_override(declared: &OverrideSpec, now: SystemTime) -> Option<Fault> {
         }
         Err(error) => Some(Fault::error(place, error.to_string(), "")),
     }
+}
+
+/// A callback as a configuration would name it.
+#[cfg(test)]
+pub(crate) fn callback_url(text: &str) -> CallbackUrl {
+    values::TextValue::parse(text).unwrap_or_else(|refusal: values::Refusal| panic!("{refusal:?}"))
 }
 
 /// The JSON Schema of the configuration, as indented text: what `fairway config schema` prints.

@@ -12,7 +12,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::{
-    v1,
+    CallbackUrl, v1,
     values::{Refusal, Sample, TextValue},
     values_wire::{HttpAddress, PrefixLength, StatusText},
     wording::{self, Worded},
@@ -66,7 +66,8 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 14] = [
+static FORMATS: [Format; 15] = [
+    format::<CallbackUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
     format::<Duration>(),

@@ -3,6 +3,10 @@
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use fairway_zones::ServerIdentity;
+use hyper::{
+    Uri,
+    http::uri::{Authority, PathAndQuery, Scheme},
+};
 
 /// How the process itself runs. A change of what is marked (start) takes a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub struct Settings {
     pub udp: UdpSettings,
     /// Bounds of health checking (start).
     pub health: HealthSettings,
+    /// Who is told whether the server is ready (start). Default: nobody.
+    pub callback: Option<CallbackUrl>,
     /// Sampled log of queries; none by default.
     pub query_log: Option<QueryLogSettings>,
     /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
@@ -117,6 +123,37 @@ impl Default for HealthSettings {
     }
 }
 
+/// Where somebody is told whether the server is ready: an `http` or `https` URL with a host and without credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackUrl(pub(super) Uri);
+
+impl CallbackUrl {
+    /// Whether TLS is spoken.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == Some(&Scheme::HTTPS)
+    }
+
+    /// Host, and port if it is given: what may be logged, since a path or query may be as good as a password.
+    pub fn authority(&self) -> &str {
+        self.0.authority().map_or("", Authority::as_str)
+    }
+
+    /// Name or address, without brackets.
+    pub fn host(&self) -> &str {
+        self.0.host().unwrap_or_default().trim_matches(['[', ']'])
+    }
+
+    /// The port to connect to.
+    pub fn port(&self) -> u16 {
+        self.0.port_u16().unwrap_or_else(|| if self.is_https() { 443 } else { 80 })
+    }
+
+    /// What is asked for there.
+    pub fn path_and_query(&self) -> &str {
+        self.0.path_and_query().map_or("/", PathAndQuery::as_str)
+    }
+}
+
 /// The sampled log of queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryLogSettings {
@@ -148,6 +185,7 @@ impl Default for Settings {
             tcp: TcpSettings::default(),
             udp: UdpSettings::default(),
             health: HealthSettings::default(),
+            callback: None,
             query_log: None,
             drain_timeout: Duration::from_secs(5),
         }

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
+    CallbackUrl,
     bounds_wire::{Float, Int, List, Text, each_once},
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
@@ -48,6 +49,9 @@ pub(super) struct Config {
     /// Bounds of health checking. A change takes a restart.
     #[serde(default)]
     pub(super) health: Health,
+    /// Who is told whether this server is ready. A change takes a restart.
+    #[serde(default)]
+    pub(super) ready: Ready,
     /// Sampled log of queries. Default: none.
     pub(super) query_log: Option<QueryLog>,
     /// Most time that accepted queries have to be answered when the process ends; at most 10m.
@@ -159,6 +163,15 @@ pub(super) struct Health {
     /// Most time that the first round of probes may hold back the first answer; at most 10m, 0s waits for nothing.
     #[schemars(extend("default" = "5s"))]
     pub(super) first_round: Option<As<Duration>>,
+}
+
+/// Who is told whether this server is ready.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Ready {
+    /// URL that gets a POST once the server is ready, and one when it begins to stop: `http` or `https`, without user and
+    /// password. Default: nobody is told.
+    pub(super) callback: Option<As<CallbackUrl>>,
 }
 
 /// Sampled log of queries.

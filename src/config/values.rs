@@ -2,13 +2,14 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    num::NonZeroU32,
+    num::{NonZeroU16, NonZeroU32},
     time::Duration,
 };
 
 use fairway_model::{ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use hyper::{Uri, http::uri::Scheme};
 
-use super::tree::quoted;
+use super::{CallbackUrl, tree::quoted};
 
 /// Why a text is no value of its kind, and how one is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +103,33 @@ pub(super) fn show(duration: Duration) -> String {
         }
     }
     if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+impl TextValue for CallbackUrl {
+    const FORMAT: &'static str = "http-or-https-url";
+    const EXPECTED: &'static str = "an http or https URL";
+    const EXAMPLE: &'static str = "http://127.0.0.1:8080/ready";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
+        if after_scheme.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
+            // The text is not shown: it is a secret.
+            let what = "the URL holds a user or a password";
+            return Err(Refusal::new(
+                what,
+                "take out what stands before the @; no secret belongs into a configuration",
+            ));
+        }
+        let uri: Uri = text.parse().map_err(|_| Self::refuse(text))?;
+        let spoken = [Scheme::HTTP, Scheme::HTTPS].iter().any(|scheme| uri.scheme() == Some(scheme));
+        let is_address = uri.authority().is_some_and(|authority| {
+            let (host, whole) = (authority.host(), authority.as_str());
+            let port = whole.get(host.len()..).unwrap_or_default();
+            let port_is_sound = || port.strip_prefix(':').is_some_and(|port| port.parse::<NonZeroU16>().is_ok());
+            !host.is_empty() && (port.is_empty() || port_is_sound())
+        });
+        if spoken && is_address && !text.contains('#') { Ok(Self(uri)) } else { Err(Self::refuse(text)) }
+    }
 }
 
 impl TextValue for Ttl {

@@ -19,7 +19,10 @@ use super::{
     retired::Retired,
     shared::{Clock, Published, Shared},
 };
-use crate::{config::watch::Fingerprint, observe::logs::Logs};
+use crate::{
+    config::watch::Fingerprint,
+    observe::logs::{Logs, Trace},
+};
 
 /// The control task.
 pub(super) struct Actor {
@@ -51,6 +54,8 @@ pub(super) type Running = Pin<Box<dyn Future<Output = Option<Reading>> + Send>>;
 /// Who asked for a reading.
 #[derive(Debug, Default)]
 pub(super) struct Askers {
+    /// Ties the log lines of the reading together.
+    pub(super) trace: Trace,
     /// What asked first; empty where nothing did.
     pub(super) asked_by: &'static str,
     /// Who wants to hear of it.

@@ -37,6 +37,7 @@ pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static 
         ("tcp", before.tcp != after.tcp),
         ("udp", before.udp != after.udp),
         ("health", before.health != after.health),
+        ("ready", before.callback != after.callback),
     ]
     .into_iter()
     .filter_map(|(name, differs)| differs.then_some(name))

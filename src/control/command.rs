@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     api::state_wire::{OverrideState, ReloadReport},
+    observe::logs::Trace,
     store::{DataFolder, KeptOverride},
 };
 
@@ -61,33 +62,28 @@ impl Actor {
         let book = self.shared.published.load().book.clone();
         let new = KeptOverride { id: new_id(&book), said };
         let next = book.with(new.clone()).ok_or(ControlError::TooManyOverrides)?;
-        self.keep_overrides(&next).await?;
+        let trace = Trace::new();
+        self.keep_overrides(&next, trace).await?;
         self.publish(|published| published.book = next);
         self.apply_force();
         let published = self.shared.published.load();
         let state = shown(Some(&new.id), &new.said, &published.configured.uses);
         let OverrideState { scope, force, reason, expires, .. } = &state;
-        tracing::warn!(
-            id = new.id,
-            scope,
-            force,
-            reason,
-            expires,
-            holds_for = state.holds_for.join(","),
-            "override added"
-        );
+        let holds_for = state.holds_for.join(",");
+        trace.of(|| tracing::warn!(id = new.id, scope, force, reason, expires, holds_for, "override added"));
         Ok(state)
     }
 
     async fn remove_override(&mut self, id: &str) -> Result<OverrideState, ControlError> {
         let book = self.shared.published.load().book.clone();
         let (next, gone) = book.without(id).ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
-        self.keep_overrides(&next).await?;
+        let trace = Trace::new();
+        self.keep_overrides(&next, trace).await?;
         self.publish(|published| published.book = next);
         self.apply_force();
         let published = self.shared.published.load();
         let state = shown(Some(&gone.id), &gone.said, &published.configured.uses);
-        tracing::warn!(id, scope = state.scope, force = state.force, "override removed");
+        trace.of(|| tracing::warn!(id, scope = state.scope, force = state.force, "override removed"));
         Ok(state)
     }
 
@@ -98,14 +94,17 @@ impl Actor {
             return;
         }
         let mut book = self.shared.published.load().book.clone();
+        let trace = Trace::new();
         for (id, said) in book.expire(now) {
             let id = id.unwrap_or_default();
-            tracing::warn!(id, scope = %said.scope, force = %said.forced, reason = said.reason, "override ended");
+            trace.of(|| {
+                tracing::warn!(id, scope = %said.scope, force = %said.forced, reason = said.reason, "override ended");
+            });
         }
         self.publish(|published| published.book = book.clone());
         self.apply_force();
         // A failure is logged where it happens; an ended override in the file is dropped when it is read.
-        let _ = self.keep_overrides(&book).await;
+        let _ = self.keep_overrides(&book, trace).await;
     }
 
     /// Takes the data folder of the process before. What operators forced there to the last counts here too.
@@ -119,11 +118,11 @@ impl Actor {
         self.keeper.adopt(folder);
     }
 
-    async fn keep_overrides(&mut self, book: &Book) -> Result<(), ControlError> {
+    async fn keep_overrides(&mut self, book: &Book, trace: Trace) -> Result<(), ControlError> {
         let writing = self.keeper.write_overrides(book.kept().to_vec());
         let outcome = self.during(writing).await;
         let shared = Arc::clone(&self.shared);
-        self.keeper.note(&shared, &outcome);
+        trace.of(|| self.keeper.note(&shared, &outcome));
         outcome.map_err(|error| ControlError::NotKept(error.to_string()))
     }
 }

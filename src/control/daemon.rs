@@ -3,12 +3,16 @@
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
+use tracing::{Instrument, Span};
 
-use super::{Control, StartError, Stopping, command::Command, shared::Readiness, start};
+use super::{Control, StartError, Stopping, announce::Announcer, command::Command, shared::Readiness, start};
 use crate::{
     api::{Api, client::CONTROL_SOCKET},
     config::Source,
-    observe::{logs::Logs, query_log::QueryLog},
+    observe::{
+        logs::{Logs, Trace},
+        query_log::QueryLog,
+    },
     serve::{
         Notifier, Sockets,
         handover::{Offer, Successor},
@@ -62,6 +66,8 @@ pub struct Daemon {
     pub(super) actor: JoinHandle<()>,
     /// Tasks that end with the daemon: signals, watching files.
     pub(super) tasks: Tasks,
+    /// Tells somebody that it is ready, and that it stops.
+    pub(super) announcer: Option<Announcer>,
     pub(super) query_log: QueryLog,
     /// Waits for a process that replaces this one.
     pub(super) offer: Option<Offer>,
@@ -84,7 +90,9 @@ impl Drop for Tasks {
 impl Daemon {
     /// Reads, compiles, binds, probes once around, serves: in this order. Returns when the first query can be answered.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        start::start(options).await
+        // What a replacement logs on its way up belongs to the hand-over.
+        let span = if options.replace { Trace::new().span() } else { Span::none() };
+        start::start(options).instrument(span).await
     }
 
     /// The way to command it.
@@ -120,7 +128,8 @@ impl Daemon {
             }
             successor = replaced => Some(successor),
         };
-        self.end(successor).await;
+        let span = successor.as_ref().map_or_else(Span::none, |successor| successor.trace.span());
+        self.end(successor).instrument(span).await;
     }
 
     /// Drains now: nothing new is taken, what was accepted is answered, what must survive is written.
@@ -130,8 +139,23 @@ impl Daemon {
 
     /// Ends; with a successor, the sockets stay open in it, and it is told when the state is at rest.
     async fn end(self, successor: Option<Successor>) {
-        let Self { control, api, mut actor, tasks, query_log, offer, folder, notifier, drain_timeout, logs, .. } = self;
+        let Self {
+            control,
+            api,
+            mut actor,
+            tasks,
+            announcer,
+            query_log,
+            offer,
+            folder,
+            notifier,
+            drain_timeout,
+            logs,
+            ..
+        } = self;
         let shared = Arc::clone(&control.shared);
+        // A successor has said that it is ready: a last word of this process would contradict it.
+        let announcer = announcer.filter(|_| successor.is_none());
         shared.readiness.send_replace(Readiness::Draining);
         match &successor {
             Some(successor) => notifier.main_process(successor.peer.pid.unsigned_abs()),
@@ -157,7 +181,12 @@ impl Daemon {
                 }
             }
         };
-        tokio::join!(drained, let_go);
+        let told = async {
+            if let Some(announcer) = announcer {
+                announcer.end().await;
+            }
+        };
+        tokio::join!(drained, let_go, told);
         // Joins its thread, which writes what was sampled last.
         let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
         end_actor(&control.commands, &mut actor).await;

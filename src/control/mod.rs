@@ -10,6 +10,7 @@
 //! for it, and it frees what the answer path has left behind.
 
 mod actor;
+mod announce;
 mod book;
 mod bound;
 mod changes;

@@ -15,9 +15,10 @@ use std::{
 use fairway_model::{Fault, Forced, Health, Target, Verdict};
 use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use super::{
-    actor::Actor,
+    actor::{Actor, Askers},
     changes,
     configured::{Configured, Previous, Reading},
 };
@@ -40,13 +41,15 @@ impl Actor {
         let (reader, now) = (self.reader.clone(), (self.clock)());
         let snapshot = Arc::clone(&self.shared.view.load().snapshot);
         let previous = Previous { configured: Arc::clone(&self.shared.published.load().configured), snapshot };
-        self.reading = Some(Box::pin(async move { reader.read(Some(previous), now).await }));
+        let span = self.askers.trace.span();
+        self.reading = Some(Box::pin(async move { reader.read(Some(previous), now).await }.instrument(span)));
     }
 
     /// Takes a finished reading into force or refuses it, and tells everyone who asked.
     pub(super) async fn finish(&mut self, reading: Option<Reading>) {
-        let asked_by = std::mem::take(&mut self.askers.asked_by);
-        let mut report = ReloadReport { asked_by: asked_by.to_owned(), ..ReloadReport::default() };
+        let Askers { trace, asked_by, replies } = std::mem::take(&mut self.askers);
+        let mut report =
+            ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
         match reading {
             Some(Reading { fingerprint, took, outcome }) => {
                 self.fingerprint.send_replace(fingerprint);
@@ -61,7 +64,7 @@ impl Actor {
         report.accepted = report.faults.is_empty();
         report.at = format!("{:.3}", (self.clock)());
         report.generation = self.shared.published.load().generation;
-        self.tell(report);
+        trace.of(|| self.tell(report, replies));
         if !self.later.asked_by.is_empty() {
             self.askers = std::mem::take(&mut self.later);
             self.begin_reading();
@@ -69,7 +72,7 @@ impl Actor {
     }
 
     /// Publishes what became of a reading; logs it; answers those who asked.
-    fn tell(&mut self, report: ReloadReport) {
+    fn tell(&mut self, report: ReloadReport, replies: Vec<oneshot::Sender<ReloadReport>>) {
         let counts = &self.shared.counts;
         let counter = if report.accepted { &counts.reloads_accepted } else { &counts.reloads_refused };
         counter.fetch_add(1, Relaxed);
@@ -83,7 +86,7 @@ impl Actor {
         }
         report.faults.iter().take(LINES_MAX).for_each(|fault| tracing::error!(fault, "configuration at fault"));
         report.warnings.iter().take(LINES_MAX).for_each(|fault| tracing::warn!(fault, "configuration doubtful"));
-        for asker in std::mem::take(&mut self.askers).replies {
+        for asker in replies {
             // Whoever has gone away reads it in the log.
             let _ = asker.send(report.clone());
         }

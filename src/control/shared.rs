@@ -66,6 +66,10 @@ pub(crate) struct Counts {
     flips: [AtomicU64; 3],
     /// New conditions published.
     pub(crate) conditions: AtomicU64,
+    /// Messages about readiness that were taken.
+    pub(crate) callbacks_delivered: AtomicU64,
+    /// Tries to deliver one that failed.
+    pub(crate) callbacks_failed: AtomicU64,
     /// State files that could not be written.
     pub(crate) write_failures: AtomicU64,
 }

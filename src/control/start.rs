@@ -22,6 +22,7 @@ use tokio::{
 use super::{
     Control, Daemon, Options,
     actor::{Actor, Askers},
+    announce::Announcer,
     book::Book,
     bound::Bound,
     configured::{Configured, Reader, describe},
@@ -95,10 +96,8 @@ fn lines(faults: &[Fault]) -> String {
 /// Starts a daemon; what was begun is undone where a step fails.
 pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let Options { source, inherited, replace, workers, signals, logs, environment } = options;
+    more_open_files();
     let notifier = Notifier::new(environment("NOTIFY_SOCKET").map(Into::into));
-    if let Err(error) = raise_open_files() {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
     let clock = system_clock();
     let reader = Reader { source, environment, others: vec![] };
     let Some(reading) = reader.read(None, clock()).await else {
@@ -114,7 +113,13 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     become_user(&settings)?;
     let (folder, remembered, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
 
-    let parts = Parts { reader, folder: folder.clone(), clock, logs: logs.clone(), fingerprint: reading.fingerprint };
+    let parts = Parts {
+        reader,
+        folder: folder.clone(),
+        clock: Arc::clone(&clock),
+        logs: logs.clone(),
+        fingerprint: reading.fingerprint,
+    };
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, remembered, kept).await;
     let actor = tokio::spawn(actor.run());
     let mut tasks = Tasks(vec![tokio::spawn(watch_files(fingerprint, control.commands.clone()))]);
@@ -143,12 +148,37 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         }
         None => None,
     };
+    tell_serving(&addresses, http, &notifier);
+    let announcer = Announcer::start(&settings, &control.shared, clock);
+    let drain_timeout = settings.drain_timeout;
+    Ok(Daemon {
+        control,
+        addresses,
+        http,
+        api,
+        actor,
+        tasks,
+        announcer,
+        query_log,
+        offer,
+        folder,
+        notifier,
+        drain_timeout,
+        logs,
+    })
+}
+
+fn more_open_files() {
+    if let Err(error) = raise_open_files() {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}
+
+fn tell_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: &Notifier) {
     let served = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let shown = http.map_or_else(|| "off".to_owned(), |address| address.to_string());
     tracing::info!(dns = served, http = shown, version = env!("CARGO_PKG_VERSION"), "serving");
     notifier.ready(&format!("Serving on {served}"));
-    let drain_timeout = settings.drain_timeout;
-    Ok(Daemon { control, addresses, http, api, actor, tasks, query_log, offer, folder, notifier, drain_timeout, logs })
 }
 
 /// Asks the daemon that runs on the data folder for its sockets.

@@ -5,13 +5,15 @@
 
 mod form;
 mod json;
+mod trace;
 mod writer;
 
 use std::{io::IsTerminal, sync::Arc};
 
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
-use self::writer::LineWriter;
+pub(crate) use self::trace::Trace;
+use self::{trace::Traces, writer::LineWriter};
 use crate::config::LogFormat;
 
 /// The running log; clones are the same one. Once the last is dropped, every line so far has been written.
@@ -31,7 +33,8 @@ impl Logs {
         let flush = Arc::new(FlushAtEnd(writer.clone()));
         let form = form::Form::new(format, is_terminal);
         let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_terminal);
-        let subscriber = tracing_subscriber::registry().with(filter).with(lines.event_format(form.clone()));
+        let subscriber =
+            tracing_subscriber::registry().with(filter).with(Traces).with(lines.event_format(form.clone()));
         subscriber.try_init().map_err(|_| LogError::Started)?;
         Ok(Self { filter: handle, form, _flush: flush })
     }

@@ -22,6 +22,7 @@ mod commands;
 mod hostile;
 mod privileges;
 mod process;
+mod ready;
 mod reload;
 mod replace;
 #[cfg(feature = "real")]
@@ -77,6 +78,14 @@ fn run(arguments: &[&str]) -> Output {
 /// Everything that a command printed.
 fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|octets| String::from_utf8_lossy(octets).into_owned()).concat()
+}
+
+/// The traces of a log's lines with this message, empty for those that have none.
+fn traces(log: &str, msg: &str) -> Vec<String> {
+    // The last line may be half written.
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let wanted = lines.filter(|line| line["msg"] == msg);
+    wanted.map(|line| line["trace"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// Lets time pass and looks all the while whether `check` still holds.

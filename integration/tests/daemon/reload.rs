@@ -14,7 +14,7 @@ use fairway_integration::{
 };
 use tempfile::TempDir;
 
-use super::{Gateway, LIMIT, NAME, answering, said, state};
+use super::{Gateway, LIMIT, NAME, answering, said, state, traces};
 
 /// The addresses of two versions of a configuration: no answer may mix them.
 const OLD: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
@@ -61,6 +61,12 @@ fn a_faulty_configuration_changes_no_answer_and_says_why_everywhere() {
     assert_eq!(report["accepted"], false);
     let faults = report["faults"].to_string();
     assert!(faults.contains("fairway.yaml:6:") && faults.contains("fastest"), "{faults}");
+    // What the log tells of it goes by the trace that the report names.
+    let trace = report["trace"].as_str().expect("it has one");
+    let traced = |msg: &str| traces(&server.process.output(), msg).contains(&trace.to_owned());
+    wait_until("the refusal is logged", LIMIT, || traced("configuration refused, the old one serves on"));
+    wait_until("the fault is logged", LIMIT, || traced("configuration at fault"));
+    assert_eq!(traces(&server.process.output(), "serving"), [""]);
     assert_eq!(server.metric("fairway_config_stale", ""), 1.0);
     assert!(server.metric("fairway_reloads_total", "refused") >= 1.0);
     let status = server.command(&["status"]);

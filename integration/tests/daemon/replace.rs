@@ -11,7 +11,7 @@ use fairway_integration::{
     real::{Fairway, Process, fairway_binary, free_port, head, http_get, serve, wait_until},
 };
 
-use super::{LIMIT, NAME, answering, state};
+use super::{LIMIT, NAME, answering, said, state, traces};
 
 const HERE: [&str; 1] = ["192.0.2.1"];
 
@@ -34,6 +34,31 @@ fn a_replacement_under_load_loses_no_query() {
     }
     load.stop().expect_whole(2_000);
     assert_eq!(state(server.http)["pid"], u64::from(server.process.pid()));
+}
+
+#[test]
+fn the_lines_of_a_command_and_of_a_hand_over_carry_a_trace_each() {
+    let mut server = Fairway::start(&answering(&HERE), &[]);
+    let added = server.command(&["override", "add", "eu1", "drain", "--reason", "disks are swapped", "--for", "1h"]);
+    assert!(added.status.success(), "{}", said(&added));
+    let next = server.start_beside(&["--replace"]);
+    assert!(server.process.ended(LIMIT).success());
+    let old = server.process.output();
+    let [command, begun, replaced, stopped] = [
+        "override added",
+        "handing the sockets to a process that replaces this one",
+        "replaced by a process that serves already",
+        "stopped",
+    ]
+    .map(|msg| traces(&old, msg));
+    assert!([&command, &begun].iter().all(|traces| traces.len() == 1 && traces[0].len() == 16), "{old}");
+    assert_ne!(command, begun);
+    assert_eq!((&replaced, &stopped), (&begun, &begun), "{old}");
+    wait_until("the new process logs that it serves", LIMIT, || !traces(&next.output(), "serving").is_empty());
+    let new = next.output();
+    let serving = traces(&new, "serving");
+    assert_eq!(serving[0].len(), 16, "{new}");
+    assert_eq!(traces(&new, "took over from the daemon that ran before"), serving, "{new}");
 }
 
 #[test]

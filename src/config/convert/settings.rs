@@ -41,6 +41,7 @@ pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Se
                 default.health.first_round,
             ),
         },
+        callback: config.ready.callback.as_ref().map(|As(url)| url.clone()),
         query_log: config.query_log.as_ref().map(|query_log| self::query_log(meaning, query_log)),
         drain_timeout: meaning.bounded(
             "/drainTimeout",

@@ -233,6 +233,29 @@ monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
 }
 
 #[test]
+fn a_callback_is_an_http_or_https_url_without_a_secret() {
+    let no_url = |url: &str| {
+        let text = format!("ready: {{callback: \"{url}\"}}");
+        let fault = "is not an http or https URL; write it like http://127.0.0.1:8080/ready";
+        assert_faults(&[(&text, &[&format!("f.yaml:2:19: ready.callback: \"{url}\" {fault}")])]);
+    };
+    for url in ["lb.example", "/ready", "ftp://lb.example/", "http://", "http:///ready", "http://lb:0/", "http://lb:/"]
+    {
+        no_url(url);
+    }
+    no_url("https://lb.example:65536/");
+    no_url("https://lb.example/#ready");
+    let secret = "f.yaml:2:19: ready.callback: the URL holds a user or a password; \
+        take out what stands before the @; no secret belongs into a configuration";
+    for url in ["http://ann:secret@lb.example/", "ftp://secret@lb.example", "ann:secret@lb.example/ready"] {
+        assert_faults(&[(&format!("ready: {{callback: \"{url}\"}}"), &[secret])]);
+    }
+    for url in ["HTTP://LB.example", "https://[2001:db8::1]:8443/?a=b", "http://lb.example/@"] {
+        loaded(&format!("version: 1\nready: {{callback: \"{url}\"}}\n"));
+    }
+}
+
+#[test]
 fn faults_of_structure_and_of_meaning_come_together() {
     let text = "
 user: 7

@@ -19,6 +19,7 @@ identity: { version: "none of yours", id: ns1 }
 tcp: { connectionsMax: 50, perClientMax: 5, idleTimeout: 3s, queryTimeout: 1500ms }
 udp: { workers: 3, payloadMax: 1000 }
 health: { socketsMax: 7, firstRound: 0s }
+ready: { callback: "https://lb.example:8443/ready?server=ns1" }
 queryLog: { sample: 1/10, file: log/queries }
 drainTimeout: 1m
 zones:
@@ -78,6 +79,9 @@ fn settings_are_read_and_paths_begin_at_the_file() {
     assert_eq!((settings.tcp.connections_max, settings.tcp.query_timeout), (50, Duration::from_millis(1500)));
     assert_eq!((settings.udp.workers, settings.udp.payload_max), (Some(3), 1000));
     assert_eq!((settings.health.sockets_max, settings.health.first_round), (7, Duration::ZERO));
+    let callback = settings.callback.unwrap();
+    let parts = (callback.is_https(), callback.host(), callback.port(), callback.path_and_query());
+    assert_eq!(parts, (true, "lb.example", 8443, "/ready?server=ns1"));
     let query_log = settings.query_log.unwrap();
     assert_eq!((query_log.one_in.get(), query_log.sink), (10, QueryLogSink::File(folder.path().join("log/queries"))));
     assert_eq!(settings.drain_timeout, Duration::from_secs(60));
@@ -109,7 +113,7 @@ fn pools_monitors_and_overrides_become_what_they_say() {
     assert_eq!((&off.check, &tcp.check), (&Check::Always, &Check::Tcp { port: 443 }));
     let said = &loaded.overrides[0];
     assert_eq!((said.pattern.as_str(), said.action, said.reason.as_str()), ("eu*", Forced::Drain, "disks are swapped"));
-    assert_eq!(said.place.line, 54);
+    assert_eq!(said.place.line, 55);
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn a_zone_without_file_is_made_of_soa_and_name_servers() {
     assert_eq!(mailbox.to_string(), "host\\.master.example.com.");
     let numbers = &rest[mailbox.as_wire().len()..];
     assert_eq!((&numbers[..4], &numbers[16..]), (&[0, 0, 0, 7][..], &[0, 0, 0, 30][..]));
-    assert_eq!((soa.ttl.secs(), zone.place(soa).line), (7200, 14));
+    assert_eq!((soa.ttl.secs(), zone.place(soa).line), (7200, 15));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One JSON object a line: time, level, msg, target, then the event's own fields, flat.
+//! One JSON object a line: time, level, msg, target, the trace where there is one, then the event's own fields, flat.
 
 use std::{
     fmt::{self, Write},
@@ -15,7 +15,9 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Writes events as JSON lines. Spans are left out: their fields would repeat on every line.
+use super::trace;
+
+/// Writes events as JSON lines. Of spans only the trace is told: their fields would repeat on every line.
 pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -23,13 +25,19 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let metadata = event.metadata();
         let now = Timestamp::from(SystemTime::now());
         write!(writer, "{{\"time\":\"{now:.9}\",\"level\":\"{}\",\"msg\":{}", metadata.level(), text(&fields.message))?;
-        writeln!(writer, ",\"target\":{}{}}}", text(metadata.target()), fields.rest)
+        write!(writer, ",\"target\":{}", text(metadata.target()))?;
+        // The innermost one, should they ever nest.
+        let spans = context.event_scope().into_iter().flatten();
+        if let Some(trace) = spans.filter_map(|span| trace::id_of(&span)).next() {
+            write!(writer, ",\"trace\":{}", text(&trace))?;
+        }
+        writeln!(writer, "{}}}", fields.rest)
     }
 }
 
@@ -43,9 +51,9 @@ struct Fields {
 
 impl Fields {
     fn add(&mut self, field: &Field, value: &dyn fmt::Display) {
-        // A field that would repeat one of the four gets a name of its own: a JSON object has each name once.
+        // A field that would repeat one of these gets a name of its own: a JSON object has each name once.
         let name = match field.name() {
-            name @ ("time" | "level" | "msg" | "target") => format!("field_{name}"),
+            name @ ("time" | "level" | "msg" | "target" | "trace") => format!("field_{name}"),
             name => name.to_owned(),
         };
         // Writing into a string cannot fail.
@@ -142,6 +150,35 @@ mod tests {
         assert_eq!((&second["field_time"], &second["cause"]), (&"mine".into(), &"connection refused".into()));
         let time = first["time"].as_str().unwrap();
         assert!(time.parse::<Timestamp>().is_ok() && time.len() == "2026-01-31T23:59:59.000000000Z".len(), "{time}");
+    }
+
+    #[test]
+    fn lines_of_one_happening_carry_one_trace_and_others_none() {
+        use crate::observe::logs::trace::{Trace, Traces};
+        let sink = Sink::default();
+        let lines = {
+            let sink = sink.clone();
+            tracing_subscriber::fmt::layer().event_format(JsonLines).with_writer(move || sink.clone())
+        };
+        let [one, another] = [Trace::new(), Trace::new()];
+        assert_ne!(one, another);
+        // A filter that lets only errors through leaves them their trace.
+        let filter = tracing_subscriber::EnvFilter::new("error");
+        let subscriber = tracing_subscriber::registry().with(filter).with(Traces).with(lines);
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::error!("of nothing");
+            one.of(|| tracing::error!("begun"));
+            another.of(|| tracing::error!(trace = "mine", "of another"));
+            one.of(|| tracing::error_span!("inner").in_scope(|| tracing::error!("ended")));
+            tracing::error_span!("another span", id = 7).in_scope(|| tracing::error!("of nothing again"));
+        });
+        let written = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<serde_json::Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let traces: Vec<_> = lines.iter().map(|line| line["trace"].as_str().map(str::to_owned)).collect();
+        let [one, another] = [one, another].map(|trace| Some(trace.to_string()));
+        assert_eq!(traces, [None, one.clone(), another, one, None]);
+        assert!(traces.iter().flatten().all(|id| id.len() == 16 && id.bytes().all(|b| b.is_ascii_hexdigit())));
+        assert_eq!(lines[2]["field_trace"], "mine");
     }
 
     /// S0-62: whatever text an event holds, a reader of lines gets sound objects with the promised keys first.

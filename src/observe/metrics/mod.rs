@@ -65,6 +65,14 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Pu
     sheet.gauges("fairway_build_info", "Always 1; the version is a label.", &["version"], [(version, 1.0)]);
     let ready = f64::from(*shared.readiness.borrow() == Readiness::Ready);
     sheet.gauge("fairway_ready", "1 if the server wants to be asked, as /readyz says.", ready);
+    let callbacks = [(["delivered"], &counts.callbacks_delivered), (["failed"], &counts.callbacks_failed)];
+    let callbacks = callbacks.map(|(outcome, counter)| (outcome, counter.load(Relaxed)));
+    sheet.counters(
+        "fairway_ready_callbacks_total",
+        "Tries to tell ready.callback, by outcome.",
+        &["outcome"],
+        callbacks,
+    );
     let snapshot = [format!("{:016x}", view.snapshot.id())];
     sheet.gauges(
         "fairway_config_info",

@@ -22,6 +22,7 @@ use super::{
     frames,
     v1::{Answer, Hello, PROTOCOL, Say},
 };
+use crate::observe::logs::Trace;
 
 /// A peer that says nothing is given up after this long.
 const WORDS_WITHIN: Duration = Duration::from_secs(5);
@@ -64,6 +65,8 @@ enum Talk {
 pub struct Successor {
     /// Who it is.
     pub peer: Peer,
+    /// Ties the log lines of the hand-over together.
+    pub(crate) trace: Trace,
     stream: UnixStream,
     place: Place,
 }
@@ -204,14 +207,16 @@ fn begin(state: &Arc<State>, stream: UnixStream, place: &Place) -> io::Result<()
         return refuse(&stream, reason);
     }
     let (talking, place) = (Arc::clone(state), place.clone());
+    let trace = Trace::new();
     let spawned = thread::Builder::new().name("fairway-handover".to_owned()).spawn(move || {
+        let _span = trace.span().entered();
         lend(&talking, true);
         match converse(&talking, &stream, pid) {
             Ok(peer) => {
                 tracing::info!(pid, version = peer.version, "replaced by a process that serves already");
                 *lock(&talking.talk) = Talk::Over;
                 // There is room for the one successor there can be; if nobody waits for it, this process is ending anyway.
-                let _ = talking.successors.try_send(Successor { peer, stream, place });
+                let _ = talking.successors.try_send(Successor { peer, trace, stream, place });
             }
             Err(error) => {
                 tracing::warn!(pid, %error, "the process that wanted to replace this one did not get ready; serving on");

@@ -1,0 +1,139 @@
+//! Tells a URL when the daemon is ready, and when it no longer is.
+//!
+//! ```text
+//! ready ──▶ try ── delivered ────────────▶ wait ── stopping ──▶ one try ──▶ end
+//!            ▲ └── failed ── pause ──┐       ▲
+//!            └── tries are left ─────┴ none ─┘        stopping cuts tries and pauses short
+//! ```
+//! A task of its own: neither start nor answers wait for it, and the end waits for that last try alone. How a message gets
+//! there is `post`'s.
+
+mod post;
+
+use std::{
+    future::Future,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
+
+use self::post::{PostError, post};
+use super::shared::{Clock, Readiness, Shared};
+use crate::config::{CallbackUrl, Settings};
+
+/// The task that tells; it is cut off when this is dropped.
+#[derive(Debug)]
+pub(super) struct Announcer(JoinHandle<()>);
+
+impl Drop for Announcer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Announcer {
+    /// Tells that the daemon is ready, which it is, to whom the settings name; none if they name nobody.
+    pub(super) fn start(settings: &Settings, shared: &Arc<Shared>, clock: Clock) -> Option<Self> {
+        let url = settings.callback.clone()?;
+        let instance = settings.identity.id.clone().unwrap_or_else(host_name);
+        let (readiness, last_try) = (shared.readiness.subscribe(), settings.drain_timeout.min(LAST_TRY_MAX));
+        let shared = Arc::clone(shared);
+        let attempt = move |ready, limit| {
+            let message = message(ready, &instance, &clock().to_string());
+            attempt(Arc::clone(&shared), url.clone(), message, limit)
+        };
+        Some(Self(tokio::spawn(tell(readiness, last_try, attempt))))
+    }
+
+    /// Waits for the last try, once readiness says that the daemon stops: a second, at most.
+    pub(super) async fn end(mut self) {
+        // A task that failed has nothing more to tell.
+        let _ = (&mut self.0).await;
+    }
+}
+
+/// The order of things: `attempt` makes one try within its limit and tells whether the message was taken.
+async fn tell<F, T>(mut readiness: watch::Receiver<Readiness>, last_try: Duration, attempt: F)
+where
+    F: Fn(bool, Duration) -> T,
+    T: Future<Output = Result<(), Failure>>,
+{
+    let ready = async {
+        tell_ready(&attempt).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        biased;
+        // Ends also where whoever would say so is gone.
+        _ = readiness.wait_for(|readiness| *readiness == Readiness::Draining) => {}
+        () = ready => {}
+    }
+    if let Err(Failure { to, error }) = attempt(false, last_try).await {
+        tracing::warn!(to, %error, ready = false, "ready callback failed");
+    }
+}
+
+/// Tries until the message is taken, or until there have been enough tries. Told is what changes.
+async fn tell_ready<F, T>(attempt: &F)
+where
+    F: Fn(bool, Duration) -> T,
+    T: Future<Output = Result<(), Failure>>,
+{
+    for (failed, pause) in PAUSES.into_iter().map(Some).chain([None]).enumerate() {
+        match attempt(true, TRY_MAX).await {
+            Ok(()) if failed == 0 => return,
+            Ok(()) => return tracing::info!(failed, "ready callback delivered after all"),
+            Err(Failure { to, error }) if pause.is_none() => {
+                tracing::warn!(to, %error, ready = true, failed, "ready callback failed for the last time");
+            }
+            Err(Failure { to, error }) if failed == 0 => {
+                tracing::warn!(to, %error, ready = true, "ready callback failed; it is tried again");
+            }
+            Err(_) => {}
+        }
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+/// What became of a try that was not taken.
+#[derive(Debug)]
+struct Failure {
+    to: String,
+    error: PostError,
+}
+
+/// One try, counted.
+async fn attempt(shared: Arc<Shared>, url: CallbackUrl, message: String, limit: Duration) -> Result<(), Failure> {
+    let outcome = timeout(limit, post(&url, message)).await.unwrap_or(Err(PostError::Late(limit)));
+    let counts = &shared.counts;
+    let counter = if outcome.is_ok() { &counts.callbacks_delivered } else { &counts.callbacks_failed };
+    counter.fetch_add(1, Relaxed);
+    outcome.map_err(|error| Failure { to: url.authority().to_owned(), error })
+}
+
+fn message(ready: bool, instance: &str, time: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    serde_json::json!({ "ready": ready, "instance": instance, "version": version, "time": time }).to_string()
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Longest try while the daemon serves.
+const TRY_MAX: Duration = Duration::from_secs(5);
+/// Longest try while it stops, unless `drainTimeout` is shorter.
+const LAST_TRY_MAX: Duration = Duration::from_secs(1);
+/// Pauses between tries: six tries within a minute, as long as a receiver takes to be restarted.
+const PAUSES: [Duration; 5] = {
+    const fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+    [secs(1), secs(2), secs(4), secs(8), secs(16)]
+};
+
+#[cfg(test)]
+mod tests;
