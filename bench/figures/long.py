@@ -67,7 +67,7 @@ def reload(bench, name, folder, port, pid, zone):
         command = subprocess.Popen(servers.reload_command(name, folder, pid), stdout=log, stderr=log)
         took, gap = wait_for(port, CHANGED, "10.255.0.1", since, 120)
         command.wait(120)
-    bench.settle(1)  # what is freed is freed behind the answers
+    bench.settle(3)  # what is freed is freed behind the answers, and looked for once a second
     return took, gap, peak_mb(pid), pss_mb(pid)
 
 
