@@ -132,21 +132,20 @@ impl<'a> Node<'a> {
         std::hint::black_box((self.steered(), self.rest.get(SECOND_LINE)));
     }
 
-    /// The sets as they lie.
-    fn set_octets(self) -> &'a [u8] {
-        let sets = &self.rest[whole_words(self.name_len())..];
-        let length = (0..self.set_count()).fold(0, |at, _| at + WORD + RrSet::read(&sets[at..]).length());
-        &sets[..length]
+    /// Its record sets.
+    pub(crate) fn sets(self) -> impl Iterator<Item = RrSet<'a>> {
+        let mut rest = &self.rest[whole_words(self.name_len())..];
+        (0..self.set_count()).map(move |_| {
+            let set = RrSet::read(rest);
+            rest = &set.octets[set.length()..];
+            set
+        })
     }
 
-    /// The types of its sets.
-    pub(crate) fn types(self) -> impl Iterator<Item = Rtype> {
-        let (mut sets, count) = (self.set_octets(), self.set_count());
-        (0..count).map(move |_| {
-            let set = RrSet::read(sets);
-            sets = &sets[WORD + set.length()..];
-            set.rtype()
-        })
+    /// The sets as they lie.
+    fn set_octets(self) -> &'a [u8] {
+        let length = self.sets().map(|set| WORD + set.length()).sum();
+        &self.rest[whole_words(self.name_len())..][..length]
     }
 
     /// The record set of this type.
@@ -447,8 +446,8 @@ impl EntryWriter {
     pub(crate) fn sets_of(&self, entry: u32) -> impl Iterator<Item = (u32, RrSet<'_>)> {
         let node = Node::at(&self.octets, entry);
         let mut next = entry + ((NODE_HEAD + whole_words(node.name_len())) / WORD) as u32;
-        (0..node.set_count()).map(move |_| {
-            let (number, set) = (next, self.set(next));
+        node.sets().map(move |set| {
+            let number = next;
             next += ((WORD + set.length()) / WORD) as u32;
             (number, set)
         })

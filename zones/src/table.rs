@@ -20,9 +20,13 @@ impl Table {
         self.names == 0
     }
 
-    /// How many names it has room for.
-    pub(crate) fn room(&self) -> usize {
-        self.slots.len() / 2
+    /// Makes room for one more; `hashes` are those of the names it holds, in the order of their numbers.
+    pub(crate) fn make_room(&mut self, hashes: impl Iterator<Item = u64>) {
+        let room = self.slots.len() / 2;
+        if self.names == room {
+            *self = Self::with_room(room * 2);
+            hashes.zip(0..).for_each(|(hash, number)| self.place(hash, number));
+        }
     }
 
     /// Gives every node another number.
@@ -32,7 +36,7 @@ impl Table {
         }
     }
 
-    /// Places a node; the caller keeps within [`Table::room`].
+    /// Places a node; the caller has made room.
     pub(crate) fn place(&mut self, hash: u64, number: u32) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;

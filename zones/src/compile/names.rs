@@ -122,9 +122,7 @@ impl<'a> Names<'a> {
     }
 
     fn insert(&mut self, name: &'a [u8], hash: u64, zone: u16, parent: u32) -> u32 {
-        if self.drafts.len() == self.table.room() {
-            self.grow();
-        }
+        self.table.make_room(self.drafts.iter().map(|draft| draft.hash));
         let number = self.drafts.len() as u32;
         self.drafts.push(Draft { name, hash, parent, wildcard: 0, occluder: 0, zone, flags: 0 });
         self.table.place(hash, number);
@@ -134,14 +132,6 @@ impl<'a> Names<'a> {
             parent.wildcard = number + 1;
         }
         number
-    }
-
-    fn grow(&mut self) {
-        let mut table = Table::with_room(self.table.room() * 2);
-        for (number, draft) in self.drafts.iter().enumerate() {
-            table.place(draft.hash, number as u32);
-        }
-        self.table = table;
     }
 
     /// Marks every name that a delegation or a DNAME above it hides, with the topmost one that does, and those that are open.

@@ -13,12 +13,12 @@ use super::{
     steered::{Pools, octets},
 };
 use crate::{
-    entries::{EntryWriter, Head, Node, UPPER},
+    entries::{EntryWriter, Head, Node, RrSet, UPPER},
     snapshot::{Layer, ServerOptions, Snapshot, Steered, TextLayer},
     steer::{digest, mix},
     table::Table,
     text::ZoneData,
-    wire::{ancestors, name_hash},
+    wire::{ancestors, name_end, name_hash},
 };
 
 /// Compiles a wish above the text of the zones; an error in it is among the faults. `zones` are only asked where a record at
@@ -153,7 +153,7 @@ impl<'a> Upper<'a> {
             let wire = name.as_wire();
             let known = self.text.layer.find(name_hash(wire), wire).map(|number| self.text.layer.entries.node(number));
             let speaks = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
-            if !known.is_some_and(|node| node.types().any(speaks)) {
+            if !known.is_some_and(|node| node.sets().map(RrSet::rtype).any(speaks)) {
                 let number = self.intern(wire, zone) as usize;
                 self.drafts[number].cluster = Some(cluster).filter(|_| self.drafts[number].steered == 0);
             }
@@ -161,9 +161,8 @@ impl<'a> Upper<'a> {
     }
 
     /// Where a name lies; none if it is in none of the zones.
-    fn spot(&mut self, name: &Name) -> Option<Spot> {
+    fn spot(&self, name: &Name) -> Option<Spot> {
         let (wire, labels) = (name.as_wire(), name.label_count());
-        self.labels_max = self.labels_max.max(labels);
         let mut known = [(labels, 0)].into_iter().chain(ancestors(wire, labels));
         let (start, number) = known.find_map(|(labels, start)| {
             let looked_up = (labels <= self.text.labels_max).then(|| &wire[start..])?;
@@ -199,11 +198,8 @@ impl<'a> Upper<'a> {
     }
 
     fn insert(&mut self, draft: Draft<'a>) {
-        if self.drafts.len() == self.table.room() {
-            let mut table = Table::with_room(self.table.room() * 2);
-            self.drafts.iter().zip(0..).for_each(|(draft, number)| table.place(draft.hash, number));
-            self.table = table;
-        }
+        self.table.make_room(self.drafts.iter().map(|draft| draft.hash));
+        self.labels_max = self.labels_max.max(name_end(draft.name, 0).map_or(0, |(_, labels)| usize::from(labels)));
         self.table.place(draft.hash, self.drafts.len() as u32);
         self.drafts.push(draft);
     }
@@ -244,7 +240,7 @@ impl<'a> Upper<'a> {
         let alias = steered.cname || steered.fallback != Steered::NONE;
         let (zone, owner) = (draft.zone, Name::from_wire(draft.name).expect("a name of the configuration"));
         let mut faults = Vec::new();
-        for rtype in below.types() {
+        for rtype in below.sets().map(RrSet::rtype) {
             let (what, way_out) = match rtype {
                 Rtype::A | Rtype::AAAA => (
                     format!("{owner} {rtype} stands in the zone file, but pool {pool} answers this name's addresses"),
@@ -286,6 +282,9 @@ impl<'a> Upper<'a> {
 
     /// Gives faults the places of their records, in one walk over the text; where there is no text, they keep theirs.
     fn place_faults(&mut self, zones: &[ZoneData]) {
+        if self.unplaced.is_empty() {
+            return;
+        }
         let numbers: HashMap<&Name, u16> = self.text.zones.iter().map(|zone| &zone.origin).zip(0..).collect();
         for text in zones {
             let Some(&number) = numbers.get(&text.origin) else { continue };

@@ -206,9 +206,8 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let node = snapshot.node(number);
         let Some(set) = node.set(Rtype::DNAME) else { return Ok(()) };
         let prefix = step.name.len() - node.name_len();
-        // A name that stands in both layers has two numbers.
-        let is_it = |known| known == number || snapshot.node(known).name() == node.name();
-        let known = step.dnames.iter().find(|(known, _)| is_it(*known));
+        // By name: one that stands in both layers has two numbers.
+        let known = step.dnames.iter().find(|(known, _)| snapshot.node(*known).name() == node.name());
         let start = match known {
             Some((_, start)) => *start,
             None => {
