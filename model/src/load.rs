@@ -1,0 +1,69 @@
+//! How much of a cluster's capacity is in use, who says so, and how old it is.
+
+use std::{fmt, time::Instant};
+
+use crate::ClusterName;
+
+/// Load of one cluster, in permille of its declared capacity: 1000 = full, more = overloaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Load(pub u32);
+
+impl Load {
+    /// A cluster at its capacity.
+    pub const FULL: Self = Self(1000);
+    /// What is more than this is reported as this: a hundred times the capacity.
+    pub const MAX: Self = Self(100_000);
+
+    /// Load of an amount in use, in the unit of the capacity; rounded up, so that something in use is never 0.
+    pub fn of(used: u64, capacity: std::num::NonZeroU64) -> Self {
+        let permille = (u128::from(used) * 1000).div_ceil(u128::from(capacity.get()));
+        Self(u32::try_from(permille).map_or(Self::MAX.0, |permille| permille.min(Self::MAX.0)))
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} %", self.0 / 10, self.0 % 10)
+    }
+}
+
+/// What a load was read from, best first: a gateway that offers several is read by the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LoadSignal {
+    /// Declared by the operator: an expression, a feed, a push.
+    Declared,
+    /// Requests in flight (Envoy's `downstream_rq_active`, summed over listeners).
+    InFlight,
+    /// Open connections (Envoy's `server.total_connections`).
+    Connections,
+    /// Requests a second (Istio's `istio_requests_total` with `reporter="source"`).
+    RequestRate,
+}
+
+/// What one source said of one cluster's load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadReport {
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// Its load.
+    pub load: Load,
+    /// What that was read from.
+    pub signal: LoadSignal,
+    /// Counts the reports of this source on this cluster; one that is not above the last is passed over.
+    pub sequence: u64,
+    /// When it was measured, by the observer's clock.
+    pub at: Instant,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anything_in_use_is_load_and_nothing_overflows() {
+        let of = |used, capacity: u64| Load::of(used, capacity.try_into().unwrap()).0;
+        assert_eq!([of(0, 7), of(1, 1_000_000), of(400, 800), of(800, 800)], [0, 1, 500, 1000]);
+        assert_eq!(of(u64::MAX, 1), Load::MAX.0);
+        assert_eq!(Load(1375).to_string(), "137.5 %");
+    }
+}
