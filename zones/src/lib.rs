@@ -26,5 +26,5 @@ pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, decode, e
 pub use memory::give_back_memory;
 pub use respond::{Outcome, Query, find, read, read_ahead, respond, write};
 pub use snapshot::{PoolInfo, ServerIdentity, ServerOptions, Slot, Snapshot, ZoneInfo};
-pub use tally::{Dropped, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
+pub use tally::{Asked, Dropped, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
 pub use view::View;

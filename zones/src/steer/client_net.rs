@@ -14,7 +14,7 @@ pub struct ClientNet(Network);
 impl ClientNet {
     /// The block of `length` leading bits around an address.
     #[inline]
-    pub(super) fn new(address: IpAddr, length: u8) -> Self {
+    pub(crate) fn new(address: IpAddr, length: u8) -> Self {
         Self(Network::of(address, length))
     }
 
