@@ -13,6 +13,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use fairway_model::Network;
+
 use crate::{
     Client, Transport,
     steer::ClientNet,
@@ -167,8 +169,9 @@ impl Tally {
         self.samples.is_due()
     }
 
-    pub(crate) fn sample(&self, client: &Client, packet: &[u8], question_end: usize, rcode: Rcode, now: u64) {
-        self.samples.push(client, packet, question_end, rcode.0, now);
+    /// Samples a query: `asked` is its packet up to the end of the question.
+    pub(crate) fn sample(&self, client: &Client, subnet: Option<Network>, asked: &[u8], rcode: Rcode, now: u64) {
+        self.samples.push(client, subnet, asked, rcode.0, now);
     }
 
     /// Takes what was sampled since the last call; one reader at a time. Samples that found the ring full are lost and
