@@ -21,6 +21,7 @@ mod quick;
 mod sets;
 mod standing;
 mod targets;
+mod territory;
 mod trace;
 mod weighted;
 
@@ -33,6 +34,7 @@ pub use explain::{AddressNote, Explanation, HashInput, MemberNote, Reason, Recor
 pub use pool::SteerPool;
 pub use sets::SETS_MAX;
 pub use targets::TargetTable;
+pub use territory::{Placement, Rows, Territory};
 pub use trace::{Sight, Trace};
 
 pub(crate) use hash::{StableHasher, StableMap, digest, mix};
