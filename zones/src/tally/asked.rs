@@ -53,7 +53,7 @@ mod tests {
     fn networks_of_both_families_come_out_as_they_went_in() {
         let ring = AskedRing::default();
         let clients = [("198.51.100.0", 24), ("2001:db8::", 56), ("0.0.0.0", 0)];
-        let clients = clients.map(|(address, length)| ClientNet::new(address.parse().unwrap(), length));
+        let clients = clients.map(|(address, length)| ClientNet::new(address.parse().unwrap(), length, 0));
         clients.iter().zip(7..).for_each(|(client, member)| ring.push(42, *client, member));
         let mut seen = vec![];
         ring.drain(|asked| seen.push(asked));
