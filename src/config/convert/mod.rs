@@ -173,6 +173,7 @@ impl Meaning<'_, '_> {
 fn described(subject: &Subject) -> (&'static str, &'static str, String) {
     match subject {
         Subject::Cluster(name) => ("clusters", "cluster", name.to_string()),
+        Subject::LoadSource(name) => ("load", "source of load", name.to_string()),
         Subject::Monitor(name) => ("monitors", "monitor", name.to_string()),
         Subject::Pool(name) | Subject::Member(name, _) => ("pools", "pool", name.to_string()),
         Subject::Name(name) => ("names", "name", name.to_string()),
