@@ -1,0 +1,4 @@
+//! Unit tests of load signals.
+
+mod gateway;
+mod ladder;
