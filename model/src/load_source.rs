@@ -128,6 +128,22 @@ impl LoadSource {
         }
     }
 
+    /// The one signal that counts; none for the best.
+    pub const fn signal(&self) -> Option<LoadSignal> {
+        match &self.read {
+            LoadRead::Prometheus { signal, .. } => *signal,
+            LoadRead::Json { .. } | LoadRead::Promql { .. } => None,
+        }
+    }
+
+    /// The metric that is declared to be the load.
+    pub const fn metric(&self) -> Option<&LoadMetric> {
+        match &self.read {
+            LoadRead::Prometheus { metric, .. } => metric.as_ref(),
+            LoadRead::Json { .. } | LoadRead::Promql { .. } => None,
+        }
+    }
+
     /// Whether each gateway of a cluster is asked by itself.
     pub const fn asks_gateways(&self) -> bool {
         matches!(

@@ -20,6 +20,8 @@ pub struct Readings {
     in_flight: Option<f64>,
     connections: Option<f64>,
     rate: Option<f64>,
+    /// A counter was seen that has to be seen once more.
+    waits: bool,
 }
 
 /// A number of a cluster, and the signal it was read from.
@@ -47,12 +49,20 @@ impl Readings {
             }
             rate(of(before)?, of(now.0)?, now.1.saturating_duration_since(then))
         };
+        let declared = if is_rate { rate(|shown| shown.declared) } else { now.0.declared };
+        let requests = rate(|shown| shown.requests);
         Self {
-            declared: if is_rate { rate(|shown| shown.declared) } else { now.0.declared },
+            declared,
             in_flight: now.0.in_flight,
             connections: now.0.connections,
-            rate: rate(|shown| shown.requests),
+            rate: requests,
+            waits: now.0.declared.is_some() > declared.is_some() || now.0.requests.is_some() > requests.is_some(),
         }
+    }
+
+    /// Whether there is a counter that tells nothing until it is seen once more.
+    pub const fn waits(&self) -> bool {
+        self.waits
     }
 
     /// What a source says whose numbers are declared to be load.

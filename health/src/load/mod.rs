@@ -2,9 +2,12 @@
 //!
 //! `exposition`, `gateway`, `ladder` and `board` are pure: time comes in as an argument.
 
+pub mod board;
 pub mod exposition;
+pub mod failure;
 pub mod gateway;
 pub mod ladder;
+pub mod state;
 
 #[cfg(test)]
 mod tests;
