@@ -36,12 +36,15 @@ impl ReadError {
     /// The kinds, for metrics.
     pub const REASONS: [&str; 5] = ["connect", "content", "observer", "status", "timeout"];
 
+    /// The place of the observer's own faults among the kinds.
+    pub const OBSERVER: usize = 2;
+
     /// Its place among the kinds.
     pub const fn reason(&self) -> usize {
         match self {
             Self::Connect(_) => 0,
             Self::Content(_) | Self::Metrics(_) | Self::Text(_) => 1,
-            Self::Observer(_) => 2,
+            Self::Observer(_) => Self::OBSERVER,
             Self::Status(_) => 3,
             Self::Late(_) => 4,
         }

@@ -56,7 +56,7 @@ impl Readings {
             in_flight: now.0.in_flight,
             connections: now.0.connections,
             rate: requests,
-            waits: now.0.declared.is_some() > declared.is_some() || now.0.requests.is_some() > requests.is_some(),
+            waits: (now.0.declared.is_some() && declared.is_none()) || (now.0.requests.is_some() && requests.is_none()),
         }
     }
 
