@@ -158,6 +158,12 @@ fn check_override(declared: &OverrideSpec, now: SystemTime) -> Option<Fault> {
     }
 }
 
+/// A duration as a configuration writes it, or what is wrong with it and the way out.
+pub(crate) fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
+    let parsed = values::TextValue::parse(text);
+    parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.way_out))
+}
+
 /// A callback as a configuration would name it.
 #[cfg(test)]
 pub(crate) fn callback_url(text: &str) -> CallbackUrl {

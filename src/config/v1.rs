@@ -232,7 +232,8 @@ pub(super) struct Cluster {
     pub(super) capacity: Option<Int<u64, 1, 9_007_199_254_740_991>>,
     /// The source its load is read from. Default: none, so that its load is unknown unless it is pushed.
     pub(super) load: Option<As<LoadName>>,
-    /// Where its gateways are asked for their load. Default: each of its addresses, at the source's port.
+    /// Where its gateways are asked for their load. Default: its IPv4 addresses (IPv6 where it has no other), at the
+    /// source's port.
     pub(super) scrape: Option<List<As<ProbeAddress>, 1, 64>>,
     /// Services it runs; `*` stands for all.
     #[serde(default)]

@@ -53,7 +53,10 @@ impl ClusterFeed {
             let feed = desired.load_feeds.get(&cluster.name);
             let source = feed.and_then(|feed| desired.load_sources.get_key_value(&feed.source));
             let named = feed.map(|feed| feed.gateways.clone()).filter(|gateways| !gateways.is_empty());
-            let own = || cluster.addresses.iter().map(|address| ProbeAddress::Address(*address)).collect();
+            // The other family leads to the same gateways: asked twice, they would count twice.
+            let of_family = |v4| cluster.addresses.iter().filter(move |address| address.is_ipv4() == v4);
+            let v4 = of_family(true).next().is_some();
+            let own = || of_family(v4).map(|address| ProbeAddress::Address(*address)).collect();
             Self {
                 cluster: cluster.name.clone(),
                 capacity: cluster.capacity.and_then(NonZeroU64::new),

@@ -18,7 +18,9 @@ mod reader;
 pub mod state;
 mod work;
 
+pub use board::{ClusterFeed, LoadNews};
 pub use reader::{LoadTotals, Loads};
+pub use state::ClusterLoad;
 pub use work::check_load_source;
 
 #[cfg(test)]
