@@ -6,6 +6,7 @@
 
 mod checker;
 mod judge;
+pub mod load;
 mod observer;
 mod probe;
 mod schedule;

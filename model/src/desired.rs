@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    Choose, Cluster, ClusterName, DownAnswer, Mode, Monitor, MonitorName, Name, Permille, Pool, PoolName, Rtype,
-    Severity, Ttl, closest,
+    Choose, Cluster, ClusterName, DownAnswer, LoadFeed, LoadName, LoadSource, LoadUnit, Mode, Monitor, MonitorName,
+    Name, Permille, Pool, PoolName, Rtype, Severity, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -23,6 +23,10 @@ pub struct Desired {
     pub pools: BTreeMap<PoolName, Pool>,
     /// Steered names.
     pub names: BTreeMap<Name, SteeredName>,
+    /// Sources of load by name.
+    pub load_sources: BTreeMap<LoadName, Arc<LoadSource>>,
+    /// From where the load of clusters is read; of others it is unknown, unless it is pushed.
+    pub load_feeds: BTreeMap<ClusterName, LoadFeed>,
 }
 
 /// A zone as declared, apart from its records.
@@ -50,6 +54,8 @@ pub struct SteeredName {
 pub enum Subject {
     /// A cluster.
     Cluster(ClusterName),
+    /// A source of load.
+    LoadSource(LoadName),
     /// A monitor.
     Monitor(MonitorName),
     /// A pool as a whole.
@@ -111,6 +117,12 @@ impl Desired {
         for cluster in self.clusters.values() {
             check_cluster(cluster, &mut found);
         }
+        for (cluster, feed) in &self.load_feeds {
+            self.check_feed(cluster, feed, &mut found);
+        }
+        for (name, source) in &self.load_sources {
+            check_load_times(name, source, &mut found);
+        }
         for (name, monitor) in &self.monitors {
             check_monitor_times(name, monitor, &mut found);
         }
@@ -130,6 +142,28 @@ impl Desired {
         if let Some(name) = monitor.filter(|name| !self.monitors.contains_key(*name)) {
             let known = nearest(name.as_str(), self.monitors.keys().map(MonitorName::as_str));
             found.push(error(subject(), format!("monitor {name} is not declared"), known));
+        }
+    }
+
+    fn check_feed(&self, cluster: &ClusterName, feed: &LoadFeed, found: &mut Vec<Problem>) {
+        let subject = || Subject::Cluster(cluster.clone());
+        let Some(source) = self.load_sources.get(&feed.source) else {
+            let known = nearest(feed.source.as_str(), self.load_sources.keys().map(LoadName::as_str));
+            found.push(error(subject(), format!("source of load {} is not declared", feed.source), known));
+            return;
+        };
+        let capacity = self.clusters.get(cluster).and_then(|cluster| cluster.capacity);
+        if source.unit == LoadUnit::Capacity && capacity.is_none() {
+            let what = format!("cluster {cluster} has load {} and no capacity that it could be a part of", feed.source);
+            found.push(error(
+                subject(),
+                what,
+                "give its capacity, in the unit of the load, or the source unit permille",
+            ));
+        }
+        if !feed.gateways.is_empty() && !source.asks_gateways() {
+            let what = format!("cluster {cluster} names gateways to scrape, and load {} asks a URL", feed.source);
+            found.push(error(subject(), what, "take scrape out"));
         }
     }
 
@@ -261,6 +295,21 @@ fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Pr
     }
 }
 
+fn check_load_times(name: &LoadName, source: &LoadSource, found: &mut Vec<Problem>) {
+    let mut fault = |what: String, way_out: &str| found.push(error(Subject::LoadSource(name.clone()), what, way_out));
+    if source.period < LoadSource::PERIOD_MIN {
+        fault(
+            format!("load {name}: period {:?} is under {:?}", source.period, LoadSource::PERIOD_MIN),
+            "read less often",
+        );
+    }
+    if source.timeout.is_zero() || source.timeout > source.period {
+        let what =
+            format!("load {name}: timeout {:?} is not between 0 and the period {:?}", source.timeout, source.period);
+        fault(what, "give a timeout of at most the period");
+    }
+}
+
 fn error(subject: Subject, what: impl Into<String>, way_out: impl Into<String>) -> Problem {
     Problem { subject, severity: Severity::Error, what: what.into(), way_out: way_out.into() }
 }
@@ -281,8 +330,10 @@ fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::{Member, Policy};
+    use crate::{LoadPlace, LoadRead, Member, Policy};
 
     fn desired() -> Desired {
         let cluster = Cluster {
@@ -302,7 +353,7 @@ mod tests {
             clusters: [(cluster.name.clone(), cluster)].into(),
             names: [(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None })].into(),
             pools: [(pool.name.clone(), pool)].into(),
-            monitors: BTreeMap::new(),
+            ..Desired::default()
         }
     }
 
@@ -333,6 +384,22 @@ mod tests {
         pool.down = DownAnswer::FallbackAddresses(vec![[192, 0, 2, 1].into(); Pool::FALLBACK_MAX + 1]);
         wish.zones.clear();
         assert_eq!(wish.problems().len(), 5);
+    }
+
+    #[test]
+    fn load_needs_its_source_and_a_capacity_it_is_a_part_of() {
+        let mut wish = desired();
+        let (eu1, gw) = (ClusterName::new("eu1").unwrap(), LoadName::new("gw").unwrap());
+        wish.load_feeds.insert(eu1.clone(), LoadFeed { source: gw.clone(), gateways: vec![] });
+        assert_eq!(whats(&wish), ["source of load gw is not declared; declare it; none is declared yet"]);
+        let at = LoadPlace::Gateways { port: 15090, path: "/stats/prometheus".into() };
+        let source = LoadSource::new(LoadRead::Prometheus { at, signal: None, metric: None, overload_at: 95 });
+        wish.load_sources.insert(gw.clone(), Arc::new(source.clone()));
+        assert!(whats(&wish)[0].contains("no capacity"), "{:?}", whats(&wish));
+        wish.clusters.get_mut(&eu1).unwrap().capacity = Some(800);
+        assert_eq!(whats(&wish), Vec::<String>::new());
+        wish.load_sources.insert(gw, Arc::new(LoadSource { timeout: Duration::from_secs(11), ..source }));
+        assert!(whats(&wish)[0].contains("timeout 11s"), "{:?}", whats(&wish));
     }
 
     #[test]

@@ -47,6 +47,10 @@ object_name! {
     ClusterName
 }
 object_name! {
+    /// The name of a source of load.
+    LoadName
+}
+object_name! {
     /// The name of a monitor.
     MonitorName
 }

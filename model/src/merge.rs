@@ -91,7 +91,7 @@ struct Merger {
 impl Merger {
     fn add(&mut self, from: Contribution) {
         let who = (from.source, from.owner);
-        let Desired { zones, clusters, monitors, pools, names } = from.desired;
+        let Desired { zones, clusters, monitors, pools, names, load_sources, load_feeds } = from.desired;
         for (key, zone) in zones {
             let said = keep_first(&mut self.desired.zones, &key, zone);
             self.record(Subject::Zone(key), &who, said);
@@ -103,6 +103,17 @@ impl Merger {
         for (key, monitor) in monitors {
             let said = keep_first(&mut self.desired.monitors, &key, monitor);
             self.record(Subject::Monitor(key), &who, said);
+        }
+        for (key, source) in load_sources {
+            let said = keep_first(&mut self.desired.load_sources, &key, source);
+            self.record(Subject::LoadSource(key), &who, said);
+        }
+        for (key, feed) in load_feeds {
+            // Of a cluster that another declares: whose word holds is recorded with the cluster.
+            let said = keep_first(&mut self.desired.load_feeds, &key, feed);
+            if matches!(said, Said::Otherwise) {
+                self.record(Subject::Cluster(key), &who, said);
+            }
         }
         for (key, name) in names {
             let said = keep_first(&mut self.desired.names, &key, name);

@@ -18,6 +18,7 @@ use tokio::{
 
 use crate::api::{
     explain_wire::Explanation,
+    load_wire::{LoadState, NewLoad},
     state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version},
 };
 
@@ -102,6 +103,11 @@ impl Client {
     /// `DELETE /v1/overrides/{id}`: returns once it is gone, also from the disk.
     pub async fn remove_override(&self, id: &str) -> Result<OverrideState, ClientError> {
         self.json(Method::DELETE, &format!("/v1/overrides/{}", escape(id)), None::<&()>).await
+    }
+
+    /// `PUT /v1/load/{cluster}`: returns how the cluster's load stands then.
+    pub async fn push_load(&self, cluster: &str, new: &NewLoad) -> Result<LoadState, ClientError> {
+        self.json(Method::PUT, &format!("/v1/load/{}", escape(cluster)), Some(new)).await
     }
 
     /// `POST /v1/stop`: asks the daemon to drain and end. Returns when it has begun to.

@@ -6,6 +6,8 @@
 pub mod client;
 pub mod explain_wire;
 mod listen;
+mod load;
+pub mod load_wire;
 mod problem;
 mod routes;
 pub mod state_wire;

@@ -19,8 +19,8 @@ pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Response
 /// What kind of error a command's refusal is.
 pub(super) fn refusal(error: &ControlError) -> Response {
     let status = match error {
-        ControlError::NoSuchOverride(_) => StatusCode::NOT_FOUND,
-        ControlError::TooManyOverrides => StatusCode::CONFLICT,
+        ControlError::NoSuchCluster(_) | ControlError::NoSuchOverride(_) => StatusCode::NOT_FOUND,
+        ControlError::LoadRefused(_) | ControlError::TooManyOverrides => StatusCode::CONFLICT,
         ControlError::Stopped | ControlError::NotKept(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     problem(status, error.to_string())

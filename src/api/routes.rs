@@ -12,11 +12,12 @@ use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{delete, get, post},
+    routing::{delete, get, post, put},
 };
 use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 
 use super::{
+    load::push_load,
     problem::{problem, refusal},
     state_wire::{ExplainParameters, NewOverride, Version},
 };
@@ -43,6 +44,7 @@ pub(super) fn all(site: &Site) -> Router {
         .route("/v1/reload", post(reload))
         .route("/v1/overrides", post(add_override))
         .route("/v1/overrides/{id}", delete(remove_override))
+        .route("/v1/load/{cluster}", put(push_load))
         .route("/v1/stop", post(stop));
     finish(read_routes().merge(commands), site)
 }

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::load_wire::LoadState;
+
 /// A JSON body of the API.
 pub(crate) trait Body: Serialize + DeserializeOwned {}
 
@@ -127,6 +129,14 @@ pub struct ClusterState {
     pub dns_name: Option<String>,
     /// Its region.
     pub region: Option<String>,
+    /// How much it can carry, in the unit of its load.
+    pub capacity: Option<u64>,
+    /// What is said of its load, the most trusted first; at most one word counts.
+    pub load: Vec<LoadState>,
+    /// What its gateways warn of.
+    pub warnings: Vec<String>,
+    /// Whether all its gateways that answer drain or are overloaded.
+    pub exhausted: bool,
 }
 
 /// One pool.

@@ -8,6 +8,7 @@ mod ask;
 mod check;
 mod config;
 mod explain;
+mod load;
 mod manual;
 mod output;
 mod overrides;

@@ -9,7 +9,7 @@ use fairway_model::Timestamp;
 
 use super::{
     args::{ReloadArgs, StatusArgs},
-    ask,
+    ask, load,
     output::{Cell, Out, Palette, Tone, count, span, table, thousands},
     overrides, wait,
 };
@@ -51,6 +51,7 @@ fn render(palette: Palette, state: &State) -> String {
     part("Zones", zones(palette, state));
     part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool)).collect());
     part("Targets", targets(palette, &state.targets, now));
+    part("Load", load::loads(palette, &state.clusters));
     part("Overrides", overrides::list_text(palette, &state.overrides, now));
     part("Conflicts", state.conflicts.iter().map(|line| format!("  {line}\n")).collect());
     text

@@ -9,12 +9,13 @@ use fairway_model::Fault;
 use super::tree::{Data, Entry, Node, Spot};
 
 /// Sections that are lists: they are joined.
-const LISTS: &[&str] = &["zones", "clusters", "monitors", "pools", "names", "overrides"];
+const LISTS: &[&str] = &["zones", "clusters", "monitors", "load", "pools", "names", "overrides"];
 
 /// Words that are accepted on input: where (the keys on the way, through lists), the word, what it stands for.
 const ALIASES: &[(&[&str], &str, &str)] = &[
     (&[], "edges", "clusters"),
     (&["log"], "filter", "level"),
+    (&["load"], "interval", "period"),
     (&["monitors"], "interval", "period"),
     (&["pools", "members"], "edge", "cluster"),
 ];

@@ -12,6 +12,7 @@ mod join;
 mod kept;
 mod lists;
 mod lists_wire;
+mod load_wire;
 mod policy_wire;
 mod reader;
 mod schema;
@@ -156,6 +157,12 @@ fn check_override(declared: &OverrideSpec, now: SystemTime) -> Option<Fault> {
         }
         Err(error) => Some(Fault::error(place, error.to_string(), "")),
     }
+}
+
+/// A duration as a configuration writes it, or what is wrong with it and the way out.
+pub(crate) fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
+    let parsed = values::TextValue::parse(text);
+    parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.way_out))
 }
 
 /// A callback as a configuration would name it.

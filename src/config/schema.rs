@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, Name, Permille, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{ClusterName, LoadUrl, Name, Permille, ProbeAddress, Scope, Timestamp, Ttl};
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -66,13 +66,14 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 15] = [
+static FORMATS: [Format; 16] = [
     format::<CallbackUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
     format::<Duration>(),
     format::<HttpAddress>(),
     format::<IpAddr>(),
+    format::<LoadUrl>(),
     format::<Name>(),
     format::<Permille>(),
     format::<PrefixLength>(),

@@ -8,13 +8,14 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{ClusterName, LoadName, MonitorName, Name, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     CallbackUrl,
     bounds_wire::{Float, Int, List, Text, each_once},
+    load_wire::Load,
     policy_wire::Policy,
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
@@ -67,6 +68,9 @@ pub(super) struct Config {
     /// Checks of health.
     #[serde(default)]
     pub(super) monitors: Vec<Monitor>,
+    /// Where the load of clusters is read.
+    #[serde(default)]
+    pub(super) load: Vec<Load>,
     /// Groups of clusters, and how one is chosen.
     #[serde(default)]
     pub(super) pools: Vec<Pool>,
@@ -227,6 +231,11 @@ pub(super) struct Cluster {
     pub(super) location: Option<Location>,
     /// How much it can carry, in the unit of its load reports.
     pub(super) capacity: Option<Int<u64, 1, 9_007_199_254_740_991>>,
+    /// The source its load is read from. Default: none, so that its load is unknown unless it is pushed.
+    pub(super) load: Option<As<LoadName>>,
+    /// Where its gateways are asked for their load. Default: its IPv4 addresses (IPv6 where it has no other), at the
+    /// source's port.
+    pub(super) scrape: Option<List<As<ProbeAddress>, 1, 64>>,
     /// Services it runs; `*` stands for all.
     #[serde(default)]
     pub(super) services: Vec<String>,

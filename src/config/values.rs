@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{
+    ClusterName, LoadName, LoadUrl, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl,
+};
 use hyper::{Uri, http::uri::Scheme};
 
 use super::{CallbackUrl, tree::quoted};
@@ -129,6 +131,24 @@ impl TextValue for CallbackUrl {
             !host.is_empty() && (port.is_empty() || port_is_sound())
         });
         if spoken && is_address && !text.contains('#') { Ok(Self(uri)) } else { Err(Self::refuse(text)) }
+    }
+}
+
+impl TextValue for LoadUrl {
+    const FORMAT: &'static str = "load-url";
+    const EXPECTED: &'static str = "an http or https URL";
+    const EXAMPLE: &'static str = "http://prometheus.example:9090";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let url = CallbackUrl::parse(text).map_err(|refusal| match refusal.way_out.contains(CallbackUrl::EXAMPLE) {
+            true => Self::refuse(text),
+            false => refusal,
+        })?;
+        let address = match url.host().parse::<IpAddr>() {
+            Ok(address) => ProbeAddress::Socket(SocketAddr::new(address, url.port())),
+            Err(_) => format!("{}:{}", url.host(), url.port()).parse().map_err(|_| Self::refuse(text))?,
+        };
+        Ok(Self { https: url.is_https(), address, path: url.path_and_query().to_owned() })
     }
 }
 
@@ -284,6 +304,7 @@ macro_rules! object_name {
 
 object_name! {
     ClusterName => "the name of a cluster", "eu1";
+    LoadName => "the name of a source of load", "gw";
     MonitorName => "the name of a monitor", "gateway";
     PoolName => "the name of a pool", "shop";
 }

@@ -12,6 +12,8 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
         line("zones", &before.zones, &after.zones),
         line("clusters", &before.clusters, &after.clusters),
         line("monitors", &before.monitors, &after.monitors),
+        line("load sources", &before.load_sources, &after.load_sources),
+        line("load feeds", &before.load_feeds, &after.load_feeds),
         line("pools", &before.pools, &after.pools),
         line("names", &before.names, &after.names),
     ]

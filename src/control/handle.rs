@@ -76,9 +76,10 @@ impl Control {
     pub async fn state(&self) -> Result<State, ControlError> {
         let (view, published) = self.shared.pair().await;
         let states = self.shared.checker.states().await;
+        let (loads, _) = self.shared.loads.states().await;
         let shared = Arc::clone(&self.shared);
         // 10,000 targets with their history take some milliseconds to write out.
-        let render = move || status::render(&shared, &view, &published, &states);
+        let render = move || status::render(&shared, &view, &published, &states, &loads);
         tokio::task::spawn_blocking(render).await.map_err(|_| ControlError::Stopped)
     }
 
@@ -158,6 +159,12 @@ pub enum ControlError {
     /// The control task has ended.
     #[error("fairway is stopping; ask again when it runs")]
     Stopped,
+    /// A load that was pushed contradicts what is known.
+    #[error("{0}")]
+    LoadRefused(String),
+    /// No cluster has this name.
+    #[error("{0}")]
+    NoSuchCluster(String),
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),

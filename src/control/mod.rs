@@ -20,6 +20,7 @@ mod daemon;
 mod flips;
 mod handle;
 mod keeper;
+mod load;
 mod offline;
 mod reload;
 mod replace;

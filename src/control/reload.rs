@@ -12,6 +12,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
+use fairway_health::load::ClusterFeed;
 use fairway_model::{Fault, Forced, Health, Target, Verdict};
 use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
 use tokio::sync::oneshot;
@@ -140,6 +141,7 @@ impl Actor {
         let mut book = self.shared.published.load().book.clone();
         book.set_declared(configured.overrides.clone());
         self.forced = book.forced(&configured.uses);
+        let feeds = ClusterFeed::all(&configured.desired);
         let previous = self.shared.view.load_full();
         let view = view_of(snapshot, Some(&previous), &verdicts, &self.forced);
         let now = (self.clock)();
@@ -154,7 +156,11 @@ impl Actor {
             published.book = book;
         });
         let shared = Arc::clone(&self.shared);
-        self.during(async move { shared.checker.set_targets(targets, vec![]).await }).await;
+        let both = async move {
+            shared.checker.set_targets(targets, vec![]).await;
+            shared.loads.set(feeds).await;
+        };
+        self.during(both).await;
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_health::Checker;
+use fairway_health::{Checker, load::Loads};
 use fairway_model::{Timestamp, Verdict};
 use fairway_zones::{Snapshot, View};
 use tokio::sync::{broadcast, watch};
@@ -100,6 +100,8 @@ pub(crate) struct Shared {
     pub(crate) published: ArcSwap<Published>,
     /// Who judges.
     pub(crate) checker: Checker,
+    /// Who knows the load of clusters.
+    pub(crate) loads: Loads,
     /// Who answers.
     pub(crate) transports: Transports,
     /// Events counted.

@@ -11,7 +11,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_health::{Checker, CheckerSettings, Flip};
+use fairway_health::{
+    Checker, CheckerSettings, Flip,
+    load::{ClusterFeed, Loads},
+};
 use fairway_model::{Fault, Timestamp};
 use fairway_zones::Snapshot;
 use tokio::{
@@ -310,6 +313,8 @@ impl Parts {
         let restored = Remembered::find(remembered, &targets);
         checker.set_targets(targets, restored).await;
         let verdicts: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.verdict)).collect();
+        let loads = Loads::start();
+        loads.set(ClusterFeed::all(&configured.desired)).await;
         let book = first_book(&configured, kept, (self.clock)());
         let forced = book.forced(&configured.uses);
         let view = view_of(snapshot, None, &verdicts, &forced);
@@ -326,6 +331,7 @@ impl Parts {
             view: Arc::new(ArcSwap::from_pointee(view)),
             published: ArcSwap::from_pointee(published),
             checker,
+            loads,
             transports: Transports::default(),
             counts: Counts::default(),
             flips: broadcast::channel(FLIPS_KEPT).0,

@@ -2,20 +2,26 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fairway_health::{HistoryEntry, TargetState};
+use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{Cluster, Forced, Health, Member, Name, Pool, PoolName, Standing, Target, Timestamp, Verdict};
 use fairway_zones::{TargetIndex, View};
 
 use super::{
     book::Book,
-    command,
+    command, load,
     shared::{Published, Readiness, Shared},
     uses::Site,
 };
 use crate::api::state_wire::{self, AddressState, ClusterState, ConfigState, MemberState, PoolState, State, ZoneState};
 
 /// Writes out everything there is to show.
-pub(super) fn render(shared: &Shared, view: &View, published: &Published, states: &[TargetState]) -> State {
+pub(super) fn render(
+    shared: &Shared,
+    view: &View,
+    published: &Published,
+    states: &[TargetState],
+    loads: &[ClusterLoad],
+) -> State {
     let now = Timestamp::from(std::time::SystemTime::now());
     let readiness = *shared.readiness.borrow();
     let configured = &published.configured;
@@ -24,6 +30,8 @@ pub(super) fn render(shared: &Shared, view: &View, published: &Published, states
         names.entry(&name.pool).or_default().push(name.name.to_string());
     }
     let states = states.iter().map(|state| (&state.target, state)).collect();
+    let mut clusters: Vec<_> = configured.desired.clusters.values().map(cluster).collect();
+    load::add(&mut clusters, loads);
     let page = Page { view, published, states, names };
     State {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -45,7 +53,7 @@ pub(super) fn render(shared: &Shared, view: &View, published: &Published, states
         },
         listeners: shared.listeners.get().cloned().unwrap_or_default(),
         zones: page.zones(),
-        clusters: configured.desired.clusters.values().map(cluster).collect(),
+        clusters,
         pools: configured.desired.pools.values().map(|pool| page.pool(pool)).collect(),
         targets: page.targets(),
         overrides: published.book.all().map(|(id, said)| command::shown(id, said, &configured.uses)).collect(),
@@ -202,7 +210,9 @@ fn cluster(cluster: &Cluster) -> ClusterState {
         name: cluster.name.to_string(),
         addresses: cluster.addresses.iter().map(ToString::to_string).collect(),
         dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
+        capacity: cluster.capacity,
         region: cluster.location.as_ref().and_then(|location| location.region.clone()),
+        ..ClusterState::default()
     }
 }
 

@@ -50,8 +50,27 @@ impl Plan {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let request = self.request(place)?;
         *phase = Phase::Response;
+        let answered = async |response: Response<Incoming>| {
+            self.check_header(&response)?;
+            *phase = Phase::Body;
+            self.check_body(response.into_body()).await
+        };
+        self.ask(stream, place, answered).await
+    }
+
+    /// Sends the request over `stream`, and lets `answered` have the answer.
+    pub(super) async fn ask<S, E>(
+        &self,
+        stream: S,
+        place: Place<'_>,
+        answered: impl AsyncFnOnce(Response<Incoming>) -> Result<(), E>,
+    ) -> Result<(), E>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+        E: From<Failure>,
+    {
+        let request = self.request(place)?;
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(HEADER_MAX)
             .handshake::<_, Empty<Bytes>>(TokioIo::new(stream))
@@ -60,9 +79,7 @@ impl Plan {
         let mut connection = pin!(connection);
         let mut exchange = pin!(async {
             let response = sender.send_request(request).await.map_err(|error| Failure::of(&error))?;
-            self.check_header(&response)?;
-            *phase = Phase::Body;
-            self.check_body(response.into_body()).await
+            answered(response).await
         });
         // Both in one task: the connection moves the bytes that the exchange waits for. It may end first, with its last
         // bytes already handed over.

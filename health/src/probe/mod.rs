@@ -2,9 +2,11 @@
 //!
 //! The timeout covers everything, from the resolution of a name to the last byte looked at; each probe is one new TCP
 //! connection, closed by a reset so that neither side keeps it in TIME_WAIT. Whatever a target sends, a probe reads at
-//! most [`READ_MAX`] bytes of it. When probes run, and what follows from them, is not known here.
+//! most [`READ_MAX`] bytes of it. When probes run, and what follows from them, is not known here. `get` is the same way to a
+//! target for those who want its whole answer.
 
 mod failure;
+pub(crate) mod get;
 mod grpc;
 mod http;
 mod prepare;
@@ -162,4 +164,4 @@ impl fmt::Display for Phase {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

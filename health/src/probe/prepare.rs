@@ -13,7 +13,7 @@ use hyper::{
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::sync::Semaphore;
 
-use super::{Phase, Place, failure::Failure, grpc, http, stream, tls};
+use super::{Phase, Place, READ_MAX, failure::Failure, grpc, http, stream, tls};
 
 /// Why a monitor cannot be run. Says the field, what is wrong with it, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -153,7 +153,7 @@ pub(super) async fn run(prepared: &Prepared, place: Place<'_>, phase: &mut Phase
     if matches!(work, Work::Always) {
         return Ok(());
     }
-    let stream = stream::connect(place.address).await?;
+    let stream = stream::connect(place.address, READ_MAX).await?;
     *phase = Phase::Tls;
     match work {
         Work::Always | Work::Tcp => Ok(()),
@@ -180,8 +180,17 @@ enum Work {
     Grpc(grpc::Plan, Option<tls::Tls>),
 }
 
+/// The request of an HTTP check and its TLS, for whoever reads an answer by himself.
+pub(super) fn http_work(
+    check: &HttpCheck,
+    configure: &mut Configure<'_>,
+) -> Result<(http::Plan, Option<tls::Tls>), MonitorError> {
+    let tls = check.tls.as_ref().map(|tls| with_name(tls, check.host.as_deref(), b"http/1.1", configure));
+    Ok((http_plan(check)?, tls.transpose()?))
+}
+
 /// Makes the TLS configuration of a check, for a protocol of ALPN.
-type Configure<'a> = dyn FnMut(&TlsCheck, &[u8]) -> Result<Arc<ClientConfig>, MonitorError> + 'a;
+pub(super) type Configure<'a> = dyn FnMut(&TlsCheck, &[u8]) -> Result<Arc<ClientConfig>, MonitorError> + 'a;
 
 impl Work {
     fn new(
@@ -192,10 +201,8 @@ impl Work {
             Check::Always => Ok(Self::Always),
             Check::Tcp { .. } => Ok(Self::Tcp),
             Check::Http(check) => {
-                let plan = http_plan(check)?;
-                let host = check.host.as_deref();
-                let tls = check.tls.as_ref().map(|tls| with_name(tls, host, b"http/1.1", &mut configure));
-                Ok(Self::Http(Box::new(plan), tls.transpose()?))
+                let (plan, tls) = http_work(check, &mut configure)?;
+                Ok(Self::Http(Box::new(plan), tls))
             }
             Check::Grpc(check) => {
                 let tls = check.tls.as_ref().map(|tls| with_name(tls, None, b"h2", &mut configure)).transpose()?;

@@ -12,13 +12,13 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-use super::{READ_MAX, failure::Failure};
+use super::failure::Failure;
 
-/// Opens the connection.
+/// Opens a connection of which at most `read_max` bytes are read.
 ///
 /// Closing it resets it: at 1,000 probes a second, connections left to TIME_WAIT would be 60,000 at any time, here or
 /// at the targets.
-pub(super) async fn connect(address: SocketAddr) -> Result<Bounded, Failure> {
+pub(super) async fn connect(address: SocketAddr, read_max: usize) -> Result<Bounded, Failure> {
     let open = async {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_zero_linger()?;
@@ -32,24 +32,25 @@ pub(super) async fn connect(address: SocketAddr) -> Result<Bounded, Failure> {
         Ok(stream)
     };
     let stream = open.await.map_err(|error: io::Error| Failure::of(&error))?;
-    Ok(Bounded { stream, left: READ_MAX })
+    Ok(Bounded { stream, left: read_max, read_max })
 }
 
-/// A connection that ends with [`TooMuch`] once [`READ_MAX`] bytes were read from it.
+/// A connection that ends with [`TooMuch`] once its bound of bytes was read from it.
 #[derive(Debug)]
 pub(super) struct Bounded {
     stream: TcpStream,
     /// Bytes that may still be read.
     left: usize,
+    read_max: usize,
 }
 
-/// The target sent more than a probe reads.
+/// The target sent more than is read: this many bytes.
 #[derive(Debug)]
-pub(super) struct TooMuch;
+pub(super) struct TooMuch(usize);
 
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "answer over {} KiB", READ_MAX / 1024)
+        write!(f, "answer over {} KiB", self.0 / 1024)
     }
 }
 
@@ -58,7 +59,7 @@ impl std::error::Error for TooMuch {}
 impl AsyncRead for Bounded {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.left == 0 {
-            return Poll::Ready(Err(io::Error::other(TooMuch)));
+            return Poll::Ready(Err(io::Error::other(TooMuch(self.read_max))));
         }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;

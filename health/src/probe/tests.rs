@@ -5,6 +5,6 @@ mod grpc;
 mod hostile;
 mod http;
 mod monitors;
-mod servers;
+pub(crate) mod servers;
 mod tcp;
 mod tls;

@@ -3,6 +3,7 @@
 //! Structure and single values are sound here: their types saw to it. What is left are bounds, what excludes what, and
 //! files that are named. Rules across objects are the model's ([`Desired::problems`]); here they get their places.
 
+mod load;
 mod monitors;
 mod objects;
 mod policy;
@@ -52,6 +53,8 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
     let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
     let settings = settings::settings(&mut meaning, &config);
     let mut desired = Desired {
+        load_feeds: load::feeds(&mut meaning, &config.clusters),
+        load_sources: load::sources(&mut meaning, config.load),
         monitors: monitors::monitors(&mut meaning, config.monitors),
         clusters: objects::clusters(&mut meaning, config.clusters),
         pools: objects::pools(&mut meaning, config.pools),
@@ -174,6 +177,7 @@ impl Meaning<'_, '_> {
 fn described(subject: &Subject) -> (&'static str, &'static str, String) {
     match subject {
         Subject::Cluster(name) => ("clusters", "cluster", name.to_string()),
+        Subject::LoadSource(name) => ("load", "source of load", name.to_string()),
         Subject::Monitor(name) => ("monitors", "monitor", name.to_string()),
         Subject::Pool(name) | Subject::Member(name, _) => ("pools", "pool", name.to_string()),
         Subject::Name(name) => ("names", "name", name.to_string()),

@@ -137,7 +137,7 @@ fn statuses(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Statuses) -> St
     })
 }
 
-fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck {
+pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck {
     if wire.cert.is_some() != wire.key.is_some() {
         let missing = if wire.cert.is_some() { "key" } else { "cert" };
         meaning.error(
@@ -170,7 +170,7 @@ fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck 
 }
 
 /// What a reference leads to; none, with a fault, if it leads nowhere. The text itself never shows in a fault.
-fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
+pub(super) fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
     let file = match wire {
         Reference::Env(Text(name)) => return secret_variable(meaning, pointer, name),
         Reference::File(Text(file)) => file,

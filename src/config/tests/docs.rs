@@ -196,6 +196,7 @@ fn defaults_of_the_schema_are_those_of_the_program() {
         |keep: &[(&str, Value)]| keep.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Value>();
     let (pool, monitor) = ([name("p"), ("policy", "weighted".into())], [name("m"), ("type", "http".into())]);
     let member = [("cluster", "c".into())];
+    let load = [name("gw"), ("type", "prometheus".into())];
     let objects = |make: Make<'_>| {
         let mut pool = make("Pool", &pool);
         pool["members"] = [make("Member", &member)].to_vec().into();
@@ -204,6 +205,7 @@ fn defaults_of_the_schema_are_those_of_the_program() {
             "clusters": [{ "name": "c", "addresses": ["192.0.2.1"] }],
             "pools": [pool],
             "monitors": [make("Monitor", &monitor)],
+            "load": [make("Load", &load)],
         })
     };
     let mut all = objects(&said);

@@ -7,6 +7,7 @@ mod good;
 mod json;
 mod kept;
 mod lists;
+mod load;
 mod policies;
 mod sources;
 

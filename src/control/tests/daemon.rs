@@ -11,7 +11,7 @@ use crate::{
     control::{Daemon, Options, StartError},
 };
 
-async fn start(scene: &Scene) -> Daemon {
+pub(super) async fn start(scene: &Scene) -> Daemon {
     Daemon::start(options(scene)).await.unwrap()
 }
 

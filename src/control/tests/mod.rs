@@ -2,6 +2,7 @@
 
 mod daemon;
 mod flips;
+mod load;
 mod overrides;
 mod reload;
 

@@ -8,10 +8,12 @@
 //! - `fairway_udp_received_total` = answered + dropped + send errors of UDP.
 //! - `fairway_targets{verdict=…}` adds up to the targets probed.
 //! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
+//! - `fairway_load_reads_total{outcome=…}` of a source adds up to the places that were asked.
 //!
 //! Units stand last in a name; `_total` marks what only grows. docs/operations/metrics.md is this page for operators.
 
 mod health;
+mod load;
 mod sheet;
 mod wire;
 
@@ -45,11 +47,13 @@ impl Metrics {
         let (view, published) = shared.pair().await;
         let states = shared.checker.states().await;
         let observer = shared.checker.observer().await;
+        let (loads, load_totals) = shared.loads.states().await;
         let shared = Arc::clone(shared);
         let write = move || {
             let mut sheet = Sheet::default();
             wire::write(&mut sheet, &shared, &view);
             health::write(&mut sheet, &view, &published, &states, &observer);
+            load::write(&mut sheet, &loads, &load_totals);
             write_control(&mut sheet, &shared, &view, &published);
             write_process(&mut sheet, &Process::now());
             sheet.into_text()

@@ -19,7 +19,7 @@ use tokio::{
 use crate::probe::{Finding, Workshop, probe};
 
 /// Serves every connection with `serve`; returns the address and the count of connections.
-pub(super) async fn serve<S, F>(serve: S) -> (SocketAddr, Arc<AtomicUsize>)
+pub(crate) async fn serve<S, F>(serve: S) -> (SocketAddr, Arc<AtomicUsize>)
 where
     S: Fn(TcpStream) -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -38,7 +38,7 @@ where
 }
 
 /// Reads a request and answers with the same bytes each time, then waits for the other side to go.
-pub(super) async fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
+pub(crate) async fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
     let answer: Arc<[u8]> = answer.into().into();
     serve(move |mut stream| {
         let answer = Arc::clone(&answer);
@@ -53,7 +53,7 @@ pub(super) async fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
 }
 
 /// Reads a request and then writes `start` and, for ever, `again`.
-pub(super) async fn streaming(start: &'static str, again: &'static str) -> SocketAddr {
+pub(crate) async fn streaming(start: &'static str, again: &'static str) -> SocketAddr {
     serve(move |mut stream| async move {
         request(&mut stream).await;
         let mut next = stream.write_all(start.as_bytes()).await;
@@ -67,7 +67,7 @@ pub(super) async fn streaming(start: &'static str, again: &'static str) -> Socke
 }
 
 /// Accepts and says nothing for as long as the other side stays.
-pub(super) async fn silent() -> SocketAddr {
+pub(crate) async fn silent() -> SocketAddr {
     serve(|mut stream| async move {
         let mut sink = [0; 1024];
         while matches!(stream.read(&mut sink).await, Ok(1..)) {}
@@ -77,12 +77,12 @@ pub(super) async fn silent() -> SocketAddr {
 }
 
 /// An address that nobody listens on.
-pub(super) async fn deaf() -> SocketAddr {
+pub(crate) async fn deaf() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
 /// The header of a request, as text.
-pub(super) async fn request(stream: &mut TcpStream) -> String {
+pub(crate) async fn request(stream: &mut TcpStream) -> String {
     let mut seen = vec![];
     let mut buffer = [0; 4096];
     while !seen.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -1,0 +1,324 @@
+//! Metrics in Prometheus' text format (version 0.0.4), read as they arrive. Pure.
+//!
+//! Only the line that is being read is kept, and nothing is allocated a sample: 100 MB cost no more memory than 1 kB.
+//! Which samples matter is the caller's; a text with one malformed line, or one that ends within a line, is refused as a
+//! whole, since what was left out of it is not known. Families, types and help are passed over.
+
+use std::str;
+
+/// Longest line read, a sample with its labels: Istio's are about 1 KiB.
+pub const LINE_MAX: usize = 64 << 10;
+/// Most octets of a text, unless the reader says otherwise: 16 MiB is some 100,000 series.
+pub const TEXT_MAX: usize = 16 << 20;
+
+/// Why a text is refused, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpositionError {
+    /// It ends within a line.
+    #[error("metrics end within line {0}, so they were cut")]
+    Cut(u64),
+    /// A line that is no sample.
+    #[error("metrics, line {line}: {what}")]
+    Line {
+        /// Which, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// It is longer than is read.
+    #[error("metrics over {0} octets; let the gateway show fewer, or ask for a part of them")]
+    Long(usize),
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample<'a> {
+    /// Its metric.
+    pub name: &'a str,
+    /// Its labels.
+    pub labels: Labels<'a>,
+    /// Its value; any number there is, NaN and infinities among them.
+    pub value: f64,
+}
+
+/// Labels of a sample, in the order of the text. Their form is checked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Labels<'a>(&'a str);
+
+impl<'a> Labels<'a> {
+    /// Names and values; escapes of values (`\\`, `\"`, `\n`) are left as they stand.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (pair, after) = label(rest).ok().flatten()?;
+            rest = after;
+            Some(pair)
+        })
+    }
+
+    /// The value of a label; none is as good as an empty one, as in Prometheus.
+    pub fn value(self, name: &str) -> &'a str {
+        self.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    /// Whether a label has this value, which is given without escapes.
+    pub fn has(self, name: &str, value: &str) -> bool {
+        let found = self.value(name);
+        found == value || (found.contains('\\') && unescaped(found) == value)
+    }
+}
+
+/// Reads a text piece by piece.
+#[derive(Debug)]
+pub struct Exposition {
+    /// The begin of a line whose end has not arrived.
+    begun: Vec<u8>,
+    /// Lines read.
+    lines: u64,
+    /// Octets that may still come.
+    left: usize,
+    max: usize,
+}
+
+impl Exposition {
+    /// Reads at most `max` octets.
+    pub const fn new(max: usize) -> Self {
+        Self { begun: Vec::new(), lines: 0, left: max, max }
+    }
+
+    /// Takes the next piece, and gives each sample that is whole with it.
+    pub fn feed(&mut self, mut piece: &[u8], sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
+        self.left = self.left.checked_sub(piece.len()).ok_or(ExpositionError::Long(self.max))?;
+        while let Some(end) = piece.iter().position(|octet| *octet == b'\n') {
+            let (line, rest) = (&piece[..end], &piece[end + 1..]);
+            if self.begun.is_empty() {
+                read(line, self.lines + 1, sample)?;
+            } else {
+                self.begin(line)?;
+                read(&self.begun, self.lines + 1, sample)?;
+                self.begun.clear();
+            }
+            self.lines += 1;
+            piece = rest;
+        }
+        self.begin(piece)
+    }
+
+    /// Tells that nothing follows.
+    pub fn finish(self) -> Result<(), ExpositionError> {
+        if self.begun.is_empty() { Ok(()) } else { Err(ExpositionError::Cut(self.lines + 1)) }
+    }
+
+    fn begin(&mut self, part: &[u8]) -> Result<(), ExpositionError> {
+        if self.begun.len() + part.len() > LINE_MAX {
+            return Err(ExpositionError::Line { line: self.lines + 1, what: LONG_LINE });
+        }
+        self.begun.extend_from_slice(part);
+        Ok(())
+    }
+}
+
+const LONG_LINE: &str = "over 64 KiB";
+
+fn read(line: &[u8], number: u64, sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
+    let fault = |what| ExpositionError::Line { line: number, what };
+    if line.len() > LINE_MAX {
+        return Err(fault(LONG_LINE));
+    }
+    let text = str::from_utf8(line).map_err(|_| fault("not UTF-8"))?;
+    let text = text.trim_matches(BLANK);
+    if text.is_empty() || text.starts_with('#') {
+        return Ok(());
+    }
+    sample(parse(text).map_err(fault)?);
+    Ok(())
+}
+
+const BLANK: [char; 3] = [' ', '\t', '\r'];
+
+/// `name{label="value",…} value timestamp`, where all but name and value may be missing.
+fn parse(text: &str) -> Result<Sample<'_>, &'static str> {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    let end = text.find(|c: char| !word(c)).ok_or("a name without a value")?;
+    let (name, rest) = text.split_at(end);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err("it does not begin with the name of a metric");
+    }
+    let rest = rest.trim_start_matches(BLANK);
+    let (labels, rest) = match rest.strip_prefix('{') {
+        Some(rest) => split_labels(rest)?,
+        None => ("", rest),
+    };
+    let mut words = rest.split(BLANK).filter(|word| !word.is_empty());
+    let value = words.next().ok_or("no value")?.parse().map_err(|_| "the value is no number")?;
+    let timestamp = words.next();
+    if timestamp.is_some_and(|millis| millis.parse::<i64>().is_err()) || words.next().is_some() {
+        return Err("more than a value and a timestamp");
+    }
+    Ok(Sample { name, labels: Labels(labels), value })
+}
+
+/// Labels and what follows their closing brace.
+fn split_labels(text: &str) -> Result<(&str, &str), &'static str> {
+    let mut rest = text;
+    while let Some((_, after)) = label(rest)? {
+        rest = after;
+    }
+    let after = rest.trim_start_matches(BLANK).strip_prefix('}').ok_or("the labels do not end")?;
+    Ok((&text[..text.len() - rest.len()], after))
+}
+
+/// A label of a sample, and what follows it.
+type Label<'a> = ((&'a str, &'a str), &'a str);
+
+/// The label that the text begins with, with a comma behind it where one follows; none if the labels end here.
+fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
+    let text = text.trim_start_matches(BLANK);
+    if text.is_empty() || text.starts_with('}') {
+        return Ok(None);
+    }
+    let (name, rest) = text.split_once('=').ok_or("a label without a value")?;
+    let name = name.trim_end_matches(BLANK);
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(word) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err("the name of a label is none");
+    }
+    let rest = rest.trim_start_matches(BLANK).strip_prefix('"').ok_or("the value of a label is not in quotes")?;
+    let end = closing_quote(rest).ok_or("the value of a label does not end")?;
+    let after = rest[end + 1..].trim_start_matches(BLANK);
+    match after.strip_prefix(',') {
+        Some(next) => Ok(Some(((name, &rest[..end]), next))),
+        None if after.is_empty() || after.starts_with('}') => Ok(Some(((name, &rest[..end]), after))),
+        None => Err("no comma between two labels"),
+    }
+}
+
+/// Where the quoted text ends that begins here.
+fn closing_quote(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.bytes().position(|octet| {
+        let ends = octet == b'"' && !escaped;
+        escaped = octet == b'\\' && !escaped;
+        ends
+    })
+}
+
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        plain.push(match (letter, letter == '\\') {
+            (_, true) => match letters.next() {
+                Some('n') => '\n',
+                Some(other) => other,
+                None => '\\',
+            },
+            (letter, false) => letter,
+        });
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Found = Result<Vec<(String, Vec<(String, String)>, f64)>, ExpositionError>;
+
+    /// Reads a text in pieces of this size.
+    fn found(text: &[u8], piece: usize) -> Found {
+        let (mut exposition, mut all) = (Exposition::new(TEXT_MAX), Vec::new());
+        let mut keep = |sample: Sample<'_>| {
+            let labels = sample.labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            all.push((sample.name.to_owned(), labels, sample.value));
+        };
+        for piece in text.chunks(piece.max(1)) {
+            exposition.feed(piece, &mut keep)?;
+        }
+        exposition.finish().map(|()| all)
+    }
+
+    fn fault(line: &str) -> &'static str {
+        match found(format!("a 1\n{line}\n").as_bytes(), 7) {
+            Err(ExpositionError::Line { line: 2, what }) => what,
+            other => panic!("{line:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn samples_are_read_with_and_without_labels_braces_timestamps_and_blanks() {
+        let text = b"# HELP a Of a.\n# TYPE a gauge\na 1\na{} 2\n\n a_b{x=\"1\",} 3 1700000000000\r\n\
+            h_bucket{le=\"+Inf\", y = \"p,}\\\"q\" } 4e2\nn NaN\ni -Inf\n";
+        let all = found(text, 5).unwrap();
+        let values: Vec<f64> = all.iter().map(|(.., value)| *value).collect();
+        assert_eq!(values[..4], [1.0, 2.0, 3.0, 400.0]);
+        assert!(values[4].is_nan() && values[5].is_infinite());
+        assert_eq!(all[3].1, [("le".into(), "+Inf".into()), ("y".into(), "p,}\\\"q".into())]);
+    }
+
+    #[test]
+    fn a_label_is_found_by_its_value_without_escapes() {
+        let sample = parse("a{x=\"1\\\\2\\n\\\"\",y=\"\"} 0").unwrap();
+        assert!(sample.labels.has("x", "1\\2\n\"") && sample.labels.has("y", "") && sample.labels.has("z", ""));
+        assert!(!sample.labels.has("x", "1"));
+    }
+
+    #[test]
+    fn each_malformed_line_is_refused_with_its_number_and_what_is_wrong() {
+        assert_eq!(fault("a"), "a name without a value");
+        assert_eq!(fault("1a 1"), "it does not begin with the name of a metric");
+        assert_eq!(fault("{} 1"), "it does not begin with the name of a metric");
+        assert_eq!(fault("a{x=\"1\" 1"), "no comma between two labels");
+        assert_eq!(fault("a{x=\"1\""), "the labels do not end");
+        assert_eq!(fault("a{x=1} 1"), "the value of a label is not in quotes");
+        assert_eq!(fault("a{x=\"1\\\"} 1"), "the value of a label does not end");
+        assert_eq!(fault("a{=\"1\"} 1"), "the name of a label is none");
+        assert_eq!(fault("a{x} 1"), "a label without a value");
+        assert_eq!(fault("a{x=\"1\"}"), "no value");
+        assert_eq!(fault("a one"), "the value is no number");
+        assert_eq!(fault("a 1 2 3"), "more than a value and a timestamp");
+        assert_eq!(fault("a 1 soon"), "more than a value and a timestamp");
+        assert_eq!(found(b"\xff 1\n", 2), Err(ExpositionError::Line { line: 1, what: "not UTF-8" }));
+    }
+
+    #[test]
+    fn a_text_that_ends_within_a_line_was_cut() {
+        assert_eq!(found(b"a 1\nb 12", 3), Err(ExpositionError::Cut(2)));
+        assert_eq!(found(b"", 3), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_hundred_megabytes_stop_at_the_bound_and_a_line_at_its_own() {
+        let mut exposition = Exposition::new(1 << 20);
+        let piece = b"abcdef 1\n".repeat(1000);
+        let mut fed = 0;
+        let stopped = loop {
+            match exposition.feed(&piece, &mut |_| {}) {
+                Ok(()) => fed += piece.len(),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(stopped, ExpositionError::Long(1 << 20));
+        assert!(fed <= 1 << 20 && fed > (1 << 20) - piece.len());
+        let long = ExpositionError::Line { line: 1, what: LONG_LINE };
+        for end in ["", "\n"] {
+            let text = "a".repeat(LINE_MAX + 1) + end;
+            assert_eq!(found(text.as_bytes(), 4096), Err(long.clone()));
+            assert_eq!(found(text.as_bytes(), text.len()), Err(long.clone()));
+        }
+        let longest = format!("{} 1\n", "a".repeat(LINE_MAX - 2));
+        assert_eq!(found(longest.as_bytes(), 4096).unwrap().len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn where_a_text_is_divided_makes_no_difference(
+            text in "([a-c_]{1,3}(\\{([xy]=\"[a\\\\\"]{0,3}\",?){0,2}\\})? [0-9.eN+-]{1,4}( [0-9]{1,3})?\n|#.{0,5}\n|.{0,9}\n?){0,6}",
+            piece in 1..40_usize,
+        ) {
+            prop_assert_eq!(format!("{:?}", found(text.as_bytes(), piece)), format!("{:?}", found(text.as_bytes(), usize::MAX)));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What the board holds, as status and metrics show it: every load with its source and age, and which one counts and why.
+
+use std::time::Duration;
+
+use fairway_model::{ClusterName, Load, LoadSignal, LoadSource};
+use tokio::time::Instant;
+
+use super::{
+    board::{Board, Row},
+    gateway::Warning,
+};
+
+/// The load of one cluster, from all that speak of it; nothing if nobody does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterLoad {
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// What was said, the most trusted first.
+    pub words: Vec<LoadWord>,
+    /// What its gateways warn of, in order.
+    pub warnings: Vec<Warning>,
+    /// Whether all gateways that answered drain or are overloaded.
+    pub is_exhausted: bool,
+}
+
+/// What one source says of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadWord {
+    /// The source's name; none for a push.
+    pub source: Option<String>,
+    /// The load, and what it was read from; none if there was none yet.
+    pub load: Option<(Load, LoadSignal)>,
+    /// Since when that is known.
+    pub age: Option<Duration>,
+    /// How it counts.
+    pub standing: WordStanding,
+    /// Why it cannot be read now.
+    pub failure: Option<String>,
+    /// Gateways that answered last, and all of them; none where gateways are not asked.
+    pub gateways: Option<(usize, usize)>,
+}
+
+/// How one word on a load counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordStanding {
+    /// A better one counts: a push that is valid.
+    Beside,
+    /// It counts.
+    Counts,
+    /// It is older than three periods, or its time is over: it is unknown now.
+    Stale,
+    /// There was none yet.
+    Unknown,
+}
+
+impl WordStanding {
+    /// In one word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Beside => "beside",
+            Self::Counts => "counts",
+            Self::Stale => "stale",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Board {
+    /// What is known of every cluster that anybody speaks of, in order of name.
+    pub fn states(&self, now: Instant) -> Vec<ClusterLoad> {
+        self.rows().map(|row| row.state(now)).filter(|state| !state.words.is_empty()).collect()
+    }
+}
+
+impl Row {
+    fn state(&self, now: Instant) -> ClusterLoad {
+        let words = self.pushed_word(now).into_iter().chain(self.read_word(now)).collect();
+        ClusterLoad {
+            cluster: self.feed.cluster.clone(),
+            words,
+            warnings: self.warnings.clone(),
+            is_exhausted: self.is_exhausted(),
+        }
+    }
+
+    fn pushed_word(&self, now: Instant) -> Option<LoadWord> {
+        let (kept, _) = self.pushed?;
+        Some(LoadWord {
+            source: None,
+            load: Some((kept.load, kept.signal)),
+            age: Some(kept.age(now)),
+            standing: if self.is_pushed(now) { WordStanding::Counts } else { WordStanding::Stale },
+            failure: None,
+            gateways: None,
+        })
+    }
+
+    fn read_word(&self, now: Instant) -> Option<LoadWord> {
+        let (name, source) = self.feed.source.as_ref()?;
+        let held = source.period * LoadSource::PERIODS_HELD;
+        let answering = self.gateways.iter().filter(|gateway| gateway.fault.is_none()).count();
+        Some(LoadWord {
+            source: Some(name.to_string()),
+            load: self.read.map(|kept| (kept.load, kept.signal)),
+            age: self.read.map(|kept| kept.age(now)),
+            standing: match self.read {
+                None => WordStanding::Unknown,
+                Some(kept) if kept.age(now) > held => WordStanding::Stale,
+                Some(_) if self.is_pushed(now) => WordStanding::Beside,
+                Some(_) => WordStanding::Counts,
+            },
+            failure: self.failing.clone(),
+            gateways: source.asks_gateways().then_some((answering, self.gateways.len())),
+        })
+    }
+}

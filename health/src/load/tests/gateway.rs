@@ -1,0 +1,138 @@
+//! What is read out of the metrics of one gateway.
+
+use fairway_model::LoadMetric;
+
+use crate::load::{
+    exposition::{Exposition, TEXT_MAX},
+    gateway::{GatewayError, Look, SERIES_MAX, Shown, Warning},
+};
+
+/// What a text shows.
+pub(super) fn shown(text: &str) -> Result<Shown, GatewayError> {
+    look(text, None)
+}
+
+fn look(text: &str, metric: Option<&LoadMetric>) -> Result<Shown, GatewayError> {
+    let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), Look::new(metric, 95));
+    exposition.feed(text.as_bytes(), &mut |sample| look.take(sample)).expect("the text is sound");
+    exposition.finish().expect("the text is whole");
+    look.end()
+}
+
+fn in_flight(text: &str) -> Option<f64> {
+    shown(&format!("envoy_server_total_connections{{}} 1\n{text}\n")).unwrap().in_flight
+}
+
+#[test]
+fn requests_in_flight_are_found_under_all_four_names() {
+    for name in [
+        "envoy_http_outbound_0_0_0_0_8080_downstream_rq_active{}",
+        "envoy_http_outbound_0_0_0_0_8080__downstream_rq_active{}",
+        "envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix=\"ingress\"}",
+        "envoy_http_0_0_0_8080_downstream_rq_active{envoy_http_conn_manager_prefix=\"outbound_0\"}",
+        "envoy_http_downstream_rq_active",
+    ] {
+        assert_eq!(in_flight(&format!("{name} 200")), Some(200.0), "{name}");
+    }
+}
+
+#[test]
+fn listeners_add_up_and_those_who_look_are_left_out() {
+    let text = "# TYPE envoy_http_downstream_rq_active gauge
+envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix=\"a\"} 3
+envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix=\"b\"} 4
+envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix=\"admin\"} 1
+envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix=\"stats\"} 1
+envoy_http_admin_downstream_rq_active{} 1
+envoy_http_agent_downstream_rq_active{} 1
+envoy_http_stats__downstream_rq_active{} 1
+envoy_http_statsd_downstream_rq_active{} 10
+envoy_http_x_downstream_rq_active_total{} 50
+envoy_http_xdownstream_rq_active{} 50
+envoy_cluster_upstream_rq_active{} 50";
+    assert_eq!(in_flight(text), Some(17.0));
+}
+
+#[test]
+fn the_default_metrics_of_istio_tell_connections_and_requests_at_the_source() {
+    let text = "envoy_server_total_connections{} 7
+envoy_server_uptime{} 12
+istio_requests_total{reporter=\"source\",response_code=\"200\"} 40
+istio_requests_total{reporter=\"source\",response_code=\"503\"} 2
+istio_requests_total{reporter=\"destination\",response_code=\"200\"} 1000
+istio_request_duration_milliseconds_bucket{reporter=\"source\",le=\"+Inf\"} 40
+istio_request_duration_milliseconds_sum{reporter=\"source\"} NaN
+";
+    let found = shown(text).unwrap();
+    assert_eq!((found.connections, found.requests, found.uptime), (Some(7.0), Some(42.0), Some(12.0)));
+    assert_eq!((found.in_flight, found.warnings), (None, vec![]));
+}
+
+#[test]
+fn a_declared_metric_takes_the_place_of_those_that_are_known() {
+    let labels = vec![("zone".to_owned(), "a".to_owned())];
+    let metric = LoadMetric { name: "work".to_owned(), labels, is_rate: false };
+    let text = "envoy_server_total_connections 7\nwork{zone=\"a\",cpu=\"0\"} 2\nwork{zone=\"a\",cpu=\"1\"} 3\nwork{zone=\"b\"} 90\n";
+    let found = look(text, Some(&metric)).unwrap();
+    assert_eq!((found.declared, found.connections), (Some(5.0), None));
+    assert_eq!(look("work{zone=\"b\"} 1\n", Some(&metric)), Err(GatewayError::NoSignal));
+}
+
+#[test]
+fn what_is_no_amount_or_stands_twice_leaves_nothing_of_the_reading() {
+    for value in ["NaN", "-1", "1e16", "+Inf", "-Inf"] {
+        let text = format!("envoy_http_a_downstream_rq_active 1\nenvoy_server_total_connections {value}\n");
+        let refused = shown(&text).unwrap_err();
+        assert!(matches!(&refused, GatewayError::Amount { metric, .. } if metric == "envoy_server_total_connections"));
+    }
+    let twice =
+        "istio_requests_total{reporter=\"source\",a=\"1\"} 1\nistio_requests_total{a=\"1\",reporter=\"source\"} 2\n";
+    assert_eq!(shown(twice), Err(GatewayError::Twice("istio_requests_total".to_owned())));
+    assert_eq!(shown("up 1\n"), Err(GatewayError::NoSignal));
+    assert_eq!(shown(""), Err(GatewayError::NoSignal));
+}
+
+#[test]
+fn more_series_than_are_added_up_are_refused() {
+    let row = |n: usize| format!("envoy_http_{n}_downstream_rq_active 1\n");
+    let most: String = (0..SERIES_MAX).map(row).collect();
+    assert_eq!(shown(&most).unwrap().in_flight, Some(SERIES_MAX as f64));
+    assert_eq!(shown(&(most + &row(SERIES_MAX))), Err(GatewayError::TooMany));
+}
+
+#[test]
+fn draining_overload_and_ejections_are_told_and_the_first_two_exhaust() {
+    let text = "envoy_server_total_connections 1
+envoy_server_live{} 0
+envoy_server_days_until_first_cert_expiring{} 3
+envoy_overload_envoy_resource_monitors_fixed_heap_pressure{} 97
+envoy_overload_envoy_resource_monitors_cpu_pressure{} 94
+envoy_overload_envoy_overload_actions_stop_accepting_requests_active{} 1
+envoy_overload_envoy_overload_actions_shrink_heap_scale_percent{} 100
+envoy_cluster_outlier_detection_ejections_active{cluster_name=\"a\"} 2
+envoy_cluster_b_outlier_detection_ejections_active{} 1
+";
+    let warnings = shown(text).unwrap().warnings;
+    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let expected = [
+        "a certificate ends in 3 days",
+        "it drains",
+        "3 upstream hosts ejected",
+        "overloaded: envoy_overload_actions_stop_accepting_requests_active is 1",
+        "overloaded: envoy_resource_monitors_fixed_heap_pressure is 97",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(warnings.iter().filter(|warning| warning.exhausts()).count(), 3);
+}
+
+#[test]
+fn a_gateway_without_certificate_or_with_one_that_lasts_warns_of_nothing() {
+    for days in ["4294967295", "15", "NaN"] {
+        let text = format!(
+            "envoy_server_total_connections 1\nenvoy_server_live 1\nenvoy_server_days_until_first_cert_expiring {days}\n"
+        );
+        assert_eq!(shown(&text).unwrap().warnings, [], "{days}");
+    }
+    let ended = "envoy_server_total_connections 1\nenvoy_server_days_until_first_cert_expiring 0\n";
+    assert_eq!(shown(ended).unwrap().warnings, [Warning::CertificateEnds(0)]);
+}

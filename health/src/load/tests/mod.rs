@@ -1,0 +1,5 @@
+//! Unit tests of load signals.
+
+mod board;
+mod gateway;
+mod ladder;

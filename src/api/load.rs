@@ -1,0 +1,71 @@
+//! `PUT /v1/load/{cluster}`: a load that somebody reports by himself.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    body::Bytes,
+    extract::{Path, State, rejection::BytesRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use fairway_health::load::board::{Amount, Push};
+use fairway_model::Load;
+
+use super::{
+    load_wire::NewLoad,
+    problem::{problem, refusal},
+    routes::Site,
+};
+use crate::config::parse_duration;
+
+/// Takes it, or refuses it with nothing touched.
+pub(super) async fn push_load(
+    State(site): State<Site>,
+    Path(cluster): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return problem(error.status(), format!("{}; 16 KiB are the most", error.body_text())),
+    };
+    let push = serde_json::from_slice::<NewLoad>(&body)
+        .map_err(|error| format!("{error}; give load or used as whole numbers, and sequence and validFor where wanted"))
+        .and_then(|new| parse(&new));
+    match push {
+        Err(fault) => problem(StatusCode::BAD_REQUEST, fault),
+        Ok(push) => match site.control.push_load(&cluster, push).await {
+            Ok(state) => Json(state).into_response(),
+            Err(error) => refusal(&error),
+        },
+    }
+}
+
+/// Takes a body into the model: every fault has its field.
+fn parse(new: &NewLoad) -> Result<Push, String> {
+    let amount = match (new.load, new.used) {
+        (Some(load), None) => {
+            let most = Load::MAX.0;
+            let load = u32::try_from(load).ok().filter(|load| *load <= most);
+            Amount::Permille(
+                load.ok_or_else(|| format!("load: over {most}; give permille of the capacity, 1000 is full"))?,
+            )
+        }
+        (None, Some(used)) => Amount::Used(used),
+        (None, None) => return Err("neither load nor used is given; give one of both".to_owned()),
+        (Some(_), Some(_)) => return Err("load and used are both given; give one of both".to_owned()),
+    };
+    let valid_for = new.valid_for.as_deref().map_or(Ok(VALID_FOR), parse_duration);
+    let valid_for = valid_for.map_err(|fault| format!("validFor: {fault}"))?;
+    if !(VALID_FOR_MIN..=VALID_FOR_MAX).contains(&valid_for) {
+        return Err(format!("validFor: {valid_for:?} is not between 1s and 1h; the default is 30s"));
+    }
+    Ok(Push { amount, sequence: new.sequence, valid_for })
+}
+
+/// How long a push counts that does not say.
+const VALID_FOR: Duration = Duration::from_secs(30);
+/// Shorter than this, every push would be over before the next.
+const VALID_FOR_MIN: Duration = Duration::from_secs(1);
+/// Longer than this, a word that nobody repeats would go on steering.
+const VALID_FOR_MAX: Duration = Duration::from_secs(3600);

@@ -1,0 +1,121 @@
+//! Sources of load and the clusters that are read from them.
+
+use std::time::Duration;
+
+use fairway_model::{
+    ClusterName, LoadMetric, LoadName, LoadPlace, LoadRead, LoadSignal, LoadSource, LoadUnit, LoadUrl, ProbeAddress,
+};
+
+use super::*;
+
+const SOURCES: &str = "version: 1
+load:
+  - { name: gw, type: prometheus }
+  - { name: tuned, type: prometheus, port: 15020, path: /metrics, signal: inFlight, overloadAt: 80, interval: 5s, timeout: 1s }
+  - { name: own, type: prometheus, metric: { name: work_total, labels: { kind: a }, type: rate } }
+  - { name: feed, type: json, url: \"https://feeds.example/load?of={cluster}\", pointer: /load, unit: permille, period: 2s }
+  - { name: pods, type: json, port: 9000, pointer: \"/{cluster}/used\", tls: { verify: false } }
+  - { name: prom, type: promql, url: \"http://[2001:db8::9]:9090/p\", query: \"sum by (dc) (x)\", label: dc }
+clusters:
+  - { name: eu1, addresses: [192.0.2.1], capacity: 800, load: gw }
+  - { name: us1, addresses: [192.0.2.2], load: feed }
+  - { name: jp1, addresses: [192.0.2.3], capacity: 5, load: gw, scrape: [\"10.0.0.1:15090\", \"pod.example:15090\"] }
+";
+
+fn source(name: &str) -> LoadSource {
+    let loaded = loaded(SOURCES);
+    (*loaded.desired.load_sources[&LoadName::new(name).unwrap()]).clone()
+}
+
+fn url(text: &str, https: bool, path: &str) -> LoadUrl {
+    LoadUrl { https, address: text.parse().unwrap(), path: path.to_owned() }
+}
+
+#[test]
+fn sources_are_read_with_their_defaults() {
+    let at = |port, path: &str| LoadPlace::Gateways { port, path: path.to_owned() };
+    let metrics = |at, signal, metric, overload_at| LoadRead::Prometheus { at, signal, metric, overload_at };
+    let stats = at(15090, "/stats/prometheus");
+    assert_eq!(source("gw"), LoadSource::new(metrics(stats.clone(), None, None, 95)));
+    let tuned = LoadSource::new(metrics(at(15020, "/metrics"), Some(LoadSignal::InFlight), None, 80));
+    let (period, timeout) = (Duration::from_secs(5), Duration::from_secs(1));
+    assert_eq!(source("tuned"), LoadSource { period, timeout, ..tuned });
+    let labels = vec![("kind".to_owned(), "a".to_owned())];
+    let metric = LoadMetric { name: "work_total".to_owned(), labels, is_rate: true };
+    assert_eq!(source("own").read, metrics(stats, None, Some(metric), 95));
+    let feed = source("feed");
+    let place = LoadPlace::Url(url("feeds.example:443", true, "/load?of={cluster}"));
+    assert_eq!(feed.read, LoadRead::Json { at: place, pointer: "/load".to_owned() });
+    assert_eq!((feed.unit, feed.timeout), (LoadUnit::Permille, Duration::from_secs(2)));
+    let pods = source("pods");
+    assert!(pods.tls.is_some_and(|tls| !tls.verify) && pods.unit == LoadUnit::Capacity);
+    let (query, label) = ("sum by (dc) (x)".to_owned(), "dc".to_owned());
+    let promql = LoadRead::Promql { url: url("[2001:db8::9]:9090", false, "/p"), query, label };
+    assert_eq!(source("prom").read, promql);
+}
+
+#[test]
+fn a_cluster_names_its_source_and_where_its_gateways_are() {
+    let feeds = loaded(SOURCES).desired.load_feeds;
+    let jp1 = &feeds[&ClusterName::new("jp1").unwrap()];
+    assert_eq!((jp1.source.as_str(), feeds.len()), ("gw", 3));
+    let gateways: Vec<_> = jp1.gateways.iter().map(ProbeAddress::to_string).collect();
+    assert_eq!(gateways, ["10.0.0.1:15090", "pod.example:15090"]);
+}
+
+#[test]
+fn a_token_is_read_and_one_that_cannot_be_sent_is_refused_without_being_shown() {
+    let text = "version: 1\nload: [{ name: gw, type: prometheus, token: { env: TOKEN } }]\n";
+    let folder = Folder::new(&[("f.yaml", text)]);
+    let read = folder.load_with("f.yaml", &[("TOKEN", "s3cret")]).unwrap();
+    let source = read.desired.load_sources.values().next().unwrap();
+    assert_eq!(source.token.as_ref().map(|token| token.expose()), Some("s3cret"));
+    let faults = folder.load_with("f.yaml", &[("TOKEN", "two\nlines")]).unwrap_err();
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].contains("the token cannot be sent") && !faults[0].contains("lines\n"), "{faults:?}");
+}
+
+#[test]
+fn faults_of_load_come_at_once_each_with_its_place_and_way_out() {
+    let faults = faults_of(
+        "version: 1
+load:
+  - { name: a, type: prometheus, query: x, unit: permille }
+  - { name: b, type: json, port: 1, path: nowhere, pointer: load }
+  - { name: c, type: promql }
+  - { name: d, type: prometheus, signal: inFlight, metric: { name: \"a{}\", labels: { \"1\": x } } }
+  - { name: e, type: json, url: \"http://x.example/\", port: 9, pointer: \"\", period: 1ms }
+  - { name: e, type: prometheus }
+clusters:
+  - { name: eu1, addresses: [192.0.2.1], load: gw }
+  - { name: us1, addresses: [192.0.2.2], load: a2 }
+  - { name: jp1, addresses: [192.0.2.3], scrape: [\"10.0.0.1:1\"] }
+",
+    );
+    for part in [
+        "load[0].query: query has no meaning for type prometheus; take it out; it belongs to type promql",
+        "load[0].unit: the signals of a gateway are amounts and no permille",
+        "load[1].path: path \"nowhere\" is no request target",
+        "load[1].pointer: \"load\" is no JSON pointer; write it like /load",
+        "load[2]: key query is missing; add query",
+        "load[2]: key url is missing; add url",
+        "load[3].signal: a metric is declared",
+        "load[3].metric.name: \"a{}\" is no name of a metric",
+        "load[3].metric.labels.1: \"1\" is no name of a label",
+        "load[4].port: port is of the gateways",
+        "load[4].period: 1ms is not between 50ms and 1d",
+        "load[5].name: source of load e is declared in f.yaml:7:5 already",
+        "source of load gw is not declared; declare it, or take one of: a, b, c, d, e",
+        "source of load a2 is not declared",
+        "clusters[2].scrape: gateways are named, and no source of load",
+    ] {
+        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+    }
+    let foreign = faults_of("version: 1\nload: [{ name: a, type: promql, url: \"ftp://x\", query: x }]\n");
+    assert!(
+        foreign[0].contains("\"ftp://x\" is not an http or https URL; write it like http://prometheus"),
+        "{foreign:?}"
+    );
+    let secret = faults_of("version: 1\nload: [{ name: a, type: promql, url: \"http://u:p@x\", query: x }]\n");
+    assert!(secret[0].contains("holds a user or a password") && !secret[0].contains("u:p"), "{secret:?}");
+}
