@@ -1,0 +1,108 @@
+//! What reports say of one cluster, and what is learnt from them about the demands that it serves.
+
+use super::demands::Demands;
+
+#[derive(Clone, Debug)]
+pub(super) struct Evidence {
+    pub(super) sequence: u64,
+    /// The last report: when it was measured, and the load.
+    pub(super) last: Option<(f64, f64)>,
+    /// Variance of the level that is predicted, as a part of it.
+    level: f64,
+    /// Variance of reports, as a part of the load.
+    pub(super) noise: f64,
+    /// The last surprise, as a part of the load.
+    surprise: f64,
+    /// Reports in a row that nobody can believe.
+    pub(super) disbelieved: u32,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self { sequence: 0, last: None, level: 1.0, noise: 0.0025, surprise: 0.0, disbelieved: 0 }
+    }
+}
+
+impl Evidence {
+    pub(super) fn hear(&mut self, cluster: usize, load: f64, at: f64, demands: &mut Demands) {
+        let ttl = demands.ttl;
+        if let Some((before, load_before)) = self.last {
+            self.learn_moves(cluster, (before, load_before), (at, load), demands);
+        }
+        let predicted: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
+        if self.last.is_some() && load < 0.25 * predicted && self.level < 0.1 {
+            self.disbelieved += 1;
+            return;
+        }
+        self.disbelieved = 0;
+        self.last = Some((at, load));
+        if predicted > 0.0 {
+            self.learn_level(cluster, load, at, predicted, demands);
+        }
+        let all: (f64, f64) =
+            demands.iter().fold((0.0, 0.0), |sum, (_, it)| (sum.0 + it.load, sum.1 + it.caches(ttl)));
+        demands.typical = if all.1 > 0.0 { all.0 / all.1 } else { 0.0 };
+    }
+
+    /// What a report differs from the one before is due to the demands that moved in between.
+    fn learn_moves(&mut self, cluster: usize, before: (f64, f64), now: (f64, f64), demands: &mut Demands) {
+        let ttl = demands.ttl;
+        let (mut expected, mut doubt) = (0.0, 0.0);
+        for (_, it) in demands.iter().filter(|(_, it)| it.from.is_some() && it.moved + ttl > before.0) {
+            let step = it.part(cluster, now.0, ttl) - it.part(cluster, before.0, ttl);
+            expected += step * it.load;
+            doubt += step * step * it.doubt;
+        }
+        if doubt <= 0.0 {
+            return;
+        }
+        let noise = 2.0 * (self.noise.max(1e-6)) * now.1.max(before.1).powi(2);
+        let surprise = now.1 - before.1 - expected;
+        // One of them is far larger than was thought: which one will show when they part.
+        let inflate = ((surprise * surprise - noise) / doubt).clamp(1.0, 1e4);
+        for it in demands.iter_mut().filter(|it| it.from.is_some() && it.moved + ttl > before.0) {
+            let step = it.part(cluster, now.0, ttl) - it.part(cluster, before.0, ttl);
+            if step == 0.0 {
+                continue;
+            }
+            it.doubt *= inflate;
+            let gain = it.doubt * step / (doubt * inflate + noise);
+            it.load = (it.load + gain * surprise).max(0.1 * it.load);
+            it.doubt *= 1.0 - gain * step;
+        }
+    }
+
+    fn learn_level(&mut self, cluster: usize, load: f64, at: f64, predicted: f64, demands: &mut Demands) {
+        let ttl = demands.ttl;
+        let error = (load - predicted) / predicted;
+        let jump = error - self.surprise;
+        if self.level < 0.1 {
+            self.noise += 0.1 * ((jump * jump / 2.0).min(0.09) - self.noise);
+        }
+        let noise = self.noise + 0.0001;
+        if error * self.surprise > 0.0 && error * error > 9.0 * (self.level + noise) {
+            self.level += error * error / 2.0;
+        }
+        self.surprise = error;
+        self.level += 0.0004;
+        let gain = self.level / (self.level + noise);
+        self.level *= 1.0 - gain;
+        let open = |it: &super::demands::Tracked| {
+            it.load * it.doubt / (it.doubt + it.load * it.load / 16.0 + f64::MIN_POSITIVE)
+        };
+        let whole: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * open(it)).sum();
+        if whole <= 0.0 {
+            return;
+        }
+        let factor = (gain * (load - predicted) / whole).max(-0.8);
+        for it in demands.iter_mut() {
+            let part = it.part(cluster, at, ttl);
+            if part > 0.0 {
+                let grown = 1.0 + factor * part * open(it) / it.load;
+                it.load *= grown;
+                it.doubt = it.doubt * grown * grown;
+                it.doubt = it.doubt.max(0.0004 * it.load * it.load);
+            }
+        }
+    }
+}
