@@ -19,7 +19,7 @@ pub(super) struct Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { sequence: 0, last: None, level: 1.0, noise: 0.0025, surprise: 0.0, disbelieved: 0 }
+        Self { sequence: 0, last: None, level: 1.0, noise: 0.005, surprise: 0.0, disbelieved: 0 }
     }
 }
 
@@ -56,10 +56,11 @@ impl Evidence {
         if doubt <= 0.0 {
             return;
         }
-        let noise = 2.0 * (self.noise.max(1e-6)) * now.1.max(before.1).powi(2);
+        let noise = 2.0 * (self.noise.max(1e-5)) * now.1.max(before.1).powi(2);
         let surprise = now.1 - before.1 - expected;
         // One of them is far larger than was thought: which one will show when they part.
-        let inflate = ((surprise * surprise - noise) / doubt).clamp(1.0, 1e4);
+        let inflate =
+            if surprise * surprise > 9.0 * (noise + doubt) { ((surprise * surprise - noise) / doubt).min(1e4) } else { 1.0 };
         for it in demands.iter_mut().filter(|it| it.from.is_some() && it.moved + ttl > before.0) {
             let step = it.part(cluster, now.0, ttl) - it.part(cluster, before.0, ttl);
             if step == 0.0 {
@@ -77,7 +78,7 @@ impl Evidence {
         let error = (load - predicted) / predicted;
         let jump = error - self.surprise;
         if self.level < 0.1 {
-            self.noise += 0.1 * ((jump * jump / 2.0).min(0.09) - self.noise);
+            self.noise += 0.1 * ((jump * jump / 2.0).min(4.0 * self.noise) - self.noise);
         }
         let noise = self.noise + 0.0001;
         if error * self.surprise > 0.0 && error * error > 9.0 * (self.level + noise) {

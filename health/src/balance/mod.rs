@@ -66,7 +66,7 @@ impl Balancer {
             settings,
             origin: now,
             last_step: 0.0,
-            debug: false,
+            debug: std::env::var("DBG").is_ok(),
         };
         if let Some(kept) = kept {
             it.restore(kept);

@@ -19,6 +19,10 @@ pub(super) struct Plan {
 
 /// Dead band, as a part of the budget.
 const BAND: f64 = 0.02;
+/// Part of the demand that has to come nearer for a move to be worth it.
+const WORTH: f64 = 0.01;
+/// How far over its budget a cluster may be on the way.
+const SLACK: f64 = 0.06;
 /// What the declared split is made of: this little is taken as near, so that nearly all is split by weight.
 const TRACE: f64 = 0.01;
 
@@ -38,7 +42,7 @@ struct Picture {
     pinned: Vec<f64>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Setting {
     near: Vec<f64>,
     spill: Vec<f64>,
@@ -135,8 +139,30 @@ impl Plan {
         };
         let current = Setting { near: self.near.clone(), spill: self.spill.clone() };
         let before = self.look(&current, settings, &view, places);
-        let goal = self.improve(&current, &before, settings, &view, &budgets, places);
-        let chosen = self.approach(&current, &goal, &before, settings, &view, &budgets, whole, places);
+        let over = self.excess(&before, &budgets, BAND);
+        let (mut chosen, mut goal, mut best) = (current.clone(), current.clone(), f64::NEG_INFINITY);
+        for (pull, slack) in [(f64::INFINITY, SLACK), (0.15, SLACK), (0.05, 2.0 * SLACK), (0.0, SLACK)] {
+            if pull == 0.0 && (best > f64::NEG_INFINITY || over == 0.0) || slack > SLACK && best > f64::NEG_INFINITY {
+                continue;
+            }
+            let g = self.improve(&current, &before, settings, &view, &budgets, pull, places);
+            if g == current {
+                continue;
+            }
+            if over == 0.0 && !self.urgent && pull == f64::INFINITY {
+                let target = self.look(&g, settings, &view, places);
+                let gain = target.natives.iter().sum::<f64>() - before.natives.iter().sum::<f64>();
+                if gain < WORTH * whole {
+                    break;
+                }
+            }
+            if let Some((setting, near)) =
+                self.approach(&current, &g, &before, slack, settings, &view, &budgets, whole, places)
+                && near > best
+            {
+                (chosen, goal, best) = (setting, g, near);
+            }
+        }
         if debug {
             let show = |v: &[f64]| v.iter().map(|x| format!("{x:.2}")).collect::<Vec<_>>().join(" ");
             eprintln!(
@@ -160,7 +186,7 @@ impl Plan {
         let smallest = settings.clusters.iter().map(|c| c.capacity).min().unwrap_or(1) as f64;
         for (demand, it) in demands.iter() {
             let Some(at) = it.at else { continue };
-            if it.load > 0.05 * smallest && it.doubt < 0.1 * it.load * it.load && self.available[at] {
+            if it.load > 0.05 * smallest && it.doubt < 0.25 * it.load * it.load && self.available[at] {
                 self.pins.entry(*demand).or_insert(at);
             }
         }
@@ -194,18 +220,19 @@ impl Plan {
         settings: &Settings,
         view: &View,
         budgets: &[f64],
+        pull: f64,
         places: &mut Places<'_>,
     ) -> Setting {
         let count = budgets.len();
         let most = settings.clusters.iter().map(|c| c.split).max().unwrap_or(1).max(1) as f64;
         let split: Vec<f64> = settings.clusters.iter().map(|c| c.split as f64 / most).collect();
+        let pull = (0..count).map(|c| current.near[c] / split[c].max(1e-9)).fold(0.0, f64::max) + pull;
         let mut all = vec![0.0; count];
         for i in 0..view.demands.len() {
             if let (Some(home), false) = (view.home[i], view.pinned[i]) {
                 all[home] += view.loads[i];
             }
         }
-        let pull = (0..count).map(|c| current.near[c] / split[c].max(1e-9)).fold(0.0, f64::max) + 0.15;
         let mut goal = current.clone();
         let mut picture = before.clone();
         for round in 0..8 {
@@ -245,30 +272,29 @@ impl Plan {
         goal
     }
 
-    /// As far towards the goal as a step may go.
+    /// By how much clusters are over their budgets, and a bit more.
+    fn excess(&self, picture: &Picture, budgets: &[f64], slack: f64) -> f64 {
+        let clusters = (0..budgets.len()).filter(|c| self.available[*c]);
+        clusters.map(|c| (picture.total[c] - budgets[c] * (1.0 + slack)).max(0.0)).sum()
+    }
+
+    /// As far towards the goal as a step may go, and what is near then.
     #[allow(clippy::too_many_arguments)]
     fn approach(
         &self,
         current: &Setting,
         goal: &Setting,
         before: &Picture,
+        slack: f64,
         settings: &Settings,
         view: &View,
         budgets: &[f64],
         whole: f64,
         places: &mut Places<'_>,
-    ) -> Setting {
-        let over = |p: &Picture| {
-            (0..budgets.len())
-                .filter(|c| self.available[*c])
-                .map(|c| p.total[c] - budgets[c] * (1.0 + 1.5 * BAND))
-                .fold(0.0, |sum, x| sum + x.max(0.0))
-        };
-        let full = (0..budgets.len())
-            .filter(|c| self.available[*c])
-            .any(|c| before.total[c] > 1.1 * budgets[c]);
+    ) -> Option<(Setting, f64)> {
+        let full = self.excess(before, budgets, 0.1) > 0.0;
         let limit = if self.urgent { f64::INFINITY } else if full { 0.12 } else { 0.03 } * whole;
-        let allowed = over(before) + 1e-9;
+        let allowed = self.excess(before, budgets, slack) + 1e-9;
         let mut part = 1.0;
         for _ in 0..7 {
             let way = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + part * (b - a)).collect::<Vec<_>>();
@@ -278,12 +304,12 @@ impl Plan {
                 .filter(|i| before.place[*i] != picture.place[*i])
                 .map(|i| view.loads[i])
                 .sum();
-            if moved <= limit && over(&picture) <= allowed {
-                return setting;
+            if moved <= limit && self.excess(&picture, budgets, slack) <= allowed {
+                return Some((setting, picture.natives.iter().sum()));
             }
             part /= 2.0;
         }
-        current.clone()
+        None
     }
 }
 
