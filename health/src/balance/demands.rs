@@ -23,6 +23,8 @@ pub(super) struct Tracked {
     pub(super) gap: f64,
     /// The longest time between two of the last queries.
     pub(super) pause: f64,
+    /// Whether a report told what it carries; until then it is taken for a typical one.
+    pub(super) measured: bool,
 }
 
 impl Tracked {
@@ -80,7 +82,7 @@ impl Demands {
     pub(super) fn restore(&mut self, demand: Demand, load: f64, doubt: f64, at: usize) {
         let ttl = self.ttl;
         let tracked =
-            Tracked { load, doubt, at: Some(at), from: None, moved: -1e9, asked: 0.0, gap: ttl, pause: ttl };
+            Tracked { load, doubt, at: Some(at), from: None, moved: -1e9, asked: 0.0, gap: ttl, pause: ttl, measured: true };
         self.tracked.insert(demand, tracked);
     }
 
@@ -95,6 +97,7 @@ impl Demands {
             asked: at,
             gap: ttl,
             pause: ttl,
+            measured: false,
         };
         let it = self.tracked.entry(demand).or_insert_with(new);
         if at > it.asked {
@@ -114,6 +117,31 @@ impl Demands {
             it.at = Some(cluster);
             it.moved = at;
         }
+    }
+
+    /// Those at a cluster whose report is believed are known by it from now on.
+    pub(super) fn measure(&mut self, cluster: usize, at: f64) {
+        let ttl = self.ttl;
+        for it in self.tracked.values_mut().filter(|it| !it.measured) {
+            it.measured = it.part(cluster, at, ttl) > 0.0;
+        }
+    }
+
+    /// Takes those that no report told of for typical ones.
+    pub(super) fn guess(&mut self) {
+        let ttl = self.ttl;
+        let measured = self.tracked.values().filter(|it| it.measured);
+        let sum = measured.fold((0.0, 0.0), |sum, it| (sum.0 + it.load, sum.1 + it.caches(ttl)));
+        self.typical = if sum.1 > 0.0 { sum.0 / sum.1 } else { 0.0 };
+        for it in self.tracked.values_mut().filter(|it| !it.measured) {
+            it.load = self.typical * it.caches(ttl);
+            it.doubt = it.load * it.load;
+        }
+    }
+
+    /// How many caches were at a cluster at a time.
+    pub(super) fn caches_at(&self, cluster: usize, at: f64) -> f64 {
+        self.tracked.values().map(|it| it.part(cluster, at, self.ttl) * it.caches(self.ttl)).sum()
     }
 
     /// Forgets those that ask no more.

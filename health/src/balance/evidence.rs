@@ -2,6 +2,9 @@
 
 use super::demands::Demands;
 
+/// A report of less than this part of what is known to be there is not believed.
+const DOUBTFUL: f64 = 0.15;
+
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
     pub(super) sequence: u64,
@@ -24,24 +27,24 @@ impl Default for Evidence {
 }
 
 impl Evidence {
-    pub(super) fn hear(&mut self, cluster: usize, load: f64, at: f64, demands: &mut Demands) {
+    pub(super) fn hear(&mut self, cluster: usize, load: f64, at: f64, expected: Option<f64>, demands: &mut Demands) {
         let ttl = demands.ttl;
-        if let Some((before, load_before)) = self.last {
-            self.learn_moves(cluster, (before, load_before), (at, load), demands);
-        }
-        let predicted: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
-        if self.last.is_some() && load < 0.25 * predicted && self.level < 0.1 {
+        let known: f64 = demands.iter().filter(|(_, it)| it.measured).map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
+        if expected.is_some_and(|expected| load < DOUBTFUL * expected) || load < DOUBTFUL * known {
             self.disbelieved += 1;
             return;
         }
         self.disbelieved = 0;
+        demands.measure(cluster, at);
+        if let Some((before, load_before)) = self.last {
+            self.learn_moves(cluster, (before, load_before), (at, load), demands);
+        }
+        let predicted: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
         self.last = Some((at, load));
         if predicted > 0.0 {
             self.learn_level(cluster, load, at, predicted, demands);
         }
-        let all: (f64, f64) =
-            demands.iter().fold((0.0, 0.0), |sum, (_, it)| (sum.0 + it.load, sum.1 + it.caches(ttl)));
-        demands.typical = if all.1 > 0.0 { all.0 / all.1 } else { 0.0 };
+        demands.guess();
     }
 
     /// What a report differs from the one before is due to the demands that moved in between.

@@ -124,7 +124,20 @@ impl Balancer {
         self.evidence[c].sequence = report.sequence;
         let at = self.secs(report.at);
         let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[c].capacity as f64;
-        self.evidence[c].hear(c, load, at, &mut self.demands);
+        let expected = self.expected(c, at);
+        self.evidence[c].hear(c, load, at, expected, &mut self.demands);
+    }
+
+    /// What a cluster should carry if its clients are like those of the others; none if no other one tells.
+    fn expected(&self, cluster: usize, at: f64) -> Option<f64> {
+        let others = (0..self.evidence.len()).filter(|other| *other != cluster);
+        let (mut load, mut caches) = (0.0, 0.0);
+        for other in others {
+            let Some((heard, told)) = self.evidence[other].last else { continue };
+            load += told;
+            caches += self.demands.caches_at(other, heard);
+        }
+        (caches > 0.0).then(|| load / caches * self.demands.caches_at(cluster, at))
     }
 
     pub fn available(&mut self, cluster: usize, is: bool, at: Instant) {

@@ -21,6 +21,7 @@ pub(super) struct Plan {
 const BAND: f64 = 0.02;
 /// Part of the demand that has to come nearer for a move to be worth it.
 const WORTH: f64 = 0.01;
+const DBT: f64 = 4.0;
 /// How far over its budget a cluster may be on the way.
 const SLACK: f64 = 0.06;
 /// What the declared split is made of: this little is taken as near, so that nearly all is split by weight.
@@ -186,7 +187,7 @@ impl Plan {
         let smallest = settings.clusters.iter().map(|c| c.capacity).min().unwrap_or(1) as f64;
         for (demand, it) in demands.iter() {
             let Some(at) = it.at else { continue };
-            if it.load > 0.05 * smallest && it.doubt < 0.25 * it.load * it.load && self.available[at] {
+            if it.load > 0.05 * smallest && it.doubt < DBT * it.load * it.load && self.available[at] {
                 self.pins.entry(*demand).or_insert(at);
             }
         }
