@@ -1,5 +1,6 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
-//! `serve` moves packets, `api` and `cli` show, `observe` counts and logs, `store` keeps what must survive, `demo` plays.
+//! `serve` moves packets, `api` and `cli` show, `observe` counts and logs, `store` keeps what must survive, `demo` plays,
+//! `simulate` plays in virtual time.
 
 pub mod api;
 pub mod cli;
@@ -8,4 +9,5 @@ pub mod control;
 pub mod demo;
 pub mod observe;
 pub mod serve;
+pub mod simulate;
 pub mod store;

@@ -12,6 +12,7 @@ mod manual;
 mod output;
 mod overrides;
 mod serve;
+mod simulate;
 mod status;
 mod values;
 mod version;
@@ -81,6 +82,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Override(args) => overrides::overrides(out, args),
         Command::Reload(args) => status::reload(out, &args),
         Command::Config(args) => config::config(out, &args),
+        Command::Simulate(args) => simulate::simulate(out, &args),
         Command::Demo(args) => {
             wait(demo::run(demo::Wanted { envoy: args.envoy, once: args.once, port: args.port }, out))
         }

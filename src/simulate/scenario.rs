@@ -154,3 +154,33 @@ pub enum Figure {
     /// By what part the first statement on when a drain is over was wrong.
     DrainError,
 }
+
+impl Figure {
+    /// Every figure.
+    pub const ALL: [Self; 9] = [
+        Self::Peak,
+        Self::Highest,
+        Self::Overload,
+        Self::Churn,
+        Self::Near,
+        Self::Slope,
+        Self::OffSplit,
+        Self::Turns,
+        Self::DrainError,
+    ];
+
+    /// What it is called in files and tables.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Peak => "peak",
+            Self::Highest => "highest",
+            Self::Overload => "overload",
+            Self::Churn => "churn",
+            Self::Near => "near",
+            Self::Slope => "slope",
+            Self::OffSplit => "offSplit",
+            Self::Turns => "turns",
+            Self::DrainError => "drainError",
+        }
+    }
+}
