@@ -10,6 +10,8 @@ pub(super) struct Evidence {
     pub(super) sequence: u64,
     /// The last report: when it was measured, and the load.
     pub(super) last: Option<(f64, f64)>,
+    /// How many caches were there then.
+    pub(super) caches: f64,
     /// Variance of the level that is predicted, as a part of it.
     level: f64,
     /// Variance of reports, as a part of the load.
@@ -22,7 +24,7 @@ pub(super) struct Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { sequence: 0, last: None, level: 1.0, noise: 0.005, surprise: 0.0, disbelieved: 0 }
+        Self { sequence: 0, last: None, caches: 0.0, level: 1.0, noise: 0.005, surprise: 0.0, disbelieved: 0 }
     }
 }
 
@@ -41,6 +43,7 @@ impl Evidence {
         }
         let predicted: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
         self.last = Some((at, load));
+        self.caches = demands.caches_at(cluster, at);
         if predicted > 0.0 {
             self.learn_level(cluster, load, at, predicted, demands);
         }
@@ -51,8 +54,8 @@ impl Evidence {
     fn learn_moves(&mut self, cluster: usize, before: (f64, f64), now: (f64, f64), demands: &mut Demands) {
         let ttl = demands.ttl;
         let (mut expected, mut doubt) = (0.0, 0.0);
-        for (_, it) in demands.iter().filter(|(_, it)| it.from.is_some() && it.moved + ttl > before.0) {
-            let step = it.part(cluster, now.0, ttl) - it.part(cluster, before.0, ttl);
+        for (_, it) in demands.iter() {
+            let step = it.step(cluster, before.0, now.0, ttl);
             expected += step * it.load;
             doubt += step * step * it.doubt;
         }
@@ -64,8 +67,8 @@ impl Evidence {
         // One of them is far larger than was thought: which one will show when they part.
         let inflate =
             if surprise * surprise > 9.0 * (noise + doubt) { ((surprise * surprise - noise) / doubt).min(1e4) } else { 1.0 };
-        for it in demands.iter_mut().filter(|it| it.from.is_some() && it.moved + ttl > before.0) {
-            let step = it.part(cluster, now.0, ttl) - it.part(cluster, before.0, ttl);
+        for it in demands.iter_mut() {
+            let step = it.step(cluster, before.0, now.0, ttl);
             if step == 0.0 {
                 continue;
             }

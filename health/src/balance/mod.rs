@@ -133,9 +133,9 @@ impl Balancer {
         let others = (0..self.evidence.len()).filter(|other| *other != cluster);
         let (mut load, mut caches) = (0.0, 0.0);
         for other in others {
-            let Some((heard, told)) = self.evidence[other].last else { continue };
+            let Some((_, told)) = self.evidence[other].last else { continue };
             load += told;
-            caches += self.demands.caches_at(other, heard);
+            caches += self.evidence[other].caches;
         }
         (caches > 0.0).then(|| load / caches * self.demands.caches_at(cluster, at))
     }

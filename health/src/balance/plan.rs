@@ -187,7 +187,7 @@ impl Plan {
         let smallest = settings.clusters.iter().map(|c| c.capacity).min().unwrap_or(1) as f64;
         for (demand, it) in demands.iter() {
             let Some(at) = it.at else { continue };
-            if it.load > 0.05 * smallest && it.doubt < DBT * it.load * it.load && self.available[at] {
+            if it.load / it.stands > 0.05 * smallest && it.doubt < DBT * it.load * it.load && self.available[at] {
                 self.pins.entry(*demand).or_insert(at);
             }
         }
