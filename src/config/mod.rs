@@ -12,6 +12,7 @@ mod join;
 mod kept;
 mod lists;
 mod lists_wire;
+mod policy_wire;
 mod reader;
 mod schema;
 mod settings;

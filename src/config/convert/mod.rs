@@ -5,6 +5,7 @@
 
 mod monitors;
 mod objects;
+mod policy;
 mod settings;
 mod zones;
 
