@@ -1,88 +1,130 @@
-//! STAND-IN until the real decision is there.
+//! The server's own decision, asked for simulated clients.
+//!
+//! Each order of clusters is a pool with a tier a cluster, as a configuration would write it, so that everything that
+//! answers a query is at work: compiled snapshot, conditions, shares, choice.
 
-use fairway_model::{Acceptance, ClusterName, Demand, Shares};
+use std::{collections::HashMap, net::Ipv4Addr, sync::Arc};
 
-use super::{clients::Population, scenario::Scenario};
+use fairway_model::{
+    Cluster, ClusterName, Demand, Desired, Health, Member, Name, Policy, Pool, PoolName, ProbeAddress, Shares,
+    SteeredName, Target, Tier, ZoneSpec,
+};
+use fairway_zones::{
+    Conditions, Draw, ServerOptions, Snapshot, TargetIndex, compile,
+    steer::{ClientNet, Kind},
+    text::read_zone,
+};
 
+use super::{
+    clients::{Network, Population},
+    scenario::Scenario,
+};
+
+/// The zone that the pools' names are in.
+const ZONE: &str = "sim.test";
+
+/// Pools and clients, compiled once a run.
 pub(super) struct Steering {
-    rows: Vec<Vec<usize>>,
-    seeds: Vec<(u64, u16)>,
-    keys: Vec<u64>,
-    names: Vec<ClusterName>,
-    index: std::collections::HashMap<Demand, u32>,
-}
-
-pub(super) struct Held {
-    up: Vec<bool>,
-    acceptance: Vec<Acceptance>,
-    pins: std::collections::HashMap<Demand, usize>,
-}
-
-fn mix(mut x: u64) -> u64 {
-    x ^= x >> 27;
-    x = x.wrapping_mul(0x3c79_ac49_2ba7_b653);
-    x ^= x >> 33;
-    x = x.wrapping_mul(0x1c69_b3f7_4ac4_ae35);
-    x ^ x >> 27
+    snapshot: Snapshot,
+    /// The cluster that each target speaks for.
+    judged: Vec<usize>,
+    /// By network: its pool, and how the pool knows it.
+    clients: Vec<(usize, ClientNet)>,
+    networks: HashMap<Demand, u32>,
 }
 
 impl Steering {
     pub(super) fn new(scenario: &Scenario, population: &Population) -> Self {
-        let seeds: Vec<_> =
-            population.networks.iter().map(|n| (mix(u64::from(n.row) << 16 | u64::from(n.number)), n.row)).collect();
-        let mut index = std::collections::HashMap::new();
-        for (i, (seed, _)) in seeds.iter().enumerate() {
-            index.insert(Demand(mix(seed ^ 77)), i as u32);
-        }
-        Self {
-            rows: population.rows.clone(),
-            seeds,
-            keys: (0..scenario.clusters.len()).map(|c| mix(c as u64 + 1000)).collect(),
-            names: scenario.clusters.iter().map(|c| c.name.clone()).collect(),
-            index,
-        }
-    }
-    pub(super) fn hold(&self, shares: &Shares, up: &[bool]) -> Held {
-        let acceptance = self.names.iter().map(|n| shares.acceptance.get(n).copied().unwrap_or_default()).collect();
-        let place = |name: &ClusterName| self.names.iter().position(|n| n == name);
-        let pins = shares.pins.iter().filter_map(|(d, c)| Some((*d, place(c)?))).collect();
-        Held { up: up.to_vec(), acceptance, pins }
-    }
-    pub(super) fn demand(&self, network: u32) -> Demand {
-        Demand(mix(self.seeds[network as usize].0 ^ 77))
-    }
-    pub(super) fn network(&self, demand: Demand) -> Option<u32> {
-        self.index.get(&demand).copied()
-    }
-    pub(super) fn answer(&self, network: u32, held: &Held) -> Option<usize> {
-        let (seed, row) = self.seeds[network as usize];
-        if let Some(pin) = held.pins.get(&Demand(mix(seed ^ 77)))
-            && held.up[*pin]
-        {
-            return Some(*pin);
-        }
-        let order = &self.rows[usize::from(row)];
-        let candidates = order.iter().filter(|c| held.up[**c]).count();
-        if candidates == 0 {
-            return None;
-        }
-        let mut near = true;
-        for c in order.iter().filter(|c| held.up[**c]) {
-            if candidates == 1 {
-                return Some(*c);
-            }
-            let accept = if near { held.acceptance[*c].near } else { held.acceptance[*c].spill };
-            near = false;
-            if accept == u16::MAX || (mix(seed ^ self.keys[*c] ^ 5) >> 48) < u64::from(accept) {
-                return Some(*c);
-            }
-        }
-        let any = order.iter().any(|c| held.up[*c] && held.acceptance[*c].near > 0);
-        let score = |c: usize| {
-            let weight = if any { f64::from(held.acceptance[c].near) } else { 1.0 };
-            let u = ((mix(seed ^ self.keys[c]) >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
-            if weight == 0.0 { f64::INFINITY } else { -u.ln() / weight }
+        let snapshot = snapshot(scenario, population);
+        let cluster = |target: &Target| match &target.address {
+            ProbeAddress::Address(address) => (0..scenario.clusters.len()).find(|place| ip(*place) == *address),
+            ProbeAddress::Host(..) | ProbeAddress::Socket(_) => None,
         };
-        order.iter().copied().filter(|c| held.up[*c]).min_by(|a, b| score(*a).total_cmp(&score(*b)))
+        let judged = snapshot.targets().iter().map(|target| cluster(target).unwrap_or_default()).collect();
+        let pool = |row: u16| {
+            let name = pool_name(row);
+            snapshot.steer_pools().iter().position(|pool| *pool.name() == name).expect("each row has its pool")
+        };
+        let pools: Vec<usize> = (0..).take(population.rows.len()).map(pool).collect();
+        let client = |network: &Network| {
+            let pool = pools[usize::from(network.row)];
+            let address = Ipv4Addr::from_bits(0x0a00_0000 | u32::from(network.number) << 8);
+            (pool, snapshot.steer_pools()[pool].client_net(address.into()))
+        };
+        let clients: Vec<_> = population.networks.iter().map(client).collect();
+        let mut steering = Self { snapshot, judged, clients, networks: HashMap::new() };
+        steering.networks = (0..).take(population.networks.len()).map(|n| (steering.demand(n), n)).collect();
+        steering
+    }
+
+    /// What answers are given by: the health of each cluster, and the shares.
+    pub(super) fn conditions(&self, shares: &Shares, health: &[Health]) -> Conditions {
+        let judge = |target: TargetIndex| health[self.judged[target.0 as usize]];
+        Conditions::new(&self.snapshot, judge).with_shares(&self.snapshot, &Arc::new(shares.clone()))
+    }
+
+    /// What stands for the demand of a network.
+    pub(super) fn demand(&self, network: u32) -> Demand {
+        let (pool, client) = self.clients[network as usize];
+        self.snapshot.steer_pools()[pool].demand(client, Draw(0))
+    }
+
+    /// The network whose demand this is.
+    pub(super) fn network(&self, demand: Demand) -> Option<u32> {
+        self.networks.get(&demand).copied()
+    }
+
+    /// The cluster that a network is answered with.
+    pub(super) fn answer(&self, network: u32, conditions: &Conditions) -> Option<usize> {
+        let (pool, client) = self.clients[network as usize];
+        let choice = self.snapshot.steer_pools()[pool].choose(Kind::V4, conditions, client, Draw(0), &mut ());
+        // Members are declared in the order of the clusters, so that their number is the cluster's place.
+        choice.members.as_slice().first().map(|number| usize::from(*number))
+    }
+}
+
+fn ip(place: usize) -> std::net::IpAddr {
+    Ipv4Addr::from_bits(0xc633_6400 | place as u32).into()
+}
+
+fn pool_name(row: u16) -> PoolName {
+    PoolName::new(&format!("row{row}")).expect("letters and digits")
+}
+
+fn snapshot(scenario: &Scenario, population: &Population) -> Snapshot {
+    let apex: Name = ZONE.parse().expect("a name");
+    let mut desired = Desired::default();
+    desired.zones.insert(apex.clone(), ZoneSpec { name: apex.clone(), monitor: None });
+    for (place, declared) in scenario.clusters.iter().enumerate() {
+        desired.clusters.insert(declared.name.clone(), cluster(&declared.name, place, declared.capacity));
+    }
+    for (row, order) in (0..).zip(&population.rows) {
+        let mut pool = Pool::new(pool_name(row), Policy { load: true, ..Policy::WEIGHTED });
+        let tier = |place: usize| order.iter().position(|other| *other == place).map_or(1, |at| at as u8 + 1);
+        let member = |(place, declared): (usize, &super::scenario::SimulatedCluster)| {
+            let mut member = Member::new(declared.name.clone());
+            member.tier = Tier::new(tier(place)).unwrap_or_default();
+            member
+        };
+        pool.members = scenario.clusters.iter().enumerate().map(member).collect();
+        let name: Name = format!("row{row}.{ZONE}").parse().expect("a name");
+        let steered = SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
+        desired.names.insert(name, steered);
+        desired.pools.insert(pool.name.clone(), pool);
+    }
+    let text = format!("$ORIGIN {ZONE}.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n");
+    let (zone, _) = read_zone(&apex, ZONE, text.as_bytes(), &mut |_| Err("nothing is included".into()));
+    let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).expect("a zone without a fault");
+    snapshot
+}
+
+fn cluster(name: &ClusterName, place: usize, capacity: u64) -> Cluster {
+    Cluster {
+        name: name.clone(),
+        addresses: vec![ip(place)],
+        dns_name: None,
+        location: None,
+        capacity: Some(capacity),
+        services: vec![],
     }
 }

@@ -12,14 +12,18 @@ use fairway_health::{
     Judge,
     balance::{Balancer, Declared, Settings},
 };
-use fairway_model::{Cause, Check, Load, LoadReport, LoadSignal, Monitor, Outcome, Permille, Shares, Verdict};
+use fairway_model::{
+    Cause, Check, Demand, Forced, Health, Load, LoadReport, LoadSignal, Monitor, Outcome, Permille, Shares, Standing,
+    Verdict,
+};
+use fairway_zones::Conditions;
 
 use super::{
     chance::Chance,
     clients::Population,
     recording::{Drained, Recording, Sample},
     scenario::{Event, Scenario},
-    steering::{Held, Steering},
+    steering::Steering,
 };
 
 /// What comes next. The order of the variants is that of things at the same time.
@@ -46,6 +50,12 @@ struct Gateway {
     reports: u64,
 }
 
+impl Gateway {
+    fn health(&self) -> Health {
+        Health::new(self.judge.verdict(), self.drained.then_some(Forced::Drain))
+    }
+}
+
 /// A cache of a network: where it sends its part of the network's demand.
 #[derive(Clone, Copy)]
 struct Cache {
@@ -63,7 +73,7 @@ pub(super) struct World<'a> {
     monitor: Monitor,
     balancer: Balancer,
     /// What answers are given by.
-    held: Held,
+    held: Conditions,
     /// The clock that the server sees.
     start: Instant,
     pending: Vec<LoadReport>,
@@ -92,12 +102,12 @@ impl<'a> World<'a> {
             reports: 0,
         };
         let balancer = Balancer::new(settings(scenario), start, None);
-        let up = vec![true; scenario.clusters.len()];
+        let up = vec![Health::new(Verdict::Up, None); scenario.clusters.len()];
         let mut monitor = Monitor::new(Check::Tcp { port: 443 });
         (monitor.period, monitor.fall, monitor.rise) =
             (scenario.probes.period, scenario.probes.fall, scenario.probes.rise);
         let mut world = Self {
-            held: steering.hold(balancer.shares(), &up),
+            held: steering.conditions(balancer.shares(), &up),
             caches: population
                 .networks
                 .iter()
@@ -195,8 +205,7 @@ impl<'a> World<'a> {
     }
 
     fn is_up(&self, cluster: usize) -> bool {
-        let gateway = &self.gateways[cluster];
-        !gateway.drained && gateway.judge.verdict() != Verdict::Down
+        matches!(self.gateways[cluster].health().standing(), Standing::Up | Standing::Unknown)
     }
 
     fn probe(&mut self, now: Duration, cluster: usize) {
@@ -243,14 +252,14 @@ impl<'a> World<'a> {
     }
 
     fn step(&mut self, now: Duration) {
-        let up: Vec<bool> = (0..self.gateways.len()).map(|place| self.is_up(place)).collect();
+        let health: Vec<Health> = self.gateways.iter().map(Gateway::health).collect();
         let steering = &self.steering;
-        let mut places = |shares: &Shares, demands: &[fairway_model::Demand]| -> Vec<Option<usize>> {
-            let held = steering.hold(shares, &up);
+        let mut places = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
+            let held = steering.conditions(shares, &health);
             demands.iter().map(|demand| steering.answer(steering.network(*demand)?, &held)).collect()
         };
         self.balancer.step(self.start + now, &mut places);
-        self.held = self.steering.hold(self.balancer.shares(), &up);
+        self.held = self.steering.conditions(self.balancer.shares(), &health);
     }
 
     fn sample(&mut self, now: Duration) {
@@ -292,8 +301,8 @@ impl<'a> World<'a> {
                 self.balancer.available(place, false, self.start + now);
             }
         }
-        let up: Vec<bool> = (0..self.gateways.len()).map(|place| self.is_up(place)).collect();
-        self.held = self.steering.hold(self.balancer.shares(), &up);
+        let health: Vec<Health> = self.gateways.iter().map(Gateway::health).collect();
+        self.held = self.steering.conditions(self.balancer.shares(), &health);
     }
 
     fn drain(&mut self, now: Duration, place: usize, drained: bool) {
