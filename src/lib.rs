@@ -1,6 +1,6 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
 //! `serve` moves packets, `api` and `cli` show, `observe` counts and logs, `store` keeps what must survive,
-//! `replay` tells what a changed configuration would do, `demo` plays.
+//! `replay` tells what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
 
 pub mod api;
 pub mod cli;
@@ -10,4 +10,5 @@ pub mod demo;
 pub mod observe;
 mod replay;
 pub mod serve;
+pub mod simulate;
 pub mod store;

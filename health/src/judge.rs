@@ -19,7 +19,7 @@ use fairway_model::{Monitor, Outcome, Verdict};
 
 /// The judgement of one target.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Judge {
+pub struct Judge {
     verdict: Verdict,
     /// Whether the outcomes counted in `streak` passed.
     passing: bool,
@@ -29,12 +29,12 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// Starts from a verdict, with no evidence of its own.
-    pub(crate) const fn new(verdict: Verdict) -> Self {
+    pub const fn new(verdict: Verdict) -> Self {
         Self { verdict, passing: false, streak: 0 }
     }
 
     /// The verdict in force.
-    pub(crate) const fn verdict(&self) -> Verdict {
+    pub const fn verdict(&self) -> Verdict {
         self.verdict
     }
 
@@ -49,7 +49,7 @@ impl Judge {
     }
 
     /// Counts one outcome; returns the new verdict if it changed.
-    pub(crate) fn observe(&mut self, outcome: &Outcome, monitor: &Monitor) -> Option<Verdict> {
+    pub fn observe(&mut self, outcome: &Outcome, monitor: &Monitor) -> Option<Verdict> {
         let passed = match outcome {
             Outcome::Inconclusive(_) => return None,
             Outcome::Pass => true,
@@ -87,7 +87,7 @@ impl Judge {
 
     /// Whether the next probe should follow at once: a failure that may be a death, or any first evidence on a target
     /// whose verdict was lost. Recovery of a target that is down goes at the pace of the period.
-    pub(crate) const fn is_wavering(&self) -> bool {
+    pub const fn is_wavering(&self) -> bool {
         match self.verdict {
             Verdict::Up | Verdict::Pending => self.streak > 0 && !self.passing,
             Verdict::Unknown => self.streak > 0,

@@ -1,9 +1,10 @@
-//! Who is due, probe it, judge it.
+//! Who is due, probe it, judge it; and how much each cluster takes.
 //!
-//! `schedule`, `judge` and `observer` are pure: time comes in as an argument. `probe` talks to the network; `checker`
-//! is the loop around them. What operators force over a verdict is not known here; the daemon joins both.
+//! `schedule`, `judge`, `observer` and [`balance`] are pure: time comes in as an argument. `probe` talks to the network;
+//! `checker` is the loop around them. What operators force over a verdict is not known here; the daemon joins both.
 #![forbid(unsafe_code)]
 
+pub mod balance;
 mod checker;
 mod judge;
 pub mod load;
@@ -12,4 +13,5 @@ mod probe;
 mod schedule;
 
 pub use checker::{Checker, CheckerSettings, Flip, HistoryEntry, Observer, Restored, TargetState, Totals};
+pub use judge::Judge;
 pub use probe::{MonitorError, check_monitor};

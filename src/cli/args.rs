@@ -62,6 +62,7 @@ pub(super) enum Command {
     Reload(ReloadArgs),
     #[command(subcommand)]
     Config(ConfigCommand),
+    Simulate(SimulateArgs),
     Demo(DemoArgs),
     Version(VersionArgs),
     Completions(CompletionsArgs),
@@ -359,6 +360,35 @@ pub(super) enum ConfigCommand {
     Schema,
     /// Print a commented configuration to start from.
     Example,
+}
+
+/// Play traffic against steering and load control, in virtual time.
+///
+/// Caches ask, gateways carry load and report it late, and things happen as the scenario says; what answers, judges and
+/// balances is the server's own code. Prints what was reached beside what the scenario asks for; the worst seed counts.
+/// Minutes of traffic take seconds, and a seed gives the same run everywhere.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway simulate bench/scenarios/steady.yaml
+  fairway simulate --check bench/scenarios/*.yaml
+  fairway simulate --seeds 7,8,9 --svg /tmp bench/scenarios/death.yaml")]
+pub(super) struct SimulateArgs {
+    /// Scenario files; docs/simulate.md tells what stands in them.
+    #[arg(value_name = "SCENARIO", required = true, value_hint = ValueHint::FilePath)]
+    pub(super) scenarios: Vec<PathBuf>,
+
+    /// Seeds to play, instead of those of the scenario.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub(super) seeds: Vec<u64>,
+
+    /// Draw the first seed of each scenario into this folder, as SCENARIO.svg.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) svg: Option<PathBuf>,
+
+    /// Exit status 1 if a mark of a scenario is missed.
+    #[arg(long)]
+    pub(super) check: bool,
 }
 
 /// See it work on this machine: a name server, three gateways, one failure and its repair.

@@ -14,6 +14,7 @@ mod output;
 mod overrides;
 mod replay;
 mod serve;
+mod simulate;
 mod status;
 mod values;
 mod version;
@@ -84,6 +85,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Override(args) => overrides::overrides(out, args),
         Command::Reload(args) => status::reload(out, &args),
         Command::Config(args) => config::config(out, &args),
+        Command::Simulate(args) => simulate::simulate(out, &args),
         Command::Demo(args) => {
             wait(demo::run(demo::Wanted { envoy: args.envoy, once: args.once, port: args.port }, out))
         }

@@ -165,6 +165,22 @@ pub(crate) fn parse_duration(text: &str) -> Result<std::time::Duration, String> 
     parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.way_out))
 }
 
+/// Reads a YAML file of another kind, within the same bounds; its faults come all, each in its place.
+pub(crate) fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Fault>> {
+    let name: std::sync::Arc<str> = path.to_string_lossy().into();
+    let fault = |what: String, way_out: &str| vec![Fault::error(Place::file(&name), what, way_out)];
+    let size = std::fs::metadata(path).map_err(|error| fault(error.to_string(), "name a file that can be read"))?.len();
+    if size > TREE_MAX {
+        return Err(fault(format!("{size} octets are more than {TREE_MAX}"), "give a smaller file"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string(), "name a text file"))?;
+    let root = yaml::parse(&text, 0, std::slice::from_ref(&name))?;
+    root.map(|root| root.to_json()).ok_or_else(|| fault("holds nothing".to_owned(), "see the manual for what it holds"))
+}
+
+/// Most octets of a file that is read as a whole into a tree.
+const TREE_MAX: u64 = 1 << 20;
+
 /// A callback as a configuration would name it.
 #[cfg(test)]
 pub(crate) fn callback_url(text: &str) -> CallbackUrl {

@@ -1,0 +1,256 @@
+//! The demands that are known one by one: what each carries, where its last answer sent it, how often it asks.
+//!
+//! Bounded: the table holds [`TRACKED_MAX`]. Where there are more, the large ones stay and of the others an even sample,
+//! by their hash, each of which stands for those that are left out. What asks often is counted beside the table, so that
+//! a large one that the sample passes over comes in.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fairway_model::Demand;
+
+/// Most demands that are known one by one.
+pub(super) const TRACKED_MAX: usize = 4_096;
+/// Most demands outside of the table whose queries are counted.
+const COUNTED_MAX: usize = 1_024;
+/// Caches that make a demand one of the large ones.
+const MANY_CACHES: f64 = 8.0;
+
+/// One demand.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tracked {
+    /// What it and those it stands for carry, in the unit of the capacities.
+    pub(super) load: f64,
+    /// Variance of that.
+    pub(super) doubt: f64,
+    /// Where it was sent last.
+    pub(super) at: Option<usize>,
+    /// Where it was before that.
+    pub(super) from: Option<usize>,
+    /// When it was first sent there, in seconds.
+    pub(super) moved: f64,
+    /// When it asked last.
+    pub(super) asked: f64,
+    /// Mean time between its queries.
+    pub(super) gap: f64,
+    /// The longest time between two queries of late.
+    pub(super) pause: f64,
+    /// How many demands it stands for: more than one where only a sample of the small ones is known.
+    pub(super) stands: f64,
+    /// Whether a report told of it; until then it is taken for a typical one.
+    pub(super) measured: bool,
+}
+
+impl Tracked {
+    fn new(load: f64, stands: f64, at: f64, ttl: f64) -> Self {
+        let load = load * stands;
+        Self {
+            load,
+            doubt: load * load,
+            at: None,
+            from: None,
+            moved: at,
+            asked: at,
+            gap: ttl,
+            pause: ttl,
+            stands,
+            measured: false,
+        }
+    }
+
+    /// How many caches ask for it: each asks once a TTL.
+    pub(super) fn caches(&self, ttl: f64) -> f64 {
+        (ttl / self.gap.max(1e-3)).max(1.0)
+    }
+
+    /// Which part of it was at a cluster at a time. One cache moves as a whole, many over a TTL.
+    pub(super) fn part(&self, cluster: usize, at: f64, ttl: f64) -> f64 {
+        if self.at != Some(cluster) && self.from != Some(cluster) {
+            return 0.0;
+        }
+        let caches = self.caches(ttl);
+        let arrived = if at < self.moved {
+            0.0
+        } else if caches < 1.5 {
+            1.0
+        } else {
+            ((at - self.moved) / ttl + 1.0 / caches).min(1.0)
+        };
+        let here = if self.at == Some(cluster) { arrived } else { 0.0 };
+        here + if self.from == Some(cluster) { 1.0 - arrived } else { 0.0 }
+    }
+
+    /// How the part of it at a cluster changed between two times, if it had been known where it was.
+    pub(super) fn step(&self, cluster: usize, before: f64, now: f64, ttl: f64) -> f64 {
+        if self.from.is_none() || self.moved + ttl <= before {
+            return 0.0;
+        }
+        self.part(cluster, now, ttl) - self.part(cluster, before, ttl)
+    }
+
+    /// Until it was seen to move, only its queries tell how large it is.
+    fn ask(&mut self, at: f64, ttl: f64) {
+        let before = self.caches(ttl);
+        self.gap += 0.2 * (at - self.asked - self.gap);
+        self.pause = (self.pause * 0.9).max(at - self.asked);
+        let square = self.load * self.load;
+        let open = if square + self.doubt > 0.0 { self.doubt / (square + self.doubt) } else { 0.0 };
+        let factor = (self.caches(ttl) / before).powf(open);
+        self.load *= factor;
+        self.doubt *= factor * factor;
+        self.asked = at;
+    }
+}
+
+/// All that are known.
+#[derive(Debug)]
+pub(super) struct Demands {
+    tracked: BTreeMap<Demand, Tracked>,
+    /// Queries of others, by demand, since the last time they were forgotten.
+    counted: HashMap<Demand, u32>,
+    counted_since: f64,
+    /// Of the small ones, one in two to the power of this is known.
+    thinned: u32,
+    /// Seconds from one query of a cache to the next, as they are sampled.
+    pub(super) ttl: f64,
+    /// What a cache carries in the mean.
+    typical: f64,
+}
+
+impl Demands {
+    pub(super) fn new(ttl: f64) -> Self {
+        Self { tracked: BTreeMap::new(), counted: HashMap::new(), counted_since: 0.0, thinned: 0, ttl, typical: 0.0 }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Demand, &Tracked)> {
+        self.tracked.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Tracked> {
+        self.tracked.values_mut()
+    }
+
+    pub(super) fn get(&self, demand: Demand) -> Option<&Tracked> {
+        self.tracked.get(&demand)
+    }
+
+    /// Takes over what was known before a restart.
+    pub(super) fn restore(&mut self, demand: Demand, load: f64, doubt: f64, at: usize) {
+        if self.tracked.len() < TRACKED_MAX {
+            let new = Tracked::new(load, 1.0, 0.0, self.ttl);
+            let long_ago = -1e9;
+            self.tracked.insert(demand, Tracked { doubt, at: Some(at), moved: long_ago, measured: true, ..new });
+        }
+    }
+
+    /// One query, and where its answer leads.
+    pub(super) fn asked(&mut self, demand: Demand, cluster: usize, at: f64) {
+        if !self.tracked.contains_key(&demand) && !self.admit(demand, at) {
+            return;
+        }
+        let ttl = self.ttl;
+        let Some(it) = self.tracked.get_mut(&demand) else { return };
+        if at > it.asked {
+            it.ask(at, ttl);
+        }
+        if it.at != Some(cluster) {
+            it.from = it.at;
+            it.at = Some(cluster);
+            it.moved = at;
+        }
+    }
+
+    /// Lets a new demand into the table; whether it is in.
+    fn admit(&mut self, demand: Demand, at: f64) -> bool {
+        let stands = if self.is_in_sample(demand) { f64::from(1u32 << self.thinned.min(31)) } else { 1.0 };
+        if !self.is_in_sample(demand) && !self.asks_often(demand, at) {
+            return false;
+        }
+        while self.tracked.len() >= TRACKED_MAX {
+            self.thin();
+        }
+        if self.thinned > 0 && stands > 1.0 && !self.is_in_sample(demand) {
+            return false;
+        }
+        self.tracked.insert(demand, Tracked::new(self.typical.max(1e-9), stands, at, self.ttl));
+        true
+    }
+
+    /// Whether a demand is in the sample of the small ones.
+    fn is_in_sample(&self, demand: Demand) -> bool {
+        // A hash that is even in all bits; the multiplication makes it so for any caller (Fibonacci hashing).
+        let even = demand.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        even.leading_zeros() >= self.thinned
+    }
+
+    /// Counts a query of a demand outside of the table; whether it has as many caches as the large ones.
+    fn asks_often(&mut self, demand: Demand, at: f64) -> bool {
+        if at - self.counted_since > self.ttl {
+            self.counted.clear();
+            self.counted_since = at;
+        }
+        if self.counted.len() >= COUNTED_MAX && !self.counted.contains_key(&demand) {
+            return false;
+        }
+        let count = self.counted.entry(demand).or_insert(0);
+        *count += 1;
+        f64::from(*count) >= MANY_CACHES
+    }
+
+    /// Halves the sample of the small ones. The largest quarter of the table stays whatever its hash.
+    fn thin(&mut self) {
+        self.thinned += 1;
+        let mut loads: Vec<f64> = self.tracked.values().map(|it| it.load / it.stands).collect();
+        loads.sort_unstable_by(|a, b| b.total_cmp(a));
+        let large = loads.get(TRACKED_MAX / 4).copied().unwrap_or(0.0);
+        let sampled: Vec<Demand> = self.tracked.keys().copied().filter(|d| self.is_in_sample(*d)).collect();
+        self.tracked.retain(|demand, it| {
+            let is_large = it.load / it.stands > large;
+            let stays = sampled.binary_search(demand).is_ok();
+            if is_large {
+                (it.load, it.doubt, it.stands) = (it.load / it.stands, it.doubt / it.stands / it.stands, 1.0);
+            } else if stays {
+                (it.load, it.doubt, it.stands) = (it.load * 2.0, it.doubt * 4.0, it.stands * 2.0);
+            }
+            is_large || stays
+        });
+    }
+
+    /// Those at a cluster whose report is believed are known by it from now on.
+    pub(super) fn measure(&mut self, cluster: usize, at: f64) {
+        let ttl = self.ttl;
+        for it in self.tracked.values_mut().filter(|it| !it.measured) {
+            it.measured = it.part(cluster, at, ttl) > 0.0;
+        }
+    }
+
+    /// Takes those that no report told of for typical ones.
+    pub(super) fn guess(&mut self) {
+        let ttl = self.ttl;
+        let measured = self.tracked.values().filter(|it| it.measured);
+        let sum = measured.fold((0.0, 0.0), |sum, it| (sum.0 + it.load, sum.1 + it.caches(ttl) * it.stands));
+        self.typical = if sum.1 > 0.0 { sum.0 / sum.1 } else { 0.0 };
+        for it in self.tracked.values_mut().filter(|it| !it.measured) {
+            it.load = self.typical * it.caches(ttl) * it.stands;
+            it.doubt = it.load * it.load;
+        }
+    }
+
+    /// How many caches were at a cluster at a time.
+    pub(super) fn caches_at(&self, cluster: usize, at: f64) -> f64 {
+        let here = |it: &Tracked| it.part(cluster, at, self.ttl) * it.caches(self.ttl) * it.stands;
+        self.tracked.values().map(here).sum()
+    }
+
+    /// Forgets those that ask no more.
+    pub(super) fn expire(&mut self, now: f64) {
+        let ttl = self.ttl;
+        self.tracked.retain(|_, it| now - it.asked < 3.0 * it.pause.max(ttl));
+    }
+
+    /// When the last demand will have left a cluster that is not answered any more, and what is left there.
+    pub(super) fn left(&self, cluster: usize, now: f64) -> (f64, f64) {
+        let here = self.tracked.values().filter(|it| it.at == Some(cluster));
+        let over = here.clone().map(|it| it.asked + it.pause.max(self.ttl)).fold(now, f64::max);
+        (over, here.map(|it| it.load).sum())
+    }
+}

@@ -1,0 +1,37 @@
+//! The simulator: the server's own steering, judging and balancing code in virtual time, between caches that ask and
+//! gateways that carry and report. Seeded: a scenario and a seed give the same run on every machine.
+//!
+//! No second implementation: what chooses is `fairway_zones`, what judges and balances is `fairway_health`. It opens no
+//! socket and reads no clock.
+
+mod chance;
+mod clients;
+mod plot;
+mod recording;
+pub mod scenario;
+mod scenario_wire;
+mod steering;
+mod verdict;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use self::scenario::Scenario;
+pub use self::{
+    plot::draw,
+    recording::{Drained, Recording, Sample},
+    verdict::{Reached, Runs},
+};
+
+/// Reads a scenario from the tree of its file; what is wrong with it, in words.
+pub fn read(tree: Value) -> Result<Scenario, String> {
+    scenario_wire::read(tree)
+}
+
+/// Plays a scenario once.
+pub fn play(scenario: &Scenario, seed: u64) -> Recording {
+    world::World::new(scenario, seed).play()
+}

@@ -1,0 +1,116 @@
+//! A run as a picture: load of each cluster above, nearness and changed answers below, in SVG.
+
+use std::fmt::Write as _;
+
+use super::{Recording, scenario::Scenario};
+
+/// Width of the picture, in pixels.
+const WIDTH: f64 = 860.0;
+/// Height of the picture.
+const HEIGHT: f64 = 430.0;
+/// Left edge of both panels; the numbers stand left of it.
+const LEFT: f64 = 46.0;
+/// Right edge of both panels; the names stand right of it.
+const RIGHT: f64 = 770.0;
+/// Colours of the clusters, in turn; told apart also by those who see red and green alike (Okabe and Ito).
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
+
+/// Part of the picture, and the values at its lower and upper edge.
+struct Panel {
+    top: f64,
+    bottom: f64,
+    most: f64,
+}
+
+/// Draws one run.
+pub fn draw(scenario: &Scenario, recording: &Recording, seed: u64) -> String {
+    let highest = recording.samples.iter().flat_map(|s| &s.loads).copied().fold(1.1, f64::max);
+    let loads = Panel { top: 40.0, bottom: 270.0, most: highest * 1.05 };
+    let parts = Panel { top: 300.0, bottom: 400.0, most: 1.0 };
+    let length = scenario.length.as_secs_f64() / scenario.ttl.as_secs_f64();
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
+         font-size=\"11\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n"
+    );
+    text(&mut svg, LEFT, 18.0, "start", &format!("{} (seed {seed})", scenario.title));
+    text(&mut svg, LEFT, 33.0, "start", "load, 1 = capacity");
+    text(
+        &mut svg,
+        LEFT,
+        293.0,
+        "start",
+        "part of the demand at its nearest cluster; answers changed without need, x10",
+    );
+    loads.frame(&mut svg, &[0.25, 0.5, 0.75, 1.0], length);
+    parts.frame(&mut svg, &[0.25, 0.5, 0.75], length);
+    for (place, cluster) in scenario.clusters.iter().enumerate() {
+        let colour = COLOURS[place % COLOURS.len()];
+        loads.line(&mut svg, colour, recording.samples.iter().map(|s| s.loads[place]));
+        let y = 60.0 + 16.0 * place as f64;
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{}\" y=\"{}\" width=\"10\" height=\"3\" fill=\"{colour}\"/>",
+            RIGHT + 8.0,
+            y - 5.0
+        );
+        text(&mut svg, RIGHT + 22.0, y, "start", cluster.name.as_str());
+    }
+    parts.line(&mut svg, COLOURS[0], recording.samples.iter().map(|s| s.near));
+    parts.line(&mut svg, COLOURS[1], churn(recording).into_iter());
+    text(&mut svg, RIGHT + 8.0, 320.0, "start", "near");
+    text(&mut svg, RIGHT + 8.0, 390.0, "start", "changed");
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Part of the answers that changed without need within each TTL, times ten, so that a percent can be seen.
+fn churn(recording: &Recording) -> Vec<f64> {
+    let before = |at: usize| at.checked_sub(40).map_or((0, 0), |at| recording.answers[at]);
+    let changed = |(at, now): (usize, &(u64, u64))| {
+        let before = before(at);
+        (10.0 * (now.1 - before.1) as f64 / (now.0 - before.0).max(1) as f64).min(1.0)
+    };
+    recording.answers.iter().enumerate().map(changed).collect()
+}
+
+impl Panel {
+    fn y(&self, value: f64) -> f64 {
+        self.bottom - value.clamp(0.0, self.most) / self.most * (self.bottom - self.top)
+    }
+
+    fn frame(&self, svg: &mut String, values: &[f64], length: f64) {
+        for value in values {
+            let (y, colour) = (self.y(*value), if *value == 1.0 { "#c00" } else { "#ddd" });
+            let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{RIGHT}\" stroke=\"{colour}\" stroke-width=\"0.7\"/>");
+            text(svg, LEFT - 5.0, y + 4.0, "end", &value.to_string());
+        }
+        let _ =
+            writeln!(svg, "<path d=\"M{LEFT} {}V{}H{RIGHT}\" fill=\"none\" stroke=\"#333\"/>", self.top, self.bottom);
+        let step = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0].into_iter().find(|step| length / step <= 12.0);
+        let step = step.unwrap_or(length);
+        let mut at = 0.0;
+        while at <= length {
+            let x = LEFT + at / length * (RIGHT - LEFT);
+            text(svg, x, self.bottom + 13.0, "middle", &format!("{at} TTL"));
+            at += step;
+        }
+    }
+
+    fn line(&self, svg: &mut String, colour: &str, values: impl ExactSizeIterator<Item = f64>) {
+        let last = values.len().saturating_sub(1).max(1) as f64;
+        let point =
+            |(at, value): (usize, f64)| format!("{:.1},{:.1}", LEFT + at as f64 / last * (RIGHT - LEFT), self.y(value));
+        // Four points a pixel are more than can be seen.
+        let points: Vec<String> = values.enumerate().step_by(4).map(point).collect();
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.2\"/>",
+            points.join(" ")
+        );
+    }
+}
+
+fn text(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
+}

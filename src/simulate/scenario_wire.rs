@@ -1,0 +1,243 @@
+//! A scenario as it stands in a file. Times within a run are counted in TTLs, so that a scenario keeps its meaning when
+//! the TTL changes.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use fairway_model::{ClusterName, Permille};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::scenario::{Clients, Event, Figure, Mark, Probes, Reports, Scenario, SimulatedCluster};
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct File {
+    version: u32,
+    title: String,
+    /// Seconds.
+    ttl: f64,
+    /// TTLs.
+    length: f64,
+    offered: f64,
+    seeds: Vec<u64>,
+    clusters: Vec<ClusterWire>,
+    clients: ClientsWire,
+    reports: ReportsWire,
+    #[serde(default)]
+    probes: ProbesWire,
+    #[serde(default)]
+    events: Vec<EventWire>,
+    #[serde(default)]
+    marks: Vec<MarkWire>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterWire {
+    name: String,
+    capacity: u64,
+    /// Part of the demand to which it is nearest.
+    near: f64,
+    #[serde(default = "soft")]
+    soft: u16,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ClientsWire {
+    networks: u32,
+    zipf: f64,
+    #[serde(default)]
+    many_caches: f64,
+    #[serde(default)]
+    abusers: f64,
+    #[serde(default = "abuse")]
+    abuse: f64,
+    #[serde(default)]
+    prefetchers: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReportsWire {
+    /// Seconds.
+    every: f64,
+    /// Seconds.
+    late: f64,
+    #[serde(default)]
+    noise: f64,
+    #[serde(default)]
+    loss: f64,
+    #[serde(default = "one")]
+    sample: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ProbesWire {
+    /// Seconds.
+    period: f64,
+    fall: u8,
+    rise: u8,
+}
+
+impl Default for ProbesWire {
+    fn default() -> Self {
+        Self { period: 5.0, fall: 3, rise: 3 }
+    }
+}
+
+/// A time, and one thing that happens then.
+#[derive(Debug, Deserialize)]
+struct EventWire {
+    at: f64,
+    #[serde(flatten)]
+    what: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MarkWire {
+    figure: String,
+    from: f64,
+    to: f64,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+}
+
+const fn soft() -> u16 {
+    800
+}
+
+const fn abuse() -> f64 {
+    2.5
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Reads a scenario from the tree of its file; what is wrong with it in words.
+pub(super) fn read(tree: Value) -> Result<Scenario, String> {
+    let file: File = serde_json::from_value(tree).map_err(|error| error.to_string())?;
+    if file.version != 1 {
+        return Err(format!("version {} is not known; this program reads version 1", file.version));
+    }
+    let positive = |what: &str, value: f64| {
+        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(format!("{what}: {value} is not over 0")) }
+    };
+    let ttl = positive("ttl", file.ttl)?;
+    let length = bounded("length", file.length, 1.0..=10_000.0)?;
+    let clusters: Vec<SimulatedCluster> = file.clusters.iter().map(cluster).collect::<Result<_, _>>()?;
+    if clusters.is_empty() || clusters.len() > 64 {
+        return Err(format!("clusters: {} are given; give 1 to 64", clusters.len()));
+    }
+    let near: Vec<f64> = file.clusters.iter().map(|c| c.near).collect();
+    if (near.iter().sum::<f64>() - 1.0).abs() > 0.01 || near.iter().any(|n| *n < 0.0) {
+        return Err("clusters: the parts `near` do not add up to 1".to_owned());
+    }
+    let at = |ttls: f64| Duration::from_secs_f64(ttls.clamp(0.0, length) * ttl);
+    let events = file.events.into_iter().map(|e| Ok((at(e.at), event(&e.what, &clusters)?)));
+    let events = events.collect::<Result<Vec<_>, String>>()?;
+    let marks = file.marks.iter().map(|wire| mark(wire, &at)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Scenario {
+        title: file.title,
+        ttl: Duration::from_secs_f64(ttl),
+        length: at(length),
+        offered: positive("offered", file.offered)?,
+        clusters,
+        clients: clients(&file.clients, near)?,
+        reports: reports(&file.reports)?,
+        probes: Probes {
+            period: Duration::from_secs_f64(positive("probes.period", file.probes.period)?),
+            fall: file.probes.fall,
+            rise: file.probes.rise,
+        },
+        events,
+        marks,
+        seeds: file.seeds,
+    })
+}
+
+fn bounded(what: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<f64, String> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(format!("{what}: {value} is not from {} to {}", range.start(), range.end()))
+}
+
+fn cluster(wire: &ClusterWire) -> Result<SimulatedCluster, String> {
+    let name = ClusterName::new(&wire.name).map_err(|error| format!("clusters: {error}"))?;
+    let soft = Permille::new(wire.soft).map_err(|error| format!("clusters: soft: {error}"))?;
+    if wire.capacity == 0 {
+        return Err(format!("clusters: {name} has no capacity; give at least 1"));
+    }
+    Ok(SimulatedCluster { name, capacity: wire.capacity, soft })
+}
+
+fn clients(wire: &ClientsWire, near: Vec<f64>) -> Result<Clients, String> {
+    if !(1..=200_000).contains(&wire.networks) {
+        return Err(format!("clients.networks: {} is not from 1 to 200000", wire.networks));
+    }
+    let part = |what: &str, value| bounded(&format!("clients.{what}"), value, 0.0..=1.0);
+    Ok(Clients {
+        networks: wire.networks,
+        zipf: bounded("clients.zipf", wire.zipf, 0.0..=2.0)?,
+        near,
+        many_caches: part("manyCaches", wire.many_caches)?,
+        abusers: part("abusers", wire.abusers)?,
+        abuse: bounded("clients.abuse", wire.abuse, 1.0..=100.0)?,
+        prefetchers: part("prefetchers", wire.prefetchers)?,
+    })
+}
+
+fn reports(wire: &ReportsWire) -> Result<Reports, String> {
+    Ok(Reports {
+        every: Duration::from_secs_f64(bounded("reports.every", wire.every, 0.1..=3600.0)?),
+        late: Duration::from_secs_f64(bounded("reports.late", wire.late, 0.0..=3600.0)?),
+        noise: bounded("reports.noise", wire.noise, 0.0..=1.0)?,
+        loss: bounded("reports.loss", wire.loss, 0.0..=1.0)?,
+        sample: wire.sample.max(1),
+    })
+}
+
+fn event(what: &BTreeMap<String, Value>, clusters: &[SimulatedCluster]) -> Result<Event, String> {
+    let Some((kind, value)) = what.first_key_value().filter(|_| what.len() == 1) else {
+        return Err("events: give each one `at` and one thing that happens".to_owned());
+    };
+    let place = |value: &Value| {
+        let found = clusters.iter().position(|c| value.as_str() == Some(c.name.as_str()));
+        found.ok_or_else(|| format!("events: {kind}: {value} is no declared cluster"))
+    };
+    Ok(match (kind.as_str(), value.as_str()) {
+        ("dies", _) => Event::Dies(place(value)?),
+        ("returns", _) => Event::Returns(place(value)?),
+        ("lies", _) => Event::Lies(place(value)?),
+        ("honest", _) => Event::Honest(place(value)?),
+        ("drain", _) => Event::Drain(place(value)?),
+        ("undrain", _) => Event::Undrain(place(value)?),
+        ("partition", _) => Event::Partition(place(value)?),
+        ("heal", _) => Event::Heal(place(value)?),
+        ("reports", Some("lost")) => Event::ReportsLost,
+        ("reports", Some("back")) => Event::ReportsBack,
+        ("restart", Some("kept")) => Event::Restart,
+        ("restart", Some("blank")) => Event::RestartBlank,
+        ("demand", _) => {
+            let offered = value.get("offered").and_then(Value::as_f64).filter(|o| *o > 0.0);
+            let offered = offered.ok_or("events: demand: give `near` and `offered`")?;
+            Event::Demand(place(value.get("near").unwrap_or(&Value::Null))?, offered)
+        }
+        _ => return Err(format!("events: {kind}: {value} is nothing that can happen; see docs/simulate.md")),
+    })
+}
+
+fn mark(wire: &MarkWire, at: &impl Fn(f64) -> Duration) -> Result<Mark, String> {
+    let figure = Figure::ALL.into_iter().find(|figure| figure.word() == wire.figure);
+    let figure = figure.ok_or_else(|| format!("marks: {:?} is no figure; see docs/simulate.md", wire.figure))?;
+    if wire.at_least.is_none() && wire.at_most.is_none() {
+        return Err(format!("marks: {}: give `atLeast`, `atMost` or both", wire.figure));
+    }
+    let within = wire.at_least.unwrap_or(f64::NEG_INFINITY)..=wire.at_most.unwrap_or(f64::INFINITY);
+    Ok(Mark { figure, from: at(wire.from), to: at(wire.to), within })
+}
