@@ -3,16 +3,23 @@
 //! While it waits for the disk, for the checker or for a compilation, flips go on being applied (`during`): nothing that
 //! is slow stands between a verdict and the answers.
 
-use std::{future::Future, ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    ops::ControlFlow,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
 
-use fairway_health::Flip;
-use fairway_zones::{View, give_back_memory};
+use fairway_health::{Flip, load::LoadNews};
+use fairway_zones::{Conditions, View, give_back_memory};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{broadcast, mpsc, watch},
     time::MissedTickBehavior,
 };
 
 use super::{
+    balance::Balance,
     command::Command,
     configured::{Reader, Reading},
     keeper::Keeper,
@@ -46,6 +53,9 @@ pub(super) struct Actor {
     pub(super) retired: Retired,
     pub(super) clock: Clock,
     pub(super) logs: Option<Logs>,
+    /// Reports of load.
+    pub(super) news: broadcast::Receiver<LoadNews>,
+    pub(super) balance: Balance,
 }
 
 /// A reading under way.
@@ -67,6 +77,8 @@ impl Actor {
     pub(super) async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut balance_tick = tokio::time::interval(BALANCE_TICK);
+        balance_tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
@@ -79,6 +91,8 @@ impl Actor {
                     }
                 }
                 _ = tick.tick() => self.tick().await,
+                news = self.news.recv() => self.hear(news),
+                _ = balance_tick.tick(), if self.balance.runs() => self.rebalance(),
             }
         }
         self.keep_health().await;
@@ -103,6 +117,26 @@ impl Actor {
         self.free_retired();
     }
 
+    /// Takes a report of load.
+    fn hear(&mut self, news: Result<LoadNews, broadcast::error::RecvError>) {
+        // Of reports that were lost, later ones say what counts now.
+        if let Ok(news) = news {
+            self.balance.hear(&news, Instant::now());
+        }
+    }
+
+    /// Takes who asked, and decides anew where it is time.
+    fn rebalance(&mut self) {
+        let (view, now) = (self.shared.view.load_full(), Instant::now());
+        let tallies = self.shared.transports.with(|server| server.counters().tallies_by_thread().to_vec());
+        for tally in tallies.iter().flatten() {
+            tally.take_asked(|asked| self.balance.asked(&asked, &view.snapshot, now));
+        }
+        if let Some(conditions) = self.balance.step(&view.snapshot, &view.conditions, now) {
+            self.publish_conditions(&view, conditions);
+        }
+    }
+
     /// Writes what is known of targets, and waits for it.
     async fn keep_health(&mut self) {
         let shared = Arc::clone(&self.shared);
@@ -118,6 +152,12 @@ impl Actor {
         if self.retired.len() > RETIRED_EAGER {
             self.free_retired();
         }
+    }
+
+    /// Publishes other conditions of the snapshot that serves.
+    pub(super) fn publish_conditions(&mut self, view: &View, conditions: Conditions) {
+        self.publish_view(View { snapshot: Arc::clone(&view.snapshot), conditions: conditions.into() });
+        self.shared.counts.conditions.fetch_add(1, Relaxed);
     }
 
     /// Publishes what stands beside the view, changed by `change`.
@@ -162,6 +202,8 @@ async fn ended(reading: &mut Option<Running>) -> Option<Reading> {
 
 /// How often the clock is looked at: overrides end, state is kept and views are freed this soon after they could be.
 const TICK: Duration = Duration::from_secs(1);
+/// How often it is looked at who asked for what is balanced; what is asked meanwhile waits in rings of 4,096 a worker.
+const BALANCE_TICK: Duration = Duration::from_millis(200);
 /// Most flips folded into one change of conditions; more are taken at once after.
 const FOLD_MAX: usize = 4096;
 /// Views kept before they are looked through out of turn: a storm of flips makes thousands a second.

@@ -1,10 +1,10 @@
 //! Flips and force into conditions, and what is said about them.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use fairway_health::Flip;
 use fairway_model::{Health, Verdict};
-use fairway_zones::{TargetIndex, View};
+use fairway_zones::TargetIndex;
 
 use super::{FlipApplied, actor::Actor};
 
@@ -45,9 +45,10 @@ impl Actor {
             return;
         }
         let view = self.shared.view.load_full();
-        let conditions = view.conditions.with(&view.snapshot, changes).into();
-        self.publish_view(View { snapshot: std::sync::Arc::clone(&view.snapshot), conditions });
-        self.shared.counts.conditions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let conditions = view.conditions.with(&view.snapshot, changes);
+        // A cluster that came or went changes the shares of the others at once, and not a report later.
+        let balanced = self.balance.step(&view.snapshot, &conditions, Instant::now());
+        self.publish_conditions(&view, balanced.unwrap_or(conditions));
     }
 
     /// Brings what is forced in line with the overrides.

@@ -11,6 +11,7 @@
 
 mod actor;
 mod announce;
+mod balance;
 mod book;
 mod bound;
 mod changes;

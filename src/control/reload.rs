@@ -10,6 +10,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, atomic::Ordering::Relaxed},
+    time::Instant,
 };
 
 use fairway_health::load::ClusterFeed;
@@ -146,6 +147,7 @@ impl Actor {
         let view = view_of(snapshot, Some(&previous), &verdicts, &self.forced);
         let now = (self.clock)();
         let snapshot = Arc::clone(&view.snapshot);
+        self.balance.follow(&configured.desired, &snapshot, Instant::now());
         // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
         self.publish_view(view);
         self.publish(|published| {

@@ -7,7 +7,7 @@ use std::{
     os::fd::OwnedFd,
     path::Path,
     sync::{Arc, OnceLock},
-    time::SystemTime,
+    time::{Instant, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -26,6 +26,7 @@ use super::{
     Control, Daemon, Options,
     actor::{Actor, Askers},
     announce::Announcer,
+    balance::Balance,
     book::Book,
     bound::Bound,
     configured::{Configured, Reader, describe},
@@ -342,6 +343,8 @@ impl Parts {
             listeners: OnceLock::new(),
             source: describe(&self.reader.source),
         });
+        let mut balance = Balance::default();
+        balance.follow(&shared.published.load().configured.desired, &shared.view.load().snapshot, Instant::now());
         let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
         let (fingerprint, files) = watch::channel(self.fingerprint);
         let actor = Actor {
@@ -359,6 +362,8 @@ impl Parts {
             retired: Retired::default(),
             clock: self.clock,
             logs: self.logs,
+            news: shared.loads.news(),
+            balance,
         };
         (Control { shared, commands }, actor, files)
     }

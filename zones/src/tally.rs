@@ -181,7 +181,6 @@ impl Tally {
     }
 
     /// Notes who got which member of a pool that balances by load.
-    #[expect(dead_code, reason = "steering calls it as soon as pools balance by load")]
     #[inline]
     pub(crate) fn asked(&self, pool: u64, client: ClientNet, member: u8) {
         self.asked.push(pool, client, member);

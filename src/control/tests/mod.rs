@@ -1,5 +1,6 @@
 //! The control task on real configuration files, with targets on loopback that nothing or something answers on.
 
+mod balance;
 mod daemon;
 mod flips;
 mod load;

@@ -70,6 +70,9 @@ impl<'a> Response<'a> {
         let (answer, member) = pool.choose_quickly(family, &self.view.conditions, client, self.draw)?;
         let written = self.plain_set(out, snapshot.answer(first + u32::from(answer)), scope)?;
         self.tally.answer(snapshot.counters[steered.counters as usize + usize::from(member)]);
+        if pool.is_balanced() {
+            self.tally.asked(pool.key(), client, member);
+        }
         Some(written)
     }
 

@@ -37,6 +37,9 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         for member in choice.members.as_slice() {
             self.from.tally.answer(snapshot.counters[steered.counters as usize + usize::from(*member)]);
         }
+        if let (true, Some(first)) = (pool.is_balanced(), choice.members.as_slice().first()) {
+            self.from.tally.asked(pool.key(), client, *first);
+        }
         self.ending.down |= choice.basis == Basis::Down;
         let (kind_sets, family) =
             if rtype == Rtype::AAAA { (steered.v6, Family::V6) } else { (steered.v4, Family::V4) };

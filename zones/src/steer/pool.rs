@@ -9,7 +9,7 @@ use fairway_model::{
 };
 
 use super::{
-    Family,
+    Family, Kind,
     client_net::ClientNet,
     hash,
     order::{Orders, Ranking},
@@ -211,6 +211,27 @@ impl SteerPool {
     /// The members' clusters, in declared order: the place is the member's number.
     pub fn clusters(&self) -> impl ExactSizeIterator<Item = &ClusterName> {
         self.cold.sites.iter().map(|site| &site.cluster)
+    }
+
+    /// What stands for it in what is noted of queries: a stable hash of its name.
+    #[inline]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Whether it heeds load, and a client's demand goes to one place: then it is noted who asks.
+    #[inline]
+    pub fn is_balanced(&self) -> bool {
+        self.load && self.spread == Spread::Client
+    }
+
+    /// A question that the pool has an answer to, where it has one to any.
+    pub fn usual_kind(&self) -> Kind {
+        match self.mode {
+            Mode::Cname => Kind::Cname,
+            Mode::Address if self.plans[0].members > 0 => Kind::V4,
+            Mode::Address => Kind::V6,
+        }
     }
 
     /// How it chooses, as declared.

@@ -1,0 +1,121 @@
+//! Balancing in the whole daemon: clients, answers, load that follows the answers, and shares that follow the load.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use super::{daemon::start, *};
+
+/// Client networks, each of which carries one unit.
+const CLIENTS: usize = 160;
+/// Longest wait for a balance: some tens of TTLs of 1 s.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Where each client is sent; what gateways report follows from it.
+#[derive(Default)]
+struct World {
+    carried: [AtomicU64; 2],
+}
+
+impl World {
+    /// A listener that tells both clusters' load as JSON; returns its port.
+    async fn report(self: &Arc<Self>) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (port, world) = (listener.local_addr().unwrap().port(), Arc::clone(self));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let [eu1, us1] = world.loads();
+                let body = format!("{{\"eu1\":{eu1},\"us1\":{us1}}}");
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        port
+    }
+
+    fn loads(&self) -> [u64; 2] {
+        [0, 1].map(|cluster: usize| self.carried[cluster].load(Relaxed))
+    }
+
+    /// Every client asks once; the load follows the answers.
+    fn ask(&self, server: SocketAddr) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut carried = [0, 0];
+        for client in 0..CLIENTS {
+            socket.send_to(&query(client as u8), server).unwrap();
+            let mut answer = [0; 1232];
+            let length = socket.recv(&mut answer).unwrap();
+            let sent_to = |last: u8| answer[..length].windows(4).any(|octets| octets == [127, 0, 0, last]);
+            assert!(sent_to(1) != sent_to(2), "one cluster a client");
+            carried[usize::from(sent_to(2))] += 1;
+        }
+        for (cluster, count) in self.carried.iter().zip(carried) {
+            cluster.store(count, Relaxed);
+        }
+    }
+}
+
+/// shop.gslb.example A, for a client in 198.18.N.0/24.
+fn query(client: u8) -> Vec<u8> {
+    let head = b"\x12\x34\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01";
+    let question = b"\x04shop\x04gslb\x07example\x00\x00\x01\x00\x01";
+    let opt = [0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, 198, 18, client];
+    [&head[..], question, &opt].concat()
+}
+
+fn balanced(port: u16, policy: &str) -> String {
+    let members = "members: [ { cluster: eu1 }, { cluster: us1 } ]";
+    let load = format!(
+        "load: [ {{ name: feed, type: json, url: \"http://127.0.0.1:{port}/\", pointer: \"/{{cluster}}\", period: 300ms }} ]\n"
+    );
+    config("type: always")
+        .replace("[127.0.0.1]", "[127.0.0.1], capacity: 100, load: feed")
+        .replace("[127.0.0.2]", "[127.0.0.2], capacity: 100, load: feed")
+        .replace("policy: failover", &format!("policy: {policy}, ttl: 1s"))
+        .replace(members, "members: [ { cluster: eu1 }, { cluster: us1, tier: 2 } ]")
+        + &load
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
+    let world = Arc::new(World::default());
+    let scene = Scene::new(&balanced(world.report().await, "[tier, load, weighted]"));
+    let daemon = start(&scene).await;
+    let server = daemon.dns_addresses()[0];
+    world.ask(server);
+    // 160 units, 100 fit, 80 are aimed at: neither cluster is over its capacity, and the first is used as far as it goes.
+    let fits = || matches!(world.loads(), [eu1, us1] if (60..=95).contains(&eu1) && us1 <= 100);
+    let settles = async {
+        let mut held = 0;
+        while held < 10 {
+            world.ask(server);
+            held = if fits() { held + 1 } else { 0 };
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    };
+    let settled = tokio::time::timeout(LONG, settles).await;
+    assert!(settled.is_ok(), "it did not settle: {:?}", world.loads());
+    let shares = daemon.control().shared().view.load().conditions.shares().cloned();
+    assert!(shares.is_some_and(|shares| shares.epoch > 0));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_does_not_heed_load_is_left_alone() {
+    let world = Arc::new(World::default());
+    let scene = Scene::new(&balanced(world.report().await, "failover"));
+    let daemon = start(&scene).await;
+    let server = daemon.dns_addresses()[0];
+    for _ in 0..5 {
+        world.ask(server);
+        assert_eq!(world.loads(), [CLIENTS as u64, 0]);
+    }
+    assert!(daemon.control().shared().view.load().conditions.shares().is_none());
+    assert_eq!(IpAddr::V4(Ipv4Addr::LOCALHOST), server.ip());
+    daemon.stop().await;
+}
