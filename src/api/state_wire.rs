@@ -137,6 +137,10 @@ pub struct ClusterState {
     pub warnings: Vec<String>,
     /// Whether all its gateways that answer drain or are overloaded.
     pub exhausted: bool,
+    /// How much it takes of clients to whom it is the best, in percent; 100 unless it is balanced.
+    pub accepts_near: f64,
+    /// How much it takes of clients whom a better one did not take, in percent.
+    pub accepts_spill: f64,
 }
 
 /// One pool.
@@ -165,8 +169,22 @@ pub struct MemberState {
     pub tier: u8,
     /// The best standing among its addresses: `up`, `unknown`, `pending`, `down`, `out`.
     pub standing: String,
+    /// Its share: declared, answered, arrived.
+    pub share: ShareState,
     /// Its addresses.
     pub addresses: Vec<AddressState>,
+}
+
+/// The share of a member, in percent of what all members of its pool have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ShareState {
+    /// By weight, whatever its tier; none where no weight is over 0.
+    pub declared: Option<f64>,
+    /// Of the answers of the last minute; in pools that heed load by the demand behind them. None where there were none.
+    pub answered: Option<f64>,
+    /// Of the load that the pool's clusters report, whatever it comes from; none unless all of them report one.
+    pub arrived: Option<f64>,
 }
 
 /// One address of a member.

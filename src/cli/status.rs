@@ -13,7 +13,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, span, table, thousands},
     overrides, wait,
 };
-use crate::api::state_wire::{ConfigState, MemberState, PoolState, ReloadReport, State, TargetState};
+use crate::api::state_wire::{ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, TargetState};
 
 /// Most targets that are up in the table: who has more looks for those that are not.
 const UP_TARGETS_SHOWN: usize = 50;
@@ -116,11 +116,19 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             weight(pool, member).into(),
             format!("tier {}", member.tier).into(),
             standing(&member.standing),
+            Cell::new(Tone::Quiet, shares(&member.share)),
             addresses.join(", ").into(),
         ]
     };
     text += &table(palette, 4, &[], &pool.members.iter().map(row).collect::<Vec<_>>());
     text
+}
+
+/// What was answered and what arrived, where that is known.
+fn shares(share: &ShareState) -> String {
+    let told = [("answered", share.answered), ("arrived", share.arrived)];
+    let told: Vec<String> = told.iter().filter_map(|(word, part)| Some(format!("{word} {:.0} %", (*part)?))).collect();
+    told.join(", ")
 }
 
 /// A member's weight; nothing where it has no meaning, which is in failover unless it is 0: standby.
@@ -254,6 +262,7 @@ mod tests {
                 policy: "weighted".into(),
                 names: vec!["shop.gslb.example.".into()],
                 members: vec![MemberState {
+                    share: ShareState { answered: Some(58.2), arrived: Some(71.0), ..ShareState::default() },
                     cluster: "eu1".into(),
                     weight: 60,
                     tier: 1,
@@ -275,7 +284,7 @@ mod tests {
             "  dns  127.0.0.1:53\n",
             "  gslb.example.  9       1,204\n",
             "  shop  weighted, answers shop.gslb.example.\n",
-            "    eu1  weight 60  tier 1  up  192.0.2.1, 2001:db8::1 down\n",
+            "    eu1  weight 60  tier 1  up  answered 58 %, arrived 71 %  192.0.2.1, 2001:db8::1 down\n",
             "  2001:db8::1  gateway  eu1       down     2 min 5 s ago  1.2 ms      status 503\n",
             "\nOverrides\n",
         ] {

@@ -25,6 +25,7 @@ use super::{
     keeper::Keeper,
     retired::Retired,
     shared::{Clock, Published, Shared},
+    truth::Minute,
 };
 use crate::{
     config::watch::Fingerprint,
@@ -56,6 +57,8 @@ pub(super) struct Actor {
     /// Reports of load.
     pub(super) news: broadcast::Receiver<LoadNews>,
     pub(super) balance: Balance,
+    /// What was answered in the last minute.
+    pub(super) minute: Minute,
 }
 
 /// A reading under way.
@@ -114,7 +117,19 @@ impl Actor {
     async fn tick(&mut self) {
         self.end_overrides().await;
         self.keeper.tick(&self.shared);
+        self.count_answers();
         self.free_retired();
+    }
+
+    /// Publishes what was answered lately, by counters; of what is balanced, by the demand that was found.
+    fn count_answers(&mut self) {
+        let now = Instant::now();
+        if self.minute.is_due(now) {
+            let view = self.shared.view.load();
+            let mut answered = self.minute.look(self.shared.transports.tallies().answers, &view.snapshot, now);
+            self.balance.weigh(&mut answered, &view.snapshot, &view.conditions);
+            self.shared.answered.store(Arc::new(answered));
+        }
     }
 
     /// Takes a report of load.

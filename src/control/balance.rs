@@ -13,11 +13,13 @@ use fairway_health::{
     balance::{Balancer, Declared, Settings},
     load::LoadNews,
 };
-use fairway_model::{Acceptance, ClusterName, Demand, Desired, Permille, Shares};
+use fairway_model::{Acceptance, ClusterName, Demand, Desired, Permille, PoolName, Shares};
 use fairway_zones::{
-    Asked, Conditions, Draw, Snapshot,
+    Asked, Conditions, Draw, Slot, Snapshot,
     steer::{ClientNet, SteerPool},
 };
+
+use super::truth::Answered;
 
 /// Balances the clusters of pools that heed load; nothing where there are none.
 #[derive(Default)]
@@ -101,6 +103,22 @@ impl Balance {
         running.balancer.asked(demand, cluster, now);
     }
 
+    /// Replaces counts of answers by the demand that goes to each member, in pools that are balanced.
+    pub(super) fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, conditions: &Conditions) {
+        let Some(Running { balancer, pools, clients, .. }) = &self.running else { return };
+        let mut weighed = Answered::new();
+        for (demand, (key, client)) in clients {
+            let Some(load) = balancer.load_of(*demand) else { continue };
+            let Some(pool) = pools.get(key).map(|place| &snapshot.steer_pools()[*place]) else { continue };
+            let Some(route) = pool.route(pool.usual_kind(), conditions, *client, Draw(0)) else { continue };
+            let slot = Slot { pool: pool.name().clone(), cluster: route.cluster.clone() };
+            *weighed.entry(slot).or_default() += load;
+        }
+        let pools: BTreeSet<PoolName> = weighed.keys().map(|slot| slot.pool.clone()).collect();
+        answered.retain(|slot, _| !pools.contains(&slot.pool));
+        answered.extend(weighed);
+    }
+
     /// Decides anew where it is time, or where a cluster came or went; the conditions with the new shares, if they differ.
     ///
     /// `conditions` are what is to be served next, with the health of now.
@@ -124,7 +142,7 @@ impl Balance {
         };
         balancer.step(now, &mut places);
         let shares = running.shares();
-        let same = conditions.shares().map_or(shares == Shares::default(), |before| **before == shares);
+        let same = conditions.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
         (!same).then(|| conditions.with_shares(snapshot, &Arc::new(shares)))
     }
 }

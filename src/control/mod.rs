@@ -31,6 +31,7 @@ mod signals;
 mod start;
 mod status;
 mod transports;
+pub(crate) mod truth;
 mod uses;
 mod watch;
 

@@ -14,7 +14,7 @@ use fairway_model::{Timestamp, Verdict};
 use fairway_zones::{Snapshot, View};
 use tokio::sync::{broadcast, watch};
 
-use super::{FlipApplied, Stopping, book::Book, configured::Configured, transports::Transports};
+use super::{FlipApplied, Stopping, book::Book, configured::Configured, transports::Transports, truth::Answered};
 use crate::api::state_wire::{ListenerState, ReloadReport};
 
 /// Tells the time; tests bring their own.
@@ -104,6 +104,8 @@ pub(crate) struct Shared {
     pub(crate) loads: Loads,
     /// Who answers.
     pub(crate) transports: Transports,
+    /// What was answered lately.
+    pub(crate) answered: ArcSwap<Answered>,
     /// Events counted.
     pub(crate) counts: Counts,
     /// Flips, once they are in the answers.

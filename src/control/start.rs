@@ -37,6 +37,7 @@ use super::{
     retired::Retired,
     shared::{Clock, Counts, FLIPS_KEPT, Published, Readiness, Shared, system_clock},
     transports::Transports,
+    truth::Minute,
     watch::watch_files,
 };
 use crate::{
@@ -334,6 +335,7 @@ impl Parts {
             checker,
             loads,
             transports: Transports::default(),
+            answered: ArcSwap::default(),
             counts: Counts::default(),
             flips: broadcast::channel(FLIPS_KEPT).0,
             readiness: watch::channel(Readiness::Starting).0,
@@ -364,6 +366,7 @@ impl Parts {
             logs: self.logs,
             news: shared.loads.news(),
             balance,
+            minute: Minute::default(),
         };
         (Control { shared, commands }, actor, files)
     }

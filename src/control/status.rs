@@ -3,16 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
-use fairway_model::{Cluster, Forced, Health, Member, Name, Pool, PoolName, Standing, Target, Timestamp, Verdict};
+use fairway_model::{
+    Acceptance, Cluster, Forced, Health, Member, Name, Pool, PoolName, Standing, Target, Timestamp, Verdict,
+};
 use fairway_zones::{TargetIndex, View};
 
 use super::{
     book::Book,
     command, load,
     shared::{Published, Readiness, Shared},
+    truth,
     uses::Site,
 };
-use crate::api::state_wire::{self, AddressState, ClusterState, ConfigState, MemberState, PoolState, State, ZoneState};
+use crate::api::state_wire::{
+    self, AddressState, ClusterState, ConfigState, MemberState, PoolState, ShareState, State, ZoneState,
+};
 
 /// Writes out everything there is to show.
 pub(super) fn render(
@@ -32,7 +37,10 @@ pub(super) fn render(
     let states = states.iter().map(|state| (&state.target, state)).collect();
     let mut clusters: Vec<_> = configured.desired.clusters.values().map(cluster).collect();
     load::add(&mut clusters, loads);
+    accepted(&mut clusters, view);
     let page = Page { view, published, states, names };
+    let mut pools: Vec<_> = configured.desired.pools.values().map(|pool| page.pool(pool)).collect();
+    truth::add(&mut pools, &configured.desired, &shared.answered.load(), loads);
     State {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -54,10 +62,21 @@ pub(super) fn render(
         listeners: shared.listeners.get().cloned().unwrap_or_default(),
         zones: page.zones(),
         clusters,
-        pools: configured.desired.pools.values().map(|pool| page.pool(pool)).collect(),
+        pools,
         targets: page.targets(),
         overrides: published.book.all().map(|(id, said)| command::shown(id, said, &configured.uses)).collect(),
         conflicts: configured.conflicts.clone(),
+    }
+}
+
+/// Adds to clusters how much of their traffic they take.
+fn accepted(clusters: &mut [ClusterState], view: &View) {
+    let shares = view.conditions.shares();
+    let percent = |part: u16| (f64::from(part) / f64::from(u16::MAX) * 1000.0).round() / 10.0;
+    for cluster in clusters {
+        let taken = shares.and_then(|shares| shares.acceptance.iter().find(|(name, _)| name.as_str() == cluster.name));
+        let taken = taken.map_or(Acceptance::ALL, |(_, taken)| *taken);
+        (cluster.accepts_near, cluster.accepts_spill) = (percent(taken.near), percent(taken.spill));
     }
 }
 
@@ -120,6 +139,7 @@ impl Page<'_> {
             weight: member.weight.0,
             tier: member.tier.number(),
             standing: word(best).to_owned(),
+            share: ShareState::default(),
             addresses: shown.into_iter().map(|(_, state)| state).collect(),
         }
     }

@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use super::{daemon::start, *};
+use crate::api::client::{Client, Reach};
 
 /// Client networks, each of which carries one unit.
 const CLIENTS: usize = 160;
@@ -102,6 +103,21 @@ async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
     assert!(settled.is_ok(), "it did not settle: {:?}", world.loads());
     let shares = daemon.control().shared().view.load().conditions.shares().cloned();
     assert!(shares.is_some_and(|shares| shares.epoch > 0));
+    let client = Client::new(Reach::Http(daemon.http_address().unwrap()));
+    // Counters are looked at every ten seconds.
+    until("what was declared, answered and arrived", async || {
+        let member = client.state().await.unwrap().pools[0].members[0].clone();
+        let near = |part: Option<f64>| part.is_some_and(|part| (35.0..65.0).contains(&part));
+        member.share.declared == Some(50.0) && near(member.share.answered) && near(member.share.arrived)
+    })
+    .await;
+    let metrics = client.metrics().await.unwrap();
+    for name in [
+        "fairway_cluster_acceptance_ratio{cluster=\"eu1\",of=\"near\"} 0.",
+        "fairway_member_share_ratio{pool=\"shop\",cluster=\"eu1\",kind=\"arrived\"} 0.",
+    ] {
+        assert!(metrics.contains(name), "{name} is not in\n{metrics}");
+    }
     daemon.stop().await;
 }
 

@@ -8,10 +8,12 @@
 //! - `fairway_udp_received_total` = answered + dropped + send errors of UDP.
 //! - `fairway_targets{verdict=…}` adds up to the targets probed.
 //! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
+//! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is there.
 //! - `fairway_load_reads_total{outcome=…}` of a source adds up to the places that were asked.
 //!
 //! Units stand last in a name; `_total` marks what only grows. docs/operations/metrics.md is this page for operators.
 
+mod balance;
 mod health;
 mod load;
 mod sheet;
@@ -54,6 +56,7 @@ impl Metrics {
             wire::write(&mut sheet, &shared, &view);
             health::write(&mut sheet, &view, &published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
+            balance::write(&mut sheet, &shared, &view, &published, &loads);
             write_control(&mut sheet, &shared, &view, &published);
             write_process(&mut sheet, &Process::now());
             sheet.into_text()
