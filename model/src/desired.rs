@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    Cluster, ClusterName, DownAnswer, LoadFeed, LoadName, LoadSource, LoadUnit, Mode, Monitor, MonitorName, Name, Pool,
-    PoolName, Rtype, Severity, Ttl, closest,
+    Choose, Cluster, ClusterName, DownAnswer, LoadFeed, LoadName, LoadSource, LoadUnit, Mode, Monitor, MonitorName,
+    Name, Permille, Pool, PoolName, Rtype, Severity, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -186,6 +186,7 @@ impl Desired {
             let what = format!("pool {} has {count} fallback addresses; {most} is the most", pool.name);
             found.push(error(subject(), what, "give fewer"));
         }
+        check_policy(pool, found);
         if !pool.members.is_empty() && pool.members.iter().all(|m| m.weight.0 == 0) {
             let what = format!("every weight of pool {} is 0, so all members share equally", pool.name);
             found.push(warning(subject(), what, "give weights of 1 or more; to take a member out, drain it"));
@@ -233,6 +234,21 @@ impl Desired {
             let what = format!("{} is a zone apex, where no fallback {} can stand", name.name, Rtype::CNAME);
             found.push(error(subject(), what, "give fallback addresses"));
         }
+    }
+}
+
+fn check_policy(pool: &Pool, found: &mut Vec<Problem>) {
+    if !pool.policy.load {
+        return;
+    }
+    let subject = || Subject::Pool(pool.name.clone());
+    if pool.min_healthy != Permille::default() {
+        let what = format!("pool {} has minHealthy, but its policy heeds load, which says when others help", pool.name);
+        found.push(error(subject(), what, "take one of both out"));
+    }
+    if pool.policy.choose == Choose::First && pool.answers > 1 {
+        let what = format!("pool {} answers {}, but failover with load names one cluster", pool.name, pool.answers);
+        found.push(error(subject(), what, "take answers out, or choose weighted"));
     }
 }
 
@@ -328,7 +344,7 @@ mod tests {
             capacity: None,
             services: vec![],
         };
-        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Weighted);
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
         pool.members = vec![Member::new(cluster.name.clone())];
         let zone: Name = "gslb.example".parse().unwrap();
         let name: Name = "shop.gslb.example".parse().unwrap();

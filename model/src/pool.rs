@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::{ClientPrefix, ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Tier, Ttl, Weight};
+use crate::{
+    ClientPrefix, ClusterName, MonitorName, Name, Permille, Policy, PoolName, ProbeAddress, Tier, Ttl, Weight,
+};
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
 #[derive(Clone, Debug, PartialEq, Hash)]
@@ -70,6 +72,8 @@ pub struct Member {
     pub weight: Weight,
     /// When it is used.
     pub tier: Tier,
+    /// What traffic costs there, in any unit: the lowest goes first where the policy ranks by cost. Default 0.
+    pub cost: u16,
     /// Its own monitor, before its pool's and its zone's.
     pub monitor: Option<MonitorName>,
     /// Where it is probed instead of at each of its addresses.
@@ -79,17 +83,8 @@ pub struct Member {
 impl Member {
     /// A member with every default.
     pub fn new(cluster: ClusterName) -> Self {
-        Self { cluster, weight: Weight::default(), tier: Tier::default(), monitor: None, probe: None }
+        Self { cluster, weight: Weight::default(), tier: Tier::default(), cost: 0, monitor: None, probe: None }
     }
-}
-
-/// How a pool chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// The first live member by tier, then by declared order. The same for every client.
-    Failover,
-    /// Shares by weight within the tier in use, by weighted rendezvous hash of the client's network.
-    Weighted,
 }
 
 /// What a steered name answers with.

@@ -13,6 +13,7 @@ mod kept;
 mod lists;
 mod lists_wire;
 mod load_wire;
+mod policy_wire;
 mod reader;
 mod schema;
 mod settings;

@@ -16,6 +16,7 @@ use super::{
     CallbackUrl,
     bounds_wire::{Float, Int, List, Text, each_once},
     load_wire::Load,
+    policy_wire::Policy,
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
 };
@@ -360,8 +361,12 @@ pub(super) struct Tls {
 pub(super) struct Pool {
     /// Its name.
     pub(super) name: As<PoolName>,
-    /// How it chooses: shares by weight (`weighted`), or the first live member in order (`failover`).
+    /// How it chooses: shares by weight (`weighted`), the first live member in order (`failover`), or a list of steps:
+    /// rankings (`tier`, `geo`, `nearest`, `latency`, `cost`), then `load`, then `weighted`, `sticky` or `failover`.
     pub(super) policy: Policy,
+    /// How much slower than the fastest member one may be and rank equal to it by `latency`; at most 10s.
+    #[schemars(extend("default" = "0s"))]
+    pub(super) latency_tolerance: Option<As<Duration>>,
     /// What it answers with: addresses at the name itself, or a CNAME to the cluster's `dnsName`.
     #[schemars(extend("default" = "address"))]
     pub(super) mode: Option<Mode>,
@@ -390,17 +395,6 @@ pub(super) struct Pool {
     pub(super) monitor: Option<As<MonitorName>>,
     /// The members, in order; at most 255.
     pub(super) members: List<Member, 1, 255>,
-}
-
-/// How a pool chooses.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Policy {
-    /// The first live member, by tier, then in order.
-    Failover,
-    /// Shares by weight.
-    Weighted,
 }
 
 /// What a pool answers with.
@@ -437,6 +431,9 @@ pub(super) struct Member {
     /// When it is used: tier 1 is used first.
     #[schemars(extend("default" = 1))]
     pub(super) tier: Option<Int<u8, 1, 255>>,
+    /// What traffic costs there, in any unit: the lowest first, where the policy ranks by `cost`.
+    #[schemars(extend("default" = 0))]
+    pub(super) cost: Option<Int<u16, 0, 65535>>,
     /// Its own monitor. Default: the pool's.
     pub(super) monitor: Option<As<MonitorName>>,
     /// Where it is probed. Default: at each of its addresses, on the monitor's port.

@@ -145,7 +145,7 @@ fn ttl_reason(snapshot: &Snapshot, steps: &[ExplainedStep], message: &decode::De
 }
 
 /// A query in wire form; RD clear, EDNS with the client's network where there is one.
-fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Vec<u8> {
+pub(crate) fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Vec<u8> {
     let mut packet = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(client.is_some())];
     packet.extend_from_slice(name.as_wire());
     packet.extend_from_slice(&rtype.0.to_be_bytes());
@@ -227,6 +227,8 @@ forward! {
     begin(pool: &steer::SteerPool, kind: steer::Kind, conditions: &crate::Conditions, client: steer::ClientNet, draw: Draw),
     stage(basis: steer::Basis),
     member(number: u8, sight: steer::Sight),
+    offer(number: u8, offer: steer::Offer),
+    reached(reach: steer::Reach),
     end(choice: &steer::Choice),
 }
 

@@ -3,6 +3,7 @@
 //! No sockets, no clock, no async. [`respond()`] is the whole border between sockets and DNS.
 #![deny(unsafe_code)]
 
+mod balanced;
 mod client;
 mod compile;
 mod conditions;
@@ -10,6 +11,7 @@ mod entries;
 mod explain;
 mod lookup;
 mod memory;
+mod play;
 mod respond;
 mod snapshot;
 pub mod steer;
@@ -24,7 +26,8 @@ pub use compile::{compile, recompile};
 pub use conditions::{Conditions, TargetIndex};
 pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, decode, explain};
 pub use memory::give_back_memory;
+pub use play::{Heard, Played, Player};
 pub use respond::{Outcome, Query, find, read, read_ahead, respond, write};
 pub use snapshot::{PoolInfo, ServerIdentity, ServerOptions, Slot, Snapshot, ZoneInfo};
-pub use tally::{Dropped, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
+pub use tally::{Asked, Dropped, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
 pub use view::View;

@@ -6,6 +6,7 @@
 mod load;
 mod monitors;
 mod objects;
+mod policy;
 mod settings;
 mod zones;
 

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Policy, Pool,
-    PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
+    ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Pool, PoolName,
+    Spread, SteeredName, Subject, Tier, Ttl, Weight,
 };
 
 use super::Meaning;
@@ -67,10 +67,7 @@ pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> BTree
 }
 
 fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
-    let policy = match wire.policy {
-        v1::Policy::Failover => Policy::Failover,
-        v1::Policy::Weighted => Policy::Weighted,
-    };
+    let policy = super::policy::policy(meaning, pointer, &wire);
     let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
     let default = Pool::new(wire.name.0, policy);
     Pool {
@@ -100,6 +97,7 @@ fn member(wire: v1::Member) -> Member {
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
         // Its type holds the tier to 1..=255.
         tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
+        cost: wire.cost.map_or(0, |Int(cost)| cost),
         monitor: wire.monitor.map(|As(name)| name),
         probe: wire.probe.map(|As(probe)| probe),
     }
