@@ -4,6 +4,7 @@
 //! [`real`] starts programs, [`load`] asks them all the while. [`recipe`] reads and runs tests written as text; `integration/recipes/README.md` shows the format. Nothing here is
 //! part of the server.
 
+pub mod gateway;
 pub mod load;
 pub mod message;
 pub mod present;

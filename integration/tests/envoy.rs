@@ -4,85 +4,19 @@
 #![cfg(feature = "real")]
 
 use std::{
-    net::SocketAddr,
-    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
 
 use fairway_integration::{
+    gateway::{BOOTSTRAP, Gateway, envoy},
     load::{Reply, resolve, wait_answer},
-    real::{Fairway, Process, fairway_binary, free_port, http, http_get, program, wait_until},
+    real::{Fairway, Process, fairway_binary, free_port, http_get, wait_until},
 };
 use tempfile::TempDir;
 
-/// The bootstrap of `fairway demo --envoy`: traffic, readiness by the health check filter, statistics, administration.
-const BOOTSTRAP: &str = include_str!("../../src/demo/envoy.yaml");
-
 /// Longest time for anything to happen; half a second is usual, the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// One gateway: a real Envoy on an address of its own.
-struct Gateway {
-    address: &'static str,
-    ready: u16,
-    admin: u16,
-    folder: TempDir,
-    bootstrap: String,
-    process: Option<Process>,
-}
-
-impl Gateway {
-    fn new(address: &'static str, ready: u16, bootstrap: &str) -> Self {
-        let admin = free_port();
-        let blanks = [("{admin}", admin), ("{data}", free_port()), ("{ready}", ready), ("{stats}", free_port())];
-        let mut bootstrap = bootstrap.replace("{cluster}", "test").replace("{address}", address);
-        for (blank, port) in blanks {
-            bootstrap = bootstrap.replace(blank, &port.to_string());
-        }
-        let folder = TempDir::new().expect("a temporary folder");
-        let mut gateway = Self { address, ready, admin, folder, bootstrap, process: None };
-        gateway.start();
-        gateway
-    }
-
-    fn start(&mut self) {
-        let file = self.folder.path().join("envoy.yaml");
-        std::fs::write(&file, &self.bootstrap).expect("the folder can be written");
-        let mut command = Command::new(envoy());
-        command.arg("--config-path").arg(file);
-        command.args(["--log-level", "warning", "--disable-hot-restart", "--concurrency", "1"]);
-        self.process = Some(Process::start(&mut command, &self.folder.path().join("envoy.log")));
-        wait_until("Envoy is ready", LIMIT, || {
-            let process = self.process.as_mut().expect("it was just started");
-            assert!(process.is_running(), "Envoy ended: {}", process.output());
-            http_get(self.at(self.ready), "/healthz/ready").is_some_and(|(status, _)| status == 200)
-        });
-    }
-
-    fn at(&self, port: u16) -> SocketAddr {
-        SocketAddr::new(self.address.parse().expect("an address"), port)
-    }
-
-    /// Ends it at once: its ports refuse from now on.
-    fn kill(&mut self) {
-        self.process = None;
-    }
-
-    fn signal(&self, name: &str) {
-        self.process.as_ref().expect("it runs").signal(name);
-    }
-
-    /// `POST /healthcheck/fail` or `/healthcheck/ok`, as a drain before an upgrade does.
-    fn healthcheck(&self, word: &str) {
-        let told = http(self.at(self.admin), "POST", &format!("/healthcheck/{word}"));
-        assert!(told.as_ref().is_some_and(|(status, _)| *status == 200), "{told:?}");
-    }
-}
-
-fn envoy() -> PathBuf {
-    program("envoy", "envoy")
-}
 
 /// Addresses of the two gateways of every scene.
 const EU: &str = "127.0.0.2";

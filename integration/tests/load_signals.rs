@@ -1,0 +1,244 @@
+//! The load of real Envoys: under each way that their statistics can be set up, held, released, frozen and restarted.
+#![cfg(feature = "real")]
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use fairway_integration::{
+    gateway::{BOOTSTRAP, Gateway},
+    real::{Fairway, free_port, http_get, wait_until},
+};
+use serde_json::Value;
+
+/// Longest time for anything to happen; seconds are usual, the rest is for a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Istio's own list of statistics, which leaves nothing of load but open connections.
+const ISTIO_MATCHER: &[&str] = &[
+    "prefix: reporter=",
+    "prefix: cluster_manager",
+    "prefix: listener_manager",
+    "prefix: server",
+    "prefix: cluster.xds-grpc",
+    "prefix: wasm",
+    "prefix: component",
+    "prefix: istio",
+];
+/// Istio's tag of a listener's statistics, and what newer ones have.
+const ISTIO_TAG: &str = r"^http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)";
+const NEWER_ISTIO_TAG: &str = r"^http\.(((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*));\.)";
+
+/// How a gateway's statistics are set up.
+struct Form {
+    cluster: &'static str,
+    address: &'static str,
+    prefix: &'static str,
+    tag: Option<&'static str>,
+    is_tuned: bool,
+}
+
+impl Form {
+    /// The bootstrap: statistics as wanted and fresh, and requests of `/hold` that get no answer.
+    fn bootstrap(&self) -> String {
+        let mut patterns: Vec<String> = ISTIO_MATCHER.iter().map(|pattern| format!("{{ {pattern} }}")).collect();
+        if self.is_tuned {
+            patterns.push("{ safe_regex: { regex: '.*downstream_rq_(active|total)' } }".to_owned());
+        }
+        let tags = self.tag.map_or_else(String::new, |regex| {
+            let tags = format!("[ {{ tag_name: http_conn_manager_prefix, regex: '{regex}' }} ]");
+            let list = format!("{{ inclusion_list: {{ patterns: [ {} ] }} }}", patterns.join(", "));
+            format!("stats_config: {{ use_all_default_tags: false, stats_tags: {tags}, stats_matcher: {list} }}\n")
+        });
+        let fault = "{ name: envoy.filters.http.fault, typed_config: {
+                  \"@type\": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault,
+                  headers: [ { name: \":path\", string_match: { prefix: /hold } } ],
+                  delay: { fixed_delay: 600s, percentage: { numerator: 100 } } } }";
+        let text = BOOTSTRAP
+            .replace("http_filters: [ &router", &format!("http_filters: [ {fault}, &router"))
+            .replace("stat_prefix: traffic", &format!("stat_prefix: \"{}\"", self.prefix))
+            .replace("stat_prefix: readiness", "stat_prefix: agent");
+        format!("stats_flush_interval: 0.2s\n{tags}{text}")
+    }
+
+    fn start(&self) -> Gateway {
+        Gateway::new(self.address, free_port(), &self.bootstrap())
+    }
+}
+
+const TUNED: Form = Form {
+    cluster: "tuned",
+    address: "127.0.0.12",
+    prefix: "outbound_0.0.0.0_8080",
+    tag: Some(ISTIO_TAG),
+    is_tuned: true,
+};
+const FORMS: [Form; 6] = [
+    Form { cluster: "default", address: "127.0.0.11", is_tuned: false, ..TUNED },
+    TUNED,
+    Form { cluster: "delimited", address: "127.0.0.13", prefix: "outbound_0.0.0.0_8080;", ..TUNED },
+    Form {
+        cluster: "newer",
+        address: "127.0.0.14",
+        prefix: "outbound_0.0.0.0_8080;",
+        tag: Some(NEWER_ISTIO_TAG),
+        ..TUNED
+    },
+    Form { cluster: "stock", address: "127.0.0.15", prefix: "ingress", tag: None, ..TUNED },
+    Form { cluster: "hybrid", address: "127.0.0.16", tag: None, ..TUNED },
+];
+
+/// Gateways, and a server that reads their load: permille are requests or connections, since each capacity is 1000.
+struct Scene {
+    gateways: Vec<(&'static str, Gateway)>,
+    server: Fairway,
+}
+
+impl Scene {
+    fn new(forms: &[&Form], source: &str) -> Self {
+        let gateways: Vec<_> = forms.iter().map(|form| (form.cluster, form.start())).collect();
+        let clusters: String = forms
+            .iter()
+            .zip(&gateways)
+            .map(|(form, (_, gateway))| {
+                let (name, address, stats) = (form.cluster, form.address, gateway.stats);
+                format!("  - {{ name: {name}, addresses: [{address}], capacity: 1000, load: gw, scrape: [\"{address}:{stats}\"] }}\n")
+            })
+            .collect();
+        let config = format!("load: [{{ name: gw, type: prometheus, {source} }}]\nclusters:\n{clusters}");
+        let server = Fairway::start(&config, &[]);
+        Self { gateways, server }
+    }
+
+    fn gateway(&mut self, cluster: &str) -> &mut Gateway {
+        let (_, gateway) = self.gateways.iter_mut().find(|(name, _)| *name == cluster).expect("it was started");
+        gateway
+    }
+
+    /// What is known of a cluster.
+    fn cluster(&self, name: &str) -> Value {
+        let (_, body) = http_get(self.server.http, "/v1/state").expect("/v1/state answers");
+        let state: Value = serde_json::from_str(&body).expect("/v1/state is JSON");
+        let clusters = state["clusters"].as_array().expect("clusters are a list");
+        clusters.iter().find(|cluster| cluster["name"] == name).expect("it is declared").clone()
+    }
+
+    /// The signal and the permille of what is said of a cluster's load.
+    fn load(&self, cluster: &str) -> Option<(String, u64)> {
+        let load = &self.cluster(cluster)["load"][0];
+        Some((load["signal"].as_str()?.to_owned(), load["permille"].as_u64()?))
+    }
+
+    fn wait_load(&self, cluster: &str, signal: &str, permille: u64) {
+        let mut seen = None;
+        let what = format!("{cluster} has {permille} by {signal}");
+        wait_until(&what, LIMIT, || {
+            seen = self.load(cluster);
+            seen.as_ref().is_some_and(|(by, load)| by == signal && *load == permille)
+        });
+    }
+}
+
+/// Requests that wait for an answer for as long as this lives.
+fn hold(gateway: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let one = |_| {
+        let mut stream = TcpStream::connect(gateway).expect("the gateway takes connections");
+        stream.write_all(b"GET /hold HTTP/1.1\r\nHost: shop.example\r\n\r\n").expect("it reads");
+        stream
+    };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn each_way_that_statistics_are_set_up_has_its_rung() {
+    let forms: Vec<&Form> = FORMS.iter().collect();
+    let scene = Scene::new(&forms, "period: 200ms");
+    let held: Vec<_> = scene.gateways.iter().map(|(_, gateway)| hold(gateway.at(gateway.data), 5)).collect();
+    for form in &FORMS[1..] {
+        scene.wait_load(form.cluster, "inFlight", 5);
+    }
+    // Whoever reads statistics and readiness is among the connections.
+    wait_until("connections of the default form", LIMIT, || {
+        scene.load("default").is_some_and(|(signal, load)| signal == "connections" && (5..20).contains(&load))
+    });
+    drop(held);
+    for form in &FORMS[1..] {
+        scene.wait_load(form.cluster, "inFlight", 0);
+    }
+}
+
+#[test]
+fn two_hundred_held_requests_are_seen_and_a_frozen_gateway_becomes_stale() {
+    let idle = Form { cluster: "idle", address: "127.0.0.18", ..TUNED };
+    let mut scene = Scene::new(&[&Form { address: "127.0.0.17", ..TUNED }, &idle], "period: 200ms");
+    let gateway = scene.gateway("tuned");
+    let held = hold(gateway.at(gateway.data), 200);
+    scene.wait_load("tuned", "inFlight", 200);
+    assert_eq!(scene.load("idle"), Some(("inFlight".to_owned(), 0)));
+    scene.gateway("tuned").signal("STOP");
+    let standing = |scene: &Scene| scene.cluster("tuned")["load"][0]["standing"].clone();
+    wait_until("its load is stale", LIMIT, || standing(&scene) == "stale");
+    let load = scene.cluster("tuned")["load"][0].clone();
+    assert_eq!(
+        (load["permille"].as_u64(), load["failure"].as_str()),
+        (Some(200), Some("no whole answer within 200ms"))
+    );
+    assert_eq!(scene.cluster("idle")["load"][0]["standing"], "counts");
+    scene.gateway("tuned").signal("CONT");
+    wait_until("its load counts again", LIMIT, || standing(&scene) == "counts");
+    drop(held);
+    scene.wait_load("tuned", "inFlight", 0);
+}
+
+#[test]
+fn a_gateway_that_drains_is_exhausted_until_it_returns() {
+    let scene = Scene::new(&[&Form { address: "127.0.0.19", ..TUNED }], "period: 200ms");
+    scene.wait_load("tuned", "inFlight", 0);
+    assert_eq!(scene.cluster("tuned")["exhausted"], false);
+    scene.gateways[0].1.healthcheck("fail");
+    wait_until("it is exhausted", LIMIT, || scene.cluster("tuned")["exhausted"] == true);
+    assert_eq!(scene.cluster("tuned")["warnings"][0], "it drains");
+    scene.gateways[0].1.healthcheck("ok");
+    wait_until("it is not any more", LIMIT, || scene.cluster("tuned")["exhausted"] == false);
+}
+
+#[test]
+fn a_gateway_restarted_under_load_never_shows_a_negative_or_huge_rate() {
+    let form = Form { address: "127.0.0.20", tag: None, prefix: "ingress", ..TUNED };
+    let metric =
+        "{ name: envoy_http_downstream_rq_total, labels: { envoy_http_conn_manager_prefix: ingress }, type: rate }";
+    let mut scene = Scene::new(&[&form], &format!("period: 200ms, metric: {metric}"));
+    let mut rates = Vec::new();
+    let mut asked = 0;
+    let began = Instant::now();
+    let mut run = |scene: &mut Scene, what: &str, done: &dyn Fn(&[u64]) -> bool| {
+        rates.clear();
+        wait_until(what, LIMIT, || {
+            let gateway = scene.gateway("tuned");
+            asked += u64::from(ask(gateway.at(gateway.data)));
+            rates.extend(scene.load("tuned").map(|(_, rate)| rate));
+            done(&rates)
+        });
+        // No two readings are closer than a tenth of a second, so no rate is over ten times all there was.
+        let most = rates.iter().max().copied().unwrap_or(0);
+        assert!(most <= asked * 10, "{most} requests a second, of {asked} in {:?}", began.elapsed());
+    };
+    run(&mut scene, "a rate before", &|rates| rates.iter().any(|rate| *rate > 0));
+    scene.gateway("tuned").kill();
+    scene.gateway("tuned").start();
+    let restarted = Instant::now();
+    // Longer than three periods: what is shown then was read of the new process.
+    run(&mut scene, "a rate after", &|rates| {
+        restarted.elapsed() > Duration::from_secs(2) && rates.last().is_some_and(|rate| *rate > 0)
+    });
+    assert_eq!(scene.cluster("tuned")["load"][0]["standing"], "counts");
+}
+
+/// Sends one request; tells whether it was answered. Envoy takes a second to close the connection, which is not waited for.
+fn ask(gateway: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(gateway) else { return false };
+    let request = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
+    stream.write_all(request).and_then(|()| stream.read(&mut [0; 1024])).is_ok_and(|length| length > 0)
+}
