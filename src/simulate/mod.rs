@@ -19,12 +19,12 @@ mod tests;
 
 use serde_json::Value;
 
+use self::scenario::Scenario;
 pub use self::{
     plot::draw,
     recording::{Drained, Recording, Sample},
     verdict::{Reached, Runs},
 };
-use self::scenario::Scenario;
 
 /// Reads a scenario from the tree of its file; what is wrong with it, in words.
 pub fn read(tree: Value) -> Result<Scenario, String> {

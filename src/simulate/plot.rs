@@ -34,14 +34,25 @@ pub fn draw(scenario: &Scenario, recording: &Recording, seed: u64) -> String {
     );
     text(&mut svg, LEFT, 18.0, "start", &format!("{} (seed {seed})", scenario.title));
     text(&mut svg, LEFT, 33.0, "start", "load, 1 = capacity");
-    text(&mut svg, LEFT, 293.0, "start", "part of the demand at its nearest cluster; answers changed without need, x10");
+    text(
+        &mut svg,
+        LEFT,
+        293.0,
+        "start",
+        "part of the demand at its nearest cluster; answers changed without need, x10",
+    );
     loads.frame(&mut svg, &[0.25, 0.5, 0.75, 1.0], length);
     parts.frame(&mut svg, &[0.25, 0.5, 0.75], length);
     for (place, cluster) in scenario.clusters.iter().enumerate() {
         let colour = COLOURS[place % COLOURS.len()];
         loads.line(&mut svg, colour, recording.samples.iter().map(|s| s.loads[place]));
         let y = 60.0 + 16.0 * place as f64;
-        let _ = writeln!(svg, "<rect x=\"{}\" y=\"{}\" width=\"10\" height=\"3\" fill=\"{colour}\"/>", RIGHT + 8.0, y - 5.0);
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{}\" y=\"{}\" width=\"10\" height=\"3\" fill=\"{colour}\"/>",
+            RIGHT + 8.0,
+            y - 5.0
+        );
         text(&mut svg, RIGHT + 22.0, y, "start", cluster.name.as_str());
     }
     parts.line(&mut svg, COLOURS[0], recording.samples.iter().map(|s| s.near));
@@ -73,7 +84,8 @@ impl Panel {
             let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{RIGHT}\" stroke=\"{colour}\" stroke-width=\"0.7\"/>");
             text(svg, LEFT - 5.0, y + 4.0, "end", &value.to_string());
         }
-        let _ = writeln!(svg, "<path d=\"M{LEFT} {}V{}H{RIGHT}\" fill=\"none\" stroke=\"#333\"/>", self.top, self.bottom);
+        let _ =
+            writeln!(svg, "<path d=\"M{LEFT} {}V{}H{RIGHT}\" fill=\"none\" stroke=\"#333\"/>", self.top, self.bottom);
         let step = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0].into_iter().find(|step| length / step <= 12.0);
         let step = step.unwrap_or(length);
         let mut at = 0.0;
@@ -86,9 +98,8 @@ impl Panel {
 
     fn line(&self, svg: &mut String, colour: &str, values: impl ExactSizeIterator<Item = f64>) {
         let last = values.len().saturating_sub(1).max(1) as f64;
-        let point = |(at, value): (usize, f64)| {
-            format!("{:.1},{:.1}", LEFT + at as f64 / last * (RIGHT - LEFT), self.y(value))
-        };
+        let point =
+            |(at, value): (usize, f64)| format!("{:.1},{:.1}", LEFT + at as f64 / last * (RIGHT - LEFT), self.y(value));
         // Four points a pixel are more than can be seen.
         let points: Vec<String> = values.enumerate().step_by(4).map(point).collect();
         let _ = writeln!(

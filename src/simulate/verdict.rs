@@ -1,6 +1,9 @@
 //! Runs of one scenario held against its marks: the worst seed counts.
 
-use super::{Recording, play, scenario::{Mark, Scenario}};
+use super::{
+    Recording, play,
+    scenario::{Mark, Scenario},
+};
 
 /// All runs of a scenario.
 #[derive(Debug)]

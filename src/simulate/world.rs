@@ -108,11 +108,7 @@ impl<'a> World<'a> {
             (scenario.probes.period, scenario.probes.fall, scenario.probes.rise);
         let mut world = Self {
             held: steering.conditions(balancer.shares(), &up),
-            caches: population
-                .networks
-                .iter()
-                .map(|n| vec![Cache { answer: None }; usize::from(n.caches)])
-                .collect(),
+            caches: population.networks.iter().map(|n| vec![Cache { answer: None }; usize::from(n.caches)]).collect(),
             gateways: scenario.clusters.iter().map(gateway).collect(),
             recording: Recording::new(scenario),
             queue: BinaryHeap::new(),

@@ -25,18 +25,26 @@ pub(super) struct Means<'a> {
     pub(super) now: f64,
 }
 
-/// Budgets in the unit of the capacities, and how far the fade of the most silent cluster is, 0 to 1.
-pub(super) fn budgets(means: &Means<'_>, demand: f64) -> (Vec<f64>, f64) {
+/// Budgets in the unit of the capacities.
+#[derive(Debug)]
+pub(super) struct Budgets {
+    /// What clusters may get.
+    pub(super) now: Vec<f64>,
+    /// What they might get if all reported.
+    pub(super) unfaded: Vec<f64>,
+}
+
+/// What each cluster may get of this demand.
+pub(super) fn budgets(means: &Means<'_>, demand: f64) -> Budgets {
     let mut budgets: Vec<f64> = (0..means.available.len()).map(|place| means.own(place)).collect();
     means.stretch(&mut budgets, demand);
+    let unfaded = budgets.clone();
     let split: f64 = means.declared().filter(|(place, _)| means.available[*place]).map(|(_, part)| part).sum();
-    let mut most: f64 = 0.0;
     for (place, part) in means.declared().filter(|(place, _)| means.available[*place]) {
         let fade = means.fade(place);
-        most = most.max(fade);
         budgets[place] += fade * (demand * part / split.max(f64::MIN_POSITIVE) - budgets[place]);
     }
-    (budgets, most)
+    Budgets { now: budgets, unfaded }
 }
 
 impl Means<'_> {

@@ -118,14 +118,7 @@ pub(super) struct Demands {
 
 impl Demands {
     pub(super) fn new(ttl: f64) -> Self {
-        Self {
-            tracked: BTreeMap::new(),
-            counted: HashMap::new(),
-            counted_since: 0.0,
-            thinned: 0,
-            ttl,
-            typical: 0.0,
-        }
+        Self { tracked: BTreeMap::new(), counted: HashMap::new(), counted_since: 0.0, thinned: 0, ttl, typical: 0.0 }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Demand, &Tracked)> {

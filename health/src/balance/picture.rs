@@ -81,7 +81,8 @@ impl Scene<'_, '_> {
         let zero = || vec![0.0; self.budgets.len()];
         let mut picture = Picture { place, total: zero(), natives: zero(), guests: zero(), pinned: zero() };
         for (i, load) in self.loads.iter().enumerate() {
-            let Some(place) = picture.place.get(i).copied().flatten().filter(|place| *place < self.budgets.len()) else {
+            let Some(place) = picture.place.get(i).copied().flatten().filter(|place| *place < self.budgets.len())
+            else {
                 continue;
             };
             picture.total[place] += load;

@@ -30,7 +30,7 @@ const SLACK: f64 = 0.06;
 const FULL: f64 = 0.1;
 /// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, while a cluster fades, and
 /// while one is over its budget.
-const PACE: (f64, f64, f64) = (0.12, 0.05, 0.48);
+const PACE: (f64, f64, f64) = (0.12, 0.03, 0.48);
 /// Halvings of a step until it counts as impossible.
 const HALVINGS: usize = 7;
 
@@ -139,7 +139,7 @@ impl Plan {
         }
         self.update_pins(settings, demands);
         let (available, since, lag) = (&self.available, &self.since, self.lag);
-        let (budgets, fade) = budgets::budgets(&Means { settings, evidence, available, since, lag, now }, whole);
+        let budgets = budgets::budgets(&Means { settings, evidence, available, since, lag, now }, whole);
         let names: Vec<Demand> = demands.iter().map(|(demand, _)| *demand).collect();
         let mut scene = Scene {
             settings,
@@ -149,13 +149,17 @@ impl Plan {
             pinned: names.iter().map(|demand| self.pins.contains_key(demand)).collect(),
             home: places(&Shares::default(), &names),
             demands: names,
-            budgets,
+            budgets: budgets.now,
             places,
         };
         let before = scene.look(&self.setting);
         let over = scene.excess(&before, BAND);
         self.strained = over > 0.0 || self.available.contains(&false);
-        let limit = whole * self.pace(settings, scene.excess(&before, FULL) > 0.0, fade > 0.0);
+        let full = |(place, budget): (usize, &f64)| before.total[place] > budget * (1.0 + FULL);
+        let is_full = scene.clusters().zip(scene.clusters().map(|place| &budgets.unfaded[place])).any(full);
+        // At least as much as the largest demand that is not pinned, or it would be in the way for ever.
+        let limit = whole * self.pace(settings, is_full, scene.budgets != budgets.unfaded);
+        let limit = limit.max(1.01 * LUMP * smallest(settings));
         let next = self.choose(&mut scene, &before, over > 0.0, limit);
         if next != self.setting {
             (self.setting, self.moved) = (next, now);
@@ -170,20 +174,26 @@ impl Plan {
         }
         let (calm, fading, full) = PACE;
         let period = settings.period.as_secs_f64();
-        let part = if is_full { full } else if fades { fading } else { calm };
+        let part = if is_full {
+            full
+        } else if fades {
+            fading
+        } else {
+            calm
+        };
         part * (period / (settings.ttl.as_secs_f64() + self.lag)).min(1.0)
     }
 
     /// Demands too large to be moved with the margin stay where they are, as long as that can be answered.
     fn update_pins(&mut self, settings: &Settings, demands: &Demands) {
-        let smallest = settings.clusters.iter().map(|c| c.capacity).min().unwrap_or(1).max(1) as f64;
+        let smallest = smallest(settings);
         let available = &self.available;
         self.pins.retain(|demand, place| {
             available[*place] && demands.get(*demand).is_some_and(|it| it.load / it.stands > LUMP_NO_MORE * smallest)
         });
-        let lumps = demands.iter().filter(|(_, it)| {
-            it.load / it.stands > LUMP * smallest && it.doubt < KNOWN * it.load * it.load
-        });
+        let lumps = demands
+            .iter()
+            .filter(|(_, it)| it.load / it.stands > LUMP * smallest && it.doubt < KNOWN * it.load * it.load);
         let lumps = lumps.filter_map(|(demand, it)| Some((*demand, it.at?)));
         let lumps: Vec<_> = lumps.filter(|(_, place)| available[*place]).collect();
         for (demand, place) in lumps {
@@ -246,4 +256,9 @@ impl Plan {
         }
         None
     }
+}
+
+/// The smallest capacity.
+fn smallest(settings: &Settings) -> f64 {
+    settings.clusters.iter().map(|c| c.capacity).min().unwrap_or(1).max(1) as f64
 }
