@@ -10,7 +10,7 @@ use std::{
 };
 
 use fairway_health::{
-    balance::{Balancer, Declared, Settings},
+    balance::{Balancer, Declared, Heard, Settings},
     load::LoadNews,
 };
 use fairway_model::{Acceptance, ClusterName, Demand, Desired, Permille, PoolName, Shares};
@@ -56,7 +56,7 @@ impl Balance {
                 running.find_clients_again(snapshot);
             }
             before => {
-                let kept = before.as_ref().map(|running| running.balancer.keep(now));
+                let kept = before.as_ref().map(|running| running.balancer.keep());
                 let balancer = Balancer::new(settings.clone(), now, kept.as_ref());
                 let up = vec![true; settings.clusters.len()];
                 let mut running = Running {
@@ -83,7 +83,10 @@ impl Balance {
     pub(super) fn hear(&mut self, news: &LoadNews, now: Instant) {
         let Some(running) = &mut self.running else { return };
         let Some(cluster) = running.place(&news.report.cluster) else { return };
-        running.balancer.report(&news.report);
+        if running.balancer.report(&news.report, now) == Heard::Disbelieved {
+            let (cluster, load) = (&news.report.cluster, news.report.load);
+            tracing::debug!(%cluster, %load, "load is not believed: far less than what was sent there");
+        }
         let end = news.exhausted.then(|| now + news.period * PERIODS_HELD);
         match end {
             Some(end) => running.exhausted.insert(cluster, end),
@@ -107,8 +110,8 @@ impl Balance {
     pub(super) fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, conditions: &Conditions) {
         let Some(Running { balancer, pools, clients, .. }) = &self.running else { return };
         let mut weighed = Answered::new();
-        for (demand, (key, client)) in clients {
-            let Some(load) = balancer.load_of(*demand) else { continue };
+        for (demand, load, ..) in balancer.keep().demands {
+            let Some((key, client)) = clients.get(&demand) else { continue };
             let Some(pool) = pools.get(key).map(|place| &snapshot.steer_pools()[*place]) else { continue };
             let Some(route) = pool.route(pool.usual_kind(), conditions, *client, Draw(0)) else { continue };
             let slot = Slot { pool: pool.name().clone(), cluster: route.cluster.clone() };
@@ -155,7 +158,8 @@ impl Running {
     /// Keeps in mind who has a demand; where too many are known, those that the balancer has forgotten go.
     fn know(&mut self, demand: Demand, client: (u64, ClientNet)) {
         if self.clients.len() >= CLIENTS_MAX && !self.clients.contains_key(&demand) {
-            self.clients.retain(|demand, _| self.balancer.load_of(*demand).is_some());
+            let tracked: BTreeSet<Demand> = self.balancer.tracked().collect();
+            self.clients.retain(|demand, _| tracked.contains(demand));
             if self.clients.len() >= CLIENTS_MAX {
                 return;
             }
@@ -225,7 +229,7 @@ fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Settings> {
     let periods = feeds.filter_map(|feed| desired.load_sources.get(&feed.source)).map(|source| source.period);
     let period = periods.max().unwrap_or(Duration::from_secs(10));
     let ttl = Duration::from_secs(u64::from(ttl.secs().max(1)));
-    (!clusters.is_empty()).then_some(Settings { clusters, period, ttl })
+    (!clusters.is_empty()).then_some(Settings { clusters, period, ttl, sampled: 1 })
 }
 
 /// Load that is aimed at, in thousandths of the capacity.

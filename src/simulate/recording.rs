@@ -117,8 +117,7 @@ impl Recording {
         for (i, sample) in part.iter().enumerate() {
             let before = part[..i].iter().rfind(|s| s.at + self.ttl <= sample.at);
             let Some(before) = before else { continue };
-            let (a, b) = (self.parts(&before.loads), self.parts(&sample.loads));
-            most = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(most, f64::max);
+            most = before.loads.iter().zip(&sample.loads).map(|(a, b)| (a - b).abs()).fold(most, f64::max);
         }
         most
     }

@@ -145,7 +145,7 @@ pub enum Figure {
     Churn,
     /// Part of the demand that is answered with the client's nearest cluster.
     Near,
-    /// Most that the part of the demand that a cluster has changes within a TTL.
+    /// Most that the load of a cluster changes within a TTL.
     Slope,
     /// Farthest that a cluster's part of the demand is from its part of the capacity, at the end.
     OffSplit,

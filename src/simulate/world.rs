@@ -166,7 +166,7 @@ impl<'a> World<'a> {
                 Next::Measure => self.measure(now),
                 Next::Arrive(report) => {
                     let report = self.pending[report].clone();
-                    self.balancer.report(&report);
+                    self.balancer.report(&report, self.start + now);
                 }
                 Next::Step => {
                     self.step(now);
@@ -283,7 +283,7 @@ impl<'a> World<'a> {
             Event::Drain(place) => self.drain(now, place, true),
             Event::Undrain(place) => self.drain(now, place, false),
             Event::Restart => {
-                let kept = self.balancer.keep(self.start + now);
+                let kept = self.balancer.keep();
                 self.restart(now, Some(&kept));
             }
             Event::RestartBlank => self.restart(now, None),
@@ -344,5 +344,6 @@ fn settings(scenario: &Scenario) -> Settings {
         clusters: scenario.clusters.iter().map(declared).collect(),
         period: scenario.reports.every,
         ttl: scenario.ttl,
+        sampled: scenario.reports.sample,
     }
 }

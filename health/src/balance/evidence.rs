@@ -1,119 +1,160 @@
 //! What reports say of one cluster, and what is learnt from them about the demands that it serves.
+//!
+//! A report at time `t` is held against the demands that were at the cluster at `t`. Two things are learnt from it. The
+//! *step* from one report to the next is laid to the demands that moved in between, each by how little is known of it: so
+//! a large demand behind one cache shows when it moves. The *level* that is left is laid to all that are there.
 
-use super::demands::Demands;
+use super::demands::{Demands, Tracked};
 
-/// A report of less than this part of what is known to be there is not believed.
-const DOUBTFUL: f64 = 0.15;
+/// A report of less than this part of what is known to be there is not believed: the gateway's clients went on asking, so
+/// they went on sending.
+const BELIEVABLE: f64 = 0.15;
+/// By how many standard deviations a step must surprise to say that one of those that moved is of another size.
+const SURPRISING: f64 = 3.0;
+/// What the level drifts by from one report to the next: 2 % of it, squared.
+const DRIFT: f64 = 0.0004;
+/// Error of the model itself, as a part of the level, squared.
+const COARSE: f64 = 0.0001;
 
+/// What is known from the reports of one cluster. Variances are relative: as a part of the load, squared.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
-    pub(super) sequence: u64,
-    /// The last report: when it was measured, and the load.
-    pub(super) last: Option<(f64, f64)>,
-    /// How many caches were there then.
-    pub(super) caches: f64,
-    /// Variance of the level that is predicted, as a part of it.
+    sequence: Option<u64>,
+    /// The last report that was believed: when it was measured, the load, and how many caches were there.
+    last: Option<(f64, f64, f64)>,
+    /// Variance of the level that is expected.
     level: f64,
-    /// Variance of reports, as a part of the load.
-    pub(super) noise: f64,
-    /// The last surprise, as a part of the load.
+    /// Variance of reports.
+    noise: f64,
+    /// By what part of it the last report was off what was expected.
     surprise: f64,
-    /// Reports in a row that nobody can believe.
-    pub(super) disbelieved: u32,
 }
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { sequence: 0, last: None, caches: 0.0, level: 1.0, noise: 0.005, surprise: 0.0, disbelieved: 0 }
+        Self { sequence: None, last: None, level: 1.0, noise: 0.005, surprise: 0.0 }
     }
 }
 
 impl Evidence {
-    pub(super) fn hear(&mut self, cluster: usize, load: f64, at: f64, expected: Option<f64>, demands: &mut Demands) {
+    /// When the last report that was believed was measured; the start where there was none.
+    pub(super) fn heard(&self) -> f64 {
+        self.last.map_or(0.0, |(at, ..)| at)
+    }
+
+    /// The last load, and how many caches were there.
+    pub(super) fn told(&self) -> Option<(f64, f64)> {
+        self.last.map(|(_, load, caches)| (load, caches))
+    }
+
+    /// Whether a report is newer than the last one; it is the last one from now on.
+    pub(super) fn is_new(&mut self, sequence: u64, at: f64) -> bool {
+        let new = self.sequence.is_none_or(|last| sequence > last) && self.last.is_none_or(|(last, ..)| at > last);
+        if new {
+            self.sequence = Some(sequence);
+        }
+        new
+    }
+
+    /// Learns from a report; whether it is believed. `expected` is what the others' reports let expect of this cluster.
+    pub(super) fn hear(
+        &mut self,
+        cluster: usize,
+        load: f64,
+        at: f64,
+        expected: Option<f64>,
+        demands: &mut Demands,
+    ) -> bool {
         let ttl = demands.ttl;
-        let known: f64 =
-            demands.iter().filter(|(_, it)| it.measured).map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
-        if expected.is_some_and(|expected| load < DOUBTFUL * expected) || load < DOUBTFUL * known {
-            self.disbelieved += 1;
-            return;
+        let here = |it: &Tracked| it.part(cluster, at, ttl) * it.load;
+        let known: f64 = demands.iter().filter(|(_, it)| it.measured).map(|(_, it)| here(it)).sum();
+        if load < BELIEVABLE * known.max(expected.unwrap_or(0.0)) {
+            return false;
         }
-        self.disbelieved = 0;
         demands.measure(cluster, at);
-        if let Some((before, load_before)) = self.last {
-            self.learn_moves(cluster, (before, load_before), (at, load), demands);
+        if let Some((before, load_before, _)) = self.last {
+            self.learn_step(cluster, (before, load_before), (at, load), demands);
         }
-        let predicted: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
-        self.last = Some((at, load));
-        self.caches = demands.caches_at(cluster, at);
+        let predicted: f64 = demands.iter().map(|(_, it)| here(it)).sum();
         if predicted > 0.0 {
-            self.learn_level(cluster, load, at, predicted, demands);
+            self.learn_level(cluster, (at, load), predicted, demands);
         }
+        self.last = Some((at, load, demands.caches_at(cluster, at)));
         demands.guess();
+        true
     }
 
     /// What a report differs from the one before is due to the demands that moved in between.
-    fn learn_moves(&mut self, cluster: usize, before: (f64, f64), now: (f64, f64), demands: &mut Demands) {
+    fn learn_step(&self, cluster: usize, before: (f64, f64), now: (f64, f64), demands: &mut Demands) {
         let ttl = demands.ttl;
+        let step = |it: &Tracked| it.step(cluster, before.0, now.0, ttl);
         let (mut expected, mut doubt) = (0.0, 0.0);
-        for (_, it) in demands.iter() {
-            let step = it.step(cluster, before.0, now.0, ttl);
+        for (step, it) in demands.iter().map(|(_, it)| (step(it), it)) {
             expected += step * it.load;
             doubt += step * step * it.doubt;
         }
         if doubt <= 0.0 {
             return;
         }
-        let noise = 2.0 * (self.noise.max(1e-5)) * now.1.max(before.1).powi(2);
+        let noise = 2.0 * self.noise.max(1e-5) * now.1.max(before.1).powi(2);
         let surprise = now.1 - before.1 - expected;
-        // One of them is far larger than was thought: which one will show when they part.
-        let inflate = if surprise * surprise > 9.0 * (noise + doubt) {
-            ((surprise * surprise - noise) / doubt).min(1e4)
-        } else {
-            1.0
-        };
+        // One of them is of quite another size than was thought: all are doubted, and which one it is shows when they
+        // part.
+        let square = surprise * surprise;
+        let surprising = square > SURPRISING * SURPRISING * (noise + doubt);
+        let inflate = if surprising { ((square - noise) / doubt).min(1e4) } else { 1.0 };
         for it in demands.iter_mut() {
-            let step = it.step(cluster, before.0, now.0, ttl);
-            if step == 0.0 {
-                continue;
+            let step = step(it);
+            if step != 0.0 {
+                it.doubt *= inflate;
+                let gain = it.doubt * step / (doubt * inflate + noise);
+                it.load = (it.load + gain * surprise).max(0.1 * it.load);
+                it.doubt *= (1.0 - gain * step).max(0.0);
             }
-            it.doubt *= inflate;
-            let gain = it.doubt * step / (doubt * inflate + noise);
-            it.load = (it.load + gain * surprise).max(0.1 * it.load);
-            it.doubt *= 1.0 - gain * step;
         }
     }
 
-    fn learn_level(&mut self, cluster: usize, load: f64, at: f64, predicted: f64, demands: &mut Demands) {
-        let ttl = demands.ttl;
-        let error = (load - predicted) / predicted;
-        let jump = error - self.surprise;
-        if self.level < 0.1 {
-            self.noise += 0.1 * ((jump * jump / 2.0).min(4.0 * self.noise) - self.noise);
-        }
-        let noise = self.noise + 0.0001;
-        if error * self.surprise > 0.0 && error * error > 9.0 * (self.level + noise) {
-            self.level += error * error / 2.0;
-        }
-        self.surprise = error;
-        self.level += 0.0004;
-        let gain = self.level / (self.level + noise);
-        self.level *= 1.0 - gain;
-        let open = |it: &super::demands::Tracked| {
-            it.load * it.doubt / (it.doubt + it.load * it.load / 16.0 + f64::MIN_POSITIVE)
+    /// What is left over is laid to all that are there, most to those of which least is known.
+    fn learn_level(&mut self, cluster: usize, now: (f64, f64), predicted: f64, demands: &mut Demands) {
+        let (ttl, (at, load)) = (demands.ttl, now);
+        let gain = self.gain((load - predicted) / predicted);
+        let open = |it: &Tracked| {
+            let known = it.doubt + it.load * it.load / 16.0;
+            if known > 0.0 { it.part(cluster, at, ttl) * it.load * it.doubt / known } else { 0.0 }
         };
-        let whole: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * open(it)).sum();
+        let whole: f64 = demands.iter().map(|(_, it)| open(it)).sum();
         if whole <= 0.0 {
             return;
         }
         let factor = (gain * (load - predicted) / whole).max(-0.8);
         for it in demands.iter_mut() {
-            let part = it.part(cluster, at, ttl);
-            if part > 0.0 {
-                let grown = 1.0 + factor * part * open(it) / it.load;
+            let open = open(it);
+            if open > 0.0 && it.load > 0.0 {
+                let grown = 1.0 + factor * open / it.load;
                 it.load *= grown;
-                it.doubt = it.doubt * grown * grown;
-                it.doubt = it.doubt.max(0.0004 * it.load * it.load);
+                it.doubt = (it.doubt * grown * grown).max(DRIFT * it.load * it.load);
             }
         }
+    }
+
+    /// How much of an error of this part of the level is believed: Kalman's gain for a level that drifts.
+    ///
+    /// The noise is what jumps from one report to the next; a jump counts for four times the noise at most, so that a
+    /// step of demand is not taken for noise. Two errors of the same sign far over the noise are such a step: then the
+    /// level is not known any more.
+    fn gain(&mut self, error: f64) -> f64 {
+        let jump = error - self.surprise;
+        if self.level < 0.1 {
+            self.noise += 0.1 * ((jump * jump / 2.0).min(4.0 * self.noise) - self.noise);
+        }
+        let noise = self.noise + COARSE;
+        if error * self.surprise > 0.0 && error * error > SURPRISING * SURPRISING * (self.level + noise) {
+            self.level += error * error / 2.0;
+        }
+        self.surprise = error;
+        self.level += DRIFT;
+        let gain = self.level / (self.level + noise);
+        self.level *= 1.0 - gain;
+        gain
     }
 }

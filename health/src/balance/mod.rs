@@ -1,9 +1,28 @@
-//! Decides how much each cluster takes, from what gateways report and who asks. Pure: time comes in, chance is not used.
-#![allow(missing_docs)]
+//! How much of its traffic each cluster takes: from reports of load and from who asks, to [`Shares`]. Pure: time comes in
+//! as an argument, chance is not used, and where a demand is answered is asked of the caller, who asks the real decision.
+//!
+//! ```text
+//!  queries ──► demands   what each client network carries, and where its last answer sent it
+//!                 ▲ │
+//!  reports ──► evidence  what a report differs from what was expected, laid to those that moved
+//!                   ▼
+//!  flips ────► budgets ──► goal ──► plan   acceptance moved a bounded step, large demands pinned ──► Shares
+//! ```
+//!
+//! Reports are late, and clients follow an answer only when their caches ask again. Acting on a report as if it told of
+//! now is what makes load control swing. Here a report is held against what should have been there *when it was
+//! measured*: what is wrong with that is learnt, at a gain that falls with the noise, and every step is then tried on
+//! what is known of all demands before it is taken. `docs/policies/load.md` has the formulas and the reasons.
 
+mod budgets;
 mod demands;
 mod evidence;
+mod goal;
+mod picture;
 mod plan;
+
+#[cfg(test)]
+mod tests;
 
 use std::time::{Duration, Instant};
 
@@ -14,166 +33,223 @@ use self::{demands::Demands, evidence::Evidence, plan::Plan};
 /// A cluster as declared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
+    /// Its name.
     pub name: ClusterName,
+    /// What it can carry, in the unit of its load reports; 0 counts as 1.
     pub capacity: u64,
+    /// Load it is kept under while all others can be, too. Default 800.
     pub soft: Permille,
+    /// Load that it is not given more than, as long as there is room elsewhere. Default 1000.
     pub hard: Permille,
+    /// Its part of the declared split, relative to the others': what holds where load is not known. Default: the capacity.
     pub split: u64,
 }
 
+/// What balancing is told once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// The clusters. Their places in this list stand for them in every call.
     pub clusters: Vec<Declared>,
+    /// From one report of a gateway to the next.
     pub period: Duration,
+    /// TTL of the answers; where pools differ, the largest.
     pub ttl: Duration,
+    /// Of so many queries one is told to [`Balancer::asked`]; 1 = all.
+    pub sampled: u32,
 }
 
-/// Where each of these demands is answered, under these shares and the health of now, by the real decision.
+/// Where each of these demands is answered under these shares and the health of now, by the real decision; none where
+/// that is not known.
 pub type Places<'a> = dyn FnMut(&Shares, &[Demand]) -> Vec<Option<usize>> + 'a;
 
+/// What is known of a drain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drain {
+    /// When the last client should have left: the last answer, and the TTL, or for how long that client kept answers before.
     pub over: Instant,
+    /// Load that is still there, in the unit of the capacities.
     pub left: f64,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// How much a TTL should leave to the next minutes. The daemon makes a TTL of it, within declared bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Caution {
+    /// Nothing moved for ten TTLs: answers may be kept for long.
+    Calm,
+    /// As declared.
+    Ordinary,
+    /// A cluster is away or over its budget, or reports are missing: answers should not be kept for long.
+    Short,
+}
+
+/// What became of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It was believed.
+    Believed,
+    /// It says far less than what is known to be there: passed over.
+    Disbelieved,
+    /// Not newer than the last one.
+    Old,
+    /// Of a cluster that is not declared.
+    Unknown,
+}
+
+/// What survives a restart.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
-    pub near: Vec<(ClusterName, f64, f64)>,
+    /// Near and spill acceptance of each cluster.
+    pub acceptance: Vec<(ClusterName, Acceptance)>,
+    /// Where large demands are held.
     pub pins: Vec<(Demand, ClusterName)>,
+    /// Demands: what each carries, the variance of that, and where it was sent.
     pub demands: Vec<(Demand, f64, f64, ClusterName)>,
 }
 
+/// The controller: told what happens, it decides [`Shares`] at each [`Balancer::step`].
+#[derive(Debug)]
 pub struct Balancer {
     settings: Settings,
+    /// What times are counted from.
     origin: Instant,
     demands: Demands,
     evidence: Vec<Evidence>,
     plan: Plan,
     shares: Shares,
-    last_step: f64,
-    pub debug: bool,
 }
 
 impl Balancer {
+    /// Starts from the declared split, or from what was kept; clusters that are not declared any more are passed over.
     pub fn new(settings: Settings, now: Instant, kept: Option<&Kept>) -> Self {
-        let plan = Plan::new(&settings);
-        let mut it = Self {
-            demands: Demands::new(settings.ttl.as_secs_f64()),
-            evidence: settings.clusters.iter().map(|_| Evidence::default()).collect(),
+        let ttl = settings.ttl.as_secs_f64() * f64::from(settings.sampled.max(1));
+        let mut balancer = Self {
+            demands: Demands::new(ttl.max(1e-3)),
+            evidence: vec![Evidence::default(); settings.clusters.len()],
+            plan: Plan::new(&settings),
             shares: Shares::default(),
-            plan,
             settings,
             origin: now,
-            last_step: 0.0,
-            debug: std::env::var("DBG").is_ok(),
         };
         if let Some(kept) = kept {
-            it.restore(kept);
+            balancer.restore(kept);
         }
-        it.shares = it.share();
-        it
+        balancer.shares = balancer.plan.shares(&balancer.settings);
+        balancer
     }
 
-    fn restore(&mut self, kept: &Kept) {
-        let place = |name: &ClusterName| self.settings.clusters.iter().position(|c| c.name == *name);
-        for (name, near, spill) in &kept.near {
-            if let Some(c) = place(name) {
-                (self.plan.near[c], self.plan.spill[c]) = (*near, *spill);
-            }
-        }
-        for (demand, name) in &kept.pins {
-            if let Some(c) = place(name) {
-                self.plan.pins.insert(*demand, c);
-            }
-        }
-        for (demand, load, doubt, name) in &kept.demands {
-            if let Some(c) = place(name) {
-                self.demands.restore(*demand, *load, *doubt, c);
-            }
-        }
-    }
-
-    pub fn keep(&self, _now: Instant) -> Kept {
-        let name = |c: usize| self.settings.clusters[c].name.clone();
-        Kept {
-            near: (0..self.evidence.len()).map(|c| (name(c), self.plan.near[c], self.plan.spill[c])).collect(),
-            pins: self.plan.pins.iter().map(|(d, c)| (*d, name(*c))).collect(),
-            demands: self.demands.iter().filter_map(|(d, t)| Some((*d, t.load, t.doubt, name(t.at?)))).collect(),
-        }
-    }
-
+    /// What holds now.
     pub fn shares(&self) -> &Shares {
         &self.shares
     }
 
-    fn secs(&self, at: Instant) -> f64 {
-        at.saturating_duration_since(self.origin).as_secs_f64()
-    }
-
+    /// A query was answered: whose demand, with which cluster, when.
     pub fn asked(&mut self, demand: Demand, cluster: usize, at: Instant) {
-        let at = self.secs(at);
-        self.demands.asked(demand, cluster, at);
-    }
-
-    pub fn report(&mut self, report: &LoadReport) {
-        let Some(c) = self.settings.clusters.iter().position(|d| d.name == report.cluster) else { return };
-        if report.sequence <= self.evidence[c].sequence {
-            return;
+        if cluster < self.evidence.len() {
+            let at = self.secs(at);
+            self.demands.asked(demand, cluster, at);
         }
-        self.evidence[c].sequence = report.sequence;
-        let at = self.secs(report.at);
-        let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[c].capacity as f64;
-        let expected = self.expected(c, at);
-        self.evidence[c].hear(c, load, at, expected, &mut self.demands);
     }
 
-    /// What a cluster should carry if its clients are like those of the others; none if no other one tells.
-    fn expected(&self, cluster: usize, at: f64) -> Option<f64> {
-        let others = (0..self.evidence.len()).filter(|other| *other != cluster);
-        let (mut load, mut caches) = (0.0, 0.0);
-        for other in others {
-            let Some((_, told)) = self.evidence[other].last else { continue };
-            load += told;
-            caches += self.evidence[other].caches;
+    /// A gateway told its load, which is known from now on.
+    pub fn report(&mut self, report: &LoadReport, now: Instant) -> Heard {
+        let Some(place) = self.place(&report.cluster) else { return Heard::Unknown };
+        let (at, now) = (self.secs(report.at), self.secs(now));
+        if !self.evidence[place].is_new(report.sequence, at) {
+            return Heard::Old;
         }
-        (caches > 0.0).then(|| load / caches * self.demands.caches_at(cluster, at))
+        let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[place].capacity.max(1) as f64;
+        let expected = self.expected(place, at);
+        self.plan.late(now - at);
+        if self.evidence[place].hear(place, load, at, expected, &mut self.demands) {
+            Heard::Believed
+        } else {
+            Heard::Disbelieved
+        }
     }
 
+    /// A cluster can be answered, or cannot any more. A step should follow before the flip is served.
     pub fn available(&mut self, cluster: usize, is: bool, at: Instant) {
         let at = self.secs(at);
         self.plan.available(cluster, is, at);
     }
 
+    /// Decides anew: once a report period, and at every flip. `places` is asked at most about a hundred times.
     pub fn step(&mut self, now: Instant, places: &mut Places<'_>) {
         let now = self.secs(now);
-        self.last_step = now;
         self.demands.expire(now);
-        self.plan.step(now, &self.settings, &self.demands, &self.evidence, places, self.debug);
-        let shares = self.share();
-        if shares.acceptance != self.shares.acceptance || shares.pins != self.shares.pins {
-            self.shares = Shares { epoch: self.shares.epoch + 1, ..shares };
+        self.plan.step(now, &self.settings, &self.demands, &self.evidence, places);
+        let next = self.plan.shares(&self.settings);
+        if next.acceptance != self.shares.acceptance || next.pins != self.shares.pins {
+            self.shares = Shares { epoch: self.shares.epoch.wrapping_add(1), ..next };
         }
     }
 
-    fn share(&self) -> Shares {
-        let mut shares = self.plan.shares(&self.settings);
-        shares.epoch = self.shares.epoch;
-        shares
-    }
-
+    /// How far the drain of a cluster is, or how long it would take.
     pub fn drain(&self, cluster: usize, now: Instant) -> Drain {
-        let now = self.secs(now);
-        let (over, left) = self.demands.left(cluster, now);
-        Drain { over: self.origin + Duration::from_secs_f64(over), left }
+        let (over, left) = self.demands.left(cluster, self.secs(now));
+        Drain { over: self.origin + Duration::from_secs_f64(over.max(0.0)), left }
     }
 
-    pub fn load_of(&self, demand: Demand) -> Option<f64> {
-        self.demands.get(demand).map(|t| t.load)
+    /// How much a TTL should leave to the next minutes.
+    pub fn caution(&self, now: Instant) -> Caution {
+        let (now, ttl) = (self.secs(now), self.settings.ttl.as_secs_f64());
+        let hold = budgets::HOLD_PERIODS * self.settings.period.as_secs_f64();
+        let silent = self.evidence.iter().any(|evidence| now - evidence.heard() > hold);
+        match now - self.plan.moved() {
+            _ if silent || self.plan.is_strained() => Caution::Short,
+            still if still > 10.0 * ttl => Caution::Calm,
+            _ => Caution::Ordinary,
+        }
     }
-}
 
-fn acceptance(near: f64, spill: f64) -> Acceptance {
-    let part = |x: f64| (x.clamp(0.0, 1.0) * 65535.0).round() as u16;
-    Acceptance { near: part(near), spill: part(spill) }
+    /// What a restart should find again.
+    pub fn keep(&self) -> Kept {
+        let name = |place: usize| self.settings.clusters[place].name.clone();
+        let demands = self.demands.iter().filter_map(|(d, it)| Some((*d, it.load, it.doubt, name(it.at?))));
+        Kept {
+            acceptance: self.shares.acceptance.iter().map(|(name, given)| (name.clone(), *given)).collect(),
+            pins: self.shares.pins.iter().map(|(demand, name)| (*demand, name.clone())).collect(),
+            demands: demands.collect(),
+        }
+    }
+
+    /// The demands that are known one by one, of which the caller must be able to say where they are answered.
+    pub fn tracked(&self) -> impl Iterator<Item = Demand> {
+        self.demands.iter().map(|(demand, _)| *demand)
+    }
+
+    fn restore(&mut self, kept: &Kept) {
+        for (name, given) in &kept.acceptance {
+            if let Some(place) = self.place(name) {
+                self.plan.restore(place, *given);
+            }
+        }
+        for (demand, name) in &kept.pins {
+            if let Some(place) = self.place(name) {
+                self.plan.pin(*demand, place);
+            }
+        }
+        for (demand, load, doubt, name) in &kept.demands {
+            if let Some(place) = self.place(name).filter(|_| load.is_finite() && doubt.is_finite() && *load >= 0.0) {
+                self.demands.restore(*demand, *load, doubt.max(0.0), place);
+            }
+        }
+    }
+
+    fn place(&self, name: &ClusterName) -> Option<usize> {
+        self.settings.clusters.iter().position(|declared| declared.name == *name)
+    }
+
+    /// Seconds since the start. What was before it counts as then.
+    fn secs(&self, at: Instant) -> f64 {
+        at.saturating_duration_since(self.origin).as_secs_f64()
+    }
+
+    /// What a cluster should carry if its clients are like those of the others; none if no other one tells.
+    fn expected(&self, cluster: usize, at: f64) -> Option<f64> {
+        let others = self.evidence.iter().enumerate().filter(|(other, _)| *other != cluster);
+        let told = others.filter_map(|(_, evidence)| evidence.told());
+        let sum = told.fold((0.0, 0.0), |sum, (load, caches)| (sum.0 + load, sum.1 + caches));
+        (sum.1 > 0.0).then(|| sum.0 / sum.1 * self.demands.caches_at(cluster, at))
+    }
 }

@@ -1,115 +1,130 @@
-//! From loads that are predicted to how much each cluster takes.
+//! How acceptance moves: towards a goal, a bounded step at a time, and only where that pays.
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Demand, Shares};
+use fairway_model::{Acceptance, Demand, Shares};
 
-use super::{Places, Settings, acceptance, demands::Demands, evidence::Evidence};
+use super::{
+    Places, Settings,
+    budgets::{self, Means},
+    demands::Demands,
+    evidence::Evidence,
+    goal::BAND,
+    picture::{Picture, Scene, Setting},
+};
 
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) near: Vec<f64>,
-    pub(super) spill: Vec<f64>,
-    pub(super) pins: BTreeMap<Demand, usize>,
-    available: Vec<bool>,
-    /// Since when it is available again.
-    since: Vec<f64>,
-    urgent: bool,
-}
-
-/// Dead band, as a part of the budget.
-const BAND: f64 = 0.02;
-/// Part of the demand that has to come nearer for a move to be worth it.
+/// What the declared split is made of: clusters take this little as near and nothing as spill, so that nearly every client
+/// falls to one of all clusters, by weight × near acceptance.
+const TRACE: f64 = 0.01;
+/// Part of the smallest capacity from which on a demand is pinned.
+const LUMP: f64 = 0.05;
+/// Part of it from which on it is let go again.
+const LUMP_NO_MORE: f64 = 0.03;
+/// Variance over squared load up to which the size of a demand counts as known.
+const KNOWN: f64 = 4.0;
+/// Part of the demand that must come nearer for a move to pay.
 const WORTH: f64 = 0.01;
-const DBT: f64 = 4.0;
 /// How far over its budget a cluster may be on the way.
 const SLACK: f64 = 0.06;
-/// What the declared split is made of: this little is taken as near, so that nearly all is split by weight.
-const TRACE: f64 = 0.01;
+/// What a cluster must be over its budget by for larger steps.
+const FULL: f64 = 0.1;
+/// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, while a cluster fades, and
+/// while one is over its budget.
+const PACE: (f64, f64, f64) = (0.12, 0.03, 0.48);
+/// Halvings of a step until it counts as impossible.
+const HALVINGS: usize = 7;
 
-struct View {
-    demands: Vec<Demand>,
-    loads: Vec<f64>,
-    pinned: Vec<bool>,
-    home: Vec<Option<usize>>,
-}
-
+/// What is decided, and what that rests on.
 #[derive(Clone, Debug)]
-struct Picture {
-    place: Vec<Option<usize>>,
-    total: Vec<f64>,
-    natives: Vec<f64>,
-    guests: Vec<f64>,
-    pinned: Vec<f64>,
+pub(super) struct Plan {
+    setting: Setting,
+    pins: BTreeMap<Demand, usize>,
+    available: Vec<bool>,
+    /// Since when each cluster can be answered again.
+    since: Vec<f64>,
+    /// A flip that no step has followed yet.
+    urgent: bool,
+    /// How late reports are, in seconds.
+    lag: f64,
+    /// When acceptance moved last.
+    moved: f64,
+    /// A cluster is away or over its budget.
+    strained: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Setting {
-    near: Vec<f64>,
-    spill: Vec<f64>,
+/// One way to move on.
+struct Attempt {
+    /// Growth of near acceptance beyond the foremost; see [`Scene::goal`].
+    pull: f64,
+    /// How far over its budget a cluster may be on the way.
+    slack: f64,
 }
 
 impl Plan {
+    /// The declared split.
     pub(super) fn new(settings: &Settings) -> Self {
         let most = settings.clusters.iter().map(|c| c.split).max().unwrap_or(1).max(1) as f64;
         let count = settings.clusters.len();
+        let near = settings.clusters.iter().map(|c| TRACE * c.split as f64 / most).collect();
         Self {
-            near: settings.clusters.iter().map(|c| TRACE * c.split as f64 / most).collect(),
-            spill: vec![0.0; count],
+            setting: Setting { near, spill: vec![0.0; count] },
             pins: BTreeMap::new(),
             available: vec![true; count],
             since: vec![f64::NEG_INFINITY; count],
             urgent: false,
+            lag: settings.period.as_secs_f64(),
+            moved: 0.0,
+            strained: false,
         }
     }
 
+    /// What holds, as the deciding code reads it.
     pub(super) fn shares(&self, settings: &Settings) -> Shares {
-        shares(settings, &self.pins, &Setting { near: self.near.clone(), spill: self.spill.clone() })
+        self.setting.shares(settings, &self.pins)
     }
 
-    pub(super) fn available(&mut self, cluster: usize, is: bool, at: f64) {
-        if self.available[cluster] == is {
+    /// Takes over the acceptance of a cluster from before a restart.
+    pub(super) fn restore(&mut self, place: usize, given: Acceptance) {
+        self.setting.near[place] = f64::from(given.near) / 65_535.0;
+        self.setting.spill[place] = f64::from(given.spill) / 65_535.0;
+    }
+
+    /// Holds a demand where it is.
+    pub(super) fn pin(&mut self, demand: Demand, place: usize) {
+        if self.pins.len() < Shares::PINS_MAX {
+            self.pins.entry(demand).or_insert(place);
+        }
+    }
+
+    /// A report was so late, in seconds.
+    pub(super) fn late(&mut self, lag: f64) {
+        self.lag += 0.1 * (lag.clamp(0.0, 600.0) - self.lag);
+    }
+
+    /// When acceptance moved last.
+    pub(super) fn moved(&self) -> f64 {
+        self.moved
+    }
+
+    /// Whether a cluster is away or over its budget.
+    pub(super) fn is_strained(&self) -> bool {
+        self.strained
+    }
+
+    /// A cluster can be answered again, and takes nothing at first; or it cannot any more.
+    pub(super) fn available(&mut self, place: usize, is: bool, at: f64) {
+        if self.available.get(place).is_none_or(|known| *known == is) {
             return;
         }
-        self.available[cluster] = is;
+        self.available[place] = is;
         self.urgent = true;
         if is {
-            self.since[cluster] = at;
-            self.near[cluster] = 0.0;
-            self.spill[cluster] = 0.0;
+            self.since[place] = at;
+            (self.setting.near[place], self.setting.spill[place]) = (0.0, 0.0);
         }
     }
 
-    /// What each cluster may get, in the unit of the capacities.
-    fn budgets(&self, now: f64, settings: &Settings, whole: f64, evidence: &[Evidence], ttl: f64) -> Vec<f64> {
-        let period = settings.period.as_secs_f64();
-        let clusters = settings.clusters.iter().enumerate();
-        let mut budgets: Vec<f64> = clusters
-            .map(|(c, declared)| {
-                if !self.available[c] {
-                    return 0.0;
-                }
-                let ramp = ((now - self.since[c]) / (5.0 * ttl)).clamp(0.0, 1.0);
-                declared.capacity as f64 * f64::from(declared.soft.thousandths()) / 1000.0 * ramp
-            })
-            .collect();
-        let sum: f64 = budgets.iter().sum();
-        if sum > 0.0 && whole * 1.03 > sum {
-            let more = whole * 1.03 / sum;
-            budgets.iter_mut().for_each(|b| *b *= more);
-        }
-        let split: f64 =
-            settings.clusters.iter().enumerate().filter(|(c, _)| self.available[*c]).map(|(_, d)| d.split as f64).sum();
-        for (c, evidence) in evidence.iter().enumerate().filter(|(c, _)| self.available[*c]) {
-            let heard = evidence.last.map_or(0.0, |(at, _)| at);
-            let stale = now - heard - 4.0 * period;
-            let fade = (stale / (10.0 * ttl)).clamp(0.0, 1.0);
-            let share = whole * settings.clusters[c].split as f64 / split;
-            budgets[c] += fade * (share - budgets[c]);
-        }
-        budgets
-    }
-
+    /// Moves on, if it must or if it pays.
     pub(super) fn step(
         &mut self,
         now: f64,
@@ -117,198 +132,125 @@ impl Plan {
         demands: &Demands,
         evidence: &[Evidence],
         places: &mut Places<'_>,
-        debug: bool,
     ) {
-        let names: Vec<Demand> = demands.iter().map(|(d, _)| *d).collect();
-        let loads: Vec<f64> = demands.iter().map(|(_, it)| it.load).collect();
-        let whole: f64 = loads.iter().sum();
-        if names.is_empty() || whole <= 0.0 || evidence.iter().all(|e| e.last.is_none()) {
-            if self.urgent {
-                self.urgent = false;
-            }
+        let whole: f64 = demands.iter().map(|(_, it)| it.load).sum();
+        if whole <= 0.0 || evidence.iter().all(|evidence| evidence.told().is_none()) {
             return;
         }
-        let home = places(&Shares::default(), &names);
-        self.pins.retain(|d, _| demands.get(*d).is_some());
-        let budgets = self.budgets(now, settings, whole, evidence, demands.ttl);
-        self.pin(settings, demands, &budgets);
-        let view =
-            View { pinned: names.iter().map(|d| self.pins.contains_key(d)).collect(), demands: names, loads, home };
-        let current = Setting { near: self.near.clone(), spill: self.spill.clone() };
-        let before = self.look(&current, settings, &view, places);
-        let over = self.excess(&before, &budgets, BAND);
-        let (mut chosen, mut goal, mut best) = (current.clone(), current.clone(), f64::NEG_INFINITY);
-        for (pull, slack) in [(f64::INFINITY, SLACK), (0.15, SLACK), (0.05, 2.0 * SLACK), (0.0, SLACK)] {
-            if pull == 0.0 && (best > f64::NEG_INFINITY || over == 0.0) || slack > SLACK && best > f64::NEG_INFINITY {
-                continue;
-            }
-            let g = self.improve(&current, &before, settings, &view, &budgets, pull, places);
-            if g == current {
-                continue;
-            }
-            if over == 0.0 && !self.urgent && pull == f64::INFINITY {
-                let target = self.look(&g, settings, &view, places);
-                let gain = target.natives.iter().sum::<f64>() - before.natives.iter().sum::<f64>();
-                if gain < WORTH * whole {
-                    break;
-                }
-            }
-            if let Some((setting, near)) =
-                self.approach(&current, &g, &before, slack, settings, &view, &budgets, whole, places)
-                && near > best
-            {
-                (chosen, goal, best) = (setting, g, near);
-            }
+        self.update_pins(settings, demands);
+        let (available, since, lag) = (&self.available, &self.since, self.lag);
+        let budgets = budgets::budgets(&Means { settings, evidence, available, since, lag, now }, whole);
+        let names: Vec<Demand> = demands.iter().map(|(demand, _)| *demand).collect();
+        let mut scene = Scene {
+            settings,
+            pins: &self.pins,
+            available,
+            loads: demands.iter().map(|(_, it)| it.load).collect(),
+            pinned: names.iter().map(|demand| self.pins.contains_key(demand)).collect(),
+            home: places(&Shares::default(), &names),
+            demands: names,
+            budgets: budgets.now,
+            places,
+        };
+        let before = scene.look(&self.setting);
+        let over = scene.excess(&before, BAND);
+        self.strained = over > 0.0 || self.available.contains(&false);
+        let full = |(place, budget): (usize, &f64)| before.total[place] > budget * (1.0 + FULL);
+        let is_full = scene.clusters().zip(scene.clusters().map(|place| &budgets.unfaded[place])).any(full);
+        // At least as much as the largest demand that is not pinned, or it would be in the way for ever.
+        let limit = whole * self.pace(settings, is_full, scene.budgets != budgets.unfaded);
+        let limit = limit.max(1.01 * LUMP * smallest(settings));
+        let next = self.choose(&mut scene, &before, over > 0.0, limit);
+        if next != self.setting {
+            (self.setting, self.moved) = (next, now);
         }
-        if debug {
-            let show = |v: &[f64]| v.iter().map(|x| format!("{x:.2}")).collect::<Vec<_>>().join(" ");
-            eprintln!(
-                "{now:6.0} budget {} | predicted {} | near {} spill {} | goal {} / {} | pins {}",
-                show(&budgets),
-                show(&before.total),
-                show(&chosen.near),
-                show(&chosen.spill),
-                show(&goal.near),
-                show(&goal.spill),
-                self.pins.len()
-            );
-        }
-        self.near = chosen.near;
-        self.spill = chosen.spill;
         self.urgent = false;
     }
 
-    /// Demands too large to be moved with the margin stay where they are.
-    fn pin(&mut self, settings: &Settings, demands: &Demands, _budgets: &[f64]) {
-        let smallest = settings.clusters.iter().map(|c| c.capacity).min().unwrap_or(1) as f64;
-        for (demand, it) in demands.iter() {
-            let Some(at) = it.at else { continue };
-            if it.load / it.stands > 0.05 * smallest && it.doubt < DBT * it.load * it.load && self.available[at] {
-                self.pins.entry(*demand).or_insert(at);
-            }
+    /// Part of the demand that one step may move: so little that what it leads to is seen before much more has moved.
+    fn pace(&self, settings: &Settings, is_full: bool, fades: bool) -> f64 {
+        if self.urgent {
+            return f64::INFINITY;
         }
-        self.pins.retain(|_, at| self.available[*at]);
+        let (calm, fading, full) = PACE;
+        let period = settings.period.as_secs_f64();
+        let part = if is_full {
+            full
+        } else if fades {
+            fading
+        } else {
+            calm
+        };
+        part * (period / (settings.ttl.as_secs_f64() + self.lag)).min(1.0)
     }
 
-    fn look(&self, setting: &Setting, settings: &Settings, view: &View, places: &mut Places<'_>) -> Picture {
-        let place = places(&shares(settings, &self.pins, setting), &view.demands);
-        let count = settings.clusters.len();
-        let zero = || vec![0.0; count];
-        let mut picture = Picture { place, total: zero(), natives: zero(), guests: zero(), pinned: zero() };
-        for i in 0..view.demands.len() {
-            let Some(c) = picture.place[i] else { continue };
-            picture.total[c] += view.loads[i];
-            if view.pinned[i] {
-                picture.pinned[c] += view.loads[i];
-            } else if view.home[i] == Some(c) {
-                picture.natives[c] += view.loads[i];
-            } else {
-                picture.guests[c] += view.loads[i];
-            }
+    /// Demands too large to be moved with the margin stay where they are, as long as that can be answered.
+    fn update_pins(&mut self, settings: &Settings, demands: &Demands) {
+        let smallest = smallest(settings);
+        let available = &self.available;
+        self.pins.retain(|demand, place| {
+            available[*place] && demands.get(*demand).is_some_and(|it| it.load / it.stands > LUMP_NO_MORE * smallest)
+        });
+        let lumps = demands
+            .iter()
+            .filter(|(_, it)| it.load / it.stands > LUMP * smallest && it.doubt < KNOWN * it.load * it.load);
+        let lumps = lumps.filter_map(|(demand, it)| Some((*demand, it.at?)));
+        let lumps: Vec<_> = lumps.filter(|(_, place)| available[*place]).collect();
+        for (demand, place) in lumps {
+            self.pin(demand, place);
         }
-        picture
     }
 
-    /// Where acceptance should go: no cluster over its budget, everything as near as that allows.
-    fn improve(
-        &self,
-        current: &Setting,
-        before: &Picture,
-        settings: &Settings,
-        view: &View,
-        budgets: &[f64],
-        pull: f64,
-        places: &mut Places<'_>,
-    ) -> Setting {
-        let count = budgets.len();
-        let most = settings.clusters.iter().map(|c| c.split).max().unwrap_or(1).max(1) as f64;
-        let split: Vec<f64> = settings.clusters.iter().map(|c| c.split as f64 / most).collect();
-        let pull = (0..count).map(|c| current.near[c] / split[c].max(1e-9)).fold(0.0, f64::max) + pull;
-        let mut all = vec![0.0; count];
-        for i in 0..view.demands.len() {
-            if let (Some(home), false) = (view.home[i], view.pinned[i]) {
-                all[home] += view.loads[i];
-            }
-        }
-        let mut goal = current.clone();
-        let mut picture = before.clone();
-        for round in 0..8 {
-            let mut settled = true;
-            for c in (0..count).filter(|c| self.available[*c]) {
-                let free = (budgets[c] - picture.pinned[c]).max(0.0);
-                let band = BAND * budgets[c];
-                let (natives, guests) = (picture.natives[c], picture.guests[c]);
-                let mut expected = natives;
-                if natives > free + band {
-                    goal.near[c] *= free / natives;
-                    expected = free;
-                    settled = false;
-                } else if natives < free - band && goal.near[c] < 1.0 && natives < all[c] {
-                    let more = (free - natives).min(all[c] - natives);
-                    let raised = (goal.near[c] + more / all[c]).min(pull * split[c]).min(1.0);
-                    if raised > goal.near[c] {
-                        expected += (raised - goal.near[c]) * all[c];
-                        goal.near[c] = raised;
-                        settled &= round > 2;
-                    }
-                }
-                let room = (free - expected).max(0.0);
-                if guests > room + band {
-                    goal.spill[c] *= room / guests;
-                    settled = false;
-                } else if guests < room - band && goal.spill[c] < 1.0 {
-                    goal.spill[c] = (goal.spill[c]
-                        + goal.spill[c].max(0.05) * ((room - guests) / guests.max(band)).min(1.0))
-                    .min(1.0);
-                    settled &= round > 2;
+    /// The step that brings most of the demand nearer, of those that lead over no budget.
+    fn choose(&self, scene: &mut Scene<'_, '_>, before: &Picture, is_over: bool, limit: f64) -> Setting {
+        let near = |picture: &Picture| picture.natives.iter().sum::<f64>();
+        let mut best: Option<(Setting, f64)> = None;
+        let first = [Attempt { pull: f64::INFINITY, slack: SLACK }, Attempt { pull: 0.15, slack: SLACK }];
+        for attempt in first {
+            let goal = scene.goal(&self.setting, before, attempt.pull);
+            if attempt.pull.is_infinite() && !is_over && !self.urgent {
+                let gain = near(&scene.look(&goal)) - near(before);
+                if gain < WORTH * scene.whole() {
+                    return self.setting.clone();
                 }
             }
-            if settled {
-                break;
+            if let Some((setting, picture)) = self.approach(scene, &goal, before, attempt.slack, limit)
+                && best.as_ref().is_none_or(|(_, best)| near(&picture) > *best)
+            {
+                best = Some((setting, near(&picture)));
             }
-            picture = self.look(&goal, settings, view, places);
         }
-        goal
+        // Nothing leads on without going over a budget: by more of it, then only away from what is over.
+        let last = [Attempt { pull: 0.05, slack: 2.0 * SLACK }, Attempt { pull: 0.0, slack: SLACK }];
+        for attempt in last.into_iter().filter(|attempt| attempt.pull > 0.0 || is_over) {
+            if best.is_none() {
+                let goal = scene.goal(&self.setting, before, attempt.pull);
+                let found = self.approach(scene, &goal, before, attempt.slack, limit);
+                best = found.map(|(setting, picture)| (setting, near(&picture)));
+            }
+        }
+        best.map_or_else(|| self.setting.clone(), |(setting, _)| setting)
     }
 
-    /// By how much clusters are over their budgets, and a bit more.
-    fn excess(&self, picture: &Picture, budgets: &[f64], slack: f64) -> f64 {
-        let clusters = (0..budgets.len()).filter(|c| self.available[*c]);
-        clusters.map(|c| (picture.total[c] - budgets[c] * (1.0 + slack)).max(0.0)).sum()
-    }
-
-    /// As far towards the goal as a step may go, and what is near then.
-    #[allow(clippy::too_many_arguments)]
+    /// As far towards a goal as a step may go: it moves no more than the limit, and adds nothing to what is over budgets.
     fn approach(
         &self,
-        current: &Setting,
+        scene: &mut Scene<'_, '_>,
         goal: &Setting,
         before: &Picture,
         slack: f64,
-        settings: &Settings,
-        view: &View,
-        budgets: &[f64],
-        whole: f64,
-        places: &mut Places<'_>,
-    ) -> Option<(Setting, f64)> {
-        let full = self.excess(before, budgets, 0.1) > 0.0;
-        let limit = if self.urgent {
-            f64::INFINITY
-        } else if full {
-            0.12
-        } else {
-            0.03
-        } * whole;
-        let allowed = self.excess(before, budgets, slack) + 1e-9;
+        limit: f64,
+    ) -> Option<(Setting, Picture)> {
+        if *goal == self.setting {
+            return None;
+        }
+        let allowed = scene.excess(before, slack) + 1e-9;
         let mut part = 1.0;
-        for _ in 0..7 {
-            let way = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + part * (b - a)).collect::<Vec<_>>();
-            let setting = Setting { near: way(&current.near, &goal.near), spill: way(&current.spill, &goal.spill) };
-            let picture = self.look(&setting, settings, view, places);
-            let moved: f64 =
-                (0..view.loads.len()).filter(|i| before.place[*i] != picture.place[*i]).map(|i| view.loads[i]).sum();
-            if moved <= limit && self.excess(&picture, budgets, slack) <= allowed {
-                return Some((setting, picture.natives.iter().sum()));
+        for _ in 0..HALVINGS {
+            let setting = self.setting.towards(goal, part);
+            let picture = scene.look(&setting);
+            if scene.moved(before, &picture) <= limit && scene.excess(&picture, slack) <= allowed {
+                return Some((setting, picture));
             }
             part /= 2.0;
         }
@@ -316,9 +258,7 @@ impl Plan {
     }
 }
 
-fn shares(settings: &Settings, pins: &BTreeMap<Demand, usize>, setting: &Setting) -> Shares {
-    let clusters = settings.clusters.iter().enumerate();
-    let acceptance = clusters.map(|(c, d)| (d.name.clone(), acceptance(setting.near[c], setting.spill[c])));
-    let pins = pins.iter().map(|(d, c)| (*d, settings.clusters[*c].name.clone()));
-    Shares { epoch: 0, acceptance: acceptance.collect(), pins: pins.take(Shares::PINS_MAX).collect() }
+/// The smallest capacity.
+fn smallest(settings: &Settings) -> f64 {
+    settings.clusters.iter().map(|c| c.capacity).min().unwrap_or(1).max(1) as f64
 }

@@ -1,0 +1,105 @@
+//! Where acceptance should go: no cluster over its budget, and everything as near as that allows.
+
+use super::picture::{Picture, Scene, Setting};
+
+/// Dead band: as a part of the budget, what a cluster may be off it.
+pub(super) const BAND: f64 = 0.02;
+/// Times that a goal is corrected by what it would lead to.
+const ROUNDS: usize = 8;
+/// Rounds after which only too much is corrected, and no more room is looked for.
+const FILLING_ROUNDS: usize = 3;
+
+impl Scene<'_, '_> {
+    /// Corrects a setting in a few rounds, each by what the last one would lead to.
+    ///
+    /// Clusters that take few of their own, as in the declared split, come home together: `pull` is by how much the near
+    /// acceptance of the foremost may grow, in the proportions of the declared split. What nobody takes is shared in the
+    /// proportions of near acceptance, so that one that runs ahead would get all of it.
+    pub(super) fn goal(&mut self, current: &Setting, before: &Picture, pull: f64) -> Setting {
+        let reach = self.reach(current, pull);
+        let at_home = self.at_home();
+        let (mut goal, mut picture) = (current.clone(), before.clone());
+        for round in 0..ROUNDS {
+            let mut settled = true;
+            for place in self.clusters() {
+                let near = self.correct_near(&mut goal, &picture, place, at_home[place], reach[place]);
+                let spill = self.correct_spill(&mut goal, &picture, place, near.natives);
+                settled &= !near.is_cut && !spill.is_cut;
+                settled &= round >= FILLING_ROUNDS || !near.is_raised && !spill.is_raised;
+            }
+            if settled {
+                break;
+            }
+            picture = self.look(&goal);
+        }
+        goal
+    }
+
+    /// How far the near acceptance of each cluster may be raised.
+    fn reach(&self, current: &Setting, pull: f64) -> Vec<f64> {
+        let most = self.settings.clusters.iter().map(|c| c.split).max().unwrap_or(1).max(1) as f64;
+        let split: Vec<f64> = self.settings.clusters.iter().map(|c| c.split as f64 / most).collect();
+        let foremost = current.near.iter().zip(&split).map(|(near, part)| near / part.max(1e-9)).fold(0.0, f64::max);
+        split.iter().map(|part| if pull.is_finite() { ((foremost + pull) * part).min(1.0) } else { 1.0 }).collect()
+    }
+
+    /// Load of the demands that are at home in each cluster, wherever they are now, without pinned ones.
+    fn at_home(&self) -> Vec<f64> {
+        let mut at_home = vec![0.0; self.budgets.len()];
+        for (i, load) in self.loads.iter().enumerate().filter(|(i, _)| !self.pinned[*i]) {
+            if let Some(all) = self.home[i].and_then(|place| at_home.get_mut(place)) {
+                *all += load;
+            }
+        }
+        at_home
+    }
+
+    /// A cluster's own clients come first, up to its budget.
+    fn correct_near(&self, goal: &mut Setting, picture: &Picture, place: usize, all: f64, reach: f64) -> Correction {
+        let free = self.free(picture, place);
+        let band = BAND * self.budgets[place];
+        let natives = picture.natives[place];
+        let near = &mut goal.near[place];
+        if natives > free + band {
+            *near *= free / natives;
+            return Correction { natives: free, is_cut: true, is_raised: false };
+        }
+        if natives < free - band && natives < all && *near < reach {
+            let raised = (*near + (free - natives).min(all - natives) / all).min(reach);
+            let expected = natives + (raised - *near) * all;
+            *near = raised;
+            return Correction { natives: expected, is_cut: false, is_raised: true };
+        }
+        Correction { natives, is_cut: false, is_raised: false }
+    }
+
+    /// What its own clients leave is for others.
+    fn correct_spill(&self, goal: &mut Setting, picture: &Picture, place: usize, natives: f64) -> Correction {
+        let room = (self.free(picture, place) - natives).max(0.0);
+        let band = BAND * self.budgets[place];
+        let guests = picture.guests[place];
+        let spill = &mut goal.spill[place];
+        let is_cut = guests > room + band;
+        let is_raised = guests < room - band && *spill < 1.0;
+        if is_cut {
+            *spill *= room / guests;
+        } else if is_raised {
+            let growth = ((room - guests) / guests.max(band)).min(1.0);
+            *spill = (*spill + spill.max(0.05) * growth).min(1.0);
+        }
+        Correction { natives, is_cut, is_raised }
+    }
+
+    /// What a cluster may get beside its pinned demands.
+    fn free(&self, picture: &Picture, place: usize) -> f64 {
+        (self.budgets[place] - picture.pinned[place]).max(0.0)
+    }
+}
+
+/// What a round did to one acceptance.
+struct Correction {
+    /// Load of the cluster's own clients that is expected then.
+    natives: f64,
+    is_cut: bool,
+    is_raised: bool,
+}
