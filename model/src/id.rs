@@ -47,12 +47,20 @@ object_name! {
     ClusterName
 }
 object_name! {
+    /// The name of a map from addresses to places.
+    MapName
+}
+object_name! {
     /// The name of a monitor.
     MonitorName
 }
 object_name! {
     /// The name of a pool.
     PoolName
+}
+object_name! {
+    /// The name of a table of latencies.
+    TableName
 }
 
 /// Why a text is no object name.
