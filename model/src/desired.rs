@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    Cluster, ClusterName, DownAnswer, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, Ttl, closest,
+    ClientMap, Cluster, ClusterName, DownAnswer, LatencyTable, MapName, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, TableName, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -18,6 +18,10 @@ pub struct Desired {
     pub clusters: BTreeMap<ClusterName, Cluster>,
     /// Monitors by name.
     pub monitors: BTreeMap<MonitorName, Arc<Monitor>>,
+    /// Maps from addresses to places, by name.
+    pub maps: BTreeMap<MapName, Arc<ClientMap>>,
+    /// Tables of latencies by name.
+    pub latencies: BTreeMap<TableName, Arc<LatencyTable>>,
     /// Pools by name.
     pub pools: BTreeMap<PoolName, Pool>,
     /// Steered names.
@@ -51,6 +55,10 @@ pub enum Subject {
     Cluster(ClusterName),
     /// A monitor.
     Monitor(MonitorName),
+    /// A map from addresses to places.
+    Map(MapName),
+    /// A table of latencies.
+    Latencies(TableName),
     /// A pool as a whole.
     Pool(PoolName),
     /// A member of a pool, by its place from 0.
@@ -90,6 +98,16 @@ impl Desired {
             at = candidate.parent();
         }
         None
+    }
+
+    /// The map of a pool: the one it names, else the only one there is.
+    pub fn map_of(&self, pool: &Pool) -> Option<&Arc<ClientMap>> {
+        named_or_only(&self.maps, pool.place.map.as_ref())
+    }
+
+    /// The table of latencies of a pool: the one it names, else the only one there is.
+    pub fn latencies_of(&self, pool: &Pool) -> Option<&Arc<LatencyTable>> {
+        named_or_only(&self.latencies, pool.place.latencies.as_ref())
     }
 
     /// The monitor of a member: its own, else its pool's, else the zone's of the name it serves, else TCP 443.
@@ -201,6 +219,13 @@ impl Desired {
     }
 }
 
+fn named_or_only<'a, K: Ord, V>(all: &'a BTreeMap<K, V>, name: Option<&K>) -> Option<&'a V> {
+    match name {
+        Some(name) => all.get(name),
+        None => all.values().next().filter(|_| all.len() == 1),
+    }
+}
+
 fn check_cluster(cluster: &Cluster, found: &mut Vec<Problem>) {
     let subject = || Subject::Cluster(cluster.name.clone());
     if cluster.addresses.is_empty() {
@@ -285,7 +310,7 @@ mod tests {
             clusters: [(cluster.name.clone(), cluster)].into(),
             names: [(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None })].into(),
             pools: [(pool.name.clone(), pool)].into(),
-            monitors: BTreeMap::new(),
+            ..Desired::default()
         }
     }
 

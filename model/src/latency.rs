@@ -1,6 +1,6 @@
 //! Measured latencies: how long a packet takes from networks of clients to clusters and back.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 use crate::{ClusterName, Network, Partition, TableName};
 
@@ -21,6 +21,17 @@ pub struct LatencyTable {
 /// A round-trip time in microseconds, up to some 71 minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Latency(pub u32);
+
+impl fmt::Display for Latency {
+    /// In milliseconds, with tenths where there are any.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = (u64::from(self.0) + 50) / 100;
+        match tenths % 10 {
+            0 => write!(f, "{} ms", tenths / 10),
+            rest => write!(f, "{}.{rest} ms", tenths / 10),
+        }
+    }
+}
 
 /// A row of a table: a network, and what was measured from it to each of the table's clusters.
 pub type LatencyRow = (Network, Vec<Option<Latency>>);
@@ -88,5 +99,6 @@ mod tests {
         assert_eq!(entry("192.0.2.1").1, [Some(Latency(10_000)), Some(Latency(90_000))]);
         assert_eq!(entry("192.0.2.129"), ("192.0.2.128/25".parse().unwrap(), &[Some(Latency(50_000)), None][..]));
         assert_eq!(entry("198.51.100.1").1, [None, None]);
+        assert_eq!([Latency(12_000), Latency(450)].map(|latency| latency.to_string()), ["12 ms", "0.5 ms"]);
     }
 }

@@ -91,7 +91,7 @@ struct Merger {
 impl Merger {
     fn add(&mut self, from: Contribution) {
         let who = (from.source, from.owner);
-        let Desired { zones, clusters, monitors, pools, names } = from.desired;
+        let Desired { zones, clusters, monitors, maps, latencies, pools, names } = from.desired;
         for (key, zone) in zones {
             let said = keep_first(&mut self.desired.zones, &key, zone);
             self.record(Subject::Zone(key), &who, said);
@@ -103,6 +103,14 @@ impl Merger {
         for (key, monitor) in monitors {
             let said = keep_first(&mut self.desired.monitors, &key, monitor);
             self.record(Subject::Monitor(key), &who, said);
+        }
+        for (key, map) in maps {
+            let said = keep_first(&mut self.desired.maps, &key, map);
+            self.record(Subject::Map(key), &who, said);
+        }
+        for (key, table) in latencies {
+            let said = keep_first(&mut self.desired.latencies, &key, table);
+            self.record(Subject::Latencies(key), &who, said);
         }
         for (key, name) in names {
             let said = keep_first(&mut self.desired.names, &key, name);

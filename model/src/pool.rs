@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{ClientPrefix, ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Tier, Ttl, Weight};
+use crate::{Bias, ClientPrefix, ClusterName, MonitorName, Name, Permille, PlaceRules, PoolName, ProbeAddress, Tier, Ttl, Weight};
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
 #[derive(Clone, Debug, PartialEq, Hash)]
@@ -28,6 +28,8 @@ pub struct Pool {
     pub panic_threshold: Permille,
     /// When less than this part of a tier's weight is up, the next tier helps; 0 = only when none of it is up.
     pub min_healthy: Permille,
+    /// What it says of clients' places.
+    pub place: PlaceRules,
     /// Monitor of members that name none.
     pub monitor: Option<MonitorName>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
@@ -55,6 +57,7 @@ impl Pool {
             client_prefix: ClientPrefix::default(),
             panic_threshold: Permille::default(),
             min_healthy: Permille::default(),
+            place: PlaceRules::default(),
             monitor: None,
             members: Vec::new(),
         }
@@ -70,6 +73,8 @@ pub struct Member {
     pub weight: Weight,
     /// When it is used.
     pub tier: Tier,
+    /// How far beyond its own surroundings it draws clients, in place of its cluster's.
+    pub bias: Option<Bias>,
     /// Its own monitor, before its pool's and its zone's.
     pub monitor: Option<MonitorName>,
     /// Where it is probed instead of at each of its addresses.
@@ -79,7 +84,7 @@ pub struct Member {
 impl Member {
     /// A member with every default.
     pub fn new(cluster: ClusterName) -> Self {
-        Self { cluster, weight: Weight::default(), tier: Tier::default(), monitor: None, probe: None }
+        Self { cluster, weight: Weight::default(), tier: Tier::default(), bias: None, monitor: None, probe: None }
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
         line("zones", &before.zones, &after.zones),
         line("clusters", &before.clusters, &after.clusters),
         line("monitors", &before.monitors, &after.monitors),
+        line("maps", &before.maps, &after.maps),
+        line("latencies", &before.latencies, &after.latencies),
         line("pools", &before.pools, &after.pools),
         line("names", &before.names, &after.names),
     ]

@@ -174,6 +174,8 @@ fn described(subject: &Subject) -> (&'static str, &'static str, String) {
     match subject {
         Subject::Cluster(name) => ("clusters", "cluster", name.to_string()),
         Subject::Monitor(name) => ("monitors", "monitor", name.to_string()),
+        Subject::Map(name) => ("maps", "map", name.to_string()),
+        Subject::Latencies(name) => ("latencies", "table of latencies", name.to_string()),
         Subject::Pool(name) | Subject::Member(name, _) => ("pools", "pool", name.to_string()),
         Subject::Name(name) => ("names", "name", name.to_string()),
         Subject::Zone(name) => ("zones", "zone", name.to_string()),

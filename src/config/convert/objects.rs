@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Policy, Pool,
+    Bias, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Policy, Pool,
     PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
 };
 
@@ -40,6 +40,7 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
             latitude: wire.latitude.0,
             longitude: wire.longitude.0,
             region: wire.region.map(|Text(region)| region),
+            bias: Bias::default(),
         });
         let cluster = Cluster {
             name: name.clone(),
@@ -100,6 +101,7 @@ fn member(wire: v1::Member) -> Member {
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
         // Its type holds the tier to 1..=255.
         tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
+        bias: None,
         monitor: wire.monitor.map(|As(name)| name),
         probe: wire.probe.map(|As(probe)| probe),
     }
