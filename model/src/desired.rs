@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    ClientMap, Cluster, ClusterName, DownAnswer, LatencyTable, MapName, Mode, Monitor, MonitorName, Name, Pool, PoolName, Rtype, Severity, TableName, Ttl, closest,
+    ClientMap, Cluster, ClusterName, DownAnswer, LatencyTable, MapName, Mode, Monitor, MonitorName, Name, Pool,
+    PoolName, Rtype, Severity, TableName, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::{Bias, ClientPrefix, ClusterName, MonitorName, Name, Permille, PlaceRules, PoolName, ProbeAddress, Tier, Ttl, Weight};
+use crate::{
+    Bias, ClientPrefix, ClusterName, MonitorName, Name, Permille, PlaceRules, PoolName, ProbeAddress, Tier, Ttl, Weight,
+};
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
 #[derive(Clone, Debug, PartialEq, Hash)]

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, Name, Permille, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{
+    ClusterName, Continent, Country, Name, Network, Permille, ProbeAddress, Scope, Subdivision, Timestamp, Ttl,
+};
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -14,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{
     CallbackUrl, v1,
     values::{Refusal, Sample, TextValue},
+    values_place::{Distance, Milliseconds},
     values_wire::{HttpAddress, PrefixLength, StatusText},
     wording::{self, Worded},
 };
@@ -66,14 +69,19 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 15] = [
+static FORMATS: [Format; 21] = [
     format::<CallbackUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
+    format::<Continent>(),
+    format::<Country>(),
+    format::<Distance>(),
     format::<Duration>(),
     format::<HttpAddress>(),
     format::<IpAddr>(),
+    format::<Milliseconds>(),
     format::<Name>(),
+    format::<Network>(),
     format::<Permille>(),
     format::<PrefixLength>(),
     format::<ProbeAddress>(),
@@ -81,6 +89,7 @@ static FORMATS: [Format; 15] = [
     format::<Scope>(),
     format::<SocketAddr>(),
     format::<StatusText>(),
+    format::<Subdivision>(),
     format::<Timestamp>(),
     format::<Ttl>(),
 ];

@@ -8,13 +8,14 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{ClusterName, MapName, MonitorName, Name, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     CallbackUrl,
     bounds_wire::{Float, Int, List, Text, each_once},
+    v1_place::{Geo, Latencies, Latency, Map, Nearest},
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
 };
@@ -66,6 +67,12 @@ pub(super) struct Config {
     /// Checks of health.
     #[serde(default)]
     pub(super) monitors: Vec<Monitor>,
+    /// Maps from addresses to places.
+    #[serde(default)]
+    pub(super) maps: Vec<Map>,
+    /// Tables of measured latencies.
+    #[serde(default)]
+    pub(super) latencies: Vec<Latencies>,
     /// Groups of clusters, and how one is chosen.
     #[serde(default)]
     pub(super) pools: Vec<Pool>,
@@ -241,6 +248,10 @@ pub(super) struct Location {
     pub(super) longitude: Float<-180, 180>,
     /// Free name of the region.
     pub(super) region: Option<Text<1>>,
+    /// How far beyond its own surroundings it draws clients where pools rank by distance: 50 halves all distances to it, -50
+    /// doubles them.
+    #[schemars(extend("default" = 0))]
+    pub(super) bias: Option<Int<i8, -99, 99>>,
 }
 
 /// A check of health. Which keys have a meaning depends on `type`.
@@ -371,6 +382,14 @@ pub(super) struct Pool {
     /// What counts as one client. Default: /24 of IPv4, /56 of IPv6.
     #[schemars(extend("default" = { "v4": 24, "v6": 56 }))]
     pub(super) client_prefix: Option<Prefix>,
+    /// The map that tells where clients are. Default: the only one there is.
+    pub(super) map: Option<As<MapName>>,
+    /// Which regions clients prefer, for the ranking `geo`.
+    pub(super) geo: Option<Geo>,
+    /// How the ranking `nearest` measures.
+    pub(super) nearest: Option<Nearest>,
+    /// How the ranking `latency` measures.
+    pub(super) latency: Option<Latency>,
     /// When less than this part of the weight is up, health is ignored and all members share; 0 is never.
     #[schemars(extend("default" = 0))]
     pub(super) panic_threshold: Option<Fraction>,
@@ -428,6 +447,8 @@ pub(super) struct Member {
     /// When it is used: tier 1 is used first.
     #[schemars(extend("default" = 1))]
     pub(super) tier: Option<Int<u8, 1, 255>>,
+    /// How far beyond its own surroundings it draws clients, in place of its cluster's `bias`.
+    pub(super) bias: Option<Int<i8, -99, 99>>,
     /// Its own monitor. Default: the pool's.
     pub(super) monitor: Option<As<MonitorName>>,
     /// Where it is probed. Default: at each of its addresses, on the monitor's port.

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{
+    ClusterName, MapName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, TableName, Timestamp, Ttl,
+};
 use hyper::{Uri, http::uri::Scheme};
 
 use super::{CallbackUrl, tree::quoted};
@@ -284,8 +286,10 @@ macro_rules! object_name {
 
 object_name! {
     ClusterName => "the name of a cluster", "eu1";
+    MapName => "the name of a map", "world";
     MonitorName => "the name of a monitor", "gateway";
     PoolName => "the name of a pool", "shop";
+    TableName => "the name of a table of latencies", "rtt";
 }
 
 #[cfg(test)]

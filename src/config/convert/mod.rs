@@ -5,6 +5,7 @@
 
 mod monitors;
 mod objects;
+mod places;
 mod settings;
 mod zones;
 
@@ -21,8 +22,8 @@ use fairway_model::{Desired, Fault, Place, Severity, Subject};
 use fairway_zones::text::ZoneData;
 
 use super::{
-    OverrideSpec, Settings, files::Files, kept::KeptZones, reader::Reader, tree::Tree, v1, values::show,
-    values_wire::As,
+    OverrideSpec, Settings, files::Files, kept::KeptZones, maps::KeptMaps, reader::Reader, tree::Tree, v1,
+    values::show, values_wire::As,
 };
 
 pub(super) use self::{
@@ -37,6 +38,7 @@ pub(super) struct Converted {
     /// None if they are as before.
     pub(super) zones: Option<Vec<ZoneData>>,
     pub(super) kept: KeptZones,
+    pub(super) kept_maps: KeptMaps,
     pub(super) overrides: Vec<OverrideSpec>,
 }
 
@@ -50,7 +52,10 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
         config.monitors.len() + config.clusters.len() + config.pools.len() + config.names.len() + config.zones.len();
     let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
     let settings = settings::settings(&mut meaning, &config);
+    let places::Maps { maps, latencies, kept: kept_maps } = places::maps(&mut meaning, config.maps, config.latencies);
     let mut desired = Desired {
+        maps,
+        latencies,
         monitors: monitors::monitors(&mut meaning, config.monitors),
         clusters: objects::clusters(&mut meaning, config.clusters),
         pools: objects::pools(&mut meaning, config.pools),
@@ -62,7 +67,7 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
     if whole {
         meaning.problems(&desired);
     }
-    Converted { settings, desired, zones, kept, overrides }
+    Converted { settings, desired, zones, kept, kept_maps, overrides }
 }
 
 /// The place of everything while it is converted.

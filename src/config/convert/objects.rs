@@ -7,7 +7,7 @@ use fairway_model::{
     PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
 };
 
-use super::Meaning;
+use super::{Meaning, places};
 use crate::config::{
     OverrideSpec,
     bounds_wire::{Int, List, Text},
@@ -40,7 +40,7 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
             latitude: wire.latitude.0,
             longitude: wire.longitude.0,
             region: wire.region.map(|Text(region)| region),
-            bias: Bias::default(),
+            bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)).unwrap_or_default(),
         });
         let cluster = Cluster {
             name: name.clone(),
@@ -73,6 +73,8 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
         v1::Policy::Weighted => Policy::Weighted,
     };
     let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
+    let said = places::Said { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
+    let place = places::rules(meaning, pointer, said);
     let default = Pool::new(wire.name.0, policy);
     Pool {
         mode: match wire.mode {
@@ -89,6 +91,7 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
         client_prefix: wire.client_prefix.map_or_else(ClientPrefix::default, client_prefix),
         panic_threshold: fraction(wire.panic_threshold.as_ref()),
         min_healthy: fraction(wire.min_healthy.as_ref()),
+        place,
         monitor: wire.monitor.map(|As(name)| name),
         members: wire.members.0.into_iter().map(member).collect(),
         ..default
@@ -101,7 +104,7 @@ fn member(wire: v1::Member) -> Member {
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
         // Its type holds the tier to 1..=255.
         tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
-        bias: None,
+        bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)),
         monitor: wire.monitor.map(|As(name)| name),
         probe: wire.probe.map(|As(probe)| probe),
     }

@@ -7,6 +7,7 @@ mod good;
 mod json;
 mod kept;
 mod lists;
+mod places;
 mod sources;
 
 use std::{fs, path::Path};
