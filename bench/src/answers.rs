@@ -117,7 +117,7 @@ fn desired(origin: &Name, names: usize) -> Desired {
         desired.clusters.insert(cluster.name.clone(), cluster);
     }
     for i in 0..names {
-        let mut pool = Pool::new(PoolName::new(&format!("p{i}")).expect("a valid name"), Policy::Weighted);
+        let mut pool = Pool::new(PoolName::new(&format!("p{i}")).expect("a valid name"), Policy::WEIGHTED);
         pool.members =
             weights.map(|(name, weight)| Member { weight: Weight(weight), ..Member::new(named(name)) }).into();
         let name: Name = format!("s{i:07}.bench.test").parse().expect("a valid name");

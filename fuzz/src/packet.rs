@@ -293,12 +293,12 @@ fn steer(desired: &mut Desired) {
         desired.names.insert(steered.name.clone(), steered);
         desired.pools.insert(pool.name.clone(), pool);
     };
-    add("shop", Policy::Weighted, &|pool| pool.answers = 3);
-    add("fall", Policy::Failover, &|_| {});
-    add("cn", Policy::Weighted, &|pool| pool.mode = Mode::Cname);
-    add("drawn", Policy::Weighted, &|pool| pool.spread = Spread::Query);
-    add("*.star2", Policy::Weighted, &|pool| pool.members.truncate(7));
-    add("down", Policy::Failover, &|pool| {
+    add("shop", Policy::WEIGHTED, &|pool| pool.answers = 3);
+    add("fall", Policy::FAILOVER, &|_| {});
+    add("cn", Policy::WEIGHTED, &|pool| pool.mode = Mode::Cname);
+    add("drawn", Policy::WEIGHTED, &|pool| pool.spread = Spread::Query);
+    add("*.star2", Policy::WEIGHTED, &|pool| pool.members.truncate(7));
+    add("down", Policy::FAILOVER, &|pool| {
         pool.members.truncate(1);
         pool.down = DownAnswer::FallbackCname(name("loop1.fuzz.test"));
     });

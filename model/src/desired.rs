@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    ClientMap, Cluster, ClusterName, DownAnswer, LatencyTable, MapName, Mode, Monitor, MonitorName, Name, Pool,
-    PoolName, Rtype, Severity, TableName, Ttl, closest,
+    Choose, ClientMap, Cluster, ClusterName, DownAnswer, LatencyTable, MapName, Mode, Monitor, MonitorName, Name,
+    Permille, Pool, PoolName, Rtype, Severity, TableName, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -170,6 +170,7 @@ impl Desired {
             let what = format!("pool {} has {count} fallback addresses; {most} is the most", pool.name);
             found.push(error(subject(), what, "give fewer"));
         }
+        check_policy(pool, found);
         if !pool.members.is_empty() && pool.members.iter().all(|m| m.weight.0 == 0) {
             let what = format!("every weight of pool {} is 0, so all members share equally", pool.name);
             found.push(warning(subject(), what, "give weights of 1 or more; to take a member out, drain it"));
@@ -224,6 +225,21 @@ fn named_or_only<'a, K: Ord, V>(all: &'a BTreeMap<K, V>, name: Option<&K>) -> Op
     match name {
         Some(name) => all.get(name),
         None => all.values().next().filter(|_| all.len() == 1),
+    }
+}
+
+fn check_policy(pool: &Pool, found: &mut Vec<Problem>) {
+    if !pool.policy.load {
+        return;
+    }
+    let subject = || Subject::Pool(pool.name.clone());
+    if pool.min_healthy != Permille::default() {
+        let what = format!("pool {} has minHealthy, but its policy heeds load, which says when others help", pool.name);
+        found.push(error(subject(), what, "take one of both out"));
+    }
+    if pool.policy.choose == Choose::First && pool.answers > 1 {
+        let what = format!("pool {} answers {}, but failover with load names one cluster", pool.name, pool.answers);
+        found.push(error(subject(), what, "take answers out, or choose weighted"));
     }
 }
 
@@ -302,7 +318,7 @@ mod tests {
             capacity: None,
             services: vec![],
         };
-        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Weighted);
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
         pool.members = vec![Member::new(cluster.name.clone())];
         let zone: Name = "gslb.example".parse().unwrap();
         let name: Name = "shop.gslb.example".parse().unwrap();

@@ -180,7 +180,7 @@ mod tests {
     use crate::{ClusterName, Member, Policy, PoolName, Ttl};
 
     fn pool(members: &[&str], ttl: u32) -> Desired {
-        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Weighted);
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
         pool.ttl = Ttl::from_secs(ttl).unwrap();
         pool.members = members.iter().map(|m| Member::new(ClusterName::new(m).unwrap())).collect();
         Desired { pools: [(pool.name.clone(), pool)].into(), ..Desired::default() }

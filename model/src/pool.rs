@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use crate::{
-    Bias, ClientPrefix, ClusterName, MonitorName, Name, Permille, PlaceRules, PoolName, ProbeAddress, Tier, Ttl, Weight,
+    Bias, ClientPrefix, ClusterName, MonitorName, Name, Permille, PlaceRules, Policy, PoolName, ProbeAddress, Tier,
+    Ttl, Weight,
 };
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
@@ -75,6 +76,8 @@ pub struct Member {
     pub weight: Weight,
     /// When it is used.
     pub tier: Tier,
+    /// What traffic costs there, in any unit: the lowest goes first where the policy ranks by cost. Default 0.
+    pub cost: u16,
     /// How far beyond its own surroundings it draws clients, in place of its cluster's.
     pub bias: Option<Bias>,
     /// Its own monitor, before its pool's and its zone's.
@@ -86,17 +89,9 @@ pub struct Member {
 impl Member {
     /// A member with every default.
     pub fn new(cluster: ClusterName) -> Self {
-        Self { cluster, weight: Weight::default(), tier: Tier::default(), bias: None, monitor: None, probe: None }
+        let (weight, tier) = (Weight::default(), Tier::default());
+        Self { cluster, weight, tier, cost: 0, bias: None, monitor: None, probe: None }
     }
-}
-
-/// How a pool chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// The first live member by tier, then by declared order. The same for every client.
-    Failover,
-    /// Shares by weight within the tier in use, by weighted rendezvous hash of the client's network.
-    Weighted,
 }
 
 /// What a steered name answers with.

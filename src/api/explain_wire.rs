@@ -3,7 +3,7 @@
 //! Made from what the answering code itself told ([`fairway_zones::explain`]); nothing is decided or guessed here. Fields are
 //! only ever added.
 
-use fairway_model::{Forced, Policy, Standing};
+use fairway_model::{Forced, Standing};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote},
@@ -177,10 +177,6 @@ impl Step {
 
 impl PoolChoice {
     fn new(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex) -> Option<String>) -> Self {
-        let policy = match pool.policy {
-            Policy::Failover => "failover",
-            Policy::Weighted => "weighted",
-        };
         let basis = match pool.choice.basis {
             Basis::Live => "live",
             Basis::Pending => "pending",
@@ -202,7 +198,7 @@ impl PoolChoice {
         };
         Self {
             name: pool.pool.to_string(),
-            policy: policy.to_owned(),
+            policy: pool.policy.to_string(),
             basis: basis.to_owned(),
             basis_text: pool.choice.basis.to_string(),
             gives: gives.to_owned(),

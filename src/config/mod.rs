@@ -13,6 +13,7 @@ mod kept;
 mod lists;
 mod lists_wire;
 mod maps;
+mod policy_wire;
 mod reader;
 mod schema;
 mod settings;

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use super::{
     CallbackUrl,
     bounds_wire::{Float, Int, List, Text, each_once},
+    policy_wire::Policy,
     v1_place::{Geo, Latencies, Latency, Map, Nearest},
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
@@ -362,7 +363,8 @@ pub(super) struct Tls {
 pub(super) struct Pool {
     /// Its name.
     pub(super) name: As<PoolName>,
-    /// How it chooses: shares by weight (`weighted`), or the first live member in order (`failover`).
+    /// How it chooses: shares by weight (`weighted`), the first live member in order (`failover`), or a list of steps:
+    /// rankings (`tier`, `geo`, `nearest`, `latency`, `cost`), then `load`, then `weighted`, `sticky` or `failover`.
     pub(super) policy: Policy,
     /// What it answers with: addresses at the name itself, or a CNAME to the cluster's `dnsName`.
     #[schemars(extend("default" = "address"))]
@@ -402,17 +404,6 @@ pub(super) struct Pool {
     pub(super) members: List<Member, 1, 255>,
 }
 
-/// How a pool chooses.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Policy {
-    /// The first live member, by tier, then in order.
-    Failover,
-    /// Shares by weight.
-    Weighted,
-}
-
 /// What a pool answers with.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -447,6 +438,9 @@ pub(super) struct Member {
     /// When it is used: tier 1 is used first.
     #[schemars(extend("default" = 1))]
     pub(super) tier: Option<Int<u8, 1, 255>>,
+    /// What traffic costs there, in any unit: the lowest first, where the policy ranks by `cost`.
+    #[schemars(extend("default" = 0))]
+    pub(super) cost: Option<Int<u16, 0, 65535>>,
     /// How far beyond its own surroundings it draws clients, in place of its cluster's `bias`.
     pub(super) bias: Option<Int<i8, -99, 99>>,
     /// Its own monitor. Default: the pool's.

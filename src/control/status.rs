@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState};
-use fairway_model::{
-    Cluster, Forced, Health, Member, Name, Policy, Pool, PoolName, Standing, Target, Timestamp, Verdict,
-};
+use fairway_model::{Cluster, Forced, Health, Member, Name, Pool, PoolName, Standing, Target, Timestamp, Verdict};
 use fairway_zones::{TargetIndex, View};
 
 use super::{
@@ -98,11 +96,7 @@ impl Page<'_> {
     fn pool(&self, pool: &Pool) -> PoolState {
         PoolState {
             name: pool.name.to_string(),
-            policy: match pool.policy {
-                Policy::Failover => "failover",
-                Policy::Weighted => "weighted",
-            }
-            .to_owned(),
+            policy: pool.policy.to_string(),
             names: self.names.get(&pool.name).cloned().unwrap_or_default(),
             members: pool.members.iter().map(|member| self.member(pool, member)).collect(),
         }

@@ -1,14 +1,15 @@
 //! What is measured: one health byte a target, versioned, swapped as a whole.
 //!
-//! Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
+//! Beside that stands what balancing decided, which pools that heed load go by. Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
 //! part of what answers depend on, and so part of the id.
 
 use std::{collections::HashMap, sync::Arc};
 
-use fairway_model::{Health, Target};
+use fairway_model::{Health, Shares, Target};
 
 use crate::{
     Snapshot,
+    balanced::{Balanced, BalancedClusters},
     steer::{SteerPool, mix, target_hash},
 };
 
@@ -22,7 +23,9 @@ pub struct Conditions {
     health: Box<[Health]>,
     /// One bit a member, by its number, in whole words a pool; only pools that answer `last-good` have some.
     last_good: Arc<[u64]>,
-    /// The sum over targets and remembering pools, wrapping.
+    /// Where everybody takes everything there is none.
+    balanced: Option<Arc<Balanced>>,
+    /// The sum over targets, remembering pools and shares, wrapping.
     id: u64,
     fixed: Arc<Fixed>,
 }
@@ -43,11 +46,14 @@ impl Conditions {
     }
 
     /// Conditions of a snapshot that replaces another: pools that answer `last-good` remember over the change, by the
-    /// names of pool and cluster.
+    /// names of pool and cluster, and shares stay with the clusters of the same name.
     pub fn after(snapshot: &Snapshot, previous: (&Snapshot, &Self), health: impl FnMut(TargetIndex) -> Health) -> Self {
         let mut next = Self::new(snapshot, health);
         next.carry(snapshot.steer_pools(), previous.0.steer_pools(), previous.1);
-        next
+        match &previous.1.balanced {
+            Some(balanced) => next.balanced_by(snapshot.balanced_clusters(), &balanced.shares),
+            None => next,
+        }
     }
 
     /// The same conditions with some targets changed: a copy of a few kilobytes, never a rebuild.
@@ -55,6 +61,19 @@ impl Conditions {
     /// Targets that the snapshot does not have are passed over: a verdict may come for one that a reload has dropped.
     pub fn with(&self, snapshot: &Snapshot, changes: &[(TargetIndex, Health)]) -> Self {
         self.changed(snapshot.steer_pools(), changes)
+    }
+
+    /// The same conditions under what balancing decided anew: what it said before is gone.
+    ///
+    /// Clusters and pins of clusters that no pool of the snapshot balances are kept for the next snapshot, and change no
+    /// answer; of more pins than [`Shares::PINS_MAX`] the first ones hold.
+    pub fn with_shares(&self, snapshot: &Snapshot, shares: &Arc<Shares>) -> Self {
+        self.balanced_by(snapshot.balanced_clusters(), shares)
+    }
+
+    /// What balancing decided, as [`Conditions::with_shares`] was given it.
+    pub fn shares(&self) -> Option<&Arc<Shares>> {
+        self.balanced.as_ref().map(|balanced| &balanced.shares)
     }
 
     /// The health of one target; one that is not known was never judged.
@@ -71,6 +90,12 @@ impl Conditions {
     #[inline]
     pub(crate) fn all(&self) -> &[Health] {
         &self.health
+    }
+
+    /// What members take; none where everybody takes everything.
+    #[inline]
+    pub(crate) fn balanced(&self) -> Option<&Balanced> {
+        self.balanced.as_deref()
     }
 
     /// The members of a pool that were the last to be up, by number, one bit each; empty where that is not remembered.
@@ -91,7 +116,7 @@ impl Conditions {
         let words = pools.iter().map(|pool| pool.memory().end).max().unwrap_or_default();
         let id = hashes.iter().zip(&health).fold(0u64, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
         let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
-        let mut conditions = Self { health, last_good: vec![0; words].into(), id, fixed };
+        let mut conditions = Self { health, last_good: vec![0; words].into(), balanced: None, id, fixed };
         for (_, pool) in remembering() {
             conditions.id = conditions.id.wrapping_add(pool.memory_hash(conditions.last_good(pool)));
             conditions.remember(pool);
@@ -117,6 +142,14 @@ impl Conditions {
             }
         }
         next
+    }
+
+    /// [`Conditions::with_shares`] from the pieces.
+    pub(crate) fn balanced_by(&self, clusters: &BalancedClusters, shares: &Arc<Shares>) -> Self {
+        let balanced = Balanced::new(clusters, Arc::clone(shares));
+        let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);
+        let id = self.id.wrapping_sub(before).wrapping_add(balanced.id);
+        Self { balanced: Some(Arc::new(balanced)), id, ..self.clone() }
     }
 
     /// Takes over what pools of the same name remembered, where nothing of them is live now.

@@ -227,6 +227,8 @@ forward! {
     begin(pool: &steer::SteerPool, kind: steer::Kind, conditions: &crate::Conditions, client: steer::ClientNet, draw: Draw),
     stage(basis: steer::Basis),
     member(number: u8, sight: steer::Sight),
+    offer(number: u8, offer: steer::Offer),
+    reached(reach: steer::Reach),
     end(choice: &steer::Choice),
 }
 

@@ -3,6 +3,7 @@
 //! No sockets, no clock, no async. [`respond()`] is the whole border between sockets and DNS.
 #![deny(unsafe_code)]
 
+mod balanced;
 mod client;
 mod compile;
 mod conditions;

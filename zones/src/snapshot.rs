@@ -7,6 +7,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use fairway_model::{ClusterName, Name, PoolName, Target, Ttl};
 
 use crate::{
+    balanced::BalancedClusters,
     entries::{Entries, Extra, Node, Rest, RrSet, UPPER},
     steer::SteerPool,
     table::Table,
@@ -102,6 +103,7 @@ pub struct Snapshot {
     pub(crate) slots: Vec<Slot>,
     pub(crate) slot_numbers: HashMap<Slot, u16>,
     pub(crate) targets: Vec<Target>,
+    pub(crate) balanced: BalancedClusters,
     /// Steered names of each zone.
     pub(crate) steered_in: Box<[usize]>,
     /// Labels of the deepest node: names deeper than that need no look-up of their own.
@@ -191,6 +193,11 @@ impl Snapshot {
             records: zone.records,
             steered: *steered,
         })
+    }
+
+    /// The numbers of the clusters that pools balance.
+    pub(crate) fn balanced_clusters(&self) -> &BalancedClusters {
+        &self.balanced
     }
 
     /// The compiled pools; [`Snapshot::pool_infos`] names them in the same order.

@@ -19,7 +19,7 @@ fn name(text: &str) -> Name {
 
 /// Pools of one list of members that differ in one thing each, the first two in none.
 fn pools() -> Vec<Pool> {
-    let mut plain = Pool::new(PoolName::new("p").unwrap(), Policy::Failover);
+    let mut plain = Pool::new(PoolName::new("p").unwrap(), Policy::FAILOVER);
     plain.members = ["c0", "c1", "c2"].map(|name| Member::new(ClusterName::new(name).unwrap())).into();
     let mut pools = vec![plain; 10];
     pools[2].answers = 2;

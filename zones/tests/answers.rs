@@ -45,7 +45,7 @@ fn name(text: &str) -> Name {
 
 fn desired() -> Desired {
     let zone = name("example.test");
-    let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Failover);
+    let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::FAILOVER);
     let mut desired =
         Desired { zones: [(zone.clone(), ZoneSpec { name: zone, monitor: None })].into(), ..Desired::default() };
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {

@@ -6,6 +6,7 @@
 mod monitors;
 mod objects;
 mod places;
+mod policy;
 mod settings;
 mod zones;
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    Bias, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Policy, Pool,
+    Bias, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Pool,
     PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
 };
 
@@ -68,10 +68,7 @@ pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> BTree
 }
 
 fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
-    let policy = match wire.policy {
-        v1::Policy::Failover => Policy::Failover,
-        v1::Policy::Weighted => Policy::Weighted,
-    };
+    let policy = super::policy::policy(meaning, pointer, &wire);
     let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
     let said = places::Said { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
     let place = places::rules(meaning, pointer, said);
@@ -104,6 +101,7 @@ fn member(wire: v1::Member) -> Member {
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
         // Its type holds the tier to 1..=255.
         tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
+        cost: wire.cost.map_or(0, |Int(cost)| cost),
         bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)),
         monitor: wire.monitor.map(|As(name)| name),
         probe: wire.probe.map(|As(probe)| probe),

@@ -5,6 +5,7 @@ use std::{
     fmt::Arguments,
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use fairway_model::{
@@ -143,10 +144,10 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
     Geo { prefer, default: wire.default.map(|List(list)| regions(list)).unwrap_or_default() }
 }
 
-#[expect(dead_code, reason = "for policies that rank by latency")]
-/// How much slower than the best one a member may be and rank equal, in milliseconds.
-pub(super) fn latency_tolerance(wire: Option<&v1_place::Latency>) -> u16 {
-    wire.and_then(|wire| wire.tolerance.as_ref()).map_or(LATENCY_TOLERANCE, |As(Milliseconds(number))| *number)
+/// How much slower than the best one a member may be and rank equal.
+pub(super) fn latency_tolerance(wire: Option<&v1_place::Latency>) -> Duration {
+    let given = wire.and_then(|wire| wire.tolerance.as_ref());
+    given.map_or(LATENCY_TOLERANCE, |As(Milliseconds(number))| Duration::from_millis(u64::from(*number)))
 }
 
 impl Meaning<'_, '_> {
@@ -164,5 +165,5 @@ impl Meaning<'_, '_> {
     }
 }
 
-/// Milliseconds: less is noise of most measurements.
-const LATENCY_TOLERANCE: u16 = 10;
+/// Less is noise of most measurements.
+const LATENCY_TOLERANCE: Duration = Duration::from_millis(10);

@@ -147,7 +147,7 @@ fn what_is_missing_is_told_with_what_to_add() {
             "pools: [{name: a}]",
             &[
                 "f.yaml:2:9: pools[0]: key members is missing; add members: a list",
-                "f.yaml:2:9: pools[0]: key policy is missing; add policy: failover or weighted",
+                "f.yaml:2:9: pools[0]: key policy is missing; add policy: weighted, failover, or a list of steps like [geo, nearest, load, weighted]",
             ],
         ),
         (

@@ -8,6 +8,7 @@ mod json;
 mod kept;
 mod lists;
 mod places;
+mod policies;
 mod sources;
 
 use std::{fs, path::Path};

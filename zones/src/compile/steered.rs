@@ -13,9 +13,10 @@ use fairway_model::{
 
 use super::sets;
 use crate::{
+    balanced::BalancedClusters,
     entries::EntryWriter,
     snapshot::{PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, StableMap, SteerPool, TargetTable, stable_hash},
+    steer::{Family, Placement, StableMap, SteerPool, TargetTable, stable_hash},
     tally::SLOTS_MAX,
 };
 
@@ -32,6 +33,7 @@ pub(super) struct Compiled {
     pub(super) slots: Vec<Slot>,
     pub(super) slot_numbers: HashMap<Slot, u16>,
     pub(super) targets: Vec<Target>,
+    pub(super) balanced: BalancedClusters,
     /// Sum of hashes of all that is steered.
     pub(super) id: u64,
 }
@@ -117,7 +119,8 @@ impl<'a> Pools<'a> {
     }
 
     pub(super) fn finish(self) -> Compiled {
-        Compiled { targets: self.targets.into_targets(), ..self.compiled }
+        let (targets, balanced) = self.targets.into_parts();
+        Compiled { targets, balanced, ..self.compiled }
     }
 
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
@@ -129,7 +132,7 @@ impl<'a> Pools<'a> {
         if known != number {
             return known;
         }
-        let steer = SteerPool::build(self.desired, pool, zone, &mut self.targets);
+        let steer = SteerPool::build(self.desired, pool, zone, &Placement::none(), &mut self.targets);
         let clusters: Vec<_> = steer.clusters().cloned().collect();
         let compiled = &mut self.compiled;
         self.first_counters.push(compiled.counters.len() as u32);

@@ -40,7 +40,7 @@ fn desired(names: &[&str]) -> Desired {
     }
     for name in names {
         let alias = name.starts_with("c-");
-        let mut pool = Pool::new(PoolName::new(if alias { "alias" } else { "plain" }).unwrap(), Policy::Failover);
+        let mut pool = Pool::new(PoolName::new(if alias { "alias" } else { "plain" }).unwrap(), Policy::FAILOVER);
         pool.members = desired.clusters.keys().cloned().map(Member::new).collect();
         if alias {
             (pool.mode, pool.down) = (Mode::Cname, DownAnswer::All);

@@ -51,6 +51,7 @@ pub(super) fn compile(
         slots: pools.slots,
         slot_numbers: pools.slot_numbers,
         targets: pools.targets,
+        balanced: pools.balanced,
         steered_in: steered_in.into(),
         labels_max: labels_max.max(text.labels_max),
     };

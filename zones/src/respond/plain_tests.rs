@@ -65,29 +65,29 @@ const NAMES: &str = ". ns host nx alias test x.test hidden.test x.any any x.old 
 type Declared = (&'static str, Policy, fn(&mut Pool));
 
 /// Pools and the names that have them, which may be a wildcard or an apex.
-const POOLS: [Declared; 17] = [
-    ("shop.example.test", Policy::Weighted, |_| {}),
-    ("*.pool.example.test", Policy::Weighted, |_| {}),
-    ("child.example.test", Policy::Weighted, |pool| pool.members.truncate(2)),
-    ("fall.example.test", Policy::Failover, |_| {}),
-    ("*.fall.example.test", Policy::Failover, |pool| pool.members.truncate(3)),
-    ("drawn.example.test", Policy::Weighted, |pool| pool.spread = Spread::Query),
-    ("*.drawn.child.example.test", Policy::Weighted, |pool| pool.spread = Spread::Query),
-    ("cn.example.test", Policy::Weighted, |pool| pool.mode = Mode::Cname),
-    ("*.cn.example.test", Policy::Failover, |pool| pool.mode = Mode::Cname),
-    ("many.example.test", Policy::Weighted, |pool| pool.answers = 3),
-    ("tiers.example.test", Policy::Weighted, |pool| {
+static POOLS: [Declared; 17] = [
+    ("shop.example.test", Policy::WEIGHTED, |_| {}),
+    ("*.pool.example.test", Policy::WEIGHTED, |_| {}),
+    ("child.example.test", Policy::WEIGHTED, |pool| pool.members.truncate(2)),
+    ("fall.example.test", Policy::FAILOVER, |_| {}),
+    ("*.fall.example.test", Policy::FAILOVER, |pool| pool.members.truncate(3)),
+    ("drawn.example.test", Policy::WEIGHTED, |pool| pool.spread = Spread::Query),
+    ("*.drawn.child.example.test", Policy::WEIGHTED, |pool| pool.spread = Spread::Query),
+    ("cn.example.test", Policy::WEIGHTED, |pool| pool.mode = Mode::Cname),
+    ("*.cn.example.test", Policy::FAILOVER, |pool| pool.mode = Mode::Cname),
+    ("many.example.test", Policy::WEIGHTED, |pool| pool.answers = 3),
+    ("tiers.example.test", Policy::WEIGHTED, |pool| {
         pool.members.iter_mut().skip(2).for_each(|member| member.tier = Tier::new(2).unwrap());
         pool.min_healthy = Permille::new(600).unwrap();
     }),
-    ("panic.example.test", Policy::Weighted, |pool| pool.panic_threshold = Permille::new(900).unwrap()),
-    ("addresses.example.test", Policy::Failover, |pool| {
+    ("panic.example.test", Policy::WEIGHTED, |pool| pool.panic_threshold = Permille::new(900).unwrap()),
+    ("addresses.example.test", Policy::FAILOVER, |pool| {
         pool.down = DownAnswer::FallbackAddresses(vec![[192, 0, 2, 99].into()])
     }),
-    ("outside.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::FallbackCname(name("www.example.test"))),
-    ("empty.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::Empty),
-    ("refuse.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::Refuse),
-    ("last.example.test", Policy::Weighted, |pool| pool.down = DownAnswer::LastGood),
+    ("outside.example.test", Policy::WEIGHTED, |pool| pool.down = DownAnswer::FallbackCname(name("www.example.test"))),
+    ("empty.example.test", Policy::WEIGHTED, |pool| pool.down = DownAnswer::Empty),
+    ("refuse.example.test", Policy::WEIGHTED, |pool| pool.down = DownAnswer::Refuse),
+    ("last.example.test", Policy::WEIGHTED, |pool| pool.down = DownAnswer::LastGood),
 ];
 
 fn name(text: &str) -> Name {
@@ -127,8 +127,8 @@ fn snapshot() -> Snapshot {
     });
     let mut desired = Desired::default();
     clusters(&mut desired);
-    let alike = POOLS.map(|(owner, policy, change)| (owner.to_owned(), policy, change, 3));
-    let all = POOLS.map(|(owner, policy, change)| (mixed(owner), policy, change, 1));
+    let alike = POOLS.iter().map(|(owner, policy, change)| ((*owner).to_owned(), policy.clone(), *change, 3));
+    let all = POOLS.iter().map(|(owner, policy, change)| (mixed(owner), policy.clone(), *change, 1));
     for (number, (owner, policy, change, step)) in alike.into_iter().chain(all).enumerate() {
         let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), policy);
         let clusters = desired.clusters.keys().step_by(step).zip(1..);

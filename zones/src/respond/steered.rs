@@ -78,7 +78,10 @@ impl Response<'_> {
     #[inline]
     pub(super) fn client_of(&self, pool: &SteerPool) -> (ClientNet, u8) {
         match self.query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client) {
-            Some(address) => (pool.client_net(address), pool.scope(address.is_ipv4())),
+            Some(address) => {
+                let client = pool.client_net(address);
+                (client, client.scope())
+            }
             None => (pool.client_net(self.client.address), 0),
         }
     }

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use fairway_model::Policy;
+use fairway_model::Choose;
 
 use super::{
     ClientNet, SteerPool, Trace, failover,
+    load::Offered,
     pick::{Asked, Lens, Picking},
     pool::{Down, Member},
     standing::{DOWN, LIVE, NOT_OUT, PENDING, Standings},
@@ -141,7 +142,7 @@ impl SteerPool {
         draw: Draw,
         trace: &mut T,
     ) -> Choice {
-        let asked = Asked { kind, seed: self.seed(client, draw) };
+        let asked = Asked { kind, row: self.orders.row(client.row()), seed: self.seed(client, draw) };
         let lens = Lens::new(self, conditions, kind);
         trace.begin(self, kind, conditions, client, draw);
         let choice = self.decide(asked, &lens, conditions, trace);
@@ -158,7 +159,7 @@ impl SteerPool {
     ///
     /// A stage is the pool's, not the family's: where it has members in the other family only, this family has no data,
     /// and clients use the one that works.
-    fn decide<T: Trace>(&self, asked: Asked, lens: &Lens<'_>, conditions: &Conditions, trace: &mut T) -> Choice {
+    fn decide<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, conditions: &Conditions, trace: &mut T) -> Choice {
         if self.lacks(asked.kind) {
             return Choice::plain(Answer::Nothing, Basis::NoFamily);
         }
@@ -175,7 +176,7 @@ impl SteerPool {
     /// Chooses among the members whose standing is admitted; none where no member's is, in either family.
     pub(super) fn stage<T: Trace>(
         &self,
-        asked: Asked,
+        asked: Asked<'_>,
         lens: &Lens<'_>,
         basis: Basis,
         admitted: Standings,
@@ -189,22 +190,29 @@ impl SteerPool {
             }
             Kind::Cname => false,
         };
-        let picking = Picking { lens, basis, admitted, wanted: self.wanted(asked.kind) };
+        let picking = Picking { lens, row: asked.row, basis, admitted, wanted: self.wanted(asked.kind) };
         let weighted = |_, member: &Member| weighted::score(asked.seed, member.key, member.weight);
+        if self.load {
+            let offered = Offered { row: asked.row, seed: asked.seed, balanced: lens.balanced };
+            return match several {
+                false => self.offer::<1, T>(&picking, &offered, trace),
+                true => self.offer::<8, T>(&picking, &offered, trace),
+            };
+        }
         // Four copies of one loop, so that each keeps its few variables in registers.
-        match (self.policy, several) {
-            (Policy::Failover, false) => self.pick::<1, T>(&picking, failover::score, trace),
-            (Policy::Failover, true) => self.pick::<8, T>(&picking, failover::score, trace),
-            (Policy::Weighted, false) => self.pick::<1, T>(&picking, weighted, trace),
-            (Policy::Weighted, true) => self.pick::<8, T>(&picking, weighted, trace),
+        match (self.chooses, several) {
+            (Choose::First, false) => self.pick::<1, T>(&picking, failover::score, trace),
+            (Choose::First, true) => self.pick::<8, T>(&picking, failover::score, trace),
+            (Choose::Weighted, false) => self.pick::<1, T>(&picking, weighted, trace),
+            (Choose::Weighted, true) => self.pick::<8, T>(&picking, weighted, trace),
         }
     }
 
     /// What stands for the client in the decision; nothing where every client gets the same.
     fn seed(&self, client: ClientNet, draw: Draw) -> u64 {
-        match self.policy {
-            Policy::Failover => 0,
-            Policy::Weighted => weighted::seed(self.spread, client, draw),
+        match self.chooses {
+            Choose::First if !self.load => 0,
+            _ => weighted::seed(self.spread, client, draw),
         }
     }
 

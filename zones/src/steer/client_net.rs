@@ -6,28 +6,43 @@ use fairway_model::Network;
 
 use super::hash::{mix, seed};
 
-/// The block of addresses a client is taken for: its network in the fixed partition of the pool's `clientPrefix`, or
-/// everyone where the pool tells no clients apart.
+/// The block of addresses a client is taken for: its network in the fixed partition that the pool's territory and its
+/// `clientPrefix` make together, or everyone where the pool tells no clients apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientNet(Network);
+pub struct ClientNet {
+    network: Network,
+    row: u16,
+}
 
 impl ClientNet {
-    /// The block of `length` leading bits around an address.
+    /// The block of `length` leading bits around an address, in a row of the pool's territory.
     #[inline]
-    pub(super) fn new(address: IpAddr, length: u8) -> Self {
-        Self(Network::of(address, length))
+    pub(super) fn new(address: IpAddr, length: u8, row: u16) -> Self {
+        Self { network: Network::of(address, length), row }
     }
 
     /// The block itself.
     pub fn network(self) -> Network {
-        self.0
+        self.network
+    }
+
+    /// How many leading bits of the client's address it is told by: the ECS scope.
+    #[inline]
+    pub fn scope(self) -> u8 {
+        self.network.length()
+    }
+
+    /// The row of the pool's territory it is in: its place.
+    #[inline]
+    pub fn row(self) -> u16 {
+        self.row
     }
 
     /// The part of the decision that depends on the client. The length is not in it: a finer partition leaves the
     /// first network of each old one where it was.
     #[inline]
     pub(super) fn hash(self) -> u64 {
-        match self.0.address() {
+        match self.network.address() {
             IpAddr::V4(address) => mix(seed::CLIENT_V4 ^ u64::from(address.to_bits())),
             IpAddr::V6(address) => {
                 let bits = address.to_bits();
@@ -39,7 +54,7 @@ impl ClientNet {
 
 impl fmt::Display for ClientNet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.network.fmt(f)
     }
 }
 
@@ -49,14 +64,14 @@ mod tests {
 
     #[test]
     fn addresses_of_one_network_are_one_client() {
-        let net = |text: &str| ClientNet::new(text.parse().unwrap(), 24);
+        let net = |text: &str| ClientNet::new(text.parse().unwrap(), 24, 0);
         assert_eq!(net("198.51.100.1").hash(), net("198.51.100.200").hash());
         assert_ne!(net("198.51.100.1").hash(), net("198.51.101.1").hash());
     }
 
     #[test]
     fn the_hash_of_a_client_is_what_it_always_was() {
-        assert_eq!(ClientNet::new("198.51.100.0".parse().unwrap(), 24).hash(), 0x096f_3fd7_d8f8_f66f);
-        assert_eq!(ClientNet::new("2001:db8::".parse().unwrap(), 56).hash(), 0xaff1_4142_5cb0_11b4);
+        assert_eq!(ClientNet::new("198.51.100.0".parse().unwrap(), 24, 0).hash(), 0x096f_3fd7_d8f8_f66f);
+        assert_eq!(ClientNet::new("2001:db8::".parse().unwrap(), 56, 0).hash(), 0xaff1_4142_5cb0_11b4);
     }
 }

@@ -12,7 +12,7 @@ impl SteerPool {
     /// The pool's down answer. Where every member is out, `all` and `last-good` have nothing left to answer.
     pub(super) fn down_answer<T: Trace>(
         &self,
-        asked: Asked,
+        asked: Asked<'_>,
         lens: &Lens<'_>,
         conditions: &Conditions,
         trace: &mut T,
@@ -38,7 +38,7 @@ impl SteerPool {
 
     /// Every address of the family at once. That list is made in advance; where an operator took some of it out, it
     /// cannot be given, and the client gets the member it would get if the others were up.
-    fn everyone<T: Trace>(&self, asked: Asked, lens: &Lens<'_>, trace: &mut T) -> Choice {
+    fn everyone<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, trace: &mut T) -> Choice {
         if let Kind::Addresses(family) = asked.kind
             && let Some(all) = self.plans[family as usize].all
             && self.members.iter().all(|m| lens.standings(&m.spots[family as usize]) & OUT == 0)

@@ -4,10 +4,10 @@
 
 use std::{fmt, net::IpAddr};
 
-use fairway_model::{ClusterName, Forced, Health, Policy, PoolName, Spread, Weight};
+use fairway_model::{Choose, ClusterName, Forced, Health, Policy, PoolName, Spread, Weight};
 
 use super::{
-    Answer, Basis, Choice, ClientNet, Family, Kind, Sight, SteerPool, Trace,
+    Answer, Basis, Choice, ClientNet, Family, Kind, Offer, Reach, Sight, SteerPool, Trace,
     standing::{DOWN, NOT_OUT, PENDING, Standings, standing},
 };
 use crate::{Conditions, Draw, TargetIndex};
@@ -23,8 +23,12 @@ pub struct Explanation {
     pub kind: Kind,
     /// What was answered.
     pub choice: Choice,
+    /// The client's network and its place, as the pool tells clients apart.
+    pub client: ClientNet,
     /// What stands for the client.
     pub input: HashInput,
+    /// How the client came to the member, in a pool that heeds load.
+    pub reach: Option<Reach>,
     /// The tiers that were looked at for the answer, in order; none for a down answer that is no choice among members.
     pub tiers: Vec<u8>,
     /// Every member, in declared order.
@@ -51,8 +55,12 @@ pub struct MemberNote {
     pub weight: Weight,
     /// Its tier.
     pub tier: u8,
+    /// Its group in the order of the client's place, counted from 0; none where it is not in that order.
+    pub group: Option<u8>,
     /// Whether it is answered only when no member of weight 1 or more can be.
     pub standby: bool,
+    /// Whether it takes the client, where it was asked.
+    pub offer: Option<Offer>,
     /// Its addresses of both families.
     pub addresses: Vec<AddressNote>,
     /// Why it is in the answer, or why not.
@@ -79,6 +87,8 @@ pub enum Reason {
     AnsweredAll,
     /// Out: could be answered, but this client falls to another.
     NotChosen,
+    /// Out: takes a part only of the clients that fall to it, and not this one.
+    PassedOn,
     /// Out: an earlier member is live.
     Later,
     /// Out: only some of its addresses can be answered, and a whole member is.
@@ -116,6 +126,7 @@ impl fmt::Display for Reason {
             Self::Chosen => "chosen",
             Self::AnsweredAll => "answered with all others, since everything is down",
             Self::NotChosen => "can be answered, but this client falls to another member",
+            Self::PassedOn => "takes no more of the clients that fall to it",
             Self::Later => "an earlier member comes first",
             Self::PartlyUp => "only some of its addresses can be answered, and a whole member goes first",
             Self::LaterTier => "an earlier tier is in use",
@@ -171,10 +182,12 @@ impl Recorder {
 
 impl Trace for Recorder {
     fn begin(&mut self, pool: &SteerPool, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) {
-        let input = match (pool.policy, pool.spread) {
-            (Policy::Failover, _) => HashInput::Everyone,
-            (Policy::Weighted, Spread::Client) => HashInput::Client(client),
-            (Policy::Weighted, Spread::Query) => HashInput::Draw(draw.0),
+        let hashes = pool.chooses == Choose::Weighted || pool.load;
+        let input = match (hashes, pool.spread) {
+            (true, Spread::Query) => HashInput::Draw(draw.0),
+            _ if pool.tells_clients_apart() => HashInput::Client(client),
+            (true, Spread::Client) => HashInput::Client(client),
+            (false, _) => HashInput::Everyone,
         };
         self.sights = vec![None; pool.members.len()];
         self.everyone = match kind {
@@ -183,21 +196,39 @@ impl Trace for Recorder {
         };
         self.explanation = Some(Explanation {
             pool: pool.name().clone(),
-            policy: pool.policy,
+            policy: pool.policy().clone(),
             kind,
+            client,
+            reach: None,
             choice: Choice::plain(Answer::Nothing, Basis::NoFamily),
             input,
             tiers: Vec::new(),
-            members: member_notes(pool, conditions),
+            members: member_notes(pool, conditions, client),
         });
     }
 
     fn stage(&mut self, _basis: Basis) {
         self.sights.fill(None);
+        if let Some(explanation) = &mut self.explanation {
+            explanation.reach = None;
+            explanation.members.iter_mut().for_each(|member| member.offer = None);
+        }
     }
 
     fn member(&mut self, number: u8, sight: Sight) {
         self.sights[usize::from(number)] = Some(sight);
+    }
+
+    fn offer(&mut self, number: u8, offer: Offer) {
+        if let Some(explanation) = &mut self.explanation {
+            explanation.members[usize::from(number)].offer = Some(offer);
+        }
+    }
+
+    fn reached(&mut self, reach: Reach) {
+        if let Some(explanation) = &mut self.explanation {
+            explanation.reach = Some(reach);
+        }
     }
 
     fn end(&mut self, choice: &Choice) {
@@ -226,9 +257,13 @@ fn last_looked_at(members: &[MemberNote], sights: &[Option<Sight>]) -> Option<(b
 }
 
 /// The members before the decision: what is declared, and how it stands.
-fn member_notes(pool: &SteerPool, conditions: &Conditions) -> Vec<MemberNote> {
+fn member_notes(pool: &SteerPool, conditions: &Conditions, client: ClientNet) -> Vec<MemberNote> {
     let mut members: Vec<_> = pool.members.iter().collect();
     members.sort_by_key(|m| m.number);
+    let group = |number: u8| {
+        let mut row = pool.orders.row(client.row()).iter();
+        row.find(|step| pool.members[usize::from(step.place)].number == number).map(|step| step.group)
+    };
     let note = |member: &&super::pool::Member| {
         let addresses = Family::BOTH.into_iter().flat_map(|family| {
             let spot = &member.spots[family as usize];
@@ -241,7 +276,9 @@ fn member_notes(pool: &SteerPool, conditions: &Conditions) -> Vec<MemberNote> {
             cluster: pool.cluster(member.number).clone(),
             weight: Weight(pool.declared_weight(member.number)),
             tier: member.tier,
+            group: group(member.number),
             standby: member.standby,
+            offer: None,
             addresses: addresses.collect(),
             reason: Reason::NotChosen,
         }
@@ -263,9 +300,12 @@ fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Opt
         return Reason::LacksFamily;
     }
     let Some(last) = last else { return state(addresses) };
-    match (sight, explanation.policy) {
-        (Some(Sight::Candidate), Policy::Weighted) => Reason::NotChosen,
-        (Some(Sight::Candidate), Policy::Failover) => Reason::Later,
+    if member.offer.is_some_and(|offer| !offer.is_taken()) {
+        return Reason::PassedOn;
+    }
+    match (sight, explanation.policy.choose) {
+        (Some(Sight::Candidate), Choose::Weighted) => Reason::NotChosen,
+        (Some(Sight::Candidate), Choose::First) => Reason::Later,
         (Some(Sight::Part), _) => Reason::PartlyUp,
         (Some(Sight::Elsewhere), _) => Reason::OtherFamily,
         (Some(Sight::Excluded), _) => Reason::NotLastGood,

@@ -20,6 +20,10 @@ pub(super) mod seed {
     pub(in crate::steer) const CLIENT_V6: u64 = 0x66_61_69_72_77_61_79_06;
     /// What pools remember.
     pub(in crate::steer) const MEMORY: u64 = 0x66_61_69_72_77_61_79_09;
+    /// Whether a member takes a client.
+    pub(in crate::steer) const OFFER: u64 = 0x66_61_69_72_77_61_79_0b;
+    /// Who gets a client that nobody takes.
+    pub(in crate::steer) const REST: u64 = 0x66_61_69_72_77_61_79_0c;
     /// Draws of single queries.
     pub(in crate::steer) const DRAW: u64 = 0x66_61_69_72_77_61_79_07;
     /// What is configured.

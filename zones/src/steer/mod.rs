@@ -4,8 +4,9 @@
 //! draw per query, the draw. It works in integers only, allocates nothing, and looks at each member a bounded number of
 //! times. What it returns is the number of an answer that was made when the pool was compiled ([`SteerPool::sets`]).
 //!
-//! The order of reading: [`choose`](SteerPool::choose) walks the stages (live, pending, down), `pick` walks the tiers of
-//! one stage, and a policy's file says which of two candidates is preferred.
+//! The order of reading: [`choose`](SteerPool::choose) walks the stages (live, pending, down), `pick` walks the groups of
+//! one stage in the `order` of the client's row, `load` does so where members take only their share, and `failover` and
+//! `weighted` say which of two candidates is preferred.
 
 mod choose;
 mod client_net;
@@ -13,8 +14,10 @@ mod down;
 mod explain;
 mod failover;
 mod hash;
+mod load;
 mod log2;
 mod memory;
+mod order;
 mod pick;
 mod pool;
 mod quick;
@@ -31,6 +34,7 @@ mod tests;
 pub use choose::{Answer, Basis, Choice, Family, Kind, Members};
 pub use client_net::ClientNet;
 pub use explain::{AddressNote, Explanation, HashInput, MemberNote, Reason, Recorder};
+pub use load::{Offer, Reach, Route};
 pub use pool::SteerPool;
 pub use sets::SETS_MAX;
 pub use targets::TargetTable;

@@ -1,18 +1,22 @@
-//! Walks the tiers of one stage and keeps the preferred candidates.
+//! Walks the groups of one stage and keeps the preferred candidates.
 
-use fairway_model::{Health, Policy};
+use fairway_model::{Choose, Health};
 
 use super::{
     Answer, Basis, Choice, Family, Kind, Members, Sight, SteerPool, Trace,
+    load::group_of,
+    order::Step,
     pool::{Member, Spot},
     standing::{PENDING, Standings, standing},
 };
-use crate::{Conditions, TargetIndex};
+use crate::{Conditions, TargetIndex, balanced::Balanced};
 
 /// What is asked and for whom.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
     pub(super) kind: Kind,
+    /// In which order members are tried for the client's place.
+    pub(super) row: &'a [Step],
     /// Stands for the client.
     pub(super) seed: u64,
 }
@@ -24,11 +28,13 @@ pub(super) struct Lens<'a> {
     kind: Kind,
     /// Members that may take part, by number, one bit each; all where there is none.
     only: Option<&'a [u64]>,
+    /// What members take; none where everybody takes everything.
+    pub(super) balanced: Option<&'a Balanced>,
 }
 
 impl<'a> Lens<'a> {
     pub(super) fn new(pool: &'a SteerPool, conditions: &'a Conditions, kind: Kind) -> Self {
-        Self { health: conditions.all(), targets: &pool.targets, kind, only: None }
+        Self { health: conditions.all(), targets: &pool.targets, kind, only: None, balanced: conditions.balanced() }
     }
 
     /// The same, with only these members taking part.
@@ -94,7 +100,7 @@ impl<'a> Lens<'a> {
 
     /// What a member is to this stage. `whole` asks to tell apart those of which only a part may be answered.
     #[inline(always)]
-    fn sight(&self, member: &Member, admitted: Standings, whole: bool) -> Sight {
+    pub(super) fn sight(&self, member: &Member, admitted: Standings, whole: bool) -> Sight {
         if self.only.is_some() && !self.takes_part(member) {
             return Sight::Excluded;
         }
@@ -116,6 +122,9 @@ pub(super) struct Score {
 }
 
 impl Score {
+    /// What nothing beats.
+    pub(super) const FIRST: Self = Self { cost: 0, weight: 1 };
+
     #[inline]
     pub(super) fn beats(&self, other: &Self) -> bool {
         // Fractions compared by cross-multiplication: exact, without a division, and under 2^63. Equals, about one pair
@@ -125,17 +134,17 @@ impl Score {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    score: Score,
+pub(super) struct Entry {
+    pub(super) score: Score,
     /// Its place in [`SteerPool::members`].
-    place: u8,
+    pub(super) place: u8,
     /// Only some of its addresses may be answered, and whole members go first.
-    part: bool,
+    pub(super) part: bool,
 }
 
 impl Entry {
     #[inline]
-    fn beats(&self, other: &Self) -> bool {
+    pub(super) fn beats(&self, other: &Self) -> bool {
         if self.part == other.part { self.score.beats(&other.score) } else { other.part }
     }
 }
@@ -146,24 +155,35 @@ pub(super) struct Picked<const K: usize> {
     count: usize,
     wanted: usize,
     /// A member fits, but only for another family.
-    elsewhere: bool,
-    /// The last group that took part.
-    group: u8,
+    pub(super) elsewhere: bool,
+    /// The first and the last group that took part.
+    groups: [u8; 2],
     admitted: Standings,
 }
 
 impl<const K: usize> Picked<K> {
-    fn new(wanted: u8, admitted: Standings) -> Self {
+    pub(super) fn new(wanted: u8, admitted: Standings) -> Self {
         let wanted = usize::from(wanted).clamp(1, K);
-        Self { entries: [Entry::default(); K], count: 0, wanted, elsewhere: false, group: 0, admitted }
+        Self { entries: [Entry::default(); K], count: 0, wanted, elsewhere: false, groups: [0; 2], admitted }
     }
 
     fn entries(&self) -> &[Entry] {
         &self.entries[..self.count]
     }
 
+    /// Begins with a member that comes first whatever others score, and with its group alone.
+    pub(super) fn begin(&mut self, entry: Entry, group: u8) {
+        self.groups = [group; 2];
+        self.offer(Entry { score: Score::FIRST, ..entry });
+    }
+
+    /// The place of the first member, and its group.
+    pub(super) fn first_and_group(&self) -> (u8, u8) {
+        (self.entries().first().map_or(u8::MAX, |entry| entry.place), self.groups[0])
+    }
+
     #[inline]
-    fn offer(&mut self, entry: Entry) {
+    pub(super) fn offer(&mut self, entry: Entry) {
         if K == 1 {
             // The common case, without the loop.
             if self.count == 0 || entry.beats(&self.entries[0]) {
@@ -193,6 +213,8 @@ impl<const K: usize> Picked<K> {
 /// One stage, to be picked from.
 pub(super) struct Picking<'a> {
     pub(super) lens: &'a Lens<'a>,
+    /// In which order members are tried.
+    pub(super) row: &'a [Step],
     pub(super) basis: Basis,
     /// Standings that may be answered.
     pub(super) admitted: Standings,
@@ -201,11 +223,11 @@ pub(super) struct Picking<'a> {
 }
 
 impl SteerPool {
-    /// Walks the members by tier and answers with those that score best among the admitted ones; none where nobody is
+    /// Walks the members by group and answers with those that score best among the admitted ones; none where nobody is
     /// admitted in either family.
     ///
-    /// A tier is left for the next one when it has no candidate. It is joined by the next when less than `minHealthy` of
-    /// its weight is admitted; that goes by the members as a whole, so that both families come to the same tiers.
+    /// A group is left for the next one when it has no candidate. It is joined by the next when less than `minHealthy` of
+    /// its weight is admitted; that goes by the members as a whole, so that both families come to the same groups.
     #[inline(never)]
     pub(super) fn pick<const K: usize, T: Trace>(
         &self,
@@ -213,35 +235,35 @@ impl SteerPool {
         score: impl Fn(u8, &Member) -> Score,
         trace: &mut T,
     ) -> Option<Choice> {
-        let &Picking { lens, admitted, wanted, .. } = picking;
+        let &Picking { lens, row, admitted, wanted, .. } = picking;
         let mut picked = Picked::<K>::new(wanted, admitted);
         let (mut fit, mut total) = (0u64, 0u64);
-        for (place, member) in self.members.iter().enumerate() {
+        for (at, step) in (0..=u8::MAX).zip(row) {
+            let member = &self.members[usize::from(step.place)];
             let sight = lens.sight(member, admitted, wanted > 1);
             trace.member(member.number, sight);
             let weight = u64::from(member.weight);
             total += weight;
             if let Sight::Candidate | Sight::Part = sight {
-                let place = place as u8; // a pool has at most 255 members
                 fit += weight;
-                picked.group = member.group;
-                picked.offer(Entry { score: score(place, member), place, part: sight == Sight::Part });
-                if self.policy == Policy::Failover && picked.is_full() {
+                picked.groups[1] = step.group;
+                picked.offer(Entry { score: score(at, member), place: step.place, part: sight == Sight::Part });
+                if self.chooses == Choose::First && picked.is_full() {
                     break;
                 }
             } else if sight == Sight::Elsewhere {
                 fit += weight;
                 picked.elsewhere = true;
             }
-            if member.ends_group {
+            if step.ends_group() {
                 let short = fit * 1000 < total * u64::from(self.min_healthy);
-                if picked.count > 0 && !(short && member.next_may_help) {
+                if picked.count > 0 && !(short && step.next_may_help()) {
                     break;
                 }
                 (fit, total) = (0, 0);
             }
         }
-        self.answer(lens, &picked, picking.basis)
+        self.answer(picking, &picked)
     }
 
     /// Clusters an answer of this kind names at most.
@@ -253,15 +275,16 @@ impl SteerPool {
     }
 
     /// The answer of a stage from what was picked; none where nobody fits in either family.
-    fn answer<const K: usize>(&self, lens: &Lens<'_>, picked: &Picked<K>, basis: Basis) -> Option<Choice> {
+    pub(super) fn answer<const K: usize>(&self, picking: &Picking<'_>, picked: &Picked<K>) -> Option<Choice> {
+        let basis = picking.basis;
         let Some(first) = picked.entries().first() else {
             return picked.elsewhere.then(|| Choice::plain(Answer::Nothing, basis));
         };
         let mut members = Members::default();
         members.push(self.members[usize::from(first.place)].number);
-        let answer = match lens.kind {
+        let answer = match picking.lens.kind {
             Kind::Cname => Answer::Member(self.members[usize::from(first.place)].number),
-            Kind::Addresses(family) => Answer::Set(self.set(family, lens, picked, first, &mut members)),
+            Kind::Addresses(family) => Answer::Set(self.set(family, picking, picked, first, &mut members)),
         };
         Some(Choice { answer, members, basis })
     }
@@ -270,12 +293,12 @@ impl SteerPool {
     fn set<const K: usize>(
         &self,
         family: Family,
-        lens: &Lens<'_>,
+        picking: &Picking<'_>,
         picked: &Picked<K>,
         first: &Entry,
         members: &mut Members,
     ) -> u16 {
-        let plan = &self.plans[family as usize];
+        let (plan, lens) = (&self.plans[family as usize], picking.lens);
         let spot = |place: u8| &self.members[usize::from(place)].spots[family as usize];
         if plan.answers == 1 || first.part {
             return spot(first.place).answer(lens.mask(spot(first.place), picked.admitted));
@@ -283,10 +306,13 @@ impl SteerPool {
         let start = spot(first.place).rank;
         if plan.windows {
             let further = (1..plan.answers).map(|step| (u16::from(start) + u16::from(step)) % u16::from(plan.members));
-            let further = further.map(|rank| &self.members[usize::from(plan.ring[usize::from(rank)])]);
-            let fits =
-                |m: &&Member| m.group <= picked.group && lens.sight(m, picked.admitted, true) == Sight::Candidate;
-            further.take_while(fits).for_each(|m| members.push(m.number));
+            let further = further.map(|rank| plan.ring[usize::from(rank)]);
+            let fits = |place: &u8| {
+                let member = &self.members[usize::from(*place)];
+                (picked.groups[0]..=picked.groups[1]).contains(&group_of(picking.row, *place))
+                    && lens.sight(member, picked.admitted, true) == Sight::Candidate
+            };
+            further.take_while(fits).for_each(|place| members.push(self.members[usize::from(place)].number));
             return plan.window(start, members.as_slice().len() as u8);
         }
         let (mut ranks, mut count) = ([start; 8], 1);

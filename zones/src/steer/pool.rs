@@ -5,28 +5,45 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Mode, Policy, Pool, PoolName, ProbeAddress, Spread, ZoneSpec,
+    Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Policy, Pool, PoolName, ProbeAddress, Spread, ZoneSpec,
 };
 
-use super::{Family, client_net::ClientNet, hash, sets::Plan, targets::TargetTable};
-use crate::TargetIndex;
+use super::{
+    Family,
+    client_net::ClientNet,
+    hash,
+    order::{Orders, Ranking},
+    quick::Quick,
+    sets::Plan,
+    targets::TargetTable,
+    territory::{Placement, Territory},
+};
+use crate::{TargetIndex, balanced::UNBALANCED};
 
 /// A pool compiled for choosing.
 #[derive(Debug)]
 pub struct SteerPool {
-    /// Members in the order they are tried: weight 1 and more by tier, then standby by tier, else as declared.
+    /// Members in the order of the first row: weight 1 and more by rank, then standby by rank, else as declared.
     pub(super) members: Box<[Member]>,
+    /// In which order they are tried, by the row of the client's place.
+    pub(super) orders: Orders,
+    /// Where clients are told apart by place; none where everybody is in one row.
+    territory: Option<Box<Territory>>,
+    /// Stable hash of the pool's name.
+    pub(super) key: u64,
     /// Targets of members with several addresses in a family, one an address.
     pub(super) targets: Box<[TargetIndex]>,
-    /// Whether [`SteerPool::choose_quickly`] can answer, IPv4 first.
-    pub(super) alike: [bool; 2],
+    /// How [`SteerPool::choose_quickly`] answers, IPv4 first.
+    pub(super) quick: [Quick; 2],
     /// How the answers of each family are numbered, IPv4 first.
     pub(super) plans: [Plan; 2],
-    pub(super) policy: Policy,
+    pub(super) chooses: Choose,
+    /// Whether members take only what their share says.
+    pub(super) load: bool,
     pub(super) mode: Mode,
     pub(super) spread: Spread,
     pub(super) down: Down,
-    /// Bits of a client's address that count, IPv4 first; both 0 where clients are not told apart.
+    /// Bits of a client's address that are hashed, IPv4 first; both 0 where none is.
     scopes: [u8; 2],
     /// Thousandths of the weight; 0 = never.
     pub(super) panic_threshold: u16,
@@ -62,12 +79,8 @@ pub(super) struct Member {
     pub(super) number: u8,
     /// Its tier as declared.
     pub(super) tier: u8,
-    /// Counts the tiers in the order they are tried, standby tiers after all others.
-    pub(super) group: u8,
-    /// The last of its group: here it is decided whether the next group takes part.
-    pub(super) ends_group: bool,
-    /// Whether the next group may join this one when it is short of weight, and not only replace it.
-    pub(super) next_may_help: bool,
+    /// Its cluster's number among those that are balanced.
+    pub(super) cluster: u16,
     /// Weight 0 while others have more.
     pub(super) standby: bool,
 }
@@ -108,6 +121,7 @@ impl Spot {
 #[derive(Debug)]
 struct Cold {
     name: PoolName,
+    policy: Policy,
     /// In declared order.
     sites: Box<[Site]>,
     fallback: Box<[IpAddr]>,
@@ -122,10 +136,17 @@ struct Site {
 }
 
 impl SteerPool {
-    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take.
+    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take;
+    /// `placement` is what places say of its members.
     ///
     /// Members whose cluster is not declared are left out; [`Desired::problems`] has named them.
-    pub fn build(desired: &Desired, pool: &Pool, zone: Option<&ZoneSpec>, targets: &mut TargetTable) -> Self {
+    pub fn build(
+        desired: &Desired,
+        pool: &Pool,
+        zone: Option<&ZoneSpec>,
+        placement: &Placement,
+        targets: &mut TargetTable,
+    ) -> Self {
         let declared: Vec<(usize, &Cluster)> = pool
             .members
             .iter()
@@ -139,32 +160,41 @@ impl SteerPool {
             .zip(&declared)
             .map(|(number, (place, cluster))| {
                 let mut member = Member::new(pool, pool_key, *place, number, cluster);
+                if pool.policy.load {
+                    member.cluster = targets.balanced_cluster(&cluster.name);
+                }
                 member.judge_by(Judges { desired, pool, place: *place, zone, targets }, cluster, &mut spread_targets);
                 member
             })
             .collect();
         let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, family));
-        order(&mut members);
+        let declared_at: Vec<usize> = declared.iter().map(|(place, _)| *place).collect();
+        let ranking = Ranking { pool, placement, declared: &declared_at };
+        members.sort_by_cached_key(|member| ranking.key(0, member));
         let [v4, v6] = plans;
         let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
         let down = Down::of(&pool.down);
-        let hashes = pool.policy == Policy::Weighted && pool.spread == Spread::Client;
+        let territory = Some(&placement.territory).filter(|territory| !territory.is_everywhere());
         let mut built = Self {
-            alike: [false; 2],
+            quick: [Quick::No; 2],
+            orders: Orders::new(&members, &ranking),
+            territory: territory.cloned().map(Box::new),
+            key: pool_key,
             plans,
             targets: spread_targets.into(),
-            policy: pool.policy,
+            chooses: pool.policy.choose,
+            load: pool.policy.load,
             mode: pool.mode,
             spread: pool.spread,
             down,
-            scopes: if hashes { [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)] } else { [0, 0] },
+            scopes: hashed_bits(pool),
             panic_threshold: pool.panic_threshold.thousandths(),
             min_healthy: pool.min_healthy.thousandths(),
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
             cold: Box::new(Cold::new(pool, &declared, targets)),
             members: members.into(),
         };
-        built.alike = Family::BOTH.map(|family| built.are_alike(family));
+        built.quick = Family::BOTH.map(|family| built.quick_way(family));
         built
     }
 
@@ -183,18 +213,24 @@ impl SteerPool {
         self.cold.sites.iter().map(|site| &site.cluster)
     }
 
-    /// The block of addresses that this client is one of, as the pool tells clients apart.
+    /// How it chooses, as declared.
+    pub fn policy(&self) -> &Policy {
+        &self.cold.policy
+    }
+
+    /// The block of addresses that this client is one of, as the pool tells clients apart: its length is how many leading
+    /// bits of the address the answer depends on, the ECS scope (RFC 7871 section 7.2.1). 0 where every client gets the
+    /// same (failover), or each query draws.
     #[inline]
     pub fn client_net(&self, address: IpAddr) -> ClientNet {
         let address = address.to_canonical();
-        ClientNet::new(address, self.scope(address.is_ipv4()))
+        let (row, length) = self.territory.as_ref().map_or((0, 0), |territory| territory.lookup(address));
+        ClientNet::new(address, length.max(self.scopes[usize::from(!address.is_ipv4())]), row)
     }
 
-    /// How many leading bits of a client's address the answer depends on: the ECS scope (RFC 7871 section 7.2.1).
-    /// 0 where every client gets the same (failover) or each query draws.
-    #[inline]
-    pub fn scope(&self, is_v4: bool) -> u8 {
-        self.scopes[usize::from(!is_v4)]
+    /// Whether the answer depends on the client.
+    pub fn tells_clients_apart(&self) -> bool {
+        self.territory.is_some() || self.scopes != [0, 0]
     }
 
     /// The cluster of a member, by its number.
@@ -258,7 +294,12 @@ impl Cold {
             DownAnswer::FallbackAddresses(addresses) => addresses.as_slice().into(),
             _ => Box::default(),
         };
-        Self { name: pool.name.clone(), sites: declared.iter().map(site).collect(), fallback }
+        Self {
+            name: pool.name.clone(),
+            policy: pool.policy.clone(),
+            sites: declared.iter().map(site).collect(),
+            fallback,
+        }
     }
 }
 
@@ -283,9 +324,7 @@ impl Member {
             weight: declared.weight.0.max(1),
             number,
             tier: declared.tier.number(),
-            group: 0,
-            ends_group: false,
-            next_may_help: false,
+            cluster: UNBALANCED,
             standby: declared.weight.0 == 0 && !all_standby,
         }
     }
@@ -322,16 +361,12 @@ impl Spot {
     }
 }
 
-/// Sorts members into the order they are tried and marks where groups end.
-fn order(members: &mut [Member]) {
-    members.sort_by_key(|m| (m.standby, m.tier, m.number));
-    let mut group = 0;
-    for i in 0..members.len() {
-        let next = members.get(i + 1).map(|next| (next.standby, next.tier));
-        let member = &mut members[i];
-        member.group = group;
-        member.ends_group = next != Some((member.standby, member.tier));
-        member.next_may_help = member.ends_group && next.is_some_and(|(standby, _)| !standby);
-        group += u8::from(member.ends_group);
+/// How many leading bits of a client's address the choice hashes, IPv4 first.
+fn hashed_bits(pool: &Pool) -> [u8; 2] {
+    let hashes = pool.policy.choose == Choose::Weighted || pool.policy.load;
+    if hashes && pool.spread == Spread::Client {
+        [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)]
+    } else {
+        [0, 0]
     }
 }

@@ -2,16 +2,30 @@
 //!
 //! It says nothing that [`SteerPool::choose`] would not say; a law in the tests holds the two against each other.
 
-use fairway_model::{Mode, Policy};
+use fairway_model::{Choose, Mode};
 
 use super::{
     ClientNet, Family, SteerPool, failover,
+    load::Offered,
     pick::Score,
     pool::Member,
     standing::{LIVE, standing},
     weighted,
 };
 use crate::{Conditions, Draw};
+
+/// How a pool's choices can be made quickly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quick {
+    /// Not at all.
+    No,
+    /// The first live member in the one order there is.
+    First,
+    /// Among all live members, by weight.
+    Weighted,
+    /// Group by group in the order of the client's row.
+    Groups,
+}
 
 impl SteerPool {
     /// The number of the answer and that of its member, where [`SteerPool::choose`] would answer with one whole live member;
@@ -24,17 +38,39 @@ impl SteerPool {
         client: ClientNet,
         draw: Draw,
     ) -> Option<(u16, u8)> {
-        if !self.alike[family as usize] {
-            return None;
-        }
-        let best = match self.policy {
-            Policy::Failover => self.best(family, conditions, failover::score),
-            Policy::Weighted => {
+        let best = match self.quick[family as usize] {
+            Quick::No => None,
+            Quick::First => self.best(family, conditions, failover::score),
+            Quick::Weighted => {
                 let seed = weighted::seed(self.spread, client, draw);
                 self.best(family, conditions, |_, member| weighted::score(seed, member.key, member.weight))
             }
+            Quick::Groups => self.best_by_groups(family, conditions, client, draw),
         };
         best.map(|member| (member.spots[family as usize].rank.into(), member.number))
+    }
+
+    /// The live member of the first group that has one, and takes the client.
+    #[inline]
+    fn best_by_groups(
+        &self,
+        family: Family,
+        conditions: &Conditions,
+        client: ClientNet,
+        draw: Draw,
+    ) -> Option<&Member> {
+        let health = conditions.all();
+        let fits = |member: &Member, (): &mut ()| {
+            let target = member.spots[family as usize].at as usize;
+            health.get(target).is_some_and(|health| standing(*health) == LIVE).then_some(false)
+        };
+        let offered = Offered {
+            row: self.orders.row(client.row()),
+            seed: weighted::seed(self.spread, client, draw),
+            balanced: conditions.balanced().filter(|_| self.load),
+        };
+        let (entry, _) = self.taker(&offered, fits, &mut ())?;
+        Some(&self.members[usize::from(entry.place)])
     }
 
     /// The live member that scores best; none where nobody is live, or where one who is not might mean panic.
@@ -60,8 +96,8 @@ impl SteerPool {
 
     /// Reads what a choice reads of the pool itself.
     #[inline]
-    pub(crate) fn touch(&self) -> (Policy, usize, u16) {
-        (self.policy, self.members.len(), self.panic_threshold)
+    pub(crate) fn touch(&self) -> (Choose, usize, u16) {
+        (self.chooses, self.members.len(), self.panic_threshold)
     }
 
     /// Reads what a choice reads of its members.
@@ -71,16 +107,24 @@ impl SteerPool {
         Some(first.key ^ last.key)
     }
 
-    /// Whether the members of a family are alike: each has one target and may be the whole answer, and no tier of several
-    /// members has to be weighed against the next one.
-    pub(super) fn are_alike(&self, family: Family) -> bool {
+    /// How choices of a family are made quickly: where its members are alike (each has one target, and may be the whole
+    /// answer), and no group has to be weighed against the next one.
+    pub(super) fn quick_way(&self, family: Family) -> Quick {
         let plan = &self.plans[family as usize];
         let one_target = |member: &Member| member.spots[family as usize].has_one_target();
-        let one_tier = self.members.iter().all(|member| member.group == 0);
-        self.mode == Mode::Address
+        let alike = self.mode == Mode::Address
             && plan.answers == 1
             && !self.members.is_empty()
-            && self.members.iter().all(one_target)
-            && (one_tier || self.policy == Policy::Failover)
+            && self.members.iter().all(one_target);
+        match (alike, self.chooses, self.load) {
+            (false, ..) => Quick::No,
+            (_, Choose::First, false) if self.orders.is_one_row() => Quick::First,
+            (_, Choose::Weighted, false) if self.orders.is_one_group() => Quick::Weighted,
+            // Who is live beyond the group that is taken would have to be looked at.
+            _ if self.panic_threshold != 0 => Quick::No,
+            (_, Choose::Weighted, false) if self.min_healthy == 0 => Quick::Groups,
+            (_, Choose::First, _) | (.., true) => Quick::Groups,
+            _ => Quick::No,
+        }
     }
 }

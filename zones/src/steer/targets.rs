@@ -9,7 +9,10 @@ use std::{
 use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Target};
 
 use super::hash::{StableHasher, StableMap};
-use crate::TargetIndex;
+use crate::{
+    TargetIndex,
+    balanced::{BalancedClusters, UNBALANCED},
+};
 
 /// Numbers what pools are judged by while they are compiled.
 #[derive(Debug, Default)]
@@ -21,6 +24,8 @@ pub struct TargetTable {
     placed: StableMap<(ProbeAddress, *const Monitor), (TargetIndex, Arc<Monitor>)>,
     /// The addresses of each cluster, which all pools share.
     addresses: StableMap<ClusterName, Arc<[IpAddr]>>,
+    /// Clusters in pools that heed load.
+    balanced: BalancedClusters,
     /// Words of memory handed out to pools that remember who was the last to be up.
     memory_words: u32,
 }
@@ -57,14 +62,23 @@ impl TargetTable {
         addresses
     }
 
+    /// The number of a cluster among those that are balanced, given now if it is new. The 65,535 first ones have one.
+    pub(super) fn balanced_cluster(&mut self, name: &ClusterName) -> u16 {
+        let next = u16::try_from(self.balanced.len()).unwrap_or(UNBALANCED);
+        if next == UNBALANCED {
+            return self.balanced.get(name).copied().unwrap_or(UNBALANCED);
+        }
+        *self.balanced.entry(name.clone()).or_insert(next)
+    }
+
     /// Every target, in the order of its number.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// The targets without the table.
-    pub fn into_targets(self) -> Vec<Target> {
-        self.targets
+    /// The targets without the table, and the numbers of clusters that are balanced.
+    pub(crate) fn into_parts(self) -> (Vec<Target>, BalancedClusters) {
+        (self.targets, self.balanced)
     }
 
     /// Reserves words of memory in [`crate::Conditions`]; returns where they begin.
@@ -111,7 +125,7 @@ mod tests {
                 .map(|(address, port, label)| target(address, port, label))
                 .map(|target| table.intern(target.address, &target.label, &target.monitor).0);
         assert_eq!(numbers, [0, 0, 1, 2]);
-        assert_eq!(table.into_targets().len(), 3);
+        assert_eq!(table.targets().len(), 3);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Watching a decision while it is made: what `explain` listens to, and what compiles to nothing for queries.
 
-use super::{Basis, Choice, ClientNet, Kind, SteerPool};
+use super::{Basis, Choice, ClientNet, Kind, Offer, Reach, SteerPool};
 use crate::{Conditions, Draw};
 
 /// What a member is to a stage of the decision.
@@ -33,6 +33,16 @@ pub trait Trace {
     /// The stage looks at a member, by its number. Members it does not come to are not heard of.
     fn member(&mut self, number: u8, sight: Sight) {
         let _ = (number, sight);
+    }
+
+    /// A member that heeds load is asked whether it takes the client, and takes it or not.
+    fn offer(&mut self, number: u8, offer: Offer) {
+        let _ = (number, offer);
+    }
+
+    /// A pool that heeds load has chosen, and how the client came to the member.
+    fn reached(&mut self, reach: Reach) {
+        let _ = reach;
     }
 
     /// The decision is made.

@@ -6,7 +6,7 @@ use super::*;
 use crate::steer::SETS_MAX;
 
 fn with_answers(members: &str, answers: u8) -> Scene {
-    Scene::new(Policy::Weighted, members, |pool| pool.answers = answers)
+    Scene::new(Policy::WEIGHTED, members, |pool| pool.answers = answers)
 }
 
 /// Members a, b, c, … with these address counts each.
@@ -45,7 +45,7 @@ fn combinations_end_and_windows_begin_at_64() {
 
 #[test]
 fn the_largest_pool_stays_within_the_bound() {
-    let scene = Scene::new(Policy::Weighted, &many(Pool::MEMBERS_MAX, "8+8"), |pool| {
+    let scene = Scene::new(Policy::WEIGHTED, &many(Pool::MEMBERS_MAX, "8+8"), |pool| {
         (pool.answers, pool.down) = (Pool::ANSWERS_MAX, DownAnswer::All);
     });
     for (kind, family) in KINDS {
@@ -104,19 +104,19 @@ fn windows_hold_live_neighbours_only() {
 #[test]
 fn windows_stay_within_the_tier_in_use() {
     let members: Vec<_> = (0..20).map(|i| format!("m{i}@{}", 1 + i % 2)).collect();
-    for policy in [Policy::Weighted, Policy::Failover] {
+    for policy in [Policy::WEIGHTED, Policy::FAILOVER] {
         let scene = Scene::new(policy, &members.join(" "), |pool| pool.answers = 3);
         let choice = scene.choose(Kind::V4, &scene.conditions(&scene.all("u")), "192.0.2.1");
         assert_eq!(choice.members.as_slice().len(), 1, "its neighbours are of tier 2");
     }
-    let scene = Scene::new(Policy::Failover, &many(20, "1+0"), |pool| pool.answers = 3);
+    let scene = Scene::new(Policy::FAILOVER, &many(20, "1+0"), |pool| pool.answers = 3);
     let choice = scene.choose(Kind::V4, &scene.conditions(&scene.all("u")), "192.0.2.1");
     assert_eq!(choice.members.as_slice(), [0, 1, 2]);
 }
 
 #[test]
 fn failover_answers_its_first_members() {
-    let scene = Scene::new(Policy::Failover, "a b c d@2", |pool| pool.answers = 2);
+    let scene = Scene::new(Policy::FAILOVER, "a b c d@2", |pool| pool.answers = 2);
     let answers = ["u u u u", "d u u u", "d d u u", "d d d u"].map(|states| scene.answer(Kind::V4, states));
     assert_eq!(answers, ["a b", "b c", "c", "d"]);
 }
@@ -135,7 +135,7 @@ fn among_several_a_partly_live_member_goes_last_and_alone() {
 #[test]
 fn an_address_of_two_clusters_is_answered_once() {
     let mut desired = Desired::default();
-    let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::Weighted);
+    let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
     for name in ["a", "b"] {
         let (mut cluster, member) = member(0, name);
         cluster.addresses = vec!["10.0.0.1".parse().unwrap()];

@@ -35,9 +35,9 @@ fn measure(scene: &Scene) -> [f64; 3] {
 #[test]
 #[ignore = "a measurement, meant for --release"]
 fn what_a_choice_costs() {
-    for policy in [Policy::Failover, Policy::Weighted] {
+    for policy in [Policy::FAILOVER, Policy::WEIGHTED] {
         for (count, answers) in [(1, 1), (3, 1), (16, 1), (255, 1), (3, 2), (16, 2)] {
-            let [median, least, most] = measure(&scene(policy, count, answers));
+            let [median, least, most] = measure(&scene(policy.clone(), count, answers));
             println!("{policy:?}, {count} members, {answers} an answer: {median:.1} ns ({least:.1} to {most:.1})");
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 
 /// A pool of two whose answer does not depend on the client where only one list is possible.
 fn scene(down: DownAnswer) -> Scene {
-    Scene::new(Policy::Failover, "a b", |pool| pool.down = down)
+    Scene::new(Policy::FAILOVER, "a b", |pool| pool.down = down)
 }
 
 fn fallback() -> DownAnswer {
@@ -46,7 +46,7 @@ fn a_pool_without_memory_of_better_times_falls_back_to_all() {
 
 #[test]
 fn the_last_to_be_up_are_answered_while_all_are_down() {
-    let scene = Scene::new(Policy::Failover, "a b c", |pool| pool.down = DownAnswer::LastGood);
+    let scene = Scene::new(Policy::FAILOVER, "a b c", |pool| pool.down = DownAnswer::LastGood);
     let mut conditions = scene.conditions("u u u");
     for states in ["d u u", "d d u", "d d d"] {
         conditions = scene.changed(&conditions, states);
@@ -72,7 +72,7 @@ fn a_drained_address_leaves_the_others_of_its_cluster_in_the_down_answer() {
 
 #[test]
 fn a_fallback_of_one_family_leaves_the_other_without_data() {
-    let scene = Scene::new(Policy::Weighted, "a/1+1", |pool| pool.down = fallback());
+    let scene = Scene::new(Policy::WEIGHTED, "a/1+1", |pool| pool.down = fallback());
     assert_eq!(scene.answer(Kind::V4, "d"), "z");
     assert_eq!(scene.answer(Kind::V6, "d"), "nothing");
 }
@@ -80,11 +80,11 @@ fn a_fallback_of_one_family_leaves_the_other_without_data() {
 #[test]
 fn a_fallback_stands_in_for_a_family_that_no_member_has() {
     let v6 = DownAnswer::FallbackAddresses(vec!["2001:db8:19::1".parse().unwrap()]);
-    let scene = Scene::new(Policy::Weighted, "a", |pool| pool.down = v6);
+    let scene = Scene::new(Policy::WEIGHTED, "a", |pool| pool.down = v6);
     assert_eq!(scene.answer(Kind::V6, "u"), "nothing");
     assert_eq!(scene.answer(Kind::V6, "d"), "z");
     // A CNAME stands for every type, so it is answered for both or for none.
-    let scene = Scene::new(Policy::Weighted, "a", |pool| pool.down = fallback_name());
+    let scene = Scene::new(Policy::WEIGHTED, "a", |pool| pool.down = fallback_name());
     assert_eq!(scene.answer(Kind::V6, "u"), "nothing");
     assert_eq!(scene.answer(Kind::V6, "d"), "cname fallback");
 }
@@ -101,7 +101,7 @@ fn a_family_that_no_member_has_is_no_data_and_no_failure() {
 #[test]
 fn in_cname_mode_a_down_pool_names_the_member_it_would_choose() {
     let cname =
-        |down: DownAnswer| Scene::new(Policy::Failover, "a b", |pool| (pool.mode, pool.down) = (Mode::Cname, down));
+        |down: DownAnswer| Scene::new(Policy::FAILOVER, "a b", |pool| (pool.mode, pool.down) = (Mode::Cname, down));
     let answers = |down: DownAnswer| {
         ["u u", "d u", "p p", "d d", "x d", "x x"].map(|s| cname(down.clone()).answer(Kind::Cname, s))
     };
@@ -118,7 +118,7 @@ fn in_cname_mode_a_down_pool_names_the_member_it_would_choose() {
 
 fn panicking(members: &str, thousandths: u16) -> Scene {
     let threshold = |pool: &mut Pool| pool.panic_threshold = Permille::new(thousandths).unwrap();
-    Scene::new(Policy::Weighted, members, threshold)
+    Scene::new(Policy::WEIGHTED, members, threshold)
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn below_the_panic_threshold_health_is_ignored() {
 
 #[test]
 fn panic_needs_something_live_and_leaves_the_rest_to_the_down_answer() {
-    let scene = Scene::new(Policy::Weighted, "a b", |pool| {
+    let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| {
         (pool.panic_threshold, pool.down) = (Permille::new(900).unwrap(), DownAnswer::Refuse);
     });
     assert_eq!(scene.answer(Kind::V4, "d d"), "refuse");

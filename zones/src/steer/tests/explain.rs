@@ -45,7 +45,7 @@ fn weights_decide_between_candidates() {
 
 #[test]
 fn the_draw_is_shown_where_it_decides() {
-    let scene = Scene::new(Policy::Weighted, "a b", |pool| pool.spread = Spread::Query);
+    let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.spread = Spread::Query);
     assert_eq!(explain(&scene, Kind::V4, "u u").input, HashInput::Draw(7));
 }
 
@@ -63,9 +63,9 @@ fn a_down_answer_says_so() {
     let all = explain(&Scene::weighted("a b c/0+1"), Kind::V4, "d d d");
     assert_eq!(reasons(&all), [Reason::AnsweredAll, Reason::AnsweredAll, Reason::LacksFamily]);
     assert_eq!((all.choice.basis, all.tiers), (Basis::Down, vec![]));
-    let scene = Scene::new(Policy::Weighted, "a b", |pool| pool.down = DownAnswer::Refuse);
+    let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.down = DownAnswer::Refuse);
     assert_eq!(reasons(&explain(&scene, Kind::V4, "d x")), [Reason::Down, Reason::Drained]);
-    let scene = Scene::new(Policy::Weighted, "a b", |pool| {
+    let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| {
         pool.down = DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]);
     });
     assert_eq!(reasons(&explain(&scene, Kind::V4, "d d")), [Reason::Down, Reason::Down]);
@@ -73,7 +73,7 @@ fn a_down_answer_says_so() {
 
 #[test]
 fn those_not_remembered_are_told_apart() {
-    let scene = Scene::new(Policy::Failover, "a b", |pool| pool.down = DownAnswer::LastGood);
+    let scene = Scene::new(Policy::FAILOVER, "a b", |pool| pool.down = DownAnswer::LastGood);
     let conditions = scene.changed(&scene.conditions("d u"), "d d");
     let client = scene.steer.client_net("192.0.2.1".parse().unwrap());
     let explanation = scene.steer.explain(Kind::V4, &conditions, client, Draw(0));
@@ -82,7 +82,7 @@ fn those_not_remembered_are_told_apart() {
 
 #[test]
 fn panic_is_named() {
-    let scene = Scene::new(Policy::Failover, "a b", |pool| pool.panic_threshold = Permille::new(900).unwrap());
+    let scene = Scene::new(Policy::FAILOVER, "a b", |pool| pool.panic_threshold = Permille::new(900).unwrap());
     let explanation = explain(&scene, Kind::V4, "d u");
     assert_eq!(explanation.choice.basis, Basis::Panic);
     assert_eq!(reasons(&explanation), [Reason::Chosen, Reason::Later]);
@@ -90,7 +90,7 @@ fn panic_is_named() {
 
 #[test]
 fn a_partly_live_member_steps_back_for_whole_ones() {
-    let scene = Scene::new(Policy::Weighted, "a/2+0 b", |pool| pool.answers = 2);
+    let scene = Scene::new(Policy::WEIGHTED, "a/2+0 b", |pool| pool.answers = 2);
     assert_eq!(reasons(&explain(&scene, Kind::V4, "ud u")), [Reason::PartlyUp, Reason::Chosen]);
 }
 

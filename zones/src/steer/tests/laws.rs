@@ -34,7 +34,7 @@ fn down() -> impl Strategy<Value = DownAnswer> {
 
 prop_compose! {
     fn scene()(
-        (members, states) in members(), policy in prop_oneof![Just(Policy::Weighted), Just(Policy::Failover)],
+        (members, states) in members(), policy in prop_oneof![Just(Policy::WEIGHTED), Just(Policy::FAILOVER)],
         down in down(), answers in 1u8..=8, panic in 0u16..=1000, min_healthy in 0u16..=1000,
         extra in prop_oneof![3 => Just((0, 0)), 1 => Just((1, 0)), 1 => Just((0, 1)), 1 => Just((1, 1))],
         spread in prop_oneof![Just(Spread::Client), Just(Spread::Query)],
@@ -51,7 +51,7 @@ prop_compose! {
 /// Members with one address a family, which a quick choice is for.
 fn alike() -> impl Strategy<Value = (Scene, String)> {
     let member = (0u16..4, 1u8..3, "[udsxfpU]");
-    let policy = prop_oneof![Just(Policy::Weighted), Just(Policy::Failover)];
+    let policy = prop_oneof![Just(Policy::WEIGHTED), Just(Policy::FAILOVER)];
     let spread = prop_oneof![Just(Spread::Client), Just(Spread::Query)];
     let panic = prop_oneof![Just(0), Just(500)];
     (prop::collection::vec(member, 1..5), policy, spread, panic).prop_map(|(members, policy, spread, panic)| {
@@ -128,8 +128,8 @@ proptest! {
 
     #[test]
     fn live_members_that_are_alike_are_chosen_quickly((scene, _) in alike(), client in any::<u32>()) {
-        let one_tier = scene.steer.members.iter().all(|member| member.group == 0);
-        prop_assume!(one_tier || scene.pool.policy == Policy::Failover);
+        let one_tier = scene.steer.orders.is_one_group();
+        prop_assume!(one_tier || scene.pool.policy == Policy::FAILOVER || scene.steer.panic_threshold == 0);
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
         let conditions = scene.conditions(&scene.all("u"));
         prop_assert!(scene.steer.choose_quickly(Family::V4, &conditions, client, Draw(0)).is_some());

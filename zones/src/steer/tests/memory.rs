@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn remembering(members: &str) -> Scene {
-    Scene::new(Policy::Failover, members, |pool| pool.down = DownAnswer::LastGood)
+    Scene::new(Policy::FAILOVER, members, |pool| pool.down = DownAnswer::LastGood)
 }
 
 fn answer(scene: &Scene, conditions: &Conditions) -> String {

@@ -5,18 +5,20 @@ mod cost;
 mod down;
 mod explain;
 mod laws;
+mod load;
 mod memory;
 mod shares;
 mod tiers;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, Forced, Health, Member, Policy, Pool, PoolName, Target, Tier, Verdict, Weight,
+    Acceptance, Cluster, ClusterName, Demand, Desired, Forced, Health, Member, Policy, Pool, PoolName, Shares, Target,
+    Tier, Verdict, Weight,
 };
 
-use super::{Answer, Choice, Family, Kind, SteerPool, TargetTable};
-use crate::{Conditions, Draw};
+use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
+use crate::{Conditions, Draw, balanced::BalancedClusters};
 
 /// A pool and what it is compiled to.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub(super) struct Scene {
     desired: Desired,
     pub(super) steer: SteerPool,
     pub(super) targets: Vec<Target>,
+    balanced: BalancedClusters,
 }
 
 impl Scene {
@@ -42,10 +45,26 @@ impl Scene {
         Self::compile(desired, pool)
     }
 
+    /// A pool whose clients are told apart by place: for each half of the IPv4 addresses, the ranks of the members.
+    pub(super) fn placed(policy: Policy, members: &str, ranks: [&[u16]; 2], adjust: impl FnOnce(&mut Pool)) -> Self {
+        let scene = Self::new(policy, members, adjust);
+        let halves = ["0.0.0.0/1", "128.0.0.0/1"].map(|half| half.parse().unwrap());
+        let mut rows = Rows::new(scene.pool.members.len());
+        ranks.iter().for_each(|ranks| rows.push(ranks));
+        let placement =
+            Placement { territory: Territory::new(halves.into_iter().zip(0..)).unwrap(), rankings: vec![rows] };
+        Self::compile_at(scene.desired, scene.pool, &placement)
+    }
+
     pub(super) fn compile(desired: Desired, pool: Pool) -> Self {
+        Self::compile_at(desired, pool, &Placement::none())
+    }
+
+    pub(super) fn compile_at(desired: Desired, pool: Pool, placement: &Placement) -> Self {
         let mut table = TargetTable::new();
-        let steer = SteerPool::build(&desired, &pool, None, &mut table);
-        Self { pool, desired, steer, targets: table.into_targets() }
+        let steer = SteerPool::build(&desired, &pool, None, placement, &mut table);
+        let (targets, balanced) = table.into_parts();
+        Self { pool, desired, steer, targets, balanced }
     }
 
     /// The same clusters in another pool.
@@ -54,17 +73,35 @@ impl Scene {
     }
 
     pub(super) fn weighted(members: &str) -> Self {
-        Self::new(Policy::Weighted, members, |_| {})
+        Self::new(Policy::WEIGHTED, members, |_| {})
     }
 
     pub(super) fn failover(members: &str) -> Self {
-        Self::new(Policy::Failover, members, |_| {})
+        Self::new(Policy::FAILOVER, members, |_| {})
     }
 
     /// Conditions from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
     /// `p`ending, `s`tale (unknown), drained `x`, forced down `f`, forced up `U`.
     pub(super) fn conditions(&self, states: &str) -> Conditions {
         Conditions::of(&self.targets, std::slice::from_ref(&self.steer), self.health(states))
+    }
+
+    /// The same conditions under these shares: `a:30000+500 b:0+0`, the near and the spill acceptance of a cluster.
+    pub(super) fn balanced(&self, conditions: &Conditions, shares: &str) -> Conditions {
+        self.balanced_with(conditions, shares, &[])
+    }
+
+    /// The same with demand that is held by clusters.
+    pub(super) fn balanced_with(&self, conditions: &Conditions, shares: &str, pins: &[(Demand, &str)]) -> Conditions {
+        let cluster = |name: &str| ClusterName::new(name).unwrap();
+        let acceptance = shares.split_whitespace().map(|text| {
+            let (name, parts) = text.split_once(':').unwrap();
+            let (near, spill) = parts.split_once('+').unwrap();
+            (cluster(name), Acceptance { near: near.parse().unwrap(), spill: spill.parse().unwrap() })
+        });
+        let pins = pins.iter().map(|(demand, name)| (*demand, cluster(name)));
+        let shares = Shares { epoch: 1, acceptance: acceptance.collect(), pins: pins.collect() };
+        conditions.balanced_by(&self.balanced, &Arc::new(shares))
     }
 
     /// The same conditions, changed to these states.
@@ -193,6 +230,12 @@ pub(super) fn set_of(choice: &Choice) -> u16 {
         Answer::Set(number) => number,
         odd => panic!("{odd:?} is no set"),
     }
+}
+
+/// The ECS scopes of an address of each family.
+pub(super) fn scopes(scene: &Scene) -> (u8, u8) {
+    let scope = |address: &str| scene.steer.client_net(address.parse().unwrap()).scope();
+    (scope("198.51.100.7"), scope("2001:db8::7"))
 }
 
 /// Both families' questions.

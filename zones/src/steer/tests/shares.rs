@@ -114,7 +114,7 @@ fn the_largest_pool_shares_equally() {
 
 #[test]
 fn several_clusters_an_answer_prefer_the_heavier() {
-    let scene = Scene::new(Policy::Weighted, "a:3 b:1 c:1", |pool| pool.answers = 2);
+    let scene = Scene::new(Policy::WEIGHTED, "a:3 b:1 c:1", |pool| pool.answers = 2);
     let conditions = scene.conditions("u u u");
     let with_a =
         |i: &u32| scene.choose(Kind::V4, &conditions, &network(*i).to_string()).members.as_slice().contains(&0);
@@ -129,7 +129,7 @@ fn neighbours_in_one_network_share_an_answer_and_a_finer_partition_keeps_half() 
     let conditions = scene.conditions("u u u");
     let chosen = |scene: &Scene, client: &str| scene.choose(Kind::V4, &conditions, client).members;
     assert_eq!(chosen(&scene, "198.51.100.1"), chosen(&scene, "198.51.100.254"));
-    let finer = Scene::new(Policy::Weighted, "a b c", |pool| pool.client_prefix = ClientPrefix { v4: 25, v6: 60 });
+    let finer = Scene::new(Policy::WEIGHTED, "a b c", |pool| pool.client_prefix = ClientPrefix { v4: 25, v6: 60 });
     for i in 0..200 {
         let client = network(i).to_string();
         assert_eq!(chosen(&scene, &client), chosen(&finer, &client));
@@ -138,20 +138,20 @@ fn neighbours_in_one_network_share_an_answer_and_a_finer_partition_keeps_half() 
 
 #[test]
 fn a_pool_that_draws_gives_one_client_every_member_in_proportion() {
-    let scene = Scene::new(Policy::Weighted, "a:3 b:1", |pool| pool.spread = Spread::Query);
+    let scene = Scene::new(Policy::WEIGHTED, "a:3 b:1", |pool| pool.spread = Spread::Query);
     let conditions = scene.conditions("u u");
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
     let draw = |i| scene.steer.choose(Kind::V4, &conditions, client, Draw(i), &mut ()).members.as_slice()[0];
     let part = (0..20_000).filter(|i| draw(*i) == 0).count() as f64 / 20_000.0;
     assert!((part - 0.75).abs() < 0.01, "{part}");
-    assert_eq!((scene.steer.scope(true), scene.steer.scope(false)), (0, 0));
+    assert_eq!(scopes(&scene), (0, 0));
     assert_eq!(client, scene.steer.client_net("203.0.113.7".parse().unwrap()), "clients are not told apart");
 }
 
 #[test]
 fn scopes_are_the_pools_prefix_lengths() {
-    let scene = Scene::new(Policy::Weighted, "a", |pool| pool.client_prefix = ClientPrefix { v4: 20, v6: 48 });
-    assert_eq!((scene.steer.scope(true), scene.steer.scope(false)), (20, 48));
+    let scene = Scene::new(Policy::WEIGHTED, "a", |pool| pool.client_prefix = ClientPrefix { v4: 20, v6: 48 });
+    assert_eq!(scopes(&scene), (20, 48));
     for address in ["10.1.255.1", "::ffff:10.1.255.1"] {
         assert_eq!(scene.steer.client_net(address.parse().unwrap()).to_string(), "10.1.240.0/20");
     }
@@ -160,7 +160,7 @@ fn scopes_are_the_pools_prefix_lengths() {
 #[test]
 fn pools_place_clients_independently_of_each_other() {
     let chosen = ["shop", "mail"].map(|name| {
-        let scene = Scene::new(Policy::Weighted, "a b", |pool| pool.name = PoolName::new(name).unwrap());
+        let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.name = PoolName::new(name).unwrap());
         scene.spread(&scene.conditions("u u"), 10_000)
     });
     let equal = chosen[0].iter().zip(&chosen[1]).filter(|(a, b)| a == b).count();

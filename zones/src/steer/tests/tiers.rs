@@ -23,7 +23,7 @@ fn failover_takes_the_first_live_member_by_tier_then_by_order() {
 fn failover_does_not_depend_on_weights_or_clients() {
     let scene = Scene::failover("a:1 b:60000");
     assert_eq!(in_use(&scene, "u u"), "a");
-    assert_eq!(scene.steer.scope(true), 0);
+    assert_eq!(scopes(&scene), (0, 0));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn weights_that_are_all_0_are_equal_shares() {
 
 #[test]
 fn a_tier_short_of_weight_is_joined_by_the_next() {
-    let scene = Scene::new(Policy::Weighted, "a:6 b:4 c@2 d@3 e:0", |p| p.min_healthy = Permille::new(500).unwrap());
+    let scene = Scene::new(Policy::WEIGHTED, "a:6 b:4 c@2 d@3 e:0", |p| p.min_healthy = Permille::new(500).unwrap());
     assert_eq!(in_use(&scene, "u d u u u"), "a", "6 of 10 are enough");
     assert_eq!(in_use(&scene, "d u u u u"), "b c", "4 of 10 are not");
     assert_eq!(in_use(&scene, "d u d u u"), "b d", "nor is 0 of 1");
@@ -120,7 +120,7 @@ fn a_family_without_live_member_has_no_data_while_the_other_works() {
 #[test]
 fn tiers_go_by_whole_members_so_that_families_do_not_part() {
     // For IPv6 alone tier 1 would be complete; as clusters it is half down.
-    let scene = Scene::new(Policy::Weighted, "a/1+1 b/1+0 c@2/1+1", |p| p.min_healthy = Permille::new(600).unwrap());
+    let scene = Scene::new(Policy::WEIGHTED, "a/1+1 b/1+0 c@2/1+1", |p| p.min_healthy = Permille::new(600).unwrap());
     let conditions = scene.conditions("u d u");
     for i in 0..200 {
         let client = network(i).to_string();
@@ -141,7 +141,7 @@ fn a_partly_live_member_is_answered_with_what_lives() {
 
 #[test]
 fn a_member_with_its_own_probe_stands_and_falls_as_a_whole() {
-    let scene = Scene::new(Policy::Failover, "a/2+2 b", |pool| {
+    let scene = Scene::new(Policy::FAILOVER, "a/2+2 b", |pool| {
         pool.members[0].probe = Some("192.0.2.99:15021".parse().unwrap());
     });
     assert_eq!(scene.targets.len(), 2);

@@ -1,0 +1,68 @@
+//! The steps of a policy: what they mean, and which contradict each other.
+
+use std::time::Duration;
+
+use fairway_model::{Choose, Policy, Rank};
+
+use super::*;
+
+fn config(policy: &str, more: &str) -> String {
+    format!(
+        "version: 1\nclusters: [{{name: c, addresses: [192.0.2.1]}}]\n\
+        pools: [{{name: p, policy: {policy}, members: [{{cluster: c, cost: 3}}]{more}}}]\n"
+    )
+}
+
+fn policy(text: &str) -> Policy {
+    let loaded = loaded(&config(text, ", latency: {tolerance: 20ms}"));
+    loaded.desired.pools.values().next().unwrap().policy.clone()
+}
+
+#[test]
+fn a_word_or_a_list_of_steps_is_a_policy() {
+    let latency = Rank::Latency { tolerance: Duration::from_millis(20) };
+    for (text, ranks, load, choose) in [
+        ("weighted", vec![], false, Choose::Weighted),
+        ("failover", vec![], false, Choose::First),
+        ("sticky", vec![], false, Choose::Weighted),
+        ("nearest", vec![Rank::Nearest], false, Choose::Weighted),
+        ("load", vec![], true, Choose::Weighted),
+        ("[latency]", vec![latency], false, Choose::Weighted),
+        ("[geo, nearest, load, weighted]", vec![Rank::Geo, Rank::Nearest], true, Choose::Weighted),
+        ("[geo, tier, cost, sticky]", vec![Rank::Geo, Rank::Tier, Rank::Cost], false, Choose::Weighted),
+        ("[cost, failover]", vec![Rank::Cost], false, Choose::First),
+        ("[geo, failover, weighted]", vec![Rank::Geo, Rank::Tier], false, Choose::Weighted),
+        ("[tier, load, failover]", vec![Rank::Tier], true, Choose::First),
+    ] {
+        assert_eq!(policy(text), Policy { ranks, load, choose }, "{text}");
+    }
+}
+
+#[test]
+fn steps_that_contradict_each_other_are_told_where_they_stand() {
+    let faults = |policy: &str, more: &str| {
+        let folder = Folder::new(&[("f.yaml", &config(policy, more))]);
+        let faults = folder.load("f.yaml").unwrap_err();
+        faults.iter().map(|fault| fault.to_string()).collect::<Vec<_>>().join("\n")
+    };
+    for (policy, more, fault) in [
+        ("[geo, geo]", "", "pools[0].policy[1]: geo stands twice; keep the first one"),
+        ("[failover, tier, weighted]", "", "pools[0].policy[1]: tier stands twice"),
+        (
+            "[weighted, geo]",
+            "",
+            "pools[0].policy[1]: nothing follows weighted, which says who of equals is taken; put it last",
+        ),
+        ("[weighted, failover]", "", "pools[0].policy[1]: nothing follows weighted"),
+        ("[load, geo]", "", "pools[0].policy[1]: geo ranks members, and load comes after all rankings"),
+        ("sticky", ", spread: query", "pools[0].spread: a policy that is sticky keeps each client's member"),
+        ("[]", "", "pools[0].policy: the list is empty"),
+        ("[geo, neerest]", "", "pools[0].policy[1]: \"neerest\" is not known here; did you mean nearest?"),
+        ("load", ", minHealthy: 50%", "pool p has minHealthy, but its policy heeds load"),
+        ("[load, failover]", ", answers: 2", "pool p answers 2, but failover with load names one cluster"),
+        ("latency", ", latency: {tolerance: 2m}", "pools[0].latency.tolerance: \"2m\" is over a minute"),
+    ] {
+        let told = faults(policy, more);
+        assert!(told.contains(fault), "{policy}: {told}");
+    }
+}

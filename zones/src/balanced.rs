@@ -1,0 +1,141 @@
+//! What balancing decided, compiled for answering: shares by the snapshot's cluster numbers, and the demand that is held.
+
+use std::sync::Arc;
+
+use fairway_model::{Acceptance, ClusterName, Demand, Shares};
+
+use crate::steer::{StableMap, stable_hash};
+
+/// Numbers of the clusters that balancing can speak of: those in pools that heed load.
+pub(crate) type BalancedClusters = StableMap<ClusterName, u16>;
+
+/// Of a cluster that has no number: it takes everything.
+pub(crate) const UNBALANCED: u16 = u16::MAX;
+
+/// Shares, compiled for one snapshot.
+#[derive(Debug)]
+pub(crate) struct Balanced {
+    /// As they were decided, for the next snapshot.
+    pub(crate) shares: Arc<Shares>,
+    acceptance: Box<[Acceptance]>,
+    pins: Pins,
+    /// What they add to the id of conditions.
+    pub(crate) id: u64,
+}
+
+impl Balanced {
+    pub(crate) fn new(clusters: &BalancedClusters, shares: Arc<Shares>) -> Self {
+        let mut acceptance = vec![Acceptance::ALL; clusters.len()];
+        let mut id = 0u64;
+        for (cluster, given) in shares.acceptance.iter().filter(|(_, given)| **given != Acceptance::ALL) {
+            if let Some(slot) = clusters.get(cluster).and_then(|number| acceptance.get_mut(usize::from(*number))) {
+                *slot = *given;
+                id = id.wrapping_add(stable_hash(&(cluster.as_str(), given.near, given.spill)));
+            }
+        }
+        let known =
+            shares.pins.iter().filter_map(|(demand, cluster)| Some((*demand, cluster, *clusters.get(cluster)?)));
+        let known: Vec<_> = known.take(Shares::PINS_MAX).collect();
+        for (demand, cluster, _) in &known {
+            id = id.wrapping_add(stable_hash(&(demand.0, cluster.as_str())));
+        }
+        Self { acceptance: acceptance.into(), pins: Pins::new(&known), id, shares }
+    }
+
+    /// What a cluster takes.
+    #[inline]
+    pub(crate) fn acceptance(&self, cluster: u16) -> Acceptance {
+        self.acceptance.get(usize::from(cluster)).copied().unwrap_or(Acceptance::ALL)
+    }
+
+    /// The cluster that a demand is held by.
+    #[inline]
+    pub(crate) fn pin(&self, demand: Demand) -> Option<u16> {
+        self.pins.get(demand.0)
+    }
+}
+
+/// Demand by where it is held, in a table of open addresses that is at most half full: a look ends at the first free slot.
+#[derive(Debug)]
+struct Pins {
+    /// A power of two, or none.
+    slots: Box<[(u64, u16)]>,
+}
+
+impl Pins {
+    fn new(pins: &[(Demand, &ClusterName, u16)]) -> Self {
+        let size = if pins.is_empty() { 0 } else { (2 * pins.len()).next_power_of_two() };
+        let mut table = Self { slots: vec![(0, UNBALANCED); size].into() };
+        for (demand, _, cluster) in pins {
+            let at = table.places(demand.0).find(|at| table.slots[*at].1 == UNBALANCED);
+            table.slots[at.expect("half of the slots are free")] = (demand.0, *cluster);
+        }
+        table
+    }
+
+    #[inline]
+    fn get(&self, demand: u64) -> Option<u16> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let slots = self.places(demand).map(|at| self.slots[at]);
+        let mut taken = slots.take_while(|(_, cluster)| *cluster != UNBALANCED);
+        taken.find(|(held, _)| *held == demand).map(|(_, cluster)| cluster)
+    }
+
+    /// Every slot, from the one where a demand belongs.
+    #[inline]
+    fn places(&self, demand: u64) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.slots.len().wrapping_sub(1);
+        // Demand is a hash already.
+        (0..=mask).map(move |step| (demand as usize).wrapping_add(step) & mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clusters(names: &[&str]) -> BalancedClusters {
+        names.iter().map(|name| ClusterName::new(name).unwrap()).zip(0..).collect()
+    }
+
+    fn shares(pins: impl IntoIterator<Item = (u64, &'static str)>) -> Arc<Shares> {
+        let pins = pins.into_iter().map(|(demand, name)| (Demand(demand), ClusterName::new(name).unwrap()));
+        Arc::new(Shares { pins: pins.collect(), ..Shares::default() })
+    }
+
+    #[test]
+    fn as_many_pins_as_there_may_be_are_found_and_no_others() {
+        // Every demand belongs in one slot: the worst that the table can be given.
+        let demand = |i: u64| i << 32 | 7;
+        let most = Shares::PINS_MAX as u64;
+        let balanced = Balanced::new(
+            &clusters(&["a", "b"]),
+            shares((0..most + 5).map(|i| (demand(i), ["a", "b"][i as usize % 2]))),
+        );
+        for i in 0..most {
+            assert_eq!(balanced.pin(Demand(demand(i))), Some((i % 2) as u16));
+        }
+        for beyond in [demand(most), demand(most + 4), 7 | 1 << 60, 0] {
+            assert_eq!(balanced.pin(Demand(beyond)), None);
+        }
+    }
+
+    #[test]
+    fn pins_of_clusters_that_the_snapshot_does_not_balance_are_passed_over() {
+        let balanced = Balanced::new(&clusters(&["a"]), shares([(1, "a"), (2, "gone")]));
+        assert_eq!([1, 2, 3].map(|demand| balanced.pin(Demand(demand))), [Some(0), None, None]);
+        assert_eq!(balanced.id, Balanced::new(&clusters(&["a"]), shares([(1, "a")])).id);
+        assert_ne!(balanced.id, Balanced::new(&clusters(&["a"]), shares([(1, "a"), (2, "a")])).id);
+    }
+
+    #[test]
+    fn whoever_is_not_spoken_of_takes_everything() {
+        let a = ClusterName::new("a").unwrap();
+        let half = Acceptance { near: 30_000, spill: 0 };
+        let given = Shares { acceptance: [(a, half)].into(), ..Shares::default() };
+        let balanced = Balanced::new(&clusters(&["a", "b"]), Arc::new(given));
+        assert_eq!([0, 1, UNBALANCED].map(|c| balanced.acceptance(c)), [half, Acceptance::ALL, Acceptance::ALL]);
+    }
+}

@@ -1,0 +1,145 @@
+//! The order in which a pool tries its members: one for each row of its territory, by all rankings of its policy.
+//!
+//! It is laid out when the pool is compiled, as flat lists of small steps; a decision reads one of them from its begin.
+
+use fairway_model::{Choose, Pool, Rank};
+
+use super::{pool::Member, territory::Placement};
+
+/// A member in the order of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Its place in [`super::SteerPool::members`].
+    pub(super) place: u8,
+    /// Counts the groups of the row.
+    pub(super) group: u8,
+    marks: u8,
+}
+
+impl Step {
+    const ENDS_GROUP: u8 = 1;
+    const NEXT_MAY_HELP: u8 = 2;
+    const ALONE: u8 = 4;
+
+    /// The last of its group: here it is decided whether the next group takes part.
+    #[inline]
+    pub(super) fn ends_group(self) -> bool {
+        self.marks & Self::ENDS_GROUP != 0
+    }
+
+    /// Whether the next group may join this one when it is short of weight, and not only replace it.
+    #[inline]
+    pub(super) fn next_may_help(self) -> bool {
+        self.marks & Self::NEXT_MAY_HELP != 0
+    }
+
+    /// Whether its group has no other member.
+    #[inline]
+    pub(super) fn is_alone(self) -> bool {
+        self.marks & Self::ALONE != 0
+    }
+}
+
+/// The orders of all rows.
+#[derive(Debug)]
+pub(super) struct Orders {
+    steps: Box<[Step]>,
+    /// Where each row begins, and where the last one ends.
+    starts: Box<[u32]>,
+}
+
+impl Orders {
+    /// Lays out every row. `members` are in the order of their places.
+    pub(super) fn new(members: &[Member], ranking: &Ranking<'_>) -> Self {
+        let (mut steps, mut starts) = (Vec::new(), vec![0]);
+        for row in 0..ranking.placement.territory.rows() {
+            let mut keys: Vec<_> = (0..=u8::MAX).zip(members).map(|(place, m)| (ranking.key(row, m), place)).collect();
+            keys.sort_unstable();
+            steps.extend(lay_out(&keys, ranking.is_single()));
+            starts.push(u32::try_from(steps.len()).expect("65,535 rows of 255 members"));
+        }
+        Self { steps: steps.into(), starts: starts.into() }
+    }
+
+    /// The order of a row; nobody where there is no such row.
+    #[inline]
+    pub(super) fn row(&self, row: u16) -> &[Step] {
+        let row = usize::from(row);
+        match (self.starts.get(row), self.starts.get(row + 1)) {
+            (Some(begin), Some(end)) => self.steps.get(*begin as usize..*end as usize).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// Whether there is one row, which has one group.
+    pub(super) fn is_one_group(&self) -> bool {
+        self.starts.len() == 2 && self.steps.iter().all(|step| step.group == 0)
+    }
+
+    /// Whether there is one row.
+    pub(super) fn is_one_row(&self) -> bool {
+        self.starts.len() == 2
+    }
+}
+
+/// Ranks of a member by each ranking, after whether it is standby; then its number, for equals.
+pub(super) type Key = (bool, [u16; RANKINGS], u8);
+
+/// As many rankings as there are; one named twice says nothing the second time.
+const RANKINGS: usize = 5;
+
+/// What the order of members follows from.
+pub(super) struct Ranking<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) placement: &'a Placement,
+    /// The place in the pool of each member that is compiled, by its number.
+    pub(super) declared: &'a [usize],
+}
+
+impl Ranking<'_> {
+    /// What members of a row are sorted by.
+    pub(super) fn key(&self, row: u16, member: &Member) -> Key {
+        let declared = self.declared[usize::from(member.number)];
+        let mut places = self.placement.rankings.iter();
+        let mut ranks = [0; RANKINGS];
+        for (rank, by) in ranks.iter_mut().zip(self.pool.policy.rankings()) {
+            *rank = match by {
+                Rank::Tier => member.tier.into(),
+                Rank::Cost => self.pool.members[declared].cost,
+                Rank::Geo | Rank::Nearest | Rank::Latency { .. } => {
+                    places.next().map_or(0, |rows| rows.rank(row, declared))
+                }
+            };
+        }
+        (member.standby, ranks, member.number)
+    }
+
+    /// Whether every member is a group of its own: where the first is taken, and either it alone is answered or each is
+    /// asked whether it takes more.
+    fn is_single(&self) -> bool {
+        self.pool.policy.choose == Choose::First && (self.pool.policy.load || self.pool.answers == 1)
+    }
+}
+
+/// The steps of sorted members.
+fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<Step> {
+    let group_of =
+        |at: usize| keys.get(at).map(|((standby, ranks, number), _)| (standby, ranks, single.then_some(number)));
+    let (mut group, mut begin) = (0, 0);
+    let mut steps = Vec::with_capacity(keys.len());
+    for (at, (_, place)) in keys.iter().enumerate() {
+        let next = keys.get(at + 1).map(|((standby, ..), _)| *standby);
+        let mut marks = 0;
+        if group_of(at) != group_of(at + 1) {
+            marks |= Step::ENDS_GROUP;
+            marks |= if next == Some(false) { Step::NEXT_MAY_HELP } else { 0 };
+            marks |= if begin == at { Step::ALONE } else { 0 };
+        }
+        steps.push(Step { place: *place, group, marks });
+        if marks & Step::ENDS_GROUP != 0 {
+            begin = at + 1;
+            group = group.saturating_add(1);
+        }
+    }
+    steps
+}

@@ -1,0 +1,345 @@
+//! Pools that heed load, and orders that depend on the client's place.
+
+use fairway_model::{Choose, Permille, Policy, Rank, Spread};
+use proptest::prelude::*;
+
+use super::*;
+use crate::steer::{Basis, Reach};
+
+const NETWORKS: u32 = 12_000;
+/// Tenths of networks: 0.2 % of all, where next to nothing had to move.
+const SLACK: u32 = 240;
+
+fn weighted() -> Policy {
+    Policy { load: true, ..Policy::WEIGHTED }
+}
+
+fn nearest() -> Policy {
+    Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED }
+}
+
+fn loaded(members: &str) -> Scene {
+    Scene::new(weighted(), members, |_| {})
+}
+
+/// How many networks are answered with each member.
+fn counts(scene: &Scene, spread: &[u8]) -> Vec<u32> {
+    let mut counts = vec![0; scene.pool.members.len()];
+    spread.iter().for_each(|member| counts[usize::from(*member)] += 1);
+    counts
+}
+
+fn shares(scene: &Scene, conditions: &Conditions) -> Vec<u32> {
+    counts(scene, &scene.spread(conditions, NETWORKS))
+        .iter()
+        .map(|count| (count * 100 + NETWORKS / 2) / NETWORKS)
+        .collect()
+}
+
+/// Networks that moved, and the least that had to.
+fn moved(scene: &Scene, before: &[u8], after: &[u8]) -> (u32, u32) {
+    let gained = counts(scene, before).into_iter().zip(counts(scene, after)).map(|(b, a)| a.saturating_sub(b));
+    (before.iter().zip(after).filter(|(b, a)| b != a).count() as u32, gained.sum())
+}
+
+fn near(actual: &[u32], expected: &[u32]) {
+    let close = actual.iter().zip(expected).all(|(a, e)| a.abs_diff(*e) <= 2);
+    assert!(close && actual.len() == expected.len(), "{actual:?}, expected {expected:?} within 2");
+}
+
+fn reach(scene: &Scene, conditions: &Conditions, client: IpAddr) -> (String, Reach) {
+    let route = scene.steer.route(Kind::V4, conditions, scene.steer.client_net(client), Draw(0)).unwrap();
+    (route.cluster.to_string(), route.reach)
+}
+
+#[test]
+fn a_row_is_tried_in_its_own_order() {
+    let policy = Policy { ranks: vec![Rank::Geo], ..Policy::WEIGHTED };
+    let scene = Scene::placed(policy, "a b c", [&[0, 1, 1], &[1, 0]], |_| {});
+    let all = scene.conditions("u u u");
+    let answer =
+        |client: &str, conditions: &Conditions| scene.text(Kind::V4, scene.choose(Kind::V4, conditions, client).answer);
+    assert_eq!((answer("10.0.0.1", &all), answer("192.0.2.1", &all)), ("a".into(), "b".into()));
+    let without = scene.conditions("d d u");
+    assert_eq!((answer("10.0.0.1", &without), answer("192.0.2.1", &without)), ("c".into(), "c".into()));
+    let without = scene.conditions("u d u");
+    assert_eq!(answer("192.0.2.1", &without), "a", "what the ranking does not speak of comes last");
+    // The next two of the first half rank equal, and share.
+    near(&shares(&scene, &scene.conditions("d u u")), &[0, 50, 50]);
+}
+
+#[test]
+fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
+    let by_place = |choose, spread| {
+        let policy = Policy { ranks: vec![Rank::Geo], load: false, choose };
+        scopes(&Scene::placed(policy, "a b", [&[0, 1], &[1, 0]], |pool| pool.spread = spread)).0
+    };
+    assert_eq!(by_place(Choose::First, Spread::Client), 1, "only the place counts");
+    assert_eq!(by_place(Choose::Weighted, Spread::Client), 24);
+    assert_eq!(by_place(Choose::Weighted, Spread::Query), 1);
+    let failover = Policy { load: true, ..Policy::FAILOVER };
+    assert_eq!(scopes(&Scene::new(failover, "a b", |_| {})).0, 24, "who is passed on depends on the network");
+}
+
+#[test]
+fn tiers_and_costs_are_rankings_too() {
+    let policy = |ranks: &[Rank]| Policy { ranks: ranks.to_vec(), load: false, choose: Choose::First };
+    let order = |policy: Policy| {
+        let scene = Scene::placed(policy, "a@2 b@1 c@1", [&[0, 1, 1], &[0, 0, 0]], |pool| {
+            for (member, cost) in pool.members.iter_mut().zip([1, 9, 5]) {
+                member.cost = cost;
+            }
+        });
+        let states = ["u u u", "d u u", "u d u", "u u d"];
+        let answer = |states| scene.choose(Kind::V4, &scene.conditions(states), "10.0.0.1").answer;
+        states.map(|states| scene.text(Kind::V4, answer(states))).join("")
+    };
+    assert_eq!(order(policy(&[])), "bbcb");
+    assert_eq!(order(policy(&[Rank::Cost])), "cccb");
+    assert_eq!(order(policy(&[Rank::Geo, Rank::Tier])), "abaa");
+    assert_eq!(order(policy(&[Rank::Geo, Rank::Cost, Rank::Tier])), "acaa");
+    assert_eq!(order(policy(&[Rank::Cost, Rank::Tier])), "acaa");
+}
+
+#[test]
+fn without_shares_a_pool_that_heeds_load_is_as_one_that_does_not() {
+    for members in ["a:60 b:40 c:5", "a b@2 c@2 d:0"] {
+        let (plain, heeds) = (Scene::weighted(members), loaded(members));
+        for state in ["u", "d", "p"] {
+            let states = scene_states(&plain, state);
+            let plain_spread = plain.spread(&plain.conditions(&states), 3_000);
+            assert_eq!(plain_spread, heeds.spread(&heeds.conditions(&states), 3_000));
+        }
+    }
+}
+
+fn scene_states(scene: &Scene, first: &str) -> String {
+    let rest = vec!["u"; scene.pool.members.len() - 1];
+    format!("{first} {}", rest.join(" "))
+}
+
+#[test]
+fn shares_of_pools_that_do_not_heed_load_stay() {
+    let scene = Scene::weighted("a b");
+    let conditions = scene.conditions("u u");
+    let balanced = scene.balanced(&conditions, "a:0+0");
+    assert_eq!(scene.spread(&conditions, 3_000), scene.spread(&balanced, 3_000));
+    assert_eq!(conditions.id(), balanced.id(), "nobody in the snapshot heeds it");
+}
+
+#[test]
+fn a_member_takes_its_part_and_the_rest_goes_to_the_next_group() {
+    let scene = loaded("a b@2 c@3");
+    let conditions = scene.conditions("u u u");
+    let whole = scene.balanced(&conditions, "b:0+0");
+    assert_eq!(shares(&scene, &whole), [100, 0, 0], "nothing spills while all is taken");
+    let spilling = scene.balanced(&conditions, "a:39321+0");
+    near(&shares(&scene, &spilling), &[60, 40, 0]);
+    let further = scene.balanced(&conditions, "a:39321+0 b:65535+32768");
+    near(&shares(&scene, &further), &[60, 20, 20]);
+    let near_of_spilled = scene.balanced(&scene.conditions("d u u"), "b:32768+0");
+    near(&shares(&scene, &near_of_spilled), &[0, 50, 50]);
+}
+
+#[test]
+fn in_one_group_the_shares_are_weight_by_acceptance() {
+    let scene = loaded("a b:2 c");
+    let balanced = scene.balanced(&scene.conditions("u u u"), "a:32768+0 b:65535+0 c:0+0");
+    // 0.5 to 2 to 0.
+    near(&shares(&scene, &balanced), &[20, 80, 0]);
+    // What nobody of the group takes goes to the next one, at the cost of nobody in it.
+    let scene = loaded("a b:2 c d@2");
+    let balanced = scene.balanced(&scene.conditions("u u u u"), "a:32768+0 b:65535+0 c:0+0");
+    near(&shares(&scene, &balanced), &[13, 50, 0, 38]);
+}
+
+#[test]
+fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
+    let scene = loaded("a b:3@2");
+    let conditions = scene.conditions("u u");
+    let tight = scene.balanced(&conditions, "a:32768+0 b:32768+0");
+    // Half of all is left: one part to three.
+    near(&shares(&scene, &tight), &[63, 38]);
+    let none = scene.balanced(&conditions, "a:0+0 b:0+0");
+    near(&shares(&scene, &none), &[25, 75]);
+    assert_eq!(reach(&scene, &none, network(7)).1, Reach::Rest);
+}
+
+#[test]
+fn standby_takes_nothing_while_another_can_be_answered() {
+    let scene = loaded("a b@2 s:0");
+    let full = "a:0+0 b:0+0";
+    assert_eq!(shares(&scene, &scene.balanced(&scene.conditions("u u u"), full))[2], 0);
+    assert_eq!(shares(&scene, &scene.balanced(&scene.conditions("d d u"), full)), [0, 0, 100]);
+    let alone = scene.balanced(&scene.conditions("d d u"), "s:0+0");
+    assert_eq!(shares(&scene, &alone), [0, 0, 100], "the only one left takes all");
+}
+
+#[test]
+fn the_first_in_order_may_pass_on_too() {
+    let scene = Scene::new(Policy { load: true, ..Policy::FAILOVER }, "a b c", |_| {});
+    let balanced = scene.balanced(&scene.conditions("u u u"), "a:32768+0 b:0+32768");
+    near(&shares(&scene, &balanced), &[50, 25, 25]);
+}
+
+#[test]
+fn a_pin_holds_while_its_member_can_be_answered_and_only_then() {
+    let scene = Scene::placed(nearest(), "a b c s:0", [&[0, 1, 2], &[2, 1, 0]], |_| {});
+    let client = network(70_000);
+    let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
+    let at = |states: &str, shares: &str, to: &str| {
+        let pinned = scene.balanced_with(&scene.conditions(states), shares, &[(demand, to)]);
+        reach(&scene, &pinned, client)
+    };
+    assert_eq!(at("u u u u", "", "c"), ("c".into(), Reach::Pinned));
+    assert_eq!(at("u u u u", "c:0+0", "c"), ("c".into(), Reach::Pinned), "whatever it accepts");
+    assert_eq!(at("u u d u", "", "c"), ("a".into(), Reach::Near));
+    assert_eq!(at("u u x u", "a:0+0", "c"), ("b".into(), Reach::Spill));
+    assert_eq!(at("u u u u", "", "s"), ("a".into(), Reach::Near), "standby is no candidate while another is");
+    assert_eq!(at("d d d u", "", "s"), ("s".into(), Reach::Pinned));
+    let other = scene.balanced_with(&scene.conditions("u u u u"), "", &[(Demand(demand.0 ^ 1), "c")]);
+    assert_eq!(reach(&scene, &other, client), ("a".into(), Reach::Near));
+}
+
+#[test]
+fn answers_of_several_stay_within_the_group_that_takes_the_client() {
+    let scene = Scene::placed(nearest(), "a b c d", [&[0, 0, 1, 1], &[1, 1, 0, 0]], |pool| pool.answers = 2);
+    let groups = |conditions: &Conditions| {
+        let choose = |i| scene.choose(Kind::V4, conditions, &network(i).to_string()).members;
+        let mut seen: Vec<Vec<u8>> = (0..2_000).map(|i| choose(i * 8_000).as_slice().to_vec()).collect();
+        seen.iter_mut().for_each(|members| members.sort_unstable());
+        seen.sort();
+        seen.dedup();
+        seen
+    };
+    let conditions = scene.conditions("u u u u");
+    assert_eq!(groups(&conditions), [[0, 1], [2, 3]]);
+    let spilling = groups(&scene.balanced(&conditions, "a:30000+30000 b:20000+20000"));
+    assert!(spilling.iter().all(|members| members.iter().all(|m| m / 2 == members[0] / 2)), "{spilling:?}");
+}
+
+#[test]
+fn equal_shares_have_one_id_and_others_another() {
+    let scene = loaded("a b");
+    let conditions = scene.conditions("u u");
+    let id = |shares: &str, pins: &[(Demand, &str)]| scene.balanced_with(&conditions, shares, pins).id();
+    assert_eq!(id("", &[]), conditions.id());
+    assert_eq!(id("a:65535+65535", &[]), conditions.id(), "to take everything is to say nothing");
+    assert_eq!(id("a:1+2 gone:1+1", &[(Demand(5), "gone")]), id("a:1+2", &[]));
+    let ids = [id("", &[]), id("a:1+2", &[]), id("a:2+1", &[]), id("b:1+2", &[]), id("", &[(Demand(5), "a")])];
+    assert!((1..ids.len()).all(|i| !ids[..i].contains(&ids[i])));
+    let twice = scene.balanced(&scene.balanced(&conditions, "a:1+2"), "b:3+4");
+    assert_eq!(twice.id(), id("b:3+4", &[]), "what was said before is gone");
+}
+
+/// Members in groups by tier, each with a weight; who they are for half of the clients, and their acceptance.
+#[derive(Clone, Debug)]
+struct Balancing {
+    members: Vec<(u16, u16, u16)>,
+    changed: usize,
+    acceptance: u16,
+    weight: u16,
+}
+
+fn balancing() -> impl Strategy<Value = Balancing> {
+    let acceptance = || prop_oneof![2 => 0..=u16::MAX, 1 => Just(u16::MAX), 1 => Just(0)];
+    let member = (1u16..20, 0u16..3, acceptance());
+    let parts = (prop::collection::vec(member, 2..6), any::<prop::sample::Index>(), acceptance(), 1u16..20);
+    parts.prop_map(|(members, changed, acceptance, weight)| {
+        let changed = changed.index(members.len());
+        Balancing { members, changed, acceptance, weight }
+    })
+}
+
+impl Balancing {
+    /// The same with members of a group that take equal parts, and one group that takes all clients.
+    ///
+    /// Beyond that a changed weight lets some clients pass each other: those that come to a member which takes less than
+    /// their old one go to the next group, while that loses others to it. In such pools 1.3 times of what must was seen.
+    fn even(mut self) -> Self {
+        let first = self.members[0].1;
+        for at in 0..self.members.len() {
+            let rank = self.members[at].1;
+            let part = self.members.iter().find(|member| member.1 == rank).map_or(0, |member| member.2);
+            self.members[at].2 = if rank == first { u16::MAX } else { part };
+        }
+        self
+    }
+
+    fn scene(&self, adjust: impl FnOnce(&mut Pool)) -> Scene {
+        let members = self.members.iter().zip('a'..).map(|((weight, ..), name)| format!("{name}:{weight}"));
+        let ranks: Vec<_> = self.members.iter().map(|(_, rank, _)| *rank).collect();
+        let mirrored: Vec<_> = ranks.iter().map(|rank| 2 - rank).collect();
+        Scene::placed(nearest(), &members.collect::<Vec<_>>().join(" "), [&ranks, &mirrored], adjust)
+    }
+
+    /// Who is answered to each of many networks.
+    fn spread(&self) -> (Scene, Vec<u8>) {
+        let scene = self.scene(|_| {});
+        let names = || self.members.iter().zip('a'..);
+        let shares: Vec<_> = names().map(|((_, _, part), name)| format!("{name}:{part}+{}", spill_of(*part))).collect();
+        let balanced = scene.balanced(&scene.conditions(&scene.all("u")), &shares.join(" "));
+        let choose = |i: u32| {
+            let client = scene.steer.client_net(network(i.wrapping_mul(1_397)));
+            scene.steer.choose(Kind::V4, &balanced, client, Draw(0), &mut ()).members.as_slice()[0]
+        };
+        let spread = (0..NETWORKS).map(choose).collect();
+        (scene, spread)
+    }
+}
+
+/// What spills to a member: half of it, or all.
+fn spill_of(near: u16) -> u16 {
+    if near == u16::MAX { near } else { near / 2 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_changed_acceptance_moves_no_more_than_must_move(before in balancing()) {
+        let mut after = before.clone();
+        after.members[before.changed].2 = before.acceptance;
+        let ((scene, from), (_, to)) = (before.spread(), after.spread());
+        let (moved, least) = moved(&scene, &from, &to);
+        prop_assert!(moved * 10 <= least * 11 + SLACK, "{moved} moved, {least} had to");
+    }
+
+    #[test]
+    fn a_changed_weight_among_equals_moves_no_more_than_must_move(before in balancing().prop_map(Balancing::even)) {
+        let mut after = before.clone();
+        after.members[before.changed].0 = before.weight;
+        let ((scene, from), (_, to)) = (before.spread(), after.spread());
+        let (moved, least) = moved(&scene, &from, &to);
+        prop_assert!(moved * 10 <= least * 11 + SLACK, "{moved} moved, {least} had to");
+    }
+
+    #[test]
+    fn a_quick_choice_heeds_places_and_load_too(
+        before in balancing(), states in "[udsxp]{6}", client in any::<u32>(), panic in prop_oneof![Just(0), Just(600)],
+        load in any::<bool>(), choose in prop_oneof![Just(Choose::First), Just(Choose::Weighted)],
+    ) {
+        let scene = before.scene(|pool| {
+            pool.panic_threshold = Permille::new(panic).unwrap();
+            (pool.policy.load, pool.policy.choose) = (load, choose);
+        });
+        let states: Vec<_> = states.chars().take(scene.pool.members.len()).map(String::from).collect();
+        let conditions = scene.balanced(&scene.conditions(&states.join(" ")), "a:40000+10000 b:1000+60000 c:0+0");
+        let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
+        let choice = scene.steer.choose(Kind::V4, &conditions, client, Draw(0), &mut ());
+        if let Some((answer, member)) = scene.steer.choose_quickly(Family::V4, &conditions, client, Draw(0)) {
+            prop_assert_eq!((choice.answer, choice.basis), (Answer::Set(answer), Basis::Live));
+            prop_assert_eq!(choice.members.as_slice(), [member]);
+        }
+    }
+}
+
+#[test]
+fn shares_stay_with_clusters_of_the_same_name_over_a_change_of_what_is_configured() {
+    let (before, after) = (loaded("a b"), loaded("z a b@2"));
+    let balanced = before.balanced(&before.conditions("u u"), "a:0+0 gone:5+5");
+    let shares = balanced.shares().unwrap();
+    let carried = after.conditions("u u u").balanced_by(&after.balanced, shares);
+    assert_eq!(carried.id(), after.balanced(&after.conditions("u u u"), "a:0+0").id());
+    assert_eq!(counts(&after, &after.spread(&carried, 2_000))[1], 0);
+}
