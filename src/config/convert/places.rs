@@ -40,12 +40,14 @@ pub(super) fn maps(meaning: &mut Meaning<'_, '_>, maps: Vec<v1_place::Map>, tabl
         if !meaning.declare(Subject::Map(name.clone()), index) {
             continue;
         }
-        match read.kept.map(said, before, meaning.files()) {
-            Ok(map) => drop(read.maps.insert(name, map)),
-            Err(faults) => meaning.file_faults(faults, |number| {
+        let map = read.kept.map(said, before, meaning.files()).unwrap_or_else(|faults| {
+            meaning.file_faults(faults, |number| {
                 (format!("{pointer}/databases/{number}"), databases.get(number).cloned().unwrap_or_default())
-            }),
-        }
+            });
+            // It is declared all the same: nobody who names it is at fault.
+            Arc::new(ClientMap::new(name.clone(), []))
+        });
+        read.maps.insert(name, map);
     }
     for (index, wire) in tables.into_iter().enumerate() {
         let (As(name), pointer) = (wire.name, format!("/latencies/{index}/file"));
@@ -54,10 +56,11 @@ pub(super) fn maps(meaning: &mut Meaning<'_, '_>, maps: Vec<v1_place::Map>, tabl
             continue;
         }
         let said = TableText { name: name.clone(), file: file.clone() };
-        match read.kept.latencies(said, before, meaning.files()) {
-            Ok(table) => drop(read.latencies.insert(name, table)),
-            Err(faults) => meaning.file_faults(faults, |_| (pointer.clone(), file.clone())),
-        }
+        let table = read.kept.latencies(said, before, meaning.files()).unwrap_or_else(|faults| {
+            meaning.file_faults(faults, |_| (pointer.clone(), file.clone()));
+            Arc::new(LatencyTable::new(name.clone(), Vec::new(), Vec::new()))
+        });
+        read.latencies.insert(name, table);
     }
     read
 }

@@ -17,15 +17,17 @@ maps:
   - {network: 10.1.0.0/16, subdivision: US-CA, latitude: 34.05, longitude: -118.24}
   - {network: \"2001:db8::/32\", asn: 64500}
 latencies: [{name: rtt, file: rtt.csv}]
-clusters: [{name: eu1, addresses: [192.0.2.1], location: {latitude: 1, longitude: 2, region: eu, bias: -20}}]
+clusters:
+- {name: eu1, addresses: [192.0.2.1], location: {latitude: 1, longitude: 2, region: eu, bias: -20}}
+- {name: us1, addresses: [192.0.2.2], location: {latitude: 1, longitude: 2, region: us}}
 pools:
 - name: p
-  policy: weighted
+  policy: [geo, nearest, latency, weighted]
   map: world
   geo: {prefer: [{where: {country: de}, regions: [eu, us]}, {where: {continent: EU}, regions: [eu]}], default: [us]}
   nearest: {tolerance: 50km}
   latency: {table: rtt, tolerance: 5ms}
-  members: [{cluster: eu1, bias: 30}]
+  members: [{cluster: eu1, bias: 30}, {cluster: us1}]
 ";
 
 fn city() -> Mmdb {
@@ -67,6 +69,7 @@ fn maps_tables_and_rules_become_what_they_say() {
     assert_eq!(pool.members[0].bias.unwrap().hundredths(), 30);
     let location = desired.clusters.values().next().unwrap().location.as_ref().unwrap();
     assert_eq!(location.bias.hundredths(), -20);
+    assert_eq!(loaded.warnings, []);
     assert_eq!(loaded.files.len(), 4, "all are watched: {:?}", loaded.files);
 }
 
@@ -111,7 +114,7 @@ clusters: [{name: eu1, addresses: [192.0.2.1], location: {latitude: 1, longitude
 maps: [{name: m, networks: [{network: 10.0.0.0/8, region: x}]}]
 pools:
 - name: p
-  policy: weighted
+  policy: geo
   members: [{cluster: eu1}]
   geo: {prefer: [{where: {}, regions: [eu]}, {where: {asn: 1}, regions: [eu]}, {where: {asn: 1}, regions: [eu]}]}
 ";
@@ -167,4 +170,60 @@ fn a_change_beside_a_map_leaves_it_unread_and_a_changed_file_does_not() {
     assert_eq!(same(&settled, &after(&second)), (true, false));
     folder.write("f.yaml", GOOD.replace("region: office", "region: home"));
     assert_eq!(same(&settled, &after(&second)), (false, false));
+}
+
+/// The problems of a pool with this policy and these rules, in a configuration with so many maps and tables.
+fn problems(policy: &str, rules: &str, maps: &str) -> Vec<String> {
+    let text = format!(
+        "version: 1\n{maps}clusters:
+- {{name: eu1, addresses: [192.0.2.1], location: {{latitude: 1, longitude: 2, region: eu}}}}
+- {{name: us1, addresses: [192.0.2.2]}}
+pools: [{{name: p, policy: {policy}, members: [{{cluster: eu1}}, {{cluster: us1}}]{rules}}}]
+"
+    );
+    let folder = Folder::new(&[("f.yaml", &text)]);
+    let faults = match folder.load("f.yaml") {
+        Ok(loaded) => folder.lines(&loaded.warnings),
+        Err(faults) => faults,
+    };
+    faults.iter().map(|fault| fault.split_once(' ').unwrap().1.to_owned()).collect()
+}
+
+#[test]
+fn what_a_policy_by_place_lacks_is_told() {
+    let map = |name: &str| format!("{{name: {name}, networks: [{{network: 10.0.0.0/8, region: eu}}]}}");
+    let (one, two) = (format!("maps: [{}]\n", map("world")), format!("maps: [{}, {}]\n", map("world"), map("office")));
+    let geo = ", geo: {default: [eu]}";
+    assert_eq!(problems("geo", geo, &one), Vec::<String>::new());
+    assert_eq!(problems("geo", geo, ""), ["pool p: its policy needs a map, and none is declared; declare one"]);
+    assert_eq!(problems("geo", geo, &two), ["pool p: its policy needs a map, and 2 are declared; say which"]);
+    assert_eq!(
+        problems("geo", ", map: wrold, geo: {default: [eu]}", &two),
+        ["pool p: map wrold is not declared; did you mean world?"]
+    );
+    assert_eq!(
+        problems("latency", "", &one),
+        ["pool p: its policy needs a table of latencies, and none is declared; declare one"]
+    );
+    assert_eq!(
+        problems("geo", "", &one),
+        ["pool p ranks by geo, and says no preference; give geo.prefer or geo.default, or take geo out of the policy"]
+    );
+    assert_eq!(
+        problems("geo", ", geo: {default: [ue, eu]}", &one),
+        ["warning: pool p prefers region ue, where none of its members is; did you mean eu?"]
+    );
+    assert_eq!(
+        problems("nearest", "", &one),
+        [
+            "warning: pool p ranks by nearest, and cluster us1 has no location: it comes last; give the cluster a location"
+        ]
+    );
+    let unused = problems("weighted", geo, &one);
+    assert_eq!(
+        unused,
+        [
+            "warning: pools[0].geo: the policy does not rank by geo, so this says nothing; take it out, or add geo to the policy"
+        ]
+    );
 }
