@@ -1,12 +1,13 @@
 //! Tests against the real binary and real parts: what they share.
 //!
 //! [`message`] decodes DNS messages strictly and on its own, so that no bug of the server is also a bug of its judge.
-//! [`real`] starts programs, [`load`] asks them all the while. [`recipe`] reads and runs tests written as text; `integration/recipes/README.md` shows the format. Nothing here is
+//! [`mmdb`] writes small databases of places. [`real`] starts programs, [`load`] asks them all the while. [`recipe`] reads and runs tests written as text; `integration/recipes/README.md` shows the format. Nothing here is
 //! part of the server.
 
 pub mod gateway;
 pub mod load;
 pub mod message;
+pub mod mmdb;
 pub mod present;
 pub mod query;
 pub mod real;

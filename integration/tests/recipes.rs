@@ -67,6 +67,7 @@ recipes! {
     steered_failover,
     steered_last_good,
     steered_names,
+    steered_place,
     steered_same,
     steered_weights,
     truncation,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{ClusterName, Name};
+use crate::{Bias, ClusterName, Name};
 
 /// One edge cluster: the ingress addresses clients are sent to, its place and its size.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,4 +36,6 @@ pub struct Location {
     pub longitude: f64,
     /// Free name of the region, for preference lists.
     pub region: Option<String>,
+    /// How far beyond its own surroundings it draws clients, in the ranking by distance; default 0.
+    pub bias: Bias,
 }

@@ -50,6 +50,11 @@ object_name! {
     /// The name of a source of load.
     LoadName
 }
+
+object_name! {
+    /// The name of a map from addresses to places.
+    MapName
+}
 object_name! {
     /// The name of a monitor.
     MonitorName
@@ -57,6 +62,10 @@ object_name! {
 object_name! {
     /// The name of a pool.
     PoolName
+}
+object_name! {
+    /// The name of a table of latencies.
+    TableName
 }
 
 /// Why a text is no object name.

@@ -91,7 +91,8 @@ struct Merger {
 impl Merger {
     fn add(&mut self, from: Contribution) {
         let who = (from.source, from.owner);
-        let Desired { zones, clusters, monitors, pools, names, load_sources, load_feeds } = from.desired;
+        let Desired { zones, clusters, monitors, maps, latencies, pools, names, load_sources, load_feeds } =
+            from.desired;
         for (key, zone) in zones {
             let said = keep_first(&mut self.desired.zones, &key, zone);
             self.record(Subject::Zone(key), &who, said);
@@ -114,6 +115,14 @@ impl Merger {
             if matches!(said, Said::Otherwise) {
                 self.record(Subject::Cluster(key), &who, said);
             }
+        }
+        for (key, map) in maps {
+            let said = keep_first(&mut self.desired.maps, &key, map);
+            self.record(Subject::Map(key), &who, said);
+        }
+        for (key, table) in latencies {
+            let said = keep_first(&mut self.desired.latencies, &key, table);
+            self.record(Subject::Latencies(key), &who, said);
         }
         for (key, name) in names {
             let said = keep_first(&mut self.desired.names, &key, name);

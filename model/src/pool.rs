@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use crate::{
-    ClientPrefix, ClusterName, MonitorName, Name, Permille, Policy, PoolName, ProbeAddress, Tier, Ttl, Weight,
+    Bias, ClientPrefix, ClusterName, MonitorName, Name, Permille, PlaceRules, Policy, PoolName, ProbeAddress, Tier,
+    Ttl, Weight,
 };
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
@@ -30,6 +31,8 @@ pub struct Pool {
     pub panic_threshold: Permille,
     /// When less than this part of a tier's weight is up, the next tier helps; 0 = only when none of it is up.
     pub min_healthy: Permille,
+    /// What it says of clients' places.
+    pub place: PlaceRules,
     /// Monitor of members that name none.
     pub monitor: Option<MonitorName>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
@@ -57,6 +60,7 @@ impl Pool {
             client_prefix: ClientPrefix::default(),
             panic_threshold: Permille::default(),
             min_healthy: Permille::default(),
+            place: PlaceRules::default(),
             monitor: None,
             members: Vec::new(),
         }
@@ -74,6 +78,8 @@ pub struct Member {
     pub tier: Tier,
     /// What traffic costs there, in any unit: the lowest goes first where the policy ranks by cost. Default 0.
     pub cost: u16,
+    /// How far beyond its own surroundings it draws clients, in place of its cluster's.
+    pub bias: Option<Bias>,
     /// Its own monitor, before its pool's and its zone's.
     pub monitor: Option<MonitorName>,
     /// Where it is probed instead of at each of its addresses.
@@ -83,7 +89,8 @@ pub struct Member {
 impl Member {
     /// A member with every default.
     pub fn new(cluster: ClusterName) -> Self {
-        Self { cluster, weight: Weight::default(), tier: Tier::default(), cost: 0, monitor: None, probe: None }
+        let (weight, tier) = (Weight::default(), Tier::default());
+        Self { cluster, weight, tier, cost: 0, bias: None, monitor: None, probe: None }
     }
 }
 

@@ -73,6 +73,8 @@ pub struct PoolChoice {
     pub gives: String,
     /// What the choice depends on beside health: `everyone` (the same for all), `client 203.0.113.0/24`, or `draw`.
     pub depends_on: String,
+    /// Where the client was taken to be, by what, and the scope that follows; none for a pool that does not go by place.
+    pub place: Option<String>,
     /// The tiers that were looked at.
     pub tiers: Vec<u8>,
     /// Every member in declared order.
@@ -170,9 +172,17 @@ impl Step {
             zone: step.zone.as_ref().map(ToString::to_string),
             node: node.to_owned(),
             through: through.map(ToString::to_string),
-            pool: step.pool.as_ref().map(|pool| PoolChoice::new(pool, cause)),
+            pool: step.pool.as_ref().map(|pool| PoolChoice { place: place(step), ..PoolChoice::new(pool, cause) }),
         }
     }
+}
+
+/// Where the client was taken to be, and why the scope is what it is.
+fn place(step: &ExplainedStep) -> Option<String> {
+    let (note, pool) = (step.place.as_ref()?, step.pool.as_ref()?);
+    let scope = pool.client.scope();
+    let why = if scope > note.block.length() { "the pool's client prefix" } else { "the length of that block" };
+    Some(format!("{note}; scope /{scope}, {why}"))
 }
 
 impl PoolChoice {
@@ -203,6 +213,7 @@ impl PoolChoice {
             basis_text: pool.choice.basis.to_string(),
             gives: gives.to_owned(),
             depends_on,
+            place: None,
             tiers: pool.tiers.clone(),
             members: pool.members.iter().map(|member| MemberChoice::new(member, cause)).collect(),
         }

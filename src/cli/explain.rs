@@ -105,6 +105,7 @@ fn step_text(palette: Palette, step: &Step) -> String {
 
 fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     let depends_on = match pool.depends_on.as_str() {
+        "everyone" if pool.place.is_some() => "all clients of a place get the same".to_owned(),
         "everyone" => "every client gets the same".to_owned(),
         "draw" => "each query draws".to_owned(),
         client => format!("the choice is that of {client}"),
@@ -112,6 +113,9 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     let tiers: Vec<String> = pool.tiers.iter().map(u8::to_string).collect();
     let tiers = if tiers.is_empty() { String::new() } else { format!("; tier {} looked at", tiers.join(", ")) };
     let mut text = format!("  pool {}, {}: {}{tiers}; {depends_on}\n", pool.name, pool.policy, pool.basis_text);
+    if let Some(place) = &pool.place {
+        let _ = writeln!(text, "  place: {place}");
+    }
     let rows: Vec<Vec<Cell>> = pool.members.iter().map(member_row).collect();
     text += &table(palette, 4, &[], &rows);
     match pool.gives.as_str() {

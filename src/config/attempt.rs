@@ -16,6 +16,7 @@ use super::{
     join::join,
     kept::{Before, KeptZones},
     lists,
+    maps::KeptMaps,
     reader::{Environment, Reader},
     schema,
     tree::{Data, Node, Part, Tree},
@@ -46,6 +47,7 @@ pub(super) fn attempt(source: &Source, environment: Environment<'_>, before: Opt
             zones_as_before: converted.zones.is_none(),
             zones: converted.zones.unwrap_or_default(),
             kept: converted.kept,
+            kept_maps: converted.kept_maps,
             overrides: converted.overrides,
             files: fingerprint.files().map(Path::to_owned).collect(),
             fingerprint: fingerprint.clone(),
@@ -235,6 +237,12 @@ fn from_flags(
             Err(why) => reader.fault(unreadable(path, &why)),
         }
     }
-    let kept = KeptZones::default();
-    convert::Converted { settings, desired, zones: Some(data), kept, overrides: Vec::new() }
+    convert::Converted {
+        settings,
+        desired,
+        zones: Some(data),
+        kept: KeptZones::default(),
+        kept_maps: KeptMaps::default(),
+        overrides: Vec::new(),
+    }
 }

@@ -16,6 +16,10 @@ pub(super) const CONFIG_MAX: u64 = 64 << 20;
 pub(super) const SECRET_MAX: u64 = 1 << 20;
 /// Most octets of a zone file or a file it includes: 4 GiB, some fifty million records.
 pub(super) const ZONE_MAX: u64 = 4 << 30;
+/// Most octets of a database of a map: 1 GiB, some three times the largest ones of today.
+pub(super) const MMDB_MAX: u64 = 1 << 30;
+/// Most octets of a table of latencies: 256 MiB.
+pub(super) const LATENCIES_MAX: u64 = 256 << 20;
 /// Most files of a configuration folder.
 const FOLDER_MAX: usize = 1_000;
 

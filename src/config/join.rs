@@ -9,7 +9,7 @@ use fairway_model::Fault;
 use super::tree::{Data, Entry, Node, Spot};
 
 /// Sections that are lists: they are joined.
-const LISTS: &[&str] = &["zones", "clusters", "monitors", "load", "pools", "names", "overrides"];
+const LISTS: &[&str] = &["zones", "clusters", "monitors", "load", "maps", "latencies", "pools", "names", "overrides"];
 
 /// Words that are accepted on input: where (the keys on the way, through lists), the word, what it stands for.
 const ALIASES: &[(&[&str], &str, &str)] = &[

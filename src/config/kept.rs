@@ -9,7 +9,7 @@ use std::{
 use fairway_model::{Fault, Name, SteeredName};
 use fairway_zones::text::{Record, ZoneData};
 
-use super::watch::Fingerprint;
+use super::{maps::KeptMaps, watch::Fingerprint};
 
 /// The zones of a reading: where they came from, what their files looked like, and what was doubtful in them.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,8 @@ pub struct Before<'a> {
     pub zones: &'a KeptZones,
     /// Its steered names: what a zone may say depends on them.
     pub names: &'a BTreeMap<Name, SteeredName>,
+    /// Its maps and tables of latencies.
+    pub maps: &'a KeptMaps,
 }
 
 impl Before<'_> {

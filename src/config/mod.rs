@@ -13,6 +13,7 @@ mod kept;
 mod lists;
 mod lists_wire;
 mod load_wire;
+mod maps;
 mod policy_wire;
 mod reader;
 mod schema;
@@ -20,7 +21,9 @@ mod settings;
 mod tree;
 mod tree_wire;
 mod v1;
+mod v1_place;
 mod values;
+mod values_place;
 mod values_wire;
 pub mod watch;
 mod wording;
@@ -36,6 +39,7 @@ use fairway_zones::{ServerOptions, compile, text::ZoneData};
 
 pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};
+pub use maps::KeptMaps;
 pub use settings::{
     CallbackUrl, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
     UdpSettings,
@@ -68,6 +72,8 @@ pub struct Loaded {
     pub zones_as_before: bool,
     /// What the next reading needs to leave zones unread.
     pub kept: KeptZones,
+    /// What the next reading needs to leave maps unread.
+    pub kept_maps: KeptMaps,
     /// What an operator forces over verdicts.
     pub overrides: Vec<OverrideSpec>,
     /// Every file that was read (also includes, certificates, secrets): watched for changes.

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, LoadUrl, Name, Permille, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{
+    ClusterName, Continent, Country, LoadUrl, Name, Network, Permille, ProbeAddress, Scope, Subdivision, Timestamp, Ttl,
+};
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -14,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{
     CallbackUrl, v1,
     values::{Refusal, Sample, TextValue},
+    values_place::{Distance, Milliseconds},
     values_wire::{HttpAddress, PrefixLength, StatusText},
     wording::{self, Worded},
 };
@@ -66,15 +69,20 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 16] = [
+static FORMATS: [Format; 22] = [
     format::<CallbackUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
+    format::<Continent>(),
+    format::<Country>(),
+    format::<Distance>(),
     format::<Duration>(),
     format::<HttpAddress>(),
     format::<IpAddr>(),
     format::<LoadUrl>(),
+    format::<Milliseconds>(),
     format::<Name>(),
+    format::<Network>(),
     format::<Permille>(),
     format::<PrefixLength>(),
     format::<ProbeAddress>(),
@@ -82,6 +90,7 @@ static FORMATS: [Format; 16] = [
     format::<Scope>(),
     format::<SocketAddr>(),
     format::<StatusText>(),
+    format::<Subdivision>(),
     format::<Timestamp>(),
     format::<Ttl>(),
 ];

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, LoadName, MonitorName, Name, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{ClusterName, LoadName, MapName, MonitorName, Name, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,6 +17,7 @@ use super::{
     bounds_wire::{Float, Int, List, Text, each_once},
     load_wire::Load,
     policy_wire::Policy,
+    v1_place::{Geo, Latencies, Latency, Map, Nearest},
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
 };
@@ -71,6 +72,12 @@ pub(super) struct Config {
     /// Where the load of clusters is read.
     #[serde(default)]
     pub(super) load: Vec<Load>,
+    /// Maps from addresses to places.
+    #[serde(default)]
+    pub(super) maps: Vec<Map>,
+    /// Tables of measured latencies.
+    #[serde(default)]
+    pub(super) latencies: Vec<Latencies>,
     /// Groups of clusters, and how one is chosen.
     #[serde(default)]
     pub(super) pools: Vec<Pool>,
@@ -251,6 +258,10 @@ pub(super) struct Location {
     pub(super) longitude: Float<-180, 180>,
     /// Free name of the region.
     pub(super) region: Option<Text<1>>,
+    /// How far beyond its own surroundings it draws clients where pools rank by distance: 50 halves all distances to it, -50
+    /// doubles them.
+    #[schemars(extend("default" = 0))]
+    pub(super) bias: Option<Int<i8, -99, 99>>,
 }
 
 /// A check of health. Which keys have a meaning depends on `type`.
@@ -364,9 +375,6 @@ pub(super) struct Pool {
     /// How it chooses: shares by weight (`weighted`), the first live member in order (`failover`), or a list of steps:
     /// rankings (`tier`, `geo`, `nearest`, `latency`, `cost`), then `load`, then `weighted`, `sticky` or `failover`.
     pub(super) policy: Policy,
-    /// How much slower than the fastest member one may be and rank equal to it by `latency`; at most 10s.
-    #[schemars(extend("default" = "0s"))]
-    pub(super) latency_tolerance: Option<As<Duration>>,
     /// What it answers with: addresses at the name itself, or a CNAME to the cluster's `dnsName`.
     #[schemars(extend("default" = "address"))]
     pub(super) mode: Option<Mode>,
@@ -385,6 +393,14 @@ pub(super) struct Pool {
     /// What counts as one client. Default: /24 of IPv4, /56 of IPv6.
     #[schemars(extend("default" = { "v4": 24, "v6": 56 }))]
     pub(super) client_prefix: Option<Prefix>,
+    /// The map that tells where clients are. Default: the only one there is.
+    pub(super) map: Option<As<MapName>>,
+    /// Which regions clients prefer, for the ranking `geo`.
+    pub(super) geo: Option<Geo>,
+    /// How the ranking `nearest` measures.
+    pub(super) nearest: Option<Nearest>,
+    /// How the ranking `latency` measures.
+    pub(super) latency: Option<Latency>,
     /// When less than this part of the weight is up, health is ignored and all members share; 0 is never.
     #[schemars(extend("default" = 0))]
     pub(super) panic_threshold: Option<Fraction>,
@@ -434,6 +450,8 @@ pub(super) struct Member {
     /// What traffic costs there, in any unit: the lowest first, where the policy ranks by `cost`.
     #[schemars(extend("default" = 0))]
     pub(super) cost: Option<Int<u16, 0, 65535>>,
+    /// How far beyond its own surroundings it draws clients, in place of its cluster's `bias`.
+    pub(super) bias: Option<Int<i8, -99, 99>>,
     /// Its own monitor. Default: the pool's.
     pub(super) monitor: Option<As<MonitorName>>,
     /// Where it is probed. Default: at each of its addresses, on the monitor's port.

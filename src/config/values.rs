@@ -7,7 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadName, LoadUrl, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl,
+    ClusterName, LoadName, LoadUrl, MapName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, TableName,
+    Timestamp, Ttl,
 };
 use hyper::{Uri, http::uri::Scheme};
 
@@ -305,8 +306,10 @@ macro_rules! object_name {
 object_name! {
     ClusterName => "the name of a cluster", "eu1";
     LoadName => "the name of a source of load", "gw";
+    MapName => "the name of a map", "world";
     MonitorName => "the name of a monitor", "gateway";
     PoolName => "the name of a pool", "shop";
+    TableName => "the name of a table of latencies", "rtt";
 }
 
 #[cfg(test)]

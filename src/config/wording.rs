@@ -174,6 +174,9 @@ fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
     let format = schema["format"].as_str().unwrap_or_default();
     match (instance, schema["type"].as_str().unwrap_or_default()) {
         (Value::Null, _) => Refusal::new("the key has no value", format!("give {expected}, or take the key out")),
+        (Value::Number(number), _) if format == "distance-with-unit" => {
+            Refusal::new(format!("{number} has no unit"), format!("write {number}km or {number}m"))
+        }
         (Value::Number(number), _) if format.ends_with("-with-unit") => {
             Refusal::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
         }

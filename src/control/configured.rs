@@ -11,7 +11,7 @@ use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompil
 use tokio::sync::oneshot;
 
 use super::{Environment, uses::Uses};
-use crate::config::{self, Before, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
+use crate::config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
 
 /// A configuration that was accepted, apart from what is compiled of it.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Configured {
     pub(crate) warnings: Vec<Fault>,
     /// Its zones, for the next reading.
     pub(crate) zones: KeptZones,
+    /// Its maps, likewise.
+    pub(crate) maps: KeptMaps,
 }
 
 /// What serves while a new configuration is read.
@@ -91,8 +93,8 @@ impl Reader {
     pub(super) fn read_here(&self, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
         let before = previous.map(|previous| {
-            let Configured { zones, desired, .. } = &*previous.configured;
-            Before { zones, names: &desired.names }
+            let Configured { zones, maps, desired, .. } = &*previous.configured;
+            Before { zones, maps, names: &desired.names }
         });
         let snapshot = previous.map(|previous| &*previous.snapshot);
         let mut reading = self.attempt(before, snapshot, now);
@@ -140,7 +142,7 @@ impl Reader {
 
     /// Nothing if the zones were left unread, and what stands above them is at fault.
     fn compile(&self, loaded: Loaded, previous: Option<&Snapshot>, now: Timestamp) -> Option<Outcome> {
-        let Loaded { settings, desired, zones, zones_as_before, kept, overrides, mut warnings, .. } = loaded;
+        let Loaded { settings, desired, zones, zones_as_before, kept, kept_maps, overrides, mut warnings, .. } = loaded;
         let file = Contribution {
             source: SourceKind::Config,
             owner: describe(&self.source),
@@ -173,7 +175,10 @@ impl Reader {
         let uses = Uses::new(&merged.desired, snapshot.targets());
         let conflicts = merged.conflicts.iter().map(conflict).collect();
         let desired = merged.desired;
-        Some(Ok((Configured { settings, desired, conflicts, overrides, uses, warnings, zones: kept }, snapshot)))
+        Some(Ok((
+            Configured { settings, desired, conflicts, overrides, uses, warnings, zones: kept, maps: kept_maps },
+            snapshot,
+        )))
     }
 }
 

@@ -10,6 +10,7 @@ pub use self::decode::{ExplainedRecord, decode};
 use crate::{
     Client, Draw, Now, Snapshot, Tally, Transport, View,
     lookup::Found,
+    place::PlaceNote,
     respond::{Outcome, Query, find, read, write_traced},
     steer,
 };
@@ -68,6 +69,8 @@ pub struct ExplainedStep {
     pub node: NodeKind,
     /// How its pool chose, for a steered name.
     pub pool: Option<steer::Explanation>,
+    /// Where the client was taken to be, for a pool that goes by place.
+    pub place: Option<PlaceNote>,
 }
 
 /// What stands at a name.
@@ -111,7 +114,12 @@ pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) 
     let outcome = write_traced(view, &from, &packet, &query, Now(0), Draw(0), &tally, &mut out, &mut listener);
     let Outcome::Reply(length) = outcome else { unreachable!("a well-formed query from a real port is answered") };
     let message = decode(&out[..length]).expect("our own response is well-formed");
-    let steps: Vec<ExplainedStep> = listener.steps.into_iter().map(Heard::into_step).collect();
+    let address = client.filter(|network| network.length() > 0).map_or(from.address, Network::address).to_canonical();
+    let mut steps: Vec<ExplainedStep> = listener.steps.into_iter().map(Heard::into_step).collect();
+    for step in &mut steps {
+        step.place =
+            step.pool.as_ref().and_then(|pool| view.snapshot.placed(&pool.pool)).map(|placed| placed.tell(address));
+    }
     let ttl_reason = ttl_reason(&view.snapshot, &steps, &message);
     Explained {
         name: name.clone(),
@@ -205,7 +213,7 @@ impl Trace for Listener {
             Found::Nothing(zone) => (zone_of(zone), NodeKind::Nothing),
             Found::Outside => (None, NodeKind::Outside),
         };
-        let step = ExplainedStep { name: name_of(name).to_lowercase(), zone, node, pool: None };
+        let step = ExplainedStep { name: name_of(name).to_lowercase(), zone, node, pool: None, place: None };
         self.steps.push(Heard { step, recorder: steer::Recorder::default() });
     }
 }

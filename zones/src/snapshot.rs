@@ -9,6 +9,7 @@ use fairway_model::{ClusterName, Name, PoolName, Target, Ttl};
 use crate::{
     balanced::BalancedClusters,
     entries::{Entries, Extra, Node, Rest, RrSet, UPPER},
+    place::{Placed, Placements},
     steer::SteerPool,
     table::Table,
 };
@@ -104,6 +105,10 @@ pub struct Snapshot {
     pub(crate) slot_numbers: HashMap<Slot, u16>,
     pub(crate) targets: Vec<Target>,
     pub(crate) balanced: BalancedClusters,
+    /// Placements by shape, for the next snapshot.
+    pub(crate) placements: Placements,
+    /// The placement of each pool that goes by place.
+    pub(crate) placed: Box<[Option<Arc<Placed>>]>,
     /// Steered names of each zone.
     pub(crate) steered_in: Box<[usize]>,
     /// Labels of the deepest node: names deeper than that need no look-up of their own.
@@ -213,6 +218,12 @@ impl Snapshot {
     /// Answer counters by slot, from slot 1 on: `slots()[0]` is what `Tallies::answers[1]` counts.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// Where clients of a pool are told apart by place, if they are.
+    pub(crate) fn placed(&self, pool: &PoolName) -> Option<&Placed> {
+        let at = self.pool_infos.iter().position(|info| info.name == *pool)?;
+        self.placed.get(at)?.as_deref()
     }
 
     /// Whether what a query reads is likely not in the processor's cache.

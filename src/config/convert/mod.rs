@@ -6,6 +6,7 @@
 mod load;
 mod monitors;
 mod objects;
+mod places;
 mod policy;
 mod settings;
 mod zones;
@@ -23,8 +24,8 @@ use fairway_model::{Desired, Fault, Place, Severity, Subject};
 use fairway_zones::text::ZoneData;
 
 use super::{
-    OverrideSpec, Settings, files::Files, kept::KeptZones, reader::Reader, tree::Tree, v1, values::show,
-    values_wire::As,
+    OverrideSpec, Settings, files::Files, kept::KeptZones, maps::KeptMaps, reader::Reader, tree::Tree, v1,
+    values::show, values_wire::As,
 };
 
 pub(super) use self::{
@@ -39,6 +40,7 @@ pub(super) struct Converted {
     /// None if they are as before.
     pub(super) zones: Option<Vec<ZoneData>>,
     pub(super) kept: KeptZones,
+    pub(super) kept_maps: KeptMaps,
     pub(super) overrides: Vec<OverrideSpec>,
 }
 
@@ -52,9 +54,12 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
         config.monitors.len() + config.clusters.len() + config.pools.len() + config.names.len() + config.zones.len();
     let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
     let settings = settings::settings(&mut meaning, &config);
+    let places::Maps { maps, latencies, kept: kept_maps } = places::maps(&mut meaning, config.maps, config.latencies);
     let mut desired = Desired {
         load_feeds: load::feeds(&mut meaning, &config.clusters),
         load_sources: load::sources(&mut meaning, config.load),
+        maps,
+        latencies,
         monitors: monitors::monitors(&mut meaning, config.monitors),
         clusters: objects::clusters(&mut meaning, config.clusters),
         pools: objects::pools(&mut meaning, config.pools),
@@ -66,7 +71,7 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
     if whole {
         meaning.problems(&desired);
     }
-    Converted { settings, desired, zones, kept, overrides }
+    Converted { settings, desired, zones, kept, kept_maps, overrides }
 }
 
 /// The place of everything while it is converted.
@@ -179,6 +184,8 @@ fn described(subject: &Subject) -> (&'static str, &'static str, String) {
         Subject::Cluster(name) => ("clusters", "cluster", name.to_string()),
         Subject::LoadSource(name) => ("load", "source of load", name.to_string()),
         Subject::Monitor(name) => ("monitors", "monitor", name.to_string()),
+        Subject::Map(name) => ("maps", "map", name.to_string()),
+        Subject::Latencies(name) => ("latencies", "table of latencies", name.to_string()),
         Subject::Pool(name) | Subject::Member(name, _) => ("pools", "pool", name.to_string()),
         Subject::Name(name) => ("names", "name", name.to_string()),
         Subject::Zone(name) => ("zones", "zone", name.to_string()),

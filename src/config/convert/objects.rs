@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Pool, PoolName,
-    Spread, SteeredName, Subject, Tier, Ttl, Weight,
+    Bias, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Pool,
+    PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
 };
 
-use super::Meaning;
+use super::{Meaning, places};
 use crate::config::{
     OverrideSpec,
     bounds_wire::{Int, List, Text},
@@ -40,6 +40,7 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
             latitude: wire.latitude.0,
             longitude: wire.longitude.0,
             region: wire.region.map(|Text(region)| region),
+            bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)).unwrap_or_default(),
         });
         let cluster = Cluster {
             name: name.clone(),
@@ -69,6 +70,8 @@ pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> BTree
 fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
     let policy = super::policy::policy(meaning, pointer, &wire);
     let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
+    let said = places::Said { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
+    let place = places::rules(meaning, pointer, said);
     let default = Pool::new(wire.name.0, policy);
     Pool {
         mode: match wire.mode {
@@ -85,6 +88,7 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
         client_prefix: wire.client_prefix.map_or_else(ClientPrefix::default, client_prefix),
         panic_threshold: fraction(wire.panic_threshold.as_ref()),
         min_healthy: fraction(wire.min_healthy.as_ref()),
+        place,
         monitor: wire.monitor.map(|As(name)| name),
         members: wire.members.0.into_iter().map(member).collect(),
         ..default
@@ -98,6 +102,7 @@ fn member(wire: v1::Member) -> Member {
         // Its type holds the tier to 1..=255.
         tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
         cost: wire.cost.map_or(0, |Int(cost)| cost),
+        bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)),
         monitor: wire.monitor.map(|As(name)| name),
         probe: wire.probe.map(|As(probe)| probe),
     }

@@ -1,14 +1,11 @@
 //! The steps of a policy: which rankings, whether load is heeded, who is taken of equals.
 
-use std::{fmt::Arguments, time::Duration};
+use std::fmt::Arguments;
 
 use fairway_model::{Choose, Policy, Rank};
 
-use super::Meaning;
-use crate::config::{bounds_wire::List, policy_wire as wire, policy_wire::Step, v1, values::show, values_wire::As};
-
-/// Most that a member may be slower and rank equal.
-const TOLERANCE_MAX: Duration = Duration::from_secs(10);
+use super::{Meaning, places};
+use crate::config::{bounds_wire::List, policy_wire as wire, policy_wire::Step, v1};
 
 /// A pool's policy. What contradicts itself is a fault, and left out.
 pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
@@ -16,11 +13,7 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
         wire::Policy::Word(step) => (std::slice::from_ref(step), false),
         wire::Policy::Steps(List(steps)) => (&steps[..], true),
     };
-    let tolerance = pool.latency_tolerance.as_ref().map_or(Duration::ZERO, |As(tolerance)| *tolerance);
-    if tolerance > TOLERANCE_MAX {
-        let what = format!("{} is over {}", show(tolerance), show(TOLERANCE_MAX));
-        meaning.error(format_args!("{pointer}/latencyTolerance"), what, "give some 10ms: what nobody feels");
-    }
+    let tolerance = places::latency_tolerance(pool.latency.as_ref());
     let mut policy = Policy::WEIGHTED;
     for (at, step) in steps.iter().enumerate() {
         let (before, last) = (&steps[..at], at + 1 == steps.len());
@@ -44,9 +37,14 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
         let what = "a policy that is sticky keeps each client's member, and spread: query draws anew for each query";
         meaning.error(format_args!("{pointer}/spread"), what, "take one of both out");
     }
-    if pool.latency_tolerance.is_some() && !steps.contains(&Step::Latency) {
-        let what = "the policy does not rank by latency, so this tolerance says nothing";
-        meaning.warn(format_args!("{pointer}/latencyTolerance"), what, "take it out, or add latency to the policy");
+    let said = [
+        ("geo", pool.geo.is_some(), Step::Geo),
+        ("nearest", pool.nearest.is_some(), Step::Nearest),
+        ("latency", pool.latency.is_some(), Step::Latency),
+    ];
+    for (key, _, _) in said.iter().filter(|(_, said, step)| *said && !steps.contains(step)) {
+        let what = format!("the policy does not rank by {key}, so this says nothing");
+        meaning.warn(format_args!("{pointer}/{key}"), what, format!("take it out, or add {key} to the policy"));
     }
     policy
 }

@@ -8,7 +8,11 @@ use super::{
     sources::{CERTIFICATE, KEY},
     *,
 };
-use crate::config::{environment, schema};
+use crate::config::{
+    environment,
+    maps::mmdb_writer::{Mmdb, Value as Data},
+    schema,
+};
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")
@@ -62,6 +66,7 @@ fn every_configuration_in_the_manual_loads() {
         folder.write(name, fs::read(docs().join("examples/example.com.zone")).unwrap());
     }
     folder.write("tls/ca.pem", fs::read(docs().join("examples/tls/ca.pem")).unwrap());
+    write_places(&folder);
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for (index, block) in text.split("```yaml\n").skip(1).enumerate() {
@@ -72,9 +77,18 @@ fn every_configuration_in_the_manual_loads() {
     }
 }
 
+/// The files that pages speak of where they speak of places.
+fn write_places(folder: &Folder) {
+    let city = Mmdb::new(&[("203.0.113.0/24", Data::city("DE", Some((50.1, 8.7))))]);
+    folder.write("GeoLite2-City.mmdb", city.octets());
+    folder.write("GeoLite2-ASN.mmdb", Mmdb::new(&[("203.0.113.0/24", Data::asn(64_496))]).octets());
+    folder.write("rtt.csv", "network,eu1,us1\n203.0.113.0/24,12.5,98\n");
+}
+
 #[test]
 fn every_fragment_in_the_pages_of_monitors_policies_health_and_transports_loads() {
     let folder = Folder::new(&[("ca.pem", CERTIFICATE), ("probe.pem", CERTIFICATE), ("probe-key.pem", KEY)]);
+    write_places(&folder);
     let all = |name: &str| fs::read_dir(docs().join(name)).unwrap().map(|entry| entry.unwrap().path());
     let pages =
         all("monitors").chain(all("policies")).chain(["health.md", "transports.md"].map(|name| docs().join(name)));

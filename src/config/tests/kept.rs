@@ -44,7 +44,7 @@ fn read_before() -> (Folder, Loaded) {
 
 fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
     folder.write("f.yaml", parts.text());
-    let before = Before { zones: &before.kept, names: &before.desired.names };
+    let before = Before { zones: &before.kept, maps: &before.kept_maps, names: &before.desired.names };
     attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
 }
 
@@ -109,5 +109,5 @@ fn what_was_written_just_now_is_not_settled() {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("more", "\n")]);
     assert!(!folder.load("f.yaml").unwrap().kept.settled);
     let none = BTreeMap::new();
-    assert!(!Before { zones: &Default::default(), names: &none }.holds(&[], &none));
+    assert!(!Before { zones: &Default::default(), maps: &Default::default(), names: &none }.holds(&[], &none));
 }

@@ -8,6 +8,7 @@ mod json;
 mod kept;
 mod lists;
 mod load;
+mod places;
 mod policies;
 mod sources;
 

@@ -8,13 +8,19 @@ use super::*;
 
 fn config(policy: &str, more: &str) -> String {
     format!(
-        "version: 1\nclusters: [{{name: c, addresses: [192.0.2.1]}}]\n\
-        pools: [{{name: p, policy: {policy}, members: [{{cluster: c, cost: 3}}]{more}}}]\n"
+        "version: 1\nclusters: [{{name: c, addresses: [192.0.2.1], location: {{latitude: 1, longitude: 2, region: r}}}}]\n\
+        maps: [{{name: m, networks: [{{network: 10.0.0.0/8, region: r}}]}}]\nlatencies: [{{name: t, file: t.csv}}]\n\
+        pools: [{{name: p, policy: {policy}, members: [{{cluster: c, cost: 3}}], geo: {{default: [r]}}{more}}}]\n"
     )
 }
 
+/// A folder with a configuration, and a table of latencies.
+fn folder(policy: &str, more: &str) -> Folder {
+    Folder::new(&[("f.yaml", &config(policy, more)), ("t.csv", "network,c\n10.0.0.0/8,1\n")])
+}
+
 fn policy(text: &str) -> Policy {
-    let loaded = loaded(&config(text, ", latencyTolerance: 20ms"));
+    let loaded = folder(text, ", latency: {tolerance: 20ms}").load("f.yaml").unwrap();
     loaded.desired.pools.values().next().unwrap().policy.clone()
 }
 
@@ -41,8 +47,7 @@ fn a_word_or_a_list_of_steps_is_a_policy() {
 #[test]
 fn steps_that_contradict_each_other_are_told_where_they_stand() {
     let faults = |policy: &str, more: &str| {
-        let folder = Folder::new(&[("f.yaml", &config(policy, more))]);
-        let faults = folder.load("f.yaml").unwrap_err();
+        let faults = folder(policy, more).load("f.yaml").unwrap_err();
         faults.iter().map(|fault| fault.to_string()).collect::<Vec<_>>().join("\n")
     };
     for (policy, more, fault) in [
@@ -60,7 +65,7 @@ fn steps_that_contradict_each_other_are_told_where_they_stand() {
         ("[geo, neerest]", "", "pools[0].policy[1]: \"neerest\" is not known here; did you mean nearest?"),
         ("load", ", minHealthy: 50%", "pool p has minHealthy, but its policy heeds load"),
         ("[load, failover]", ", answers: 2", "pool p answers 2, but failover with load names one cluster"),
-        ("latency", ", latencyTolerance: 1m", "pools[0].latencyTolerance: 1m is over 10s"),
+        ("latency", ", latency: {tolerance: 2m}", "pools[0].latency.tolerance: \"2m\" is over a minute"),
     ] {
         let told = faults(policy, more);
         assert!(told.contains(fault), "{policy}: {told}");

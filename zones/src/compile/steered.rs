@@ -4,19 +4,21 @@ use std::{
     collections::{HashMap, HashSet},
     iter,
     net::IpAddr,
+    sync::Arc,
 };
 
 use fairway_model::{
-    ClusterName, Desired, DownAnswer, Mode, MonitorName, Name, Pool, PoolName, Rtype, SteeredName, Target, Ttl,
-    ZoneSpec,
+    ClusterName, Desired, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, SteeredName,
+    Target, Ttl, ZoneSpec,
 };
 
-use super::sets;
+use super::{sets, upper::CONFIGURATION};
 use crate::{
     balanced::BalancedClusters,
     entries::EntryWriter,
+    place::{Placed, Placements, TooLarge},
     snapshot::{PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, Placement, StableMap, SteerPool, TargetTable, stable_hash},
+    steer::{Family, Placement, StableMap, SteerPool, TargetTable, Territory, stable_hash},
     tally::SLOTS_MAX,
 };
 
@@ -34,6 +36,10 @@ pub(super) struct Compiled {
     pub(super) slot_numbers: HashMap<Slot, u16>,
     pub(super) targets: Vec<Target>,
     pub(super) balanced: BalancedClusters,
+    pub(super) placements: Placements,
+    /// The placement of each pool that goes by place.
+    pub(super) placed: Vec<Option<Arc<Placed>>>,
+    pub(super) faults: Vec<Fault>,
     /// Sum of hashes of all that is steered.
     pub(super) id: u64,
 }
@@ -52,6 +58,8 @@ pub(super) struct Pools<'a> {
     /// Record sets of answers: many pools answer with the same clusters.
     sets: StableMap<Shape<'a>, Steered>,
     targets: TargetTable,
+    /// Placements of the snapshot before.
+    previous: Option<&'a Placements>,
     /// Pools some of whose members have a counter.
     counted: HashSet<PoolName>,
     compiled: Compiled,
@@ -69,7 +77,7 @@ struct Shape<'a> {
 }
 
 impl<'a> Pools<'a> {
-    pub(super) fn new(desired: &'a Desired, previous: Option<&Snapshot>) -> Self {
+    pub(super) fn new(desired: &'a Desired, previous: Option<&'a Snapshot>) -> Self {
         let mut compiled = Compiled::default();
         let mut counted = HashSet::new();
         if let Some(previous) = previous {
@@ -85,6 +93,7 @@ impl<'a> Pools<'a> {
             by_ttl: StableMap::default(),
             sets: StableMap::default(),
             targets: TargetTable::default(),
+            previous: previous.map(|previous| &previous.placements),
             counted,
             compiled,
         }
@@ -132,7 +141,10 @@ impl<'a> Pools<'a> {
         if known != number {
             return known;
         }
-        let steer = SteerPool::build(self.desired, pool, zone, &Placement::none(), &mut self.targets);
+        let placed = self.place(pool);
+        let nowhere = Placement::none();
+        let placement = placed.as_ref().map_or(&nowhere, |placed| &placed.placement);
+        let steer = SteerPool::build(self.desired, pool, zone, placement, &mut self.targets);
         let clusters: Vec<_> = steer.clusters().cloned().collect();
         let compiled = &mut self.compiled;
         self.first_counters.push(compiled.counters.len() as u32);
@@ -150,10 +162,38 @@ impl<'a> Pools<'a> {
             .filter_map(|c| self.desired.clusters.get(c))
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
-        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of)));
+        let digest = placed.as_ref().map_or(0, |placed| placed.digest);
+        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, digest)));
+        compiled.placed.push(placed);
         compiled.infos.push(PoolInfo { name: pool.name.clone(), clusters, ttl: pool.ttl, names: Vec::new() });
         compiled.pools.push(steer);
         number
+    }
+
+    /// Where the pool's clients are told apart by place, and how its members stand there.
+    fn place(&mut self, pool: &Pool) -> Option<Arc<Placed>> {
+        let compiled = &mut self.compiled;
+        let place = || Place::file(CONFIGURATION);
+        let known = compiled.placements.count();
+        let placed = compiled.placements.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
+            let most = Placements::OCTETS_MAX >> 20;
+            let what =
+                format!("the places that pools tell apart, down to pool {}, take more than {most} MiB", pool.name);
+            let way_out = "let pools share rankings and members, or take a coarser map";
+            compiled.faults.push(Fault::error(place(), what, way_out));
+            None
+        });
+        let is_new = compiled.placements.count() > known;
+        if let Some(depth) = placed.as_ref().filter(|_| is_new).and_then(|placed| placed.depth) {
+            let what = format!(
+                "pool {}: its members stand in more than {} different orders, so that only the first {depth} are put in order",
+                pool.name,
+                Territory::ROWS_MAX
+            );
+            let way_out = "give nearest or latency a tolerance, or the pool fewer members";
+            compiled.faults.push(Fault::warning(place(), what, way_out));
+        }
+        placed
     }
 
     /// The numbered answers of a pool with one TTL, written if no pool before it has the same; whose they are is left open.

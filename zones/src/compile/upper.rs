@@ -38,6 +38,8 @@ pub(super) fn compile(
     let Upper { mut table, entries, pools, steered_in, labels_max, id, faults, .. } = upper;
     table.renumber(&numbers);
     let pools = pools.finish();
+    let mut faults = faults;
+    faults.extend(pools.faults);
     let snapshot = Snapshot {
         id: text.id.wrapping_add(id).wrapping_add(pools.id),
         options: options.clone(),
@@ -52,6 +54,8 @@ pub(super) fn compile(
         slot_numbers: pools.slot_numbers,
         targets: pools.targets,
         balanced: pools.balanced,
+        placements: pools.placements,
+        placed: pools.placed.into(),
         steered_in: steered_in.into(),
         labels_max: labels_max.max(text.labels_max),
     };
@@ -96,7 +100,7 @@ struct Spot {
 }
 
 impl<'a> Upper<'a> {
-    fn new(desired: &'a Desired, text: &'a TextLayer, previous: Option<&Snapshot>) -> Self {
+    fn new(desired: &'a Desired, text: &'a TextLayer, previous: Option<&'a Snapshot>) -> Self {
         Self {
             desired,
             text,
@@ -315,4 +319,4 @@ fn write_addresses(entries: &mut EntryWriter, cluster: &Cluster, ttl: Ttl) -> Ve
 }
 
 /// What is said to be at fault where no text is.
-const CONFIGURATION: &str = "configuration";
+pub(super) const CONFIGURATION: &str = "configuration";

@@ -83,12 +83,16 @@ impl Response<'_> {
         match self.query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client) {
             Some(address) => {
                 let client = pool.client_net(address);
-                (client, client.scope())
+                // An IPv4-mapped address is told apart as IPv4, and its scope counts the bits before it, too.
+                let mapped = address.is_ipv6() && client.network().address().is_ipv4();
+                (client, client.scope() + if mapped { MAPPED } else { 0 })
             }
             None => (pool.client_net(self.client.address), 0),
         }
     }
 }
 
+/// Bits before the IPv4 address in an IPv4-mapped one (RFC 4291 section 2.5.5.2).
+const MAPPED: u8 = 96;
 /// Extended error "No Reachable Authority" (RFC 8914 section 4.23): the nearest there is to "every cluster is down".
 const NO_REACHABLE_AUTHORITY: u16 = 22;

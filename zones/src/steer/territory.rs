@@ -5,57 +5,43 @@
 //! overlap (RFC 7871 section 7.3.1). What a row means (a country, a map's answer, the distances from a point) is
 //! the business of whoever makes it.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
-use fairway_model::Network;
+use fairway_model::{Found, Network, Partition};
 
-/// A fixed partition of the addresses of both families into blocks, each of one row.
+/// A fixed partition of the addresses of both families into blocks, each of one row and as large as it can be.
+///
+/// Copies share their memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Territory {
-    v4: Box<[Block<u32>]>,
-    v6: Box<[Block<u128>]>,
+    /// To the numbers of rows.
+    partition: Arc<Partition>,
+    /// How many rows there are, one at least.
     rows: u16,
 }
 
-/// A block, known by its first address; it ends where the next one begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Block<A> {
-    first: A,
-    row: u16,
-    length: u8,
-}
-
 impl Territory {
+    /// Most rows: their numbers have 16 bits.
+    pub const ROWS_MAX: usize = u16::MAX as usize;
+
     /// Everybody in row 0: the whole address space is one block.
     pub fn everywhere() -> Self {
-        Self { v4: Box::default(), v6: Box::default(), rows: 1 }
+        Self { partition: Arc::new(Partition::uniform(0)), rows: 1 }
     }
 
-    /// The partition into these blocks, with the row of each; none unless the blocks of a family fill its whole address
-    /// space without overlap. A family without blocks is in row 0 as a whole.
-    pub fn new(blocks: impl IntoIterator<Item = (Network, u16)>) -> Option<Self> {
-        let (mut v4, mut v6, mut rows) = (Vec::new(), Vec::new(), 1);
-        for (network, row) in blocks {
-            rows = rows.max(row.checked_add(1)?);
-            match network.address() {
-                IpAddr::V4(first) => v4.push(Block { first: first.to_bits(), row, length: network.length() }),
-                IpAddr::V6(first) => v6.push(Block { first: first.to_bits(), row, length: network.length() }),
-            }
-        }
-        v4.sort_unstable();
-        v6.sort_unstable();
-        let wide: Vec<_> = v4.iter().map(|b| (u128::from(b.first) << 96, b.length)).collect();
-        let all: Vec<_> = v6.iter().map(|b| (b.first, b.length)).collect();
-        (fills(&wide) && fills(&all)).then(|| Self { v4: v4.into(), v6: v6.into(), rows })
+    /// The partition into these rows; none if there are more than [`Territory::ROWS_MAX`].
+    pub fn new(partition: Partition) -> Option<Self> {
+        let last = partition.values().max().unwrap_or_default();
+        let rows = u16::try_from(last).ok().and_then(|last| last.checked_add(1))?;
+        Some(Self { partition: Arc::new(partition), rows })
     }
 
     /// The row of an address and the length of its block: how many of its leading bits tell the row.
     #[inline]
     pub fn lookup(&self, address: IpAddr) -> (u16, u8) {
-        match address {
-            IpAddr::V4(address) => find(&self.v4, address.to_bits()),
-            IpAddr::V6(address) => find(&self.v6, address.to_bits()),
-        }
+        let Found { value, length } = self.partition.find(address);
+        // Its maker held the values to 16 bits.
+        (value as u16, length)
     }
 
     /// How many rows it has: every lookup is under it.
@@ -71,29 +57,8 @@ impl Territory {
 
     /// The blocks and the row of each.
     pub fn blocks(&self) -> impl Iterator<Item = (Network, u16)> {
-        let v4 = self.v4.iter().map(|b| (Network::of(IpAddr::V4(b.first.into()), b.length), b.row));
-        let v6 = self.v6.iter().map(|b| (Network::of(IpAddr::V6(b.first.into()), b.length), b.row));
-        v4.chain(v6)
+        self.partition.blocks().map(|(network, value)| (network, value as u16))
     }
-}
-
-#[inline]
-fn find<A: Ord + Copy>(blocks: &[Block<A>], address: A) -> (u16, u8) {
-    let after = blocks.partition_point(|block| block.first <= address);
-    after.checked_sub(1).map_or((0, 0), |at| (blocks[at].row, blocks[at].length))
-}
-
-/// Whether sorted blocks, as the first address in 128 bits and the length, follow each other from end to end.
-fn fills(blocks: &[(u128, u8)]) -> bool {
-    let mut next = Some(0);
-    for (first, length) in blocks {
-        if next != Some(*first) {
-            return false;
-        }
-        let size = 1u128.checked_shl(128 - u32::from(*length));
-        next = size.and_then(|size| first.checked_add(size));
-    }
-    blocks.is_empty() || next.is_none()
 }
 
 /// How members stand in each row of a territory, by one ranking: the lower, the sooner; equal ranks are one group.
@@ -148,30 +113,28 @@ impl Placement {
 mod tests {
     use super::*;
 
-    fn blocks(blocks: &[(&str, u16)]) -> Option<Territory> {
-        Territory::new(blocks.iter().map(|(network, row)| (network.parse().unwrap(), *row)))
+    fn territory(blocks: &[(&str, u32)]) -> Option<Territory> {
+        let networks = blocks.iter().map(|(network, row)| (network.parse().unwrap(), *row));
+        Territory::new(Partition::of_networks(networks, 0))
     }
 
     #[test]
-    fn every_address_is_in_one_block() {
-        let territory = blocks(&[("0.0.0.0/1", 1), ("128.0.0.0/2", 0), ("192.0.0.0/2", 2), ("::/0", 3)]).unwrap();
+    fn every_address_is_in_one_block_and_blocks_are_as_large_as_they_can_be() {
+        let territory = territory(&[("0.0.0.0/1", 1), ("192.0.0.0/3", 2), ("224.0.0.0/3", 2), ("::/0", 3)]).unwrap();
         let lookup = |address: &str| territory.lookup(address.parse().unwrap());
         assert_eq!(lookup("127.255.255.255"), (1, 1));
         assert_eq!(lookup("128.0.0.0"), (0, 2));
         assert_eq!(lookup("255.255.255.255"), (2, 2));
         assert_eq!(lookup("2001:db8::1"), (3, 0));
-        assert_eq!(territory.rows(), 4);
+        assert_eq!((territory.rows(), territory.blocks().count()), (4, 4));
         assert_eq!(Territory::everywhere().lookup("192.0.2.1".parse().unwrap()), (0, 0));
+        assert!(Territory::everywhere().is_everywhere() && !territory.is_everywhere());
     }
 
     #[test]
-    fn blocks_that_overlap_or_leave_a_gap_are_no_territory() {
-        assert_eq!(blocks(&[("0.0.0.0/1", 0)]), None);
-        assert_eq!(blocks(&[("0.0.0.0/0", 0), ("10.0.0.0/8", 1)]), None);
-        assert_eq!(blocks(&[("0.0.0.0/1", 0), ("128.0.0.0/2", 1)]), None);
-        assert_eq!(blocks(&[("::/0", u16::MAX)]), None, "rows are counted in 16 bits");
-        assert!(blocks(&[("255.255.255.255/32", 1)]).is_none());
-        assert!(blocks(&[]).is_some_and(|none| none.is_everywhere()));
+    fn rows_are_counted_in_16_bits() {
+        assert_eq!(territory(&[("::/0", 65_534)]).map(|territory| territory.rows()), Some(65_535));
+        assert_eq!(territory(&[("::/0", 65_535)]), None);
     }
 
     #[test]

@@ -13,8 +13,8 @@ mod tiers;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Demand, Desired, Forced, Health, Member, Policy, Pool, PoolName, Shares, Target,
-    Tier, Verdict, Weight,
+    Acceptance, Cluster, ClusterName, Demand, Desired, Forced, Health, Member, Partition, Policy, Pool, PoolName,
+    Shares, Target, Tier, Verdict, Weight,
 };
 
 use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
@@ -51,8 +51,10 @@ impl Scene {
         let halves = ["0.0.0.0/1", "128.0.0.0/1"].map(|half| half.parse().unwrap());
         let mut rows = Rows::new(scene.pool.members.len());
         ranks.iter().for_each(|ranks| rows.push(ranks));
-        let placement =
-            Placement { territory: Territory::new(halves.into_iter().zip(0..)).unwrap(), rankings: vec![rows] };
+        let placement = Placement {
+            territory: Territory::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap(),
+            rankings: vec![rows],
+        };
         Self::compile_at(scene.desired, scene.pool, &placement)
     }
 

@@ -1,0 +1,271 @@
+//! A map from addresses to places: what a client's address says of where the client is.
+
+use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc};
+
+use crate::{ClientPlace, Found, MapName, Network, Partition};
+
+/// What clients' addresses say of their places: networks as declared over databases, all joined to one partition.
+///
+/// Where a client is (region, country, continent, subdivision, coordinates) comes as a whole from the first source that says
+/// anything of it; the number of its autonomous system from the first that says that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientMap {
+    name: MapName,
+    /// To the numbers of records.
+    partition: Partition,
+    /// The first is that of an address of which nothing is known.
+    records: Vec<MapRecord>,
+    sources: Vec<MapSource>,
+}
+
+/// What a map knows of a block of addresses, and from where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct MapRecord {
+    place: ClientPlace,
+    /// Numbers of the sources that place and autonomous system come from.
+    place_from: Option<u32>,
+    asn_from: Option<u32>,
+}
+
+/// Where an entry of a map comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MapSource {
+    /// A network that the map declares itself.
+    Network(Network),
+    /// A database, by the name of its file.
+    Database(Arc<str>),
+}
+
+impl fmt::Display for MapSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(network) => write!(f, "network {network} of the map"),
+            Self::Database(file) => write!(f, "database {file}"),
+        }
+    }
+}
+
+/// What a map says of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapEntry<'m> {
+    /// The largest block around the address of which the map says the same from the same source.
+    pub block: Network,
+    /// What is known.
+    pub place: &'m ClientPlace,
+    /// Where the place comes from; none where nothing is known.
+    pub place_from: Option<&'m MapSource>,
+    /// Where the number of the autonomous system comes from.
+    pub asn_from: Option<&'m MapSource>,
+}
+
+/// What one source says: the partition leads to places by number.
+#[derive(Clone, Debug)]
+pub struct MapLayer {
+    /// To places by their number, counted from 1; 0 where the source says nothing.
+    pub partition: Partition,
+    /// The places.
+    pub places: Vec<ClientPlace>,
+    /// Their sources: one for all places, or one a place.
+    pub sources: Vec<MapSource>,
+}
+
+impl MapLayer {
+    /// What declared networks say. The most specific one that says where its clients are does so, and the most specific one
+    /// that gives the number of an autonomous system does that: hence two layers.
+    pub fn of_networks(networks: &[(Network, ClientPlace)]) -> [Self; 2] {
+        let layer = |keep: &dyn Fn(&ClientPlace) -> ClientPlace| {
+            let said = networks.iter().map(|(network, place)| (*network, keep(place)));
+            let said: Vec<_> = said.filter(|(_, place)| *place != ClientPlace::default()).collect();
+            let numbered = (1..).zip(&said).map(|(number, (network, _))| (*network, number));
+            Self {
+                partition: Partition::of_networks(numbered, 0),
+                sources: said.iter().map(|(network, _)| MapSource::Network(*network)).collect(),
+                places: said.into_iter().map(|(_, place)| place).collect(),
+            }
+        };
+        [
+            layer(&|place| ClientPlace { asn: None, ..place.clone() }),
+            layer(&|place| ClientPlace { asn: place.asn, ..ClientPlace::default() }),
+        ]
+    }
+}
+
+impl ClientMap {
+    /// Most networks a map may declare itself.
+    pub const NETWORKS_MAX: usize = 100_000;
+    /// Most databases of a map.
+    pub const DATABASES_MAX: usize = 16;
+    /// Most networks with data of one database: three times what the largest ones have today.
+    pub const RECORDS_MAX: usize = 1 << 24;
+
+    /// The map of these layers: the first one that says something counts.
+    pub fn new(name: MapName, layers: impl IntoIterator<Item = MapLayer>) -> Self {
+        let mut map =
+            Self { name, partition: Partition::uniform(0), records: vec![MapRecord::default()], sources: Vec::new() };
+        for layer in layers {
+            map.lay_below(layer);
+        }
+        map
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &MapName {
+        &self.name
+    }
+
+    /// What it says of an address.
+    pub fn entry(&self, address: IpAddr) -> MapEntry<'_> {
+        let Found { value, length } = self.partition.find(address);
+        let record = &self.records[value as usize];
+        let source = |number: Option<u32>| number.map(|number| &self.sources[number as usize]);
+        MapEntry {
+            block: Network::of(address, length),
+            place: &record.place,
+            place_from: source(record.place_from),
+            asn_from: source(record.asn_from),
+        }
+    }
+
+    /// To the numbers of [`ClientMap::places`].
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// Everything that it says of any address; the first is that of an address of which nothing is known. One place may stand
+    /// there several times, from several sources.
+    pub fn places(&self) -> impl ExactSizeIterator<Item = &ClientPlace> {
+        self.records.iter().map(|record| &record.place)
+    }
+
+    /// Octets that it takes, about.
+    pub fn octets(&self) -> usize {
+        self.partition.octets() + self.records.len() * size_of::<MapRecord>()
+    }
+
+    fn lay_below(&mut self, layer: MapLayer) {
+        let first_source = self.sources.len();
+        let one_for_all = layer.sources.len() == 1;
+        self.sources.extend(layer.sources);
+        let mut records = vec![MapRecord::default()];
+        let mut by_record = HashMap::from([(MapRecord::default(), 0)]);
+        let mut joined = HashMap::from([((0, 0), 0)]);
+        self.partition = self.partition.overlay(&layer.partition, |above, below| {
+            *joined.entry((above, below)).or_insert_with(|| {
+                let place = (below as usize).checked_sub(1).and_then(|at| Some((at, layer.places.get(at)?)));
+                let source = place.map_or(0, |(at, _)| first_source + if one_for_all { 0 } else { at });
+                let record = self.records[above as usize].over(place.map(|(_, place)| place), source as u32);
+                let next = records.len() as u32;
+                *by_record.entry(record).or_insert_with_key(|record| {
+                    records.push(record.clone());
+                    next
+                })
+            })
+        });
+        self.records = records;
+    }
+}
+
+impl MapRecord {
+    /// The same where it says something, else what a further source says.
+    fn over(&self, below: Option<&ClientPlace>, source: u32) -> Self {
+        let mut record = self.clone();
+        let Some(below) = below else { return record };
+        if record.place_from.is_none() && *below != (ClientPlace { asn: below.asn, ..ClientPlace::default() }) {
+            record.place = ClientPlace { asn: record.place.asn, ..below.clone().completed() };
+            record.place_from = Some(source);
+        }
+        if record.asn_from.is_none() && below.asn.is_some() {
+            record.place.asn = below.asn;
+            record.asn_from = Some(source);
+        }
+        record
+    }
+}
+
+impl ClientPlace {
+    /// With the country of its subdivision and the continent of its country, where they are not said.
+    fn completed(mut self) -> Self {
+        self.country = self.country.or_else(|| self.subdivision.map(|subdivision| subdivision.country));
+        self.continent = self.continent.or_else(|| self.country?.continent());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Continent, Country};
+
+    fn country(letters: &str) -> ClientPlace {
+        ClientPlace { country: Country::new(letters), ..ClientPlace::default() }
+    }
+
+    fn region(name: &str) -> ClientPlace {
+        ClientPlace { region: Some(name.into()), ..ClientPlace::default() }
+    }
+
+    fn asn(number: u32) -> ClientPlace {
+        ClientPlace { asn: Some(number), ..ClientPlace::default() }
+    }
+
+    fn database(file: &str, networks: &[(&str, ClientPlace)]) -> MapLayer {
+        let numbered = (1..).zip(networks).map(|(number, (network, _))| (network.parse().unwrap(), number));
+        MapLayer {
+            partition: Partition::of_networks(numbered, 0),
+            places: networks.iter().map(|(_, place)| place.clone()).collect(),
+            sources: vec![MapSource::Database(file.into())],
+        }
+    }
+
+    fn map(networks: &[(&str, ClientPlace)], databases: Vec<MapLayer>) -> ClientMap {
+        let networks: Vec<_> =
+            networks.iter().map(|(network, place)| (network.parse().unwrap(), place.clone())).collect();
+        let layers = MapLayer::of_networks(&networks).into_iter().chain(databases);
+        ClientMap::new(MapName::new("world").unwrap(), layers)
+    }
+
+    fn shown(map: &ClientMap, address: &str) -> String {
+        let entry = map.entry(address.parse().unwrap());
+        let from = |source: Option<&MapSource>| source.map_or_else(|| "-".to_owned(), ToString::to_string);
+        format!("{} {} ({}; {})", entry.block, entry.place, from(entry.place_from), from(entry.asn_from))
+    }
+
+    #[test]
+    fn a_declared_network_goes_over_databases_and_the_most_specific_one_over_others() {
+        let networks = [("10.0.0.0/8", region("dc")), ("10.1.0.0/16", region("dc1")), ("10.1.2.0/24", asn(64_500))];
+        let map = map(&networks, vec![database("a.mmdb", &[("10.0.0.0/7", country("DE"))])]);
+        assert_eq!(shown(&map, "10.9.0.1"), "10.8.0.0/13 region dc (network 10.0.0.0/8 of the map; -)");
+        assert_eq!(
+            shown(&map, "10.1.2.3"),
+            "10.1.2.0/24 region dc1, AS 64500 (network 10.1.0.0/16 of the map; network 10.1.2.0/24 of the map)"
+        );
+        assert_eq!(shown(&map, "11.0.0.1"), "11.0.0.0/8 country DE, continent EU (database a.mmdb; -)");
+        assert_eq!(shown(&map, "192.0.2.1"), "128.0.0.0/1 nowhere (-; -)");
+        assert_eq!(shown(&map, "2001:db8::1"), "::/0 nowhere (-; -)");
+    }
+
+    #[test]
+    fn place_and_autonomous_system_come_each_from_the_first_database_that_has_it() {
+        let city = database("city.mmdb", &[("192.0.2.0/25", country("US")), ("2001:db8::/32", country("JP"))]);
+        let numbers = database("asn.mmdb", &[("192.0.2.0/24", asn(64_496))]);
+        let other = database("other.mmdb", &[("192.0.2.0/24", country("FR"))]);
+        let map = map(&[], vec![city, numbers, other]);
+        assert_eq!(
+            shown(&map, "192.0.2.1"),
+            "192.0.2.0/25 country US, continent NA, AS 64496 (database city.mmdb; database asn.mmdb)"
+        );
+        assert_eq!(
+            shown(&map, "192.0.2.200"),
+            "192.0.2.128/25 country FR, continent EU, AS 64496 (database other.mmdb; database asn.mmdb)"
+        );
+        assert_eq!(map.entry("2001:db8::1".parse().unwrap()).place.continent, Some(Continent::Asia));
+    }
+
+    #[test]
+    fn equal_entries_of_neighbours_are_one() {
+        let halves = [("192.0.2.0/25", country("US")), ("192.0.2.128/25", country("US"))];
+        let map = map(&[], vec![database("a.mmdb", &halves)]);
+        assert_eq!(map.entry("192.0.2.1".parse().unwrap()).block.to_string(), "192.0.2.0/24");
+        assert_eq!(map.places().len(), 2);
+    }
+}

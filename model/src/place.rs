@@ -1,0 +1,301 @@
+//! What is known of where a client is. Whole numbers only, so that every machine comes to the same decision.
+
+mod countries;
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use crate::Location;
+
+/// What is known of where a client is. Everything may be unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientPlace {
+    /// A free name, as clusters have in their location.
+    pub region: Option<Arc<str>>,
+    /// The country.
+    pub country: Option<Country>,
+    /// The continent.
+    pub continent: Option<Continent>,
+    /// The largest subdivision of the country: state, province.
+    pub subdivision: Option<Subdivision>,
+    /// The point on earth.
+    pub coordinates: Option<Coordinates>,
+    /// Number of the autonomous system the address belongs to (RFC 6793).
+    pub asn: Option<u32>,
+}
+
+impl fmt::Display for ClientPlace {
+    /// What is known, the nearest first: `region dc1, country DE, continent EU`; `nowhere` where nothing is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = [
+            self.region.as_ref().map(|region| format!("region {region}")),
+            self.subdivision.map(|subdivision| format!("subdivision {subdivision}")),
+            self.country.map(|country| format!("country {country}")),
+            self.continent.map(|continent| format!("continent {continent}")),
+            self.coordinates.map(|coordinates| coordinates.to_string()),
+            self.asn.map(|asn| format!("AS {asn}")),
+        ];
+        let known: Vec<_> = known.into_iter().flatten().collect();
+        f.write_str(if known.is_empty() { "nowhere" } else { "" })?;
+        f.write_str(&known.join(", "))
+    }
+}
+
+/// A country by its two letters (ISO 3166-1 alpha-2), in capitals.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Country([u8; 2]);
+
+impl Country {
+    /// The country of these two letters, in any case.
+    pub fn new(text: &str) -> Option<Self> {
+        let letters: [u8; 2] = text.as_bytes().try_into().ok()?;
+        letters.iter().all(u8::is_ascii_alphabetic).then_some(Self(letters.map(|letter| letter.to_ascii_uppercase())))
+    }
+
+    /// Its letters.
+    pub fn as_str(&self) -> &str {
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The continent it lies on; none where the letters are not those of a country.
+    pub fn continent(self) -> Option<Continent> {
+        countries::find(self.0).map(|(continent, ..)| continent)
+    }
+
+    /// A point in its middle, for clients of whom no more is known; none where the letters are not those of a country.
+    pub fn middle(self) -> Option<Coordinates> {
+        let (_, latitude, longitude) = countries::find(self.0)?;
+        Coordinates::from_micro(i32::from(latitude) * 1_000_000, i32::from(longitude) * 1_000_000)
+    }
+}
+
+impl fmt::Display for Country {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Country {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Country {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        Self::new(text).ok_or_else(|| PlaceError::Country(text.to_owned()))
+    }
+}
+
+/// A continent, by the codes that GeoNames and MaxMind use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Continent {
+    /// `AF`
+    Africa,
+    /// `AN`
+    Antarctica,
+    /// `AS`
+    Asia,
+    /// `EU`
+    Europe,
+    /// `NA`, with Central America and the Caribbean.
+    NorthAmerica,
+    /// `OC`
+    Oceania,
+    /// `SA`
+    SouthAmerica,
+}
+
+impl Continent {
+    /// All, in the order of their codes.
+    pub const ALL: [Self; 7] = [
+        Self::Africa,
+        Self::Antarctica,
+        Self::Asia,
+        Self::Europe,
+        Self::NorthAmerica,
+        Self::Oceania,
+        Self::SouthAmerica,
+    ];
+
+    /// Its two letters.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Africa => "AF",
+            Self::Antarctica => "AN",
+            Self::Asia => "AS",
+            Self::Europe => "EU",
+            Self::NorthAmerica => "NA",
+            Self::Oceania => "OC",
+            Self::SouthAmerica => "SA",
+        }
+    }
+}
+
+impl fmt::Display for Continent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl FromStr for Continent {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        let known = Self::ALL.into_iter().find(|continent| continent.code().eq_ignore_ascii_case(text));
+        known.ok_or_else(|| PlaceError::Continent(text.to_owned()))
+    }
+}
+
+/// A subdivision of a country (ISO 3166-2): `US-CA`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subdivision {
+    /// The country.
+    pub country: Country,
+    /// One to three letters and digits, in capitals; zeros after them.
+    code: [u8; 3],
+}
+
+impl Subdivision {
+    /// The subdivision of a country with this code, without the country's letters and in any case.
+    pub fn new(country: Country, code: &str) -> Option<Self> {
+        let fits = (1..=3).contains(&code.len()) && code.bytes().all(|octet| octet.is_ascii_alphanumeric());
+        let mut letters = [0; 3];
+        letters.iter_mut().zip(code.bytes()).for_each(|(to, from)| *to = from.to_ascii_uppercase());
+        fits.then_some(Self { country, code: letters })
+    }
+}
+
+impl fmt::Display for Subdivision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = str::from_utf8(&self.code).unwrap_or_default();
+        write!(f, "{}-{}", self.country, code.trim_end_matches('\0'))
+    }
+}
+
+impl fmt::Debug for Subdivision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Subdivision {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        let parsed = text.split_once('-').and_then(|(country, code)| Self::new(Country::new(country)?, code));
+        parsed.ok_or_else(|| PlaceError::Subdivision(text.to_owned()))
+    }
+}
+
+/// A point on earth, in millionths of a degree: 11 cm apart at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Coordinates {
+    latitude: i32,
+    longitude: i32,
+}
+
+impl Coordinates {
+    /// The point at these millionths of a degree north and east; none past 90 and 180 degrees.
+    pub fn from_micro(latitude: i32, longitude: i32) -> Option<Self> {
+        let on_earth = latitude.unsigned_abs() <= 90_000_000 && longitude.unsigned_abs() <= 180_000_000;
+        on_earth.then_some(Self { latitude, longitude })
+    }
+
+    /// The point at these degrees north and east, rounded; none past 90 and 180 degrees.
+    ///
+    /// One multiplication and one rounding, both exact by IEEE 754: the same on every machine.
+    pub fn from_degrees(latitude: f64, longitude: f64) -> Option<Self> {
+        let micro = |degrees: f64| (degrees * 1e6).round() as i32;
+        let numbers = latitude.is_finite() && longitude.is_finite();
+        numbers.then(|| Self::from_micro(micro(latitude), micro(longitude)))?
+    }
+
+    /// Millionths of a degree north.
+    pub fn latitude(self) -> i32 {
+        self.latitude
+    }
+
+    /// Millionths of a degree east.
+    pub fn longitude(self) -> i32 {
+        self.longitude
+    }
+}
+
+impl From<&Location> for Coordinates {
+    fn from(location: &Location) -> Self {
+        let nowhere = Self { latitude: 0, longitude: 0 };
+        Self::from_degrees(location.latitude, location.longitude).unwrap_or(nowhere)
+    }
+}
+
+impl fmt::Display for Coordinates {
+    /// Degrees with four digits: 11 m.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let degrees = |micro: i32, positive: char, negative: char| {
+            let rounded = (micro.unsigned_abs() + 50) / 100;
+            let side = if micro < 0 { negative } else { positive };
+            format!("{}.{:04} {side}", rounded / 10_000, rounded % 10_000)
+        };
+        write!(f, "{} {}", degrees(self.latitude, 'N', 'S'), degrees(self.longitude, 'E', 'W'))
+    }
+}
+
+/// Why a text is no place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// No two letters.
+    #[error("{0:?} is no country; give its two letters (ISO 3166-1) like DE")]
+    Country(String),
+    /// None of the seven.
+    #[error("{0:?} is no continent; give AF, AN, AS, EU, NA, OC or SA")]
+    Continent(String),
+    /// No country with a code.
+    #[error("{0:?} is no subdivision; write it like US-CA (ISO 3166-2)")]
+    Subdivision(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_read_in_any_case_and_shown_in_capitals() {
+        assert_eq!("de".parse::<Country>().unwrap().to_string(), "DE");
+        assert_eq!("eu".parse::<Continent>().unwrap(), Continent::Europe);
+        assert_eq!("us-ca".parse::<Subdivision>().unwrap().to_string(), "US-CA");
+        assert_eq!("GB-E".parse::<Subdivision>().unwrap().to_string(), "GB-E");
+        for wrong in ["USCA", "US-", "US-CALI", "U-CA", "US-C_"] {
+            assert!(wrong.parse::<Subdivision>().is_err(), "{wrong}");
+        }
+        assert!("D3".parse::<Country>().is_err() && "XX".parse::<Continent>().is_err());
+    }
+
+    #[test]
+    fn a_country_has_a_continent_and_a_middle_and_two_other_letters_have_none() {
+        let japan = Country::new("jp").unwrap();
+        assert_eq!(
+            (japan.continent(), japan.middle().map(|m| m.latitude())),
+            (Some(Continent::Asia), Some(36_000_000))
+        );
+        assert_eq!((Country::new("ZZ").unwrap().continent(), Country::new("ZZ").unwrap().middle()), (None, None));
+    }
+
+    #[test]
+    fn degrees_become_millionths_and_what_is_not_on_earth_is_nothing() {
+        let point = Coordinates::from_degrees(-33.868_82, 151.209_29).unwrap();
+        assert_eq!((point.latitude(), point.longitude()), (-33_868_820, 151_209_290));
+        assert_eq!(point.to_string(), "33.8688 S 151.2093 E");
+        for (latitude, longitude) in [(90.1, 0.0), (0.0, -180.1), (f64::NAN, 0.0), (0.0, f64::INFINITY)] {
+            assert_eq!(Coordinates::from_degrees(latitude, longitude), None);
+        }
+    }
+
+    #[test]
+    fn a_place_shows_what_is_known_of_it() {
+        let place = ClientPlace { country: Country::new("DE"), asn: Some(64_496), ..ClientPlace::default() };
+        assert_eq!(place.to_string(), "country DE, AS 64496");
+        assert_eq!(ClientPlace::default().to_string(), "nowhere");
+    }
+}

@@ -1,0 +1,133 @@
+//! Reads databases in MaxMind's format (MMDB, version 2): the parts of a record that tell where a client is.
+//!
+//! A database is walked once, from end to end, and not kept: its networks become a partition, its records places. Records are
+//! shared between networks and decoded once each.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
+
+use fairway_model::{
+    ClientMap, ClientPlace, Continent, Coordinates, Country, MapLayer, MapSource, Network, PartitionBuilder,
+    Subdivision,
+};
+use maxminddb::{MaxMindDbError, Reader, WithinOptions};
+use serde::Deserialize;
+
+/// What a record says; all of it may be missing, and whatever else it says is passed over.
+#[derive(Debug, Deserialize)]
+struct Record<'a> {
+    #[serde(borrow, default)]
+    continent: Option<ContinentRecord<'a>>,
+    #[serde(default)]
+    country: Option<CountryRecord<'a>>,
+    #[serde(default)]
+    registered_country: Option<CountryRecord<'a>>,
+    #[serde(default)]
+    subdivisions: Vec<CountryRecord<'a>>,
+    #[serde(default)]
+    location: Option<LocationRecord>,
+    #[serde(default)]
+    autonomous_system_number: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ContinentRecord<'a> {
+    #[serde(default)]
+    code: Option<&'a str>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CountryRecord<'a> {
+    #[serde(default)]
+    iso_code: Option<&'a str>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LocationRecord {
+    #[serde(default)]
+    latitude: Option<f64>,
+    #[serde(default)]
+    longitude: Option<f64>,
+}
+
+impl From<Record<'_>> for ClientPlace {
+    fn from(record: Record<'_>) -> Self {
+        let code = |record: &Option<CountryRecord<'_>>| Country::new(record.as_ref()?.iso_code?);
+        // Where nobody knows the country of a network, that of its holder is the best guess.
+        let country = code(&record.country).or_else(|| code(&record.registered_country));
+        let subdivision = || Subdivision::new(country?, record.subdivisions.first()?.iso_code?);
+        let coordinates = || {
+            let location = record.location.as_ref()?;
+            Coordinates::from_degrees(location.latitude?, location.longitude?)
+        };
+        Self {
+            region: None,
+            continent: record.continent.as_ref().and_then(|c| c.code?.parse::<Continent>().ok()),
+            subdivision: subdivision(),
+            coordinates: coordinates(),
+            asn: record.autonomous_system_number,
+            country,
+        }
+    }
+}
+
+/// Why a database cannot be used: what is wrong with it, to follow its path.
+#[derive(Debug)]
+pub(super) struct Unusable(pub(super) String);
+
+impl From<MaxMindDbError> for Unusable {
+    fn from(error: MaxMindDbError) -> Self {
+        Self(format!("is no MMDB database, or a damaged one: {error}"))
+    }
+}
+
+/// What a database says; `file` is its name for people.
+pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapLayer, Unusable> {
+    let reader = Reader::from_source(octets)?;
+    let mut numbers = Numbers { places: Vec::new(), by_place: HashMap::from([(ClientPlace::default(), 0)]) };
+    let mut by_offset: HashMap<usize, u32> = HashMap::new();
+    let mut partition = PartitionBuilder::new(0);
+    for (count, found) in reader.networks(WithinOptions::default())?.enumerate() {
+        if count >= records_max {
+            return Err(Unusable(format!("has more than {records_max} networks")));
+        }
+        let found = found?;
+        let Some(offset) = found.offset() else { continue };
+        let number = match by_offset.entry(offset) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let place = found.decode::<Record<'_>>()?.map(ClientPlace::from).unwrap_or_default();
+                *new.insert(numbers.of(place))
+            }
+        };
+        let network = found.network()?;
+        partition.add(Network::of(network.ip(), network.prefix()), number);
+    }
+    if numbers.places.is_empty() {
+        let kind = &reader.metadata().database_type;
+        return Err(Unusable(format!("is a database of the type {kind:?}, in which no record tells a place or an AS")));
+    }
+    let source = MapSource::Database(Arc::from(file));
+    Ok(MapLayer { partition: partition.finish(), places: numbers.places, sources: vec![source] })
+}
+
+/// Numbers places from 1; one of which nothing is known is 0.
+struct Numbers {
+    places: Vec<ClientPlace>,
+    by_place: HashMap<ClientPlace, u32>,
+}
+
+impl Numbers {
+    fn of(&mut self, place: ClientPlace) -> u32 {
+        let places = &mut self.places;
+        *self.by_place.entry(place).or_insert_with_key(|place| {
+            places.push(place.clone());
+            u32::try_from(places.len()).expect("a database has fewer records than networks, and those are bounded")
+        })
+    }
+}
+
+// The numbers of places have 32 bits.
+const _: () = assert!(ClientMap::RECORDS_MAX <= u32::MAX as usize);

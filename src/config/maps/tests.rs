@@ -1,0 +1,171 @@
+//! Databases of maps, from files written here to places.
+
+use std::{fs, path::Path};
+
+use fairway_model::ClientMap;
+
+use super::{
+    mmdb_wire,
+    mmdb_writer::{Mmdb, Value},
+    *,
+};
+
+fn networks() -> Vec<(&'static str, Value)> {
+    vec![
+        ("192.0.2.0/24", Value::city("DE", Some((50.11, 8.68)))),
+        ("192.0.2.128/25", Value::city("FR", None)),
+        ("255.255.255.0/24", Value::city("JP", None)),
+        ("2001:db8::/32", Value::city("US", Some((39.0, -98.0)))),
+        ("2001:db8:ff::/48", Value::city("CA", None)),
+    ]
+}
+
+fn layer(database: &Mmdb) -> Result<MapLayer, String> {
+    mmdb_wire::read(&database.octets(), "t.mmdb", 1_000).map_err(|mmdb_wire::Unusable(what)| what)
+}
+
+fn map(layer: MapLayer) -> ClientMap {
+    ClientMap::new(MapName::new("m").unwrap(), [layer])
+}
+
+fn shown(map: &ClientMap, address: &str) -> String {
+    let entry = map.entry(address.parse().unwrap());
+    format!("{} {}", entry.block, entry.place)
+}
+
+#[test]
+fn each_size_of_records_is_read_with_both_families() {
+    for record_size in [24, 28, 32] {
+        let map = map(layer(&Mmdb { record_size, ..Mmdb::new(&networks()) }).unwrap());
+        let table = [
+            ("192.0.2.1", "192.0.2.0/25 country DE, continent EU, 50.1100 N 8.6800 E"),
+            ("192.0.2.200", "192.0.2.128/25 country FR, continent EU"),
+            ("255.255.255.255", "255.255.255.0/24 country JP, continent AS"),
+            ("2001:db8:fe::1", "2001:db8:fe::/48 country US, continent NA, 39.0000 N 98.0000 W"),
+            ("2001:db8:ff::1", "2001:db8:ff::/48 country CA, continent NA"),
+            ("198.51.100.1", "196.0.0.0/6 nowhere"),
+        ];
+        for (address, place) in table {
+            assert_eq!(shown(&map, address), place, "{record_size}");
+        }
+        // What is an alias of IPv4 is told by the address before it is looked up.
+        assert!(shown(&map, "::ffff:192.0.2.1").ends_with("nowhere"));
+    }
+}
+
+#[test]
+fn a_database_of_ipv4_alone_is_read() {
+    let networks = &networks()[..3];
+    let map = map(layer(&Mmdb { ip_version: 4, ..Mmdb::new(networks) }).unwrap());
+    assert_eq!(shown(&map, "192.0.2.200"), "192.0.2.128/25 country FR, continent EU");
+    assert_eq!(shown(&map, "2001:db8::1"), "::/0 nowhere");
+}
+
+#[test]
+fn every_part_of_a_record_that_tells_a_place_is_taken_and_the_rest_passed_over() {
+    let code = |key, code| Value::Map(vec![(key, Value::text(code))]);
+    let record = Value::Map(vec![
+        ("city", Value::Map(vec![("names", code("en", "Los Angeles"))])),
+        ("continent", code("code", "NA")),
+        ("registered_country", code("iso_code", "US")),
+        ("subdivisions", Value::List(vec![code("iso_code", "CA"), code("iso_code", "LA")])),
+        ("autonomous_system_number", Value::Uint(64_496)),
+    ]);
+    let map = map(layer(&Mmdb::new(&[("192.0.2.0/24", record)])).unwrap());
+    assert_eq!(shown(&map, "192.0.2.1"), "192.0.2.0/24 subdivision US-CA, country US, continent NA, AS 64496");
+}
+
+#[test]
+fn what_is_no_database_or_tells_no_place_is_refused() {
+    let octets = Mmdb::new(&networks()).octets();
+    let why = |octets: &[u8]| mmdb_wire::read(octets, "t", 1_000).map(|_| ()).unwrap_err().0;
+    assert!(why(b"").starts_with("is no MMDB database, or a damaged one: "));
+    assert!(why(&octets[..octets.len() / 2]).starts_with("is no MMDB database, or a damaged one: "));
+    let other =
+        Mmdb { kind: "Test-Domain", ..Mmdb::new(&[("192.0.2.0/24", Value::Map(vec![("domain", Value::text("x"))]))]) };
+    let fault = "is a database of the type \"Test-Domain\", in which no record tells a place or an AS";
+    assert_eq!(layer(&other).map(|_| ()).unwrap_err(), fault);
+    let wrong = Value::Map(vec![("country", Value::text("DE"))]);
+    assert!(layer(&Mmdb::new(&[("192.0.2.0/24", wrong)])).unwrap_err().starts_with("is no MMDB database"));
+}
+
+#[test]
+fn a_damaged_octet_anywhere_is_an_error_or_another_database_and_never_a_panic() {
+    let octets = Mmdb { record_size: 28, ..Mmdb::new(&networks()) }.octets();
+    for at in 0..octets.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut damaged = octets.clone();
+            damaged[at] ^= flip;
+            let _ = mmdb_wire::read(&damaged, "t", 1_000);
+        }
+        let _ = mmdb_wire::read(&octets[..at], "t", 1_000);
+    }
+}
+
+#[test]
+fn networks_are_bounded() {
+    let database = Mmdb::new(&networks()).octets();
+    let count = |most| mmdb_wire::read(&database, "t", most).map(|layer| layer.places.len()).map_err(|why| why.0);
+    // Of 192.0.2.0/24 the half remains, of 2001:db8::/32 sixteen parts.
+    assert_eq!(count(20), Ok(5));
+    assert_eq!(count(19), Err("has more than 19 networks".to_owned()));
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn said(&self, databases: &[&str]) -> MapText {
+        let databases = databases.iter().map(|file| self.0.path().join(file)).collect();
+        MapText { name: MapName::new("m").unwrap(), networks: Vec::new(), databases }
+    }
+
+    fn write(&self, file: &str, octets: impl AsRef<[u8]>) {
+        fs::write(self.0.path().join(file), octets).unwrap();
+    }
+
+    fn read(
+        &self,
+        databases: &[&str],
+        before: Option<&KeptMaps>,
+    ) -> (Result<Arc<ClientMap>, Vec<String>>, KeptMaps, Files) {
+        let (mut kept, mut files) = (KeptMaps::default(), Files::default());
+        let map = kept.map(self.said(databases), before, &mut files).map_err(|faults| {
+            let text = |fault: &FileFault| match fault {
+                FileFault::Whole(number, why) => format!("{number} {}", why.what),
+                FileFault::Line(fault) => fault.to_string(),
+            };
+            faults.iter().map(text).collect()
+        });
+        (map, kept, files)
+    }
+}
+
+#[test]
+fn a_map_whose_files_are_as_they_were_is_not_read_again() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    folder.write("a", Mmdb::new(&networks()).octets());
+    folder.write("b", Mmdb::new(&networks()).octets());
+    let (first, mut kept, _) = folder.read(&["a"], None);
+    let first = first.unwrap();
+    let again = |kept: &KeptMaps, databases: &[&str]| folder.read(databases, Some(kept)).0.unwrap();
+    assert!(!Arc::ptr_eq(&first, &again(&kept, &["a"])), "written just now: the next change might not show");
+    kept.maps[0].settled = true;
+    let (second, _, files) = folder.read(&["a"], Some(&kept));
+    assert!(Arc::ptr_eq(&first, &second.unwrap()));
+    assert_eq!(files.fingerprint.files().collect::<Vec<_>>(), [folder.0.path().join("a").as_path() as &Path]);
+    assert!(!Arc::ptr_eq(&first, &again(&kept, &["b"])));
+    folder.write("a", Mmdb::new(&networks()[..1]).octets());
+    assert!(!Arc::ptr_eq(&first, &again(&kept, &["a"])));
+}
+
+#[test]
+fn every_file_at_fault_is_told_and_watched() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    folder.write("damaged", "no database");
+    folder.write("good", Mmdb::new(&networks()).octets());
+    let (map, _, files) = folder.read(&["missing", "good", "damaged"], None);
+    let faults = map.unwrap_err();
+    assert_eq!(faults[0], "0 does not exist");
+    assert!(faults[1].starts_with("2 is no MMDB database, or a damaged one: "), "{faults:?}");
+    assert_eq!((faults.len(), files.fingerprint.files().count()), (2, 3));
+}

@@ -1,0 +1,83 @@
+//! What is known of a client's place, and how its row follows: for people.
+
+use std::{fmt, net::IpAddr};
+
+use fairway_model::Network;
+
+use super::Placed;
+
+/// Where a client is taken to be, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceNote {
+    /// The address that was looked up.
+    pub address: IpAddr,
+    /// What the map says: `country DE, continent EU`; none where the pool uses no map.
+    pub place: Option<String>,
+    /// The block of the map's entry and where it comes from: `203.0.113.0/24, database GeoLite2-Country.mmdb`.
+    pub place_from: Option<String>,
+    /// What the table of latencies has for the client, a text a cluster: `eu1 12 ms`; none where the pool uses no table.
+    pub latencies: Option<String>,
+    /// The preference of `geo` that holds, by its place in the list; none where none does.
+    pub preference: Option<usize>,
+    /// The number of the client's row: all clients of one row have the members in one order.
+    pub row: u16,
+    /// The largest block around the client that is in this row as a whole.
+    pub block: Network,
+}
+
+impl Placed {
+    /// What is known of an address, and how its row follows.
+    pub(crate) fn tell(&self, address: IpAddr) -> PlaceNote {
+        let (row, length) = self.placement.territory.lookup(address);
+        let entry = self.shape.map.as_ref().map(|map| map.entry(address));
+        let from = entry.as_ref().and_then(|entry| {
+            let (place, asn) = (entry.place_from, entry.asn_from);
+            let asn = asn.filter(|asn| Some(*asn) != place);
+            let both = [place.map(ToString::to_string), asn.map(|asn| format!("AS from {asn}"))];
+            let both: Vec<_> = both.into_iter().flatten().collect();
+            (!both.is_empty()).then(|| format!("{}, {}", entry.block, both.join(", ")))
+        });
+        let prefers = !self.shape.geo.prefer.is_empty();
+        PlaceNote {
+            address,
+            place: entry.as_ref().map(|entry| entry.place.to_string()),
+            place_from: from,
+            latencies: self.latencies(address),
+            preference: entry.as_ref().filter(|_| prefers).and_then(|entry| self.shape.geo.regions(entry.place).0),
+            row,
+            block: Network::of(address, length),
+        }
+    }
+
+    fn latencies(&self, address: IpAddr) -> Option<String> {
+        let table = self.shape.latencies.as_ref()?;
+        let (block, row) = table.entry(address);
+        let known = self.shape.sites.iter().filter_map(|site| {
+            let column = site.column?;
+            Some((table.clusters().get(column)?, (*row.get(column)?)?))
+        });
+        let known = known.map(|(cluster, latency)| format!("{cluster} {latency}"));
+        let known: Vec<_> = known.collect();
+        Some(if known.is_empty() { "none is known".to_owned() } else { format!("{} ({block})", known.join(", ")) })
+    }
+}
+
+impl fmt::Display for PlaceNote {
+    /// `203.0.113.7 -> country DE, continent EU (203.0.113.0/24, database x.mmdb); row 3, as all of 203.0.112.0/20`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)?;
+        if let Some(place) = &self.place {
+            write!(f, " -> {place}")?;
+        }
+        if let Some(from) = &self.place_from {
+            write!(f, " ({from})")?;
+        }
+        if let Some(latencies) = &self.latencies {
+            write!(f, "; latencies: {latencies}")?;
+        }
+        if let Some(preference) = self.preference {
+            write!(f, "; geo.prefer[{preference}] holds")?;
+        }
+        write!(f, "; row {}, as all of {}", self.row, self.block)
+    }
+}

@@ -1,0 +1,279 @@
+//! From places to rows: each ranking, the partition as a whole, sharing, bounds, and what is told of it.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use fairway_model::{
+    Bias, ClientMap, ClientPlace, ClusterName, Continent, Coordinates, Country, Geo, Latency, LatencyTable, MapLayer,
+    MapName, Network, PlaceMatch, Preference, Rank, TableName,
+};
+use proptest::prelude::*;
+
+use super::{
+    compile::Placed,
+    distance::Point,
+    rank,
+    shape::{Shape, Site},
+};
+use crate::steer::{Rows, Territory};
+
+const LAST: u16 = Rows::LAST;
+
+fn site(region: &str, at: Option<(f64, f64)>, bias: i8) -> Site {
+    Site {
+        coordinates: at.and_then(|(latitude, longitude)| Coordinates::from_degrees(latitude, longitude)),
+        region: Some(region).filter(|region| !region.is_empty()).map(Arc::from),
+        bias: Bias::new(bias).unwrap(),
+        column: None,
+    }
+}
+
+/// Dublin, Frankfurt, Ashburn, and one of which nobody knows where it is.
+fn sites() -> Vec<Site> {
+    vec![
+        site("eu", Some((53.35, -6.26)), 0),
+        site("eu", Some((50.11, 8.68)), 0),
+        site("us", Some((39.04, -77.49)), 0),
+        site("", None, 0),
+    ]
+}
+
+fn at(latitude: f64, longitude: f64) -> ClientPlace {
+    ClientPlace { coordinates: Coordinates::from_degrees(latitude, longitude), ..ClientPlace::default() }
+}
+
+fn country(letters: &str) -> ClientPlace {
+    let country = Country::new(letters);
+    ClientPlace { country, continent: country.and_then(Country::continent), ..ClientPlace::default() }
+}
+
+fn region(name: &str) -> ClientPlace {
+    ClientPlace { region: Some(name.into()), ..ClientPlace::default() }
+}
+
+fn nearest(place: &ClientPlace, sites: &[Site], kilometres: u32) -> Vec<u16> {
+    let points: Vec<_> = sites.iter().map(|site| site.coordinates.map(Point::from)).collect();
+    rank::nearest(place, sites, &points, kilometres * 1_000)
+}
+
+#[test]
+fn the_nearest_member_goes_first_and_one_without_a_location_last() {
+    assert_eq!(nearest(&at(48.85, 2.35), &sites(), 0), [1, 0, 2, LAST], "Paris");
+    assert_eq!(nearest(&at(40.71, -74.0), &sites(), 0), [1, 2, 0, LAST], "New York");
+}
+
+#[test]
+fn members_within_the_tolerance_of_the_nearest_rank_equal() {
+    // 478 km to Frankfurt, 781 km to Dublin.
+    assert_eq!(nearest(&at(48.85, 2.35), &sites(), 303), [1, 0, 2, LAST]);
+    assert_eq!(nearest(&at(48.85, 2.35), &sites(), 304), [0, 0, 1, LAST]);
+}
+
+#[test]
+fn a_bias_draws_clients_that_are_nearer_to_another() {
+    let mut sites = sites();
+    sites[0].bias = Bias::new(50).unwrap();
+    assert_eq!(nearest(&at(48.85, 2.35), &sites, 0), [0, 1, 2, LAST]);
+    sites[0].bias = Bias::new(-99).unwrap();
+    assert_eq!(nearest(&at(53.35, -6.3), &sites, 0), [0, 1, 2, LAST], "one at its door stays");
+    assert_eq!(nearest(&at(52.0, -1.0), &sites, 0), [2, 0, 1, LAST]);
+}
+
+#[test]
+fn a_client_without_coordinates_is_where_its_region_is_else_in_the_middle_of_its_country_else_anywhere() {
+    assert_eq!(nearest(&region("us"), &sites(), 0), [1, 2, 0, LAST]);
+    assert_eq!(nearest(&region("eu"), &sites(), 0), [0, 0, 1, LAST], "each of its region is at hand");
+    assert_eq!(nearest(&country("US"), &sites(), 0), [1, 2, 0, LAST]);
+    let elsewhere = ClientPlace { region: Some("ap".into()), ..country("DE") };
+    assert_eq!(nearest(&elsewhere, &sites(), 0), [1, 0, 2, LAST]);
+    assert_eq!(nearest(&ClientPlace::default(), &sites(), 0), [0; 4]);
+    assert_eq!(nearest(&region("ap"), &sites(), 0), [0; 4]);
+}
+
+fn preferences() -> Geo {
+    let of_continent = PlaceMatch { continent: Some(Continent::Europe), ..PlaceMatch::default() };
+    let of_country = PlaceMatch { country: Country::new("DE"), ..PlaceMatch::default() };
+    let prefer =
+        |clients, regions: &[&str]| Preference { clients, regions: regions.iter().map(|r| (*r).into()).collect() };
+    Geo { prefer: vec![prefer(of_continent, &["eu"]), prefer(of_country, &["us", "eu"])], default: vec!["us".into()] }
+}
+
+#[test]
+fn regions_go_in_the_order_that_a_place_prefers_and_other_members_last() {
+    let geo = |place: &ClientPlace| rank::geo(place, &sites(), &preferences());
+    assert_eq!(geo(&country("FR")), [0, 0, LAST, LAST]);
+    assert_eq!(geo(&country("DE")), [1, 1, 0, LAST]);
+    assert_eq!(geo(&country("JP")), [LAST, LAST, 0, LAST]);
+    assert_eq!(rank::geo(&country("JP"), &sites(), &Geo::default()), [0; 4]);
+}
+
+#[test]
+fn the_fastest_member_goes_first_and_one_of_which_nothing_is_known_last() {
+    let sites: Vec<_> = (0..3).map(|column| Site { column: Some(column), ..site("", None, 0) }).collect();
+    let row = [Some(Latency(30_000)), Some(Latency(20_000)), None];
+    let latency = |row: &[Option<Latency>], millis| rank::latency(row, &sites, Duration::from_millis(millis));
+    assert_eq!(latency(&row, 0), [1, 0, LAST]);
+    assert_eq!(latency(&row, 9), [1, 0, LAST]);
+    assert_eq!(latency(&row, 10), [0, 0, LAST]);
+    assert_eq!(latency(&[None, None, None], 0), [0; 3], "all are equal where nothing is known");
+}
+
+fn map(networks: &[(&str, ClientPlace)]) -> Arc<ClientMap> {
+    let networks: Vec<_> = networks.iter().map(|(network, place)| (network.parse().unwrap(), place.clone())).collect();
+    Arc::new(ClientMap::new(MapName::new("m").unwrap(), MapLayer::of_networks(&networks)))
+}
+
+fn shape(ranks: &[Rank], map: &Arc<ClientMap>) -> Shape {
+    Shape {
+        ranks: ranks.to_vec(),
+        sites: sites(),
+        geo: preferences(),
+        tolerance: 0,
+        map: Some(Arc::clone(map)),
+        latencies: None,
+    }
+}
+
+fn world() -> Arc<ClientMap> {
+    map(&[
+        ("10.0.0.0/9", country("FR")),
+        ("10.128.0.0/9", country("BE")),
+        ("10.1.0.0/16", country("US")),
+        ("192.0.2.0/24", country("DE")),
+        ("2001:db8::/32", country("JP")),
+    ])
+}
+
+fn ranks_of(placed: &Placed, ranking: usize, address: &str) -> (Vec<u16>, u8) {
+    let (row, length) = placed.placement.territory.lookup(address.parse().unwrap());
+    let rows = &placed.placement.rankings[ranking];
+    ((0..4).map(|member| rows.rank(row, member)).collect(), length)
+}
+
+#[test]
+fn networks_of_one_order_are_one_block_whatever_the_map_calls_them() {
+    let placed = Placed::new(shape(&[Rank::Geo], &world()));
+    assert_eq!(ranks_of(&placed, 0, "10.2.0.1"), (vec![0, 0, LAST, LAST], 15));
+    assert_eq!(ranks_of(&placed, 0, "10.200.0.1").1, 9, "France and Belgium are one, but for the part between");
+    assert_eq!(ranks_of(&placed, 0, "10.1.2.3"), (vec![LAST, LAST, 0, LAST], 16));
+    assert_eq!(ranks_of(&placed, 0, "2001:db8::1"), (vec![LAST, LAST, 0, LAST], 0), "as all of IPv6: the default");
+    assert_eq!(placed.placement.territory.rows(), 3);
+}
+
+#[test]
+fn several_rankings_have_their_rows_by_one_territory() {
+    let placed = Placed::new(shape(&[Rank::Geo, Rank::Nearest], &world()));
+    assert_eq!(ranks_of(&placed, 0, "192.0.2.1").0, [1, 1, 0, LAST]);
+    assert_eq!(ranks_of(&placed, 1, "192.0.2.1").0, [1, 0, 2, LAST]);
+    assert_eq!(ranks_of(&placed, 1, "8.8.8.8").0, [0; 4]);
+}
+
+#[test]
+fn a_map_and_a_table_of_latencies_are_laid_over_each_other() {
+    let clusters = ["a", "b"].map(|name| ClusterName::new(name).unwrap()).to_vec();
+    let row =
+        |network: &str, cells: [u32; 2]| (network.parse().unwrap(), cells.map(|cell| Some(Latency(cell))).to_vec());
+    let rows = vec![row("10.0.0.0/8", [9_000, 30_000]), row("192.0.2.128/25", [30_000, 9_000])];
+    let table = LatencyTable::new(TableName::new("rtt").unwrap(), clusters, rows);
+    let latency = Rank::Latency { tolerance: Duration::from_millis(10) };
+    let mut shape = shape(&[latency, Rank::Nearest], &world());
+    shape.latencies = Some(Arc::new(table));
+    shape.sites[0].column = Some(0);
+    shape.sites[2].column = Some(1);
+    let placed = Placed::new(shape);
+    assert_eq!(ranks_of(&placed, 0, "192.0.2.129"), (vec![1, LAST, 0, LAST], 25));
+    assert_eq!(
+        (ranks_of(&placed, 0, "192.0.2.1"), ranks_of(&placed, 1, "192.0.2.1").0),
+        ((vec![0; 4], 25), vec![1, 0, 2, LAST])
+    );
+    let note = placed.tell("192.0.2.200".parse().unwrap());
+    assert_eq!(
+        note.to_string(),
+        "192.0.2.200 -> country DE, continent EU (192.0.2.0/24, network 192.0.2.0/24 of the map); \
+         latencies: a 30 ms, b 9 ms (192.0.2.128/25); geo.prefer[1] holds; row 4, as all of 192.0.2.128/25"
+    );
+}
+
+#[test]
+fn what_is_told_of_a_client_of_whom_nothing_is_known_says_so() {
+    let placed = Placed::new(shape(&[Rank::Nearest], &world()));
+    assert_eq!(placed.tell("8.8.8.8".parse().unwrap()).to_string(), "8.8.8.8 -> nowhere; row 0, as all of 8.0.0.0/7");
+}
+
+#[test]
+fn too_many_rows_make_members_far_down_rank_equal() {
+    // Clients all around the globe, and members as well: nearly each client has an order of its own.
+    let networks: Vec<_> = (0..200u8)
+        .map(|n| (format!("10.{n}.0.0/16"), at(f64::from(n % 20) * 8.0 - 80.0, f64::from(n / 20) * 36.0 - 170.0)))
+        .collect();
+    let networks: Vec<_> = networks.iter().map(|(network, place)| (network.as_str(), place.clone())).collect();
+    let map = map(&networks);
+    let sites = (0..40).map(|n| site("", Some((f64::from(n % 8) * 20.0 - 70.0, f64::from(n / 8) * 70.0 - 175.0)), 0));
+    let shape = Shape { sites: sites.collect(), ..shape(&[Rank::Nearest], &map) };
+    let all = Placed::new(shape.clone());
+    assert_eq!((all.depth, all.placement.territory.rows() > 100), (None, true));
+    let fewer = Placed::with_rows(shape.clone(), 100);
+    assert!(fewer.depth.is_some_and(|depth| (1..=16).contains(&depth)), "{:?}", fewer.depth);
+    assert!(fewer.placement.territory.rows() <= 100);
+    for n in 0..200u8 {
+        let address = IpAddr::from([10, n, 0, 1]);
+        let row = |placed: &Placed| placed.placement.territory.lookup(address).0;
+        for member in 0..40 {
+            let before = all.placement.rankings[0].rank(row(&all), member);
+            assert_eq!(fewer.placement.rankings[0].rank(row(&fewer), member), before.min(fewer.depth.unwrap()));
+        }
+    }
+    let none = Placed::with_rows(shape, 1);
+    assert_eq!((none.depth, none.placement.territory), (Some(0), Territory::everywhere()));
+}
+
+#[test]
+fn equal_placements_have_equal_digests_and_others_do_not() {
+    let digest = |ranks: &[Rank], map: &Arc<ClientMap>| Placed::new(shape(ranks, map)).digest;
+    assert_eq!(digest(&[Rank::Geo], &world()), digest(&[Rank::Geo], &world()));
+    assert_ne!(digest(&[Rank::Geo], &world()), digest(&[Rank::Nearest], &world()));
+    let moved = map(&[("10.0.0.0/8", country("FR")), ("10.1.0.0/16", country("US")), ("192.0.3.0/24", country("DE"))]);
+    assert_ne!(digest(&[Rank::Geo], &world()), digest(&[Rank::Geo], &moved));
+}
+
+#[test]
+fn a_digest_is_what_it_always_was() {
+    assert_eq!(Placed::new(shape(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
+}
+
+fn any_network() -> impl Strategy<Value = (Network, ClientPlace)> {
+    let place = prop::sample::select(vec!["FR", "DE", "US", "JP", "CA", "IE"]).prop_map(country);
+    let coordinates = (-90.0f64..90.0, -180.0f64..180.0).prop_map(|(n, e)| at(n, e));
+    let address = prop_oneof![
+        any::<u8>().prop_map(|low| IpAddr::from([192, 0, 2, low])),
+        any::<u16>().prop_map(|low| IpAddr::from([0x2001, 0xdb8, 0, low, 0, 0, 0, 0])),
+    ];
+    let network = (address, 0u8..=16)
+        .prop_map(|(address, free)| Network::of(address, if address.is_ipv4() { 32 } else { 64 } - free));
+    (network, prop_oneof![place, coordinates])
+}
+
+proptest! {
+    /// The row of an address says of each member what the rankings say of the place that the map gives the address; and all
+    /// addresses of its block are in that row.
+    #[test]
+    fn a_row_is_what_the_rankings_say_of_the_place(
+        networks in prop::collection::vec(any_network(), 0..20), lows in prop::collection::vec(any::<u16>(), 20)
+    ) {
+        let map = Arc::new(ClientMap::new(MapName::new("m").unwrap(), MapLayer::of_networks(&networks)));
+        let placed = Placed::new(shape(&[Rank::Nearest, Rank::Geo], &map));
+        let addresses: Vec<IpAddr> = lows.iter().flat_map(|low| [
+            IpAddr::from([192, 0, 2, *low as u8]), IpAddr::from([0x2001, 0xdb8, 0, *low, 0, 0, 0, 1]),
+        ]).collect();
+        for address in &addresses {
+            let (row, length) = placed.placement.territory.lookup(*address);
+            let place = map.entry(*address).place;
+            let expected = [nearest(place, &sites(), 0), rank::geo(place, &sites(), &preferences())];
+            for (ranking, expected) in placed.placement.rankings.iter().zip(expected) {
+                prop_assert_eq!((0..4).map(|member| ranking.rank(row, member)).collect::<Vec<_>>(), expected);
+            }
+            for other in addresses.iter().filter(|other| Network::of(*address, length).contains(**other)) {
+                prop_assert_eq!(placed.placement.territory.lookup(*other), (row, length));
+            }
+        }
+    }
+}
