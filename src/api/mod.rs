@@ -5,9 +5,11 @@
 
 pub mod client;
 pub mod explain_wire;
+mod explain_words;
 mod listen;
 mod problem;
 mod routes;
 pub mod state_wire;
 
+pub(crate) use explain_words::percent;
 pub(crate) use listen::{Api, bind_socket};
