@@ -6,14 +6,22 @@
 use fairway_model::{Forced, Standing};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
-    steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote},
+    steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote, Reach},
 };
 use serde::{Deserialize, Serialize};
+
+use super::explain_words::{hex, percent, policy_steps, scope_reason, sight_word};
 
 /// One answer and everything that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Explanation {
+    /// Id of the snapshot that it was answered from.
+    pub snapshot: String,
+    /// Id of the conditions that it was answered from.
+    pub conditions: String,
+    /// Which decision of balancing these conditions hold; none where nothing was balanced.
+    pub epoch: Option<u64>,
     /// The name asked for.
     pub name: String,
     /// The type asked for.
@@ -63,8 +71,10 @@ pub struct Step {
 pub struct PoolChoice {
     /// The pool.
     pub name: String,
-    /// `weighted` or `failover`.
+    /// As in the configuration: `weighted`, or `geo, nearest, load, weighted`.
     pub policy: String,
+    /// Each of its steps in words, in order.
+    pub policy_steps: Vec<String>,
     /// What the choice rests on: `live`, `pending`, `panic`, `down`, `noFamily`.
     pub basis: String,
     /// The same in words.
@@ -74,11 +84,45 @@ pub struct PoolChoice {
     /// What the choice depends on beside health: `everyone` (the same for all), `client 203.0.113.0/24`, or `draw`.
     pub depends_on: String,
     /// Where the client was taken to be, by what, and the scope that follows; none for a pool that does not go by place.
-    pub place: Option<String>,
+    pub place_text: Option<String>,
+    /// Where the client is, as the pool tells places apart.
+    pub place: Place,
+    /// The clusters of members, group by group in the order of the client's row.
+    pub groups: Vec<Vec<String>>,
+    /// How the client came to its member, in a pool that heeds load: `near`, `spill`, `pinned`, `rest`.
+    pub reach: Option<String>,
+    /// The same in words.
+    pub reach_text: Option<String>,
+    /// The cluster that holds the client's demand, whether or not it can be answered.
+    pub held_by: Option<String>,
+    /// What stands for the client in the formulas, as 16 hexadecimal digits; zeros where every client gets the same.
+    pub seed: String,
+    /// Stable hash of the pool's name, as 16 hexadecimal digits.
+    pub key: String,
+    /// The clusters in the answer, the preferred one first.
+    pub chosen: Vec<String>,
     /// The tiers that were looked at.
     pub tiers: Vec<u8>,
     /// Every member in declared order.
     pub members: Vec<MemberChoice>,
+}
+
+/// Where a client is, as a pool tells places apart, and how much of its address the answer depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Place {
+    /// The network that the client is taken for.
+    pub network: String,
+    /// The block of the pool's territory that it is in; none where everybody is in one row.
+    pub block: Option<String>,
+    /// The row of that block, counted from 0.
+    pub row: u16,
+    /// How many rows there are.
+    pub rows: u16,
+    /// How many bits of its address the answer depends on: the ECS scope of this pool.
+    pub scope: u8,
+    /// Why so many.
+    pub scope_reason: String,
 }
 
 /// A member in a choice.
@@ -91,6 +135,8 @@ pub struct MemberChoice {
     pub weight: u16,
     /// Declared tier.
     pub tier: u8,
+    /// Its group in the order of the client's row, counted from 0; none where it is not in that order.
+    pub group: Option<u8>,
     /// Whether it is answered only when no member of weight 1 or more can be.
     pub standby: bool,
     /// Whether it is in the answer.
@@ -98,8 +144,45 @@ pub struct MemberChoice {
     pub is_in: bool,
     /// Why it is, or why not.
     pub reason: String,
+    /// What it was to the stage that gave the answer: `candidate`, `part`, `elsewhere`, `excluded`, `unfit`; none where that
+    /// did not come to it.
+    pub sight: Option<String>,
+    /// Stable hash of the names of pool and cluster, as 16 hexadecimal digits.
+    pub key: String,
+    /// Its weight as it counts: 1 for standby members, and where all weights are 0.
+    pub share: u16,
+    /// What it takes, in a pool that heeds load.
+    pub acceptance: Option<Acceptance>,
+    /// What came of it when it was asked to take the client.
+    pub offer: Option<Offer>,
     /// Its addresses.
     pub addresses: Vec<AddressHealth>,
+}
+
+/// What a member takes of the clients that fall to it, in 65535ths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Acceptance {
+    /// Of clients to whom its group is the best.
+    pub near: u16,
+    /// Of clients whom a better group passed on.
+    pub spill: u16,
+}
+
+/// A member that was asked whether it takes the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Offer {
+    /// Which part of its acceptance holds: `near` or `spill`.
+    pub part: String,
+    /// That part, in 65535ths.
+    pub acceptance: u16,
+    /// The same in percent, for people.
+    pub percent: String,
+    /// What is held against it: taken where it is below.
+    pub draw: u16,
+    /// Whether the member takes the client.
+    pub taken: bool,
 }
 
 /// Health of one address of a member.
@@ -139,6 +222,9 @@ impl Explanation {
     pub fn new(explained: &Explained, measured: bool, cause: &dyn Fn(TargetIndex) -> Option<String>) -> Self {
         let records = |records: &[ExplainedRecord]| records.iter().map(Record::from).collect();
         Self {
+            snapshot: hex(explained.ids.snapshot),
+            conditions: hex(explained.ids.conditions),
+            epoch: explained.ids.epoch,
             name: explained.name.to_string(),
             rtype: explained.rtype.to_string(),
             client: explained.client.map(|network| network.to_string()),
@@ -172,7 +258,7 @@ impl Step {
             zone: step.zone.as_ref().map(ToString::to_string),
             node: node.to_owned(),
             through: through.map(ToString::to_string),
-            pool: step.pool.as_ref().map(|pool| PoolChoice { place: place(step), ..PoolChoice::new(pool, cause) }),
+            pool: step.pool.as_ref().map(|pool| PoolChoice { place_text: place(step), ..PoolChoice::new(pool, cause) }),
         }
     }
 }
@@ -186,7 +272,8 @@ fn place(step: &ExplainedStep) -> Option<String> {
 }
 
 impl PoolChoice {
-    fn new(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex) -> Option<String>) -> Self {
+    /// Words for what a pool chose.
+    pub(crate) fn new(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex) -> Option<String>) -> Self {
         let basis = match pool.choice.basis {
             Basis::Live => "live",
             Basis::Pending => "pending",
@@ -206,14 +293,30 @@ impl PoolChoice {
             HashInput::Client(client) => format!("client {}", client.network()),
             HashInput::Draw(_) => "draw".to_owned(),
         };
+        let cluster = |number: &u8| pool.members[usize::from(*number)].cluster.to_string();
+        let reach = pool.reach.map(|reach| match reach {
+            Reach::Near => "near",
+            Reach::Spill => "spill",
+            Reach::Pinned => "pinned",
+            Reach::Rest => "rest",
+        });
         Self {
             name: pool.pool.to_string(),
             policy: pool.policy.to_string(),
+            policy_steps: policy_steps(&pool.policy),
+            place: Place::new(pool),
+            groups: pool.proof.groups.iter().map(|group| group.iter().map(cluster).collect()).collect(),
+            reach: reach.map(str::to_owned),
+            reach_text: pool.reach.map(|reach| reach.to_string()),
+            held_by: pool.proof.held_by.as_ref().map(cluster),
+            seed: hex(pool.proof.seed),
+            key: hex(pool.proof.pool_key),
+            chosen: pool.choice.members.as_slice().iter().map(cluster).collect(),
             basis: basis.to_owned(),
             basis_text: pool.choice.basis.to_string(),
             gives: gives.to_owned(),
             depends_on,
-            place: None,
+            place_text: None,
             tiers: pool.tiers.clone(),
             members: pool.members.iter().map(|member| MemberChoice::new(member, cause)).collect(),
         }
@@ -226,10 +329,42 @@ impl MemberChoice {
             cluster: member.cluster.to_string(),
             weight: member.weight.0,
             tier: member.tier,
+            group: member.group,
             standby: member.standby,
             is_in: member.reason.is_in(),
             reason: member.reason.to_string(),
+            sight: member.sight.map(|sight| sight_word(sight).to_owned()),
+            key: hex(member.terms.key),
+            share: member.terms.share,
+            acceptance: member.terms.acceptance.map(|taken| Acceptance { near: taken.near, spill: taken.spill }),
+            offer: member.offer.map(Offer::from),
             addresses: member.addresses.iter().map(|note| AddressHealth::new(note, cause(note.target))).collect(),
+        }
+    }
+}
+
+impl From<steer::Offer> for Offer {
+    fn from(offer: steer::Offer) -> Self {
+        Self {
+            part: if offer.near { "near" } else { "spill" }.to_owned(),
+            acceptance: offer.acceptance,
+            percent: percent(offer.acceptance),
+            draw: offer.draw,
+            taken: offer.is_taken(),
+        }
+    }
+}
+
+impl Place {
+    fn new(pool: &steer::Explanation) -> Self {
+        let (client, place) = (pool.client, &pool.proof.place);
+        Self {
+            network: client.network().to_string(),
+            block: place.block.map(|block| block.to_string()),
+            row: place.row,
+            rows: place.rows,
+            scope: client.scope(),
+            scope_reason: scope_reason(pool),
         }
     }
 }
@@ -263,3 +398,6 @@ impl From<&ExplainedRecord> for Record {
         }
     }
 }
+
+#[cfg(test)]
+mod proof_tests;

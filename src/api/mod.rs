@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod explain_wire;
+mod explain_words;
 mod listen;
 mod load;
 pub mod load_wire;
@@ -12,4 +13,5 @@ mod problem;
 mod routes;
 pub mod state_wire;
 
+pub(crate) use explain_words::percent;
 pub(crate) use listen::{Api, bind_socket};

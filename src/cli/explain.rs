@@ -16,7 +16,8 @@ use super::{
 use crate::{
     api::{
         client::ExplainQuery,
-        explain_wire::{AddressHealth, Explanation, MemberChoice, PoolChoice, Record, Step},
+        explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},
+        percent,
     },
     config::Source,
     control::{self, Environment},
@@ -105,19 +106,35 @@ fn step_text(palette: Palette, step: &Step) -> String {
 
 fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     let depends_on = match pool.depends_on.as_str() {
-        "everyone" if pool.place.is_some() => "all clients of a place get the same".to_owned(),
+        "everyone" if pool.place.rows > 1 => "all clients of a place get the same".to_owned(),
         "everyone" => "every client gets the same".to_owned(),
         "draw" => "each query draws".to_owned(),
         client => format!("the choice is that of {client}"),
     };
     let tiers: Vec<String> = pool.tiers.iter().map(u8::to_string).collect();
-    let tiers = if tiers.is_empty() { String::new() } else { format!("; tier {} looked at", tiers.join(", ")) };
-    let mut text = format!("  pool {}, {}: {}{tiers}; {depends_on}\n", pool.name, pool.policy, pool.basis_text);
-    if let Some(place) = &pool.place {
-        let _ = writeln!(text, "  place: {place}");
+    let looked_at = if tiers.is_empty() { String::new() } else { format!("tier {} looked at", tiers.join(", ")) };
+    let head = format!("pool {}, {}: {}", pool.name, pool.policy, pool.basis_text);
+    let mut text = wrapped(2, "; ", [head, looked_at, depends_on]);
+    if pool.policy_steps.len() > 2 {
+        text += &wrapped(4, "; ", pool.policy_steps.iter().cloned());
     }
-    let rows: Vec<Vec<Cell>> = pool.members.iter().map(member_row).collect();
-    text += &table(palette, 4, &[], &rows);
+    if pool.place.rows > 1 {
+        text += &place_text(&pool.place);
+    }
+    if let Some(place) = &pool.place_text {
+        text += &wrapped(4, "; ", [format!("place: {place}")]);
+    }
+    if pool.groups.len() > 1 {
+        let groups = pool.groups.iter().map(|group| group_text(group)).enumerate();
+        text += &wrapped(4, " | ", groups.map(|(at, group)| if at == 0 { format!("order {group}") } else { group }));
+    }
+    if let Some(reach) = &pool.reach_text {
+        let _ = writeln!(text, "    {reach}");
+    }
+    if let Some(holder) = pool.held_by.as_ref().filter(|_| pool.reach.as_deref() != Some("pinned")) {
+        let _ = writeln!(text, "    the client's demand is held by {holder}, which cannot be answered");
+    }
+    text += &members_text(palette, pool);
     match pool.gives.as_str() {
         "fallback" => text += "  the pool's fallback is answered\n",
         "refuse" => text += "  SERVFAIL is answered, so that resolvers ask another server\n",
@@ -126,19 +143,93 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     text
 }
 
-fn member_row(member: &MemberChoice) -> Vec<Cell> {
+/// The clusters of a group, the first few of many.
+fn group_text(group: &[String]) -> String {
+    let shown = &group[..group.len().min(GROUP_SHOWN)];
+    let more = group.len() - shown.len();
+    if more == 0 { shown.join(" ") } else { format!("{} and {more} more", shown.join(" ")) }
+}
+
+fn place_text(place: &Place) -> String {
+    let Place { network, row, rows, block, scope, scope_reason } = place;
+    let block = block.as_deref().unwrap_or("everywhere");
+    let head = format!("place of {network}: row {row} of {rows}, as all of {block}");
+    wrapped(4, "; ", [head, format!("ECS scope {scope}: {scope_reason}")])
+}
+
+/// The members, a line each; what there is to say of load, and addresses that are too long for that, stand below.
+fn members_text(palette: Palette, pool: &PoolChoice) -> String {
+    let rows = |with_addresses: bool| -> Vec<Vec<Cell>> {
+        pool.members.iter().map(|member| member_row(member, pool.groups.len() > 1, with_addresses)).collect()
+    };
+    let text = table(Palette::PLAIN, 4, &[], &rows(true));
+    if text.lines().all(|line| line.chars().count() <= WIDTH) && pool.reach.is_none() {
+        return table(palette, 4, &[], &rows(true));
+    }
+    let lines = table(palette, 4, &[], &rows(false));
+    let below = |member: &MemberChoice| {
+        let parts = load_text(member).into_iter().chain(member.addresses.iter().map(address_text));
+        wrapped(9, "; ", parts)
+    };
+    let members = lines.lines().zip(&pool.members);
+    members
+        .map(|(line, member)| format!("{line}\n{}\n", palette.paint(Tone::Quiet, below(member).trim_end())))
+        .collect()
+}
+
+fn member_row(member: &MemberChoice, with_group: bool, with_addresses: bool) -> Vec<Cell> {
     let (tone, side) = if member.is_in { (Tone::Good, "in") } else { (Tone::Quiet, "out") };
     let weight = if member.standby { "standby".to_owned() } else { format!("weight {}", member.weight) };
-    let addresses: Vec<String> = member.addresses.iter().map(address_text).collect();
-    vec![
+    let mut row = vec![
         Cell::new(tone, side),
         member.cluster.as_str().into(),
         weight.into(),
         format!("tier {}", member.tier).into(),
-        Cell::new(tone, member.reason.as_str()),
-        Cell::new(Tone::Quiet, addresses.join(", ")),
-    ]
+    ];
+    if with_group {
+        row.push(member.group.map(|group| format!("group {}", group + 1)).unwrap_or_default().into());
+    }
+    row.push(Cell::new(tone, member.reason.as_str()));
+    if with_addresses {
+        let addresses: Vec<String> = member.addresses.iter().map(address_text).collect();
+        row.push(Cell::new(Tone::Quiet, addresses.join(", ")));
+    }
+    row
 }
+
+/// What a member takes, and what came of it when it was asked.
+fn load_text(member: &MemberChoice) -> Option<String> {
+    if let Some(Offer { part, percent: takes, draw, taken, .. }) = &member.offer {
+        let outcome = if *taken { "takes the client" } else { "passes it on" };
+        return Some(format!("takes {takes} % {part}, this client drew {} %: {outcome}", percent(*draw)));
+    }
+    let taken = member.acceptance.as_ref()?;
+    Some(format!("takes {} % near and {} % of what spills, not asked", percent(taken.near), percent(taken.spill)))
+}
+
+/// Parts in one line, with a separator between them; broken where it would be wider than [`WIDTH`].
+fn wrapped(indent: usize, separator: &str, parts: impl IntoIterator<Item = String>) -> String {
+    let mut text = " ".repeat(indent);
+    let mut width = indent;
+    for (at, part) in parts.into_iter().filter(|part| !part.is_empty()).enumerate() {
+        let length = part.chars().count();
+        if at > 0 && width + separator.len() + length > WIDTH {
+            let _ = write!(text, "{}\n{}", separator.trim_end(), " ".repeat(indent + 2));
+            width = indent + 2;
+        } else if at > 0 {
+            text += separator;
+            width += separator.len();
+        }
+        text += &part;
+        width += length;
+    }
+    text + "\n"
+}
+
+/// Clusters of a group that are named.
+const GROUP_SHOWN: usize = 8;
+/// Longest line that is broken no further, in characters.
+const WIDTH: usize = 132;
 
 fn address_text(address: &AddressHealth) -> String {
     let AddressHealth { address, verdict, forced, cause, .. } = address;
@@ -166,6 +257,9 @@ fn answer_text(palette: Palette, explanation: &Explanation) -> String {
         }
         None => {}
     }
+    let Explanation { snapshot, conditions, epoch, .. } = explanation;
+    let epoch = epoch.map(|epoch| format!(", shares of epoch {epoch}")).unwrap_or_default();
+    let _ = writeln!(text, "  from snapshot {snapshot}, conditions {conditions}{epoch}");
     text
 }
 
@@ -185,6 +279,7 @@ fn record_row(section: &str, record: &Record) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::explain_wire::Acceptance;
 
     fn member(cluster: &str, is_in: bool, reason: &str, address: AddressHealth) -> MemberChoice {
         MemberChoice {
@@ -221,6 +316,8 @@ mod tests {
         };
         let name = "shop.gslb.example.";
         Explanation {
+            snapshot: "00000000000000a1".into(),
+            conditions: "00000000000000b2".into(),
             name: name.into(),
             rtype: "A".into(),
             client: Some("203.0.113.0/24".into()),
@@ -256,8 +353,97 @@ answer  NOERROR, authoritative
   shop.gslb.example.  30  A  192.0.2.2
   TTL 30 s: of pool shop
   the answer is that of the client's /24 (ECS scope 24)
+  from snapshot 00000000000000a1, conditions 00000000000000b2
 ";
         assert_eq!(render(Palette::PLAIN, &explanation()), expected);
+    }
+
+    /// A pool that goes by place and by load: eu1 passes the client on, us1 takes it, ap1 is not asked.
+    fn spilled() -> PoolChoice {
+        let step = |text: &str| text.to_owned();
+        let offer = |part: &str, percent: &str, draw| Offer {
+            part: part.into(),
+            percent: percent.into(),
+            draw,
+            taken: part == "spill",
+            ..Offer::default()
+        };
+        let two = |first: &str| vec![address(first, "up"), address("2001:db8::1:2:3", "up")];
+        let asked = |cluster: &str, group, is_in, reason: &str, offer| MemberChoice {
+            group: Some(group),
+            offer: Some(offer),
+            addresses: two("192.0.2.1"),
+            ..member(cluster, is_in, reason, address("", ""))
+        };
+        let unasked = MemberChoice {
+            group: Some(2),
+            acceptance: Some(Acceptance { near: 65_535, spill: 6_554 }),
+            ..member("ap1", false, "an earlier member comes first", address("192.0.2.3", "up"))
+        };
+        PoolChoice {
+            name: "shop".into(),
+            policy: "geo, load, weighted".into(),
+            policy_steps: ["tier: the lower first", "geo: as the map prefers", "load: each takes its part", "weighted"]
+                .map(step)
+                .into(),
+            basis_text: "live members".into(),
+            gives: "members".into(),
+            depends_on: "client 203.0.113.0/24".into(),
+            tiers: vec![1],
+            place: Place {
+                network: "203.0.113.0/24".into(),
+                block: Some("203.0.112.0/20".into()),
+                row: 3,
+                rows: 12,
+                scope: 24,
+                scope_reason: "clientPrefix is /24, its place is told by /20".into(),
+            },
+            groups: vec![vec!["eu1".into(), "eu2".into()], vec!["us1".into()], vec!["ap1".into()]],
+            reach: Some("spill".into()),
+            reach_text: Some("spilled: a better group has candidates, and passed the client on".into()),
+            members: vec![
+                asked("eu1", 0, false, "takes no more of the clients that fall to it", offer("near", "40", 41_000)),
+                asked("us1", 1, true, "chosen", offer("spill", "100", 41_000)),
+                unasked,
+            ],
+            ..PoolChoice::default()
+        }
+    }
+
+    #[test]
+    fn place_order_and_load_are_told_where_they_take_part() {
+        let expected = "\
+  pool shop, geo, load, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
+    tier: the lower first; geo: as the map prefers; load: each takes its part; weighted
+    place of 203.0.113.0/24: row 3 of 12, as all of 203.0.112.0/20; ECS scope 24: clientPrefix is /24, its place is told by /20
+    order eu1 eu2 | us1 | ap1
+    spilled: a better group has candidates, and passed the client on
+    out  eu1  weight 60  tier 1  group 1  takes no more of the clients that fall to it
+         takes 40 % near, this client drew 62.6 %: passes it on; 192.0.2.1 up; 2001:db8::1:2:3 up
+    in   us1  weight 60  tier 1  group 2  chosen
+         takes 100 % spill, this client drew 62.6 %: takes the client; 192.0.2.1 up; 2001:db8::1:2:3 up
+    out  ap1  weight 60  tier 1  group 3  an earlier member comes first
+         takes 100 % near and 10 % of what spills, not asked; 192.0.2.3 up
+";
+        assert_eq!(pool_text(Palette::PLAIN, &spilled()), expected);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_screen() {
+        let many = |text: &str| vec![text.to_owned(); 40];
+        let wide = PoolChoice {
+            basis_text: "panic: too little of the weight is live, so verdicts are ignored".into(),
+            depends_on: "client 2001:db8:1234:5678::/56".into(),
+            groups: vec![many("cluster"), many("other"), many("last")],
+            members: vec![MemberChoice {
+                addresses: vec![address("2001:db8:1234:5678:9abc:def0:1234:5678", "down"); 16],
+                ..spilled().members.remove(0)
+            }],
+            ..spilled()
+        };
+        let text = pool_text(Palette::PLAIN, &wide);
+        let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= WIDTH, "{widest}");
     }
 
     #[test]

@@ -48,7 +48,6 @@ pub(crate) struct Palette {
 
 impl Palette {
     /// No colour.
-    #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { on: false };
 
     /// Decides for standard output. `NO_COLOR` counts when it is not empty (no-color.org).

@@ -34,6 +34,8 @@ impl Trace for () {
 /// One answer, with every step that led to it.
 #[derive(Clone, Debug)]
 pub struct Explained {
+    /// The snapshot and the conditions that it was answered from.
+    pub ids: ViewIds,
     /// The name asked for.
     pub name: Name,
     /// The type asked for.
@@ -56,6 +58,25 @@ pub struct Explained {
     pub scope: Option<u8>,
     /// Where the TTL of the answer comes from.
     pub ttl_reason: String,
+}
+
+/// What an answer was made from. Equal ids of snapshot and conditions give equal answers on every server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewIds {
+    /// The id of the snapshot.
+    pub snapshot: u64,
+    /// The id of the conditions.
+    pub conditions: u64,
+    /// Which decision of balancing the conditions hold; none where nothing was balanced.
+    pub epoch: Option<u64>,
+}
+
+impl ViewIds {
+    /// Those of a view.
+    pub fn of(view: &View) -> Self {
+        let epoch = view.conditions.shares().map(|shares| shares.epoch);
+        Self { snapshot: view.snapshot.id(), conditions: view.conditions.id(), epoch }
+    }
 }
 
 /// One name on the way to an answer.
@@ -122,6 +143,7 @@ pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) 
     }
     let ttl_reason = ttl_reason(&view.snapshot, &steps, &message);
     Explained {
+        ids: ViewIds::of(view),
         name: name.clone(),
         rtype,
         client,

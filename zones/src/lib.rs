@@ -25,7 +25,7 @@ mod wire;
 pub use client::{Client, Draw, Now, Transport};
 pub use compile::{compile, recompile};
 pub use conditions::{Conditions, TargetIndex};
-pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, decode, explain};
+pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, ViewIds, decode, explain};
 pub use memory::give_back_memory;
 pub use place::PlaceNote;
 pub use play::{Heard, Played, Player};

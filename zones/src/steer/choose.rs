@@ -209,7 +209,7 @@ impl SteerPool {
     }
 
     /// What stands for the client in the decision; nothing where every client gets the same.
-    fn seed(&self, client: ClientNet, draw: Draw) -> u64 {
+    pub(super) fn seed(&self, client: ClientNet, draw: Draw) -> u64 {
         match self.chooses {
             Choose::First if !self.load => 0,
             _ => weighted::seed(self.spread, client, draw),

@@ -7,7 +7,7 @@ use std::{fmt, net::IpAddr};
 use fairway_model::{Choose, ClusterName, Forced, Health, Policy, PoolName, Spread, Weight};
 
 use super::{
-    Answer, Basis, Choice, ClientNet, Family, Kind, Offer, Reach, Sight, SteerPool, Trace,
+    Answer, Basis, Choice, ClientNet, Family, Kind, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
     standing::{DOWN, NOT_OUT, PENDING, Standings, standing},
 };
 use crate::{Conditions, Draw, TargetIndex};
@@ -27,6 +27,8 @@ pub struct Explanation {
     pub client: ClientNet,
     /// What stands for the client.
     pub input: HashInput,
+    /// What the choice followed from, in numbers.
+    pub proof: Proof,
     /// How the client came to the member, in a pool that heeds load.
     pub reach: Option<Reach>,
     /// The tiers that were looked at for the answer, in order; none for a down answer that is no choice among members.
@@ -59,6 +61,10 @@ pub struct MemberNote {
     pub group: Option<u8>,
     /// Whether it is answered only when no member of weight 1 or more can be.
     pub standby: bool,
+    /// What it is in the formula.
+    pub terms: Terms,
+    /// What it was to the stage that gave the answer; none where that did not come to it.
+    pub sight: Option<Sight>,
     /// Whether it takes the client, where it was asked.
     pub offer: Option<Offer>,
     /// Its addresses of both families.
@@ -154,6 +160,17 @@ impl fmt::Display for Basis {
     }
 }
 
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Near => "near: the best group with a candidate takes the client",
+            Self::Spill => "spilled: a better group has candidates, and passed the client on",
+            Self::Pinned => "pinned: the client's demand is held where it is",
+            Self::Rest => "rest: nobody takes the client, so it falls to one of all",
+        })
+    }
+}
+
 impl SteerPool {
     /// Chooses, and tells why.
     pub fn explain(&self, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) -> Explanation {
@@ -202,6 +219,7 @@ impl Trace for Recorder {
             reach: None,
             choice: Choice::plain(Answer::Nothing, Basis::NoFamily),
             input,
+            proof: Proof::new(pool, conditions, client, draw),
             tiers: Vec::new(),
             members: member_notes(pool, conditions, client),
         });
@@ -245,7 +263,8 @@ impl Trace for Recorder {
             if everyone && reason != Reason::LacksFamily {
                 reason = Reason::AnsweredAll;
             }
-            explanation.members[usize::from(number)].reason = reason;
+            let member = &mut explanation.members[usize::from(number)];
+            (member.reason, member.sight) = (reason, *sight);
         }
     }
 }
@@ -278,6 +297,8 @@ fn member_notes(pool: &SteerPool, conditions: &Conditions, client: ClientNet) ->
             tier: member.tier,
             group: group(member.number),
             standby: member.standby,
+            terms: Terms::new(pool, conditions, member),
+            sight: None,
             offer: None,
             addresses: addresses.collect(),
             reason: Reason::NotChosen,

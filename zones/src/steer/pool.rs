@@ -5,7 +5,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Policy, Pool, PoolName, ProbeAddress, Spread, ZoneSpec,
+    Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Network, Policy, Pool, PoolName, ProbeAddress, Spread,
+    ZoneSpec,
 };
 
 use super::{
@@ -13,6 +14,7 @@ use super::{
     client_net::ClientNet,
     hash,
     order::{Orders, Ranking},
+    proof::ClientPlace,
     quick::Quick,
     sets::Plan,
     targets::TargetTable,
@@ -252,6 +254,20 @@ impl SteerPool {
     /// Whether the answer depends on the client.
     pub fn tells_clients_apart(&self) -> bool {
         self.territory.is_some() || self.scopes != [0, 0]
+    }
+
+    /// Whether any member has an address of the family.
+    pub(crate) fn has(&self, family: Family) -> bool {
+        self.plans[family as usize].members > 0
+    }
+
+    /// Where a client is, and what of its address told that.
+    pub(super) fn place(&self, client: ClientNet) -> ClientPlace {
+        let address = client.network().address();
+        let prefix = self.scopes[usize::from(!address.is_ipv4())];
+        let Some(territory) = &self.territory else { return ClientPlace { block: None, row: 0, rows: 1, prefix } };
+        let (row, length) = territory.lookup(address);
+        ClientPlace { block: Some(Network::of(address, length)), row, rows: territory.rows(), prefix }
     }
 
     /// The cluster of a member, by its number.

@@ -1,0 +1,312 @@
+//! The answer can be made again from the explanation alone: from its JSON, by the formulas of `docs/policies/README.md`, in an
+//! implementation that shares nothing with the one that answers. It computes with floating point and walks lists of names.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use fairway_model::{
+    Acceptance, Choose, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Health, Member, Name, Partition,
+    Permille, Policy, Pool, PoolName, Rank, Shares, Spread, SteeredName, Tier, Verdict, Weight, ZoneSpec,
+};
+use fairway_zones::{
+    Conditions, Draw, ServerOptions, Snapshot, compile,
+    steer::{Kind, Placement, Rows, SteerPool, TargetTable, Territory},
+    text::read_zone,
+};
+use serde_json::Value;
+
+use super::PoolChoice;
+
+/// Pools that are made up, and clients each.
+const POOLS: u64 = 400;
+const CLIENTS: u64 = 5;
+
+#[test]
+fn every_answer_follows_from_its_explanation_alone() {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for number in 0..POOLS {
+        let mut dice = Dice(number);
+        let mut scene = Scene::new(&mut dice);
+        for _ in 0..CLIENTS {
+            let (json, chosen) = scene.ask(&mut dice);
+            let pool: Value = serde_json::from_str(&json).unwrap();
+            assert_eq!(first_of(&pool).as_deref(), chosen.as_deref(), "pool {number}: {json}");
+            *seen.entry(format!("{} {}", pool["policySteps"].as_array().unwrap().len(), pool["reach"])).or_default() +=
+                1;
+            *seen.entry(pool["reach"].to_string()).or_default() += 1;
+            *seen.entry(pool["basis"].to_string()).or_default() += 1;
+        }
+    }
+    for wanted in ["near", "spill", "pinned", "rest", "live", "pending", "down"] {
+        let count = seen.get(&format!("{wanted:?}")).copied().unwrap_or_default();
+        assert!(count >= 20, "{wanted} was seen {count} times only: {seen:?}");
+    }
+}
+
+/// What the explanation says of a member, as the formulas need it.
+struct Said<'a> {
+    cluster: &'a str,
+    standby: bool,
+    /// Whole members go before those of which a part can be answered.
+    part: bool,
+    key: u64,
+    share: f64,
+    near: f64,
+    spill: f64,
+}
+
+/// The first cluster of the answer, by the formulas; none where the answer names none.
+fn first_of(pool: &Value) -> Option<String> {
+    let text = |value: &'_ Value| value.as_str().unwrap().to_owned();
+    if pool["gives"] != "members" || pool["chosen"].as_array().unwrap().is_empty() {
+        return None;
+    }
+    let seed = hex(&pool["seed"]);
+    if let Some(network) = text(&pool["dependsOn"]).strip_prefix("client ")
+        && seed != 0
+    {
+        assert_eq!(seed, client_seed(network), "{pool}");
+    }
+    let candidates: Vec<Said<'_>> = pool["members"].as_array().unwrap().iter().filter_map(said).collect();
+    let groups: Vec<Vec<&str>> = pool["groups"].as_array().unwrap().iter().map(clusters).collect();
+    let policy = text(&pool["policy"]);
+    let chosen = if policy.contains("load") {
+        by_load(pool, seed, &groups, &candidates)
+    } else if policy.ends_with("failover") {
+        let order = groups.concat();
+        candidates.iter().min_by_key(|said| (said.part, order.iter().position(|name| *name == said.cluster)))
+    } else {
+        best(candidates.iter(), seed, |said| said.share)
+    };
+    chosen.map(|said| said.cluster.to_owned())
+}
+
+/// A pool that heeds load: what is held, then group by group, then one of all.
+fn by_load<'a>(pool: &Value, seed: u64, groups: &[Vec<&str>], candidates: &'a [Said<'a>]) -> Option<&'a Said<'a>> {
+    let all_standby = candidates.iter().all(|said| said.standby);
+    let in_play = || candidates.iter().filter(|said| all_standby || !said.standby);
+    if let Some(holder) = in_play().find(|said| pool["heldBy"] == said.cluster) {
+        return Some(holder);
+    }
+    let key = |cluster: &str| {
+        let members = pool["members"].as_array().unwrap();
+        hex(&members.iter().find(|member| member["cluster"] == cluster).unwrap()["key"])
+    };
+    let mut near = true;
+    for group in groups {
+        let Some(said) = best(in_play().filter(|said| group.contains(&said.cluster)), seed, |said| said.share) else {
+            continue;
+        };
+        let hash = mix(mix(seed ^ key(group[0])) ^ 0x66_61_69_72_77_61_79_0b);
+        let draw = ((hash >> 48) as f64 * 65_535.0 / 65_536.0).floor();
+        if draw < if near { said.near } else { said.spill } {
+            return Some(said);
+        }
+        near = false;
+    }
+    let seed = mix(seed ^ 0x66_61_69_72_77_61_79_0c);
+    let whole = candidates.iter().any(|said| !said.part && (all_standby || !said.standby));
+    let left = || in_play().filter(|said| said.part != whole);
+    let takes_any = left().any(|said| said.near > 0.0);
+    best(left(), seed, |said| if takes_any { said.share * said.near } else { said.share })
+}
+
+/// Weighted rendezvous: the smallest cost by weight; whole members go before others.
+fn best<'a>(
+    said: impl Iterator<Item = &'a Said<'a>>,
+    seed: u64,
+    weight: impl Fn(&Said<'_>) -> f64,
+) -> Option<&'a Said<'a>> {
+    let score = |said: &Said<'_>| (said.part, cost(mix(seed ^ said.key)) / weight(said));
+    said.map(|said| (score(said), said)).min_by(|a, b| a.0.partial_cmp(&b.0).unwrap()).map(|(_, said)| said)
+}
+
+fn said(member: &Value) -> Option<Said<'_>> {
+    let sight = member["sight"].as_str()?;
+    let number = |value: &Value| value.as_f64().unwrap();
+    let accepts = |part: &str| member["acceptance"].get(part).map_or(65_535.0, number);
+    matches!(sight, "candidate" | "part").then(|| Said {
+        cluster: member["cluster"].as_str().unwrap(),
+        standby: member["standby"].as_bool().unwrap(),
+        part: sight == "part",
+        key: hex(&member["key"]),
+        share: number(&member["share"]),
+        near: accepts("near"),
+        spill: accepts("spill"),
+    })
+}
+
+fn clusters(group: &Value) -> Vec<&str> {
+    group.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+}
+
+fn hex(value: &Value) -> u64 {
+    u64::from_str_radix(value.as_str().unwrap(), 16).unwrap()
+}
+
+/// What stands for a client network.
+fn client_seed(network: &str) -> u64 {
+    match network.split_once('/').unwrap().0.parse().unwrap() {
+        IpAddr::V4(address) => mix(0x66_61_69_72_77_61_79_04 ^ u64::from(u32::from(address))),
+        IpAddr::V6(address) => {
+            let bits = u128::from(address);
+            mix(mix(0x66_61_69_72_77_61_79_06 ^ (bits >> 64) as u64) ^ bits as u64)
+        }
+    }
+}
+
+fn mix(hash: u64) -> u64 {
+    let hash = (hash ^ hash >> 27).wrapping_mul(0x3c79_ac49_2ba7_b653);
+    let hash = (hash ^ hash >> 33).wrapping_mul(0x1c69_b3f7_4ac4_ae35);
+    hash ^ hash >> 27
+}
+
+/// `-log2` of the hash as a number between 0 and 1, by straight lines between 256 points an octave.
+fn cost(hash: u64) -> f64 {
+    let hash = hash | 1;
+    let zeros = hash.leading_zeros();
+    let fraction = (u128::from(hash) << (zeros + 1)) as u64 as f64 / 2f64.powi(64) * 256.0;
+    let point = |at: f64| 1.0 - (1.0 + at / 256.0).log2();
+    let (low, high) = (fraction.floor(), fraction.floor() + 1.0);
+    f64::from(zeros) + point(low) + (point(high) - point(low)) * (fraction - low)
+}
+
+/// A pool that is made up, under conditions that are.
+struct Scene {
+    snapshot: Snapshot,
+    steer: SteerPool,
+    health: Vec<Health>,
+    shares: Shares,
+}
+
+impl Scene {
+    fn new(dice: &mut Dice) -> Self {
+        let desired = desired(dice);
+        let pool = desired.pools.values().next().unwrap();
+        let mut rows = Rows::new(pool.members.len());
+        for _ in 0..4 {
+            let ranks: Vec<u16> = pool.members.iter().map(|_| dice.below(3) as u16).collect();
+            rows.push(&ranks);
+        }
+        let quarters = ["0.0.0.0/2", "64.0.0.0/2", "128.0.0.0/2", "192.0.0.0/2"].map(|text| text.parse().unwrap());
+        let placement = if pool.policy.places().next().is_some() {
+            Placement {
+                territory: Territory::new(Partition::of_networks(quarters.into_iter().zip(0..), 0)).unwrap(),
+                rankings: vec![rows],
+            }
+        } else {
+            Placement::none()
+        };
+        let zone = desired.zones.values().next();
+        let steer = SteerPool::build(&desired, pool, zone, &placement, &mut TargetTable::new());
+        let health = (0..64).map(|_| health(dice)).collect();
+        let health = match dice.below(12) {
+            0 => vec![Health::PENDING; 64],
+            1 => vec![Health::new(Verdict::Down, None); 64],
+            _ => health,
+        };
+        let low = dice.below(2) == 0;
+        let part = |dice: &mut Dice| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
+        let balanced = desired.clusters.keys().cloned().filter(|_| dice.below(4) > 0).collect::<Vec<_>>();
+        let acceptance = balanced.into_iter().map(|c| (c, Acceptance { near: part(dice), spill: part(dice) }));
+        let shares = Shares { epoch: 3, acceptance: acceptance.collect(), ..Shares::default() };
+        Self { snapshot: snapshot(desired), steer, health, shares }
+    }
+
+    /// The explanation for some client, and the cluster that the decision itself puts first.
+    fn ask(&mut self, dice: &mut Dice) -> (String, Option<String>) {
+        let address = if dice.below(4) == 0 {
+            IpAddr::from(u128::from(dice.next()).wrapping_mul(0x1_0000_0001).to_be_bytes())
+        } else {
+            IpAddr::from((dice.next() as u32).to_be_bytes())
+        };
+        let (client, draw) = (self.steer.client_net(address), Draw(dice.next()));
+        if dice.below(3) == 0 {
+            let clusters: Vec<_> = self.steer.clusters().collect();
+            let holder = clusters[dice.below(clusters.len() as u64) as usize].clone();
+            self.shares.pins.insert(self.steer.demand(client, draw), holder);
+        }
+        let conditions = Conditions::new(&self.snapshot, |target| self.health[target.0 as usize % 64]);
+        let conditions = match dice.below(6) {
+            0 => conditions,
+            _ => conditions.with_shares(&self.snapshot, &Arc::new(self.shares.clone())),
+        };
+        let kind = if dice.below(4) == 0 { Kind::V6 } else { Kind::V4 };
+        let choice = self.steer.choose(kind, &conditions, client, draw, &mut ());
+        let first = choice.members.as_slice().first().and_then(|number| self.steer.clusters().nth((*number).into()));
+        let explanation = self.steer.explain(kind, &conditions, client, draw);
+        let json = serde_json::to_string(&PoolChoice::new(&explanation, &|_| None)).unwrap();
+        (json, first.map(ToString::to_string))
+    }
+}
+
+/// Mostly up.
+fn health(dice: &mut Dice) -> Health {
+    let verdicts = [Verdict::Up, Verdict::Up, Verdict::Up, Verdict::Down, Verdict::Pending, Verdict::Unknown];
+    Health::new(verdicts[dice.below(6) as usize], None)
+}
+
+fn desired(dice: &mut Dice) -> Desired {
+    let mut ranks: Vec<Rank> = [Rank::Geo, Rank::Cost, Rank::Tier].into_iter().filter(|_| dice.below(2) == 0).collect();
+    let turns = (dice.below(3) as usize).min(ranks.len());
+    ranks.rotate_left(turns);
+    let choose = if dice.below(4) == 0 { Choose::First } else { Choose::Weighted };
+    let policy = Policy { ranks, load: dice.below(3) > 0, choose };
+    let mut pool = Pool::new(PoolName::new(&format!("p{}", dice.below(9))).unwrap(), policy);
+    pool.answers = [1, 1, 2, 3][dice.below(4) as usize];
+    pool.spread = if dice.below(4) == 0 { Spread::Query } else { Spread::Client };
+    pool.client_prefix = ClientPrefix { v4: 16 + dice.below(12) as u8, v6: 40 + dice.below(24) as u8 };
+    pool.min_healthy = Permille::new(dice.below(2) as u16 * 700).unwrap();
+    pool.panic_threshold = Permille::new((dice.below(4) / 3) as u16 * 600).unwrap();
+    pool.down = if dice.below(2) == 0 { DownAnswer::LastGood } else { DownAnswer::All };
+    let mut clusters = BTreeMap::new();
+    for number in 0..1 + dice.below(9) as u8 {
+        let name = ClusterName::new(&format!("c{number}")).unwrap();
+        let v4 = (0..1 + dice.below(6) / 5).map(|host| IpAddr::from([10, 0, number, host as u8]));
+        let v6 =
+            (0..dice.below(2)).map(|host| IpAddr::from([0x2001, 0xdb8, u16::from(number), 0, 0, 0, 0, host as u16]));
+        let addresses = v4.chain(v6).collect();
+        let mut member = Member::new(name.clone());
+        member.weight = Weight([0, 1, 7, 100, 65_535, dice.below(500) as u16][dice.below(6) as usize]);
+        member.tier = Tier::new(1 + dice.below(3) as u8).unwrap();
+        member.cost = dice.below(3) as u16;
+        pool.members.push(member);
+        let cluster =
+            Cluster { name: name.clone(), addresses, dns_name: None, location: None, capacity: None, services: vec![] };
+        clusters.insert(name, cluster);
+    }
+    let zone = ZoneSpec { name: name("a.test"), monitor: None };
+    let steered = SteeredName { name: name("shop.a.test"), pool: pool.name.clone(), ttl: None };
+    Desired {
+        zones: [(zone.name.clone(), zone)].into(),
+        clusters,
+        pools: [(pool.name.clone(), pool)].into(),
+        names: [(steered.name.clone(), steered)].into(),
+        ..Desired::default()
+    }
+}
+
+/// Targets and clusters in the order of the pool, whose places are said beside it.
+fn snapshot(mut desired: Desired) -> Snapshot {
+    let zone = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
+    let (zone, _) = read_zone(&name("a.test"), "a.zone", zone, &mut |_| Err("none".into()));
+    desired.pools.values_mut().for_each(|pool| pool.policy.ranks.retain(|rank| !rank.is_by_place()));
+    compile(&desired, &[zone], &ServerOptions::default(), None).unwrap().0
+}
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// Numbers that are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(mix(self.0))
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
