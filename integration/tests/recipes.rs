@@ -68,6 +68,7 @@ recipes! {
     steered_last_good,
     steered_names,
     steered_same,
+    steered_views,
     steered_weights,
     truncation,
     tsig,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::{
-    ClientPrefix, ClusterName, MonitorName, Name, Permille, Policy, PoolName, ProbeAddress, Tier, Ttl, Weight,
+    ClientPrefix, ClusterName, MonitorName, Name, Network, Permille, Policy, PoolName, ProbeAddress, Tier, Ttl, Weight,
 };
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
@@ -43,6 +43,8 @@ impl Pool {
     pub const ANSWERS_MAX: u8 = 8;
     /// Most fallback addresses: as many as a cluster has.
     pub const FALLBACK_MAX: usize = 16;
+    /// Most networks of clients that its members name together: each may split the address space in 128 blocks.
+    pub const NETWORKS_MAX: usize = 4096;
 
     /// A pool with every default and no member.
     pub fn new(name: PoolName, policy: Policy) -> Self {
@@ -74,6 +76,10 @@ pub struct Member {
     pub tier: Tier,
     /// What traffic costs there, in any unit: the lowest goes first where the policy ranks by cost. Default 0.
     pub cost: u16,
+    /// The networks whose clients may get it (a view); empty: everybody. To all others it is not there.
+    pub networks: Vec<Network>,
+    /// Whether it is kept from zones of [`crate::Visibility::Public`]. Default no.
+    pub internal: bool,
     /// Its own monitor, before its pool's and its zone's.
     pub monitor: Option<MonitorName>,
     /// Where it is probed instead of at each of its addresses.
@@ -83,7 +89,16 @@ pub struct Member {
 impl Member {
     /// A member with every default.
     pub fn new(cluster: ClusterName) -> Self {
-        Self { cluster, weight: Weight::default(), tier: Tier::default(), cost: 0, monitor: None, probe: None }
+        Self {
+            cluster,
+            weight: Weight::default(),
+            tier: Tier::default(),
+            cost: 0,
+            networks: Vec::new(),
+            internal: false,
+            monitor: None,
+            probe: None,
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod standing;
 mod targets;
 mod territory;
 mod trace;
+mod views;
 mod weighted;
 
 #[cfg(test)]
@@ -43,3 +44,4 @@ pub use trace::{Sight, Trace};
 
 pub(crate) use hash::{StableHasher, StableMap, digest, mix};
 pub(crate) use targets::{stable_hash, target_hash};
+pub(crate) use views::MemberSet;
