@@ -104,10 +104,7 @@ pub fn view(names: usize) -> View {
 }
 
 fn desired(origin: &Name, names: usize) -> Desired {
-    let mut desired = Desired {
-        zones: [(origin.clone(), ZoneSpec { name: origin.clone(), monitor: None })].into(),
-        ..Desired::default()
-    };
+    let mut desired = Desired { zones: [(origin.clone(), ZoneSpec::new(origin.clone()))].into(), ..Desired::default() };
     let weights = [("t1", 70), ("t2", 20), ("t3", 10)];
     let named = |text: &str| ClusterName::new(text).expect("a valid literal");
     for (last, (name, _)) in (1..).zip(weights) {

@@ -245,7 +245,7 @@ fn view() -> View {
     ];
     let mut desired = Desired::default();
     for zone in &zones {
-        let spec = ZoneSpec { name: zone.origin.clone(), monitor: None };
+        let spec = ZoneSpec::new(zone.origin.clone());
         desired.zones.insert(zone.origin.clone(), spec);
     }
     steer(&mut desired);

@@ -168,7 +168,7 @@ impl ZoneText {
 
     fn check_compiles(&self, data: &ZoneData) -> Result<(), String> {
         let mut desired = Desired::default();
-        desired.zones.insert(self.origin.clone(), ZoneSpec { name: self.origin.clone(), monitor: None });
+        desired.zones.insert(self.origin.clone(), ZoneSpec::new(self.origin.clone()));
         match compile(&desired, std::slice::from_ref(data), &ServerOptions::default(), None) {
             Ok(_) => Ok(()),
             Err(faults) => Err(format!("a zone that its own check passes does not compile: {faults:?}")),

@@ -69,6 +69,7 @@ recipes! {
     steered_names,
     steered_place,
     steered_same,
+    steered_views,
     steered_weights,
     truncation,
     tsig,

@@ -41,6 +41,25 @@ pub struct ZoneSpec {
     pub name: Name,
     /// Monitor of members whose pool names none.
     pub monitor: Option<MonitorName>,
+    /// Who is meant to see it.
+    pub visibility: Visibility,
+}
+
+impl ZoneSpec {
+    /// A zone with every default.
+    pub fn new(name: Name) -> Self {
+        Self { name, monitor: None, visibility: Visibility::default() }
+    }
+}
+
+/// Who is meant to see a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Visibility {
+    /// Everybody: members that are internal are never answered in it.
+    #[default]
+    Public,
+    /// Clients inside: members that are internal are answered like others.
+    Private,
 }
 
 /// A name whose addresses a pool chooses. It may be a wildcard or a zone apex.
@@ -207,6 +226,12 @@ impl Desired {
         }
         check_policy(pool, found);
         check_places(self, pool, found);
+        let networks: usize = pool.members.iter().map(|member| member.networks.len()).sum();
+        if networks > Pool::NETWORKS_MAX {
+            let what =
+                format!("members of pool {} name {networks} networks; {} is the most", pool.name, Pool::NETWORKS_MAX);
+            found.push(error(subject(), what, "give larger networks, or split the pool"));
+        }
         if !pool.members.is_empty() && pool.members.iter().all(|m| m.weight.0 == 0) {
             let what = format!("every weight of pool {} is 0, so all members share equally", pool.name);
             found.push(warning(subject(), what, "give weights of 1 or more; to take a member out, drain it"));
@@ -246,6 +271,13 @@ impl Desired {
             found.push(error(subject(), format!("pool {} is not declared", name.pool), known));
             return;
         };
+        let is_public = self.zone_of(&name.name).is_some_and(|zone| zone.visibility == Visibility::Public);
+        if is_public && !pool.members.is_empty() && pool.members.iter().all(|member| member.internal) {
+            let what =
+                format!("every member of pool {} is internal, and the zone of {} is public", pool.name, name.name);
+            let way_out = "give the zone visibility private, or a member that may be answered in it";
+            found.push(warning(subject(), what, way_out));
+        }
         let apex = self.zones.contains_key(&name.name);
         if apex && pool.mode == Mode::Cname {
             let what = format!("{} is a zone apex, where no CNAME can stand (RFC 1912 section 2.4)", name.name);
@@ -436,7 +468,7 @@ mod tests {
         let zone: Name = "gslb.example".parse().unwrap();
         let name: Name = "shop.gslb.example".parse().unwrap();
         Desired {
-            zones: [(zone.clone(), ZoneSpec { name: zone, monitor: None })].into(),
+            zones: [(zone.clone(), ZoneSpec::new(zone))].into(),
             clusters: [(cluster.name.clone(), cluster)].into(),
             names: [(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None })].into(),
             pools: [(pool.name.clone(), pool)].into(),
@@ -504,7 +536,7 @@ mod tests {
     fn the_closest_of_nested_zones_holds_a_name() {
         let mut wish = desired();
         let inner: Name = "eu.gslb.example".parse().unwrap();
-        wish.zones.insert(inner.clone(), ZoneSpec { name: inner.clone(), monitor: None });
+        wish.zones.insert(inner.clone(), ZoneSpec::new(inner.clone()));
         assert_eq!(wish.zone_of(&"a.eu.gslb.example".parse().unwrap()).unwrap().name, inner);
     }
 }

@@ -31,7 +31,7 @@ mod timestamp;
 mod units;
 
 pub use cluster::{Cluster, Location};
-pub use desired::{Desired, Problem, SteeredName, Subject, ZoneSpec};
+pub use desired::{Desired, Problem, SteeredName, Subject, Visibility, ZoneSpec};
 pub use fault::{Fault, Place, Severity};
 pub use force::{Override, OverrideError, Scope, ScopeError};
 pub use health::{Cause, Forced, ForcedError, Health, Outcome, Standing, Verdict};

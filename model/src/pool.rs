@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use crate::{
-    Bias, ClientPrefix, ClusterName, MonitorName, Name, Permille, PlaceRules, Policy, PoolName, ProbeAddress, Tier,
-    Ttl, Weight,
+    Bias, ClientPrefix, ClusterName, MonitorName, Name, Network, Permille, PlaceRules, Policy, PoolName, ProbeAddress,
+    Tier, Ttl, Weight,
 };
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
@@ -46,6 +46,8 @@ impl Pool {
     pub const ANSWERS_MAX: u8 = 8;
     /// Most fallback addresses: as many as a cluster has.
     pub const FALLBACK_MAX: usize = 16;
+    /// Most networks of clients that its members name together: each may split the address space in 128 blocks.
+    pub const NETWORKS_MAX: usize = 4096;
 
     /// A pool with every default and no member.
     pub fn new(name: PoolName, policy: Policy) -> Self {
@@ -80,6 +82,10 @@ pub struct Member {
     pub cost: u16,
     /// How far beyond its own surroundings it draws clients, in place of its cluster's.
     pub bias: Option<Bias>,
+    /// The networks whose clients may get it (a view); empty: everybody. To all others it is not there.
+    pub networks: Vec<Network>,
+    /// Whether it is kept from zones of [`crate::Visibility::Public`]. Default no.
+    pub internal: bool,
     /// Its own monitor, before its pool's and its zone's.
     pub monitor: Option<MonitorName>,
     /// Where it is probed instead of at each of its addresses.
@@ -89,8 +95,17 @@ pub struct Member {
 impl Member {
     /// A member with every default.
     pub fn new(cluster: ClusterName) -> Self {
-        let (weight, tier) = (Weight::default(), Tier::default());
-        Self { cluster, weight, tier, cost: 0, bias: None, monitor: None, probe: None }
+        Self {
+            cluster,
+            weight: Weight::default(),
+            tier: Tier::default(),
+            cost: 0,
+            bias: None,
+            networks: Vec::new(),
+            internal: false,
+            monitor: None,
+            probe: None,
+        }
     }
 }
 

@@ -280,6 +280,7 @@ impl PoolChoice {
             Basis::Panic => "panic",
             Basis::Down => "down",
             Basis::NoFamily => "noFamily",
+            Basis::Hidden => "hidden",
         };
         let gives = match pool.choice.answer {
             Answer::Set(_) if !pool.members.iter().any(|m| m.reason.is_in()) => "fallback",

@@ -223,7 +223,7 @@ fn from_flags(
     }
     let (mut desired, mut data) = (Desired::default(), Vec::new());
     for (name, path) in zones {
-        if desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor: None }).is_some() {
+        if desired.zones.insert(name.clone(), ZoneSpec::new(name.clone())).is_some() {
             let what = format!("zone {name} is given twice");
             reader.fault(Fault::error(Place::file("command line"), what, "keep one"));
             continue;

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, LoadName, MapName, MonitorName, Name, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{
+    ClusterName, LoadName, MapName, MonitorName, Name, Network, PoolName, ProbeAddress, Scope, Timestamp, Ttl,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -222,6 +224,20 @@ pub(super) struct Zone {
     pub(super) negative_ttl: Option<As<Ttl>>,
     /// Monitor of members whose pool names none.
     pub(super) monitor: Option<As<MonitorName>>,
+    /// Who is meant to see it: everybody, or clients inside. Members that are `internal` are answered in private zones only.
+    #[schemars(extend("default" = "public"))]
+    pub(super) visibility: Option<Visibility>,
+}
+
+/// Who is meant to see a zone.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub(super) enum Visibility {
+    /// Clients inside.
+    Private,
+    /// Everybody.
+    Public,
 }
 
 /// A cluster: where traffic can be sent.
@@ -452,6 +468,11 @@ pub(super) struct Member {
     pub(super) cost: Option<Int<u16, 0, 65535>>,
     /// How far beyond its own surroundings it draws clients, in place of its cluster's `bias`.
     pub(super) bias: Option<Int<i8, -99, 99>>,
+    /// The networks whose clients may get it; to all others it is not there. At most 4096 in a pool. Default: everybody.
+    pub(super) networks: Option<List<As<Network>, 1, 4096>>,
+    /// Whether it is kept from public zones.
+    #[schemars(extend("default" = false))]
+    pub(super) internal: Option<bool>,
     /// Its own monitor. Default: the pool's.
     pub(super) monitor: Option<As<MonitorName>>,
     /// Where it is probed. Default: at each of its addresses, on the monitor's port.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadName, LoadUrl, MapName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, TableName,
-    Timestamp, Ttl,
+    ClusterName, LoadName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError, Permille, PoolName,
+    ProbeAddress, Scope, TableName, Timestamp, Ttl,
 };
 use hyper::{Uri, http::uri::Scheme};
 
@@ -186,6 +186,21 @@ impl TextValue for Scope {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+impl TextValue for Network {
+    const FORMAT: &'static str = "network";
+    const EXPECTED: &'static str = "a network";
+    const EXAMPLE: &'static str = "10.0.0.0/8 or \"2001:db8::/32\"";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse::<Self>().map_err(|error| match error {
+            NetworkError::Form(_) => Self::refuse(text),
+            NetworkError::StrayBits { block, .. } => {
+                Refusal::new(format!("{} has bits set past its length", quoted(text)), format!("write {block}"))
+            }
+        })
     }
 }
 

@@ -2,27 +2,12 @@
 
 use std::time::Duration;
 
-use fairway_model::{Continent, Country, Network, NetworkError, Subdivision};
+use fairway_model::{Continent, Country, Subdivision};
 
 use super::{
     tree::quoted,
     values::{Refusal, TextValue},
 };
-
-impl TextValue for Network {
-    const FORMAT: &'static str = "network";
-    const EXPECTED: &'static str = "a network";
-    const EXAMPLE: &'static str = "10.0.0.0/8 or \"2001:db8::/32\"";
-
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|error| match error {
-            NetworkError::Form(_) => Self::refuse(text),
-            NetworkError::StrayBits { given, block } => {
-                Refusal::new(format!("{given} has bits set past its length"), format!("the network is {block}"))
-            }
-        })
-    }
-}
 
 impl TextValue for Country {
     const FORMAT: &'static str = "country";

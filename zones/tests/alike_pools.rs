@@ -45,7 +45,7 @@ fn desired(pools: &[Pool]) -> Desired {
         capacity: None,
         services: vec![],
     });
-    let zone = ZoneSpec { name: name("a.test"), monitor: None };
+    let zone = ZoneSpec::new(name("a.test"));
     let steered =
         |pool: &Pool| SteeredName { name: name(&format!("{}.a.test", pool.name)), pool: pool.name.clone(), ttl: None };
     Desired {

@@ -46,8 +46,7 @@ fn name(text: &str) -> Name {
 fn desired() -> Desired {
     let zone = name("example.test");
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::FAILOVER);
-    let mut desired =
-        Desired { zones: [(zone.clone(), ZoneSpec { name: zone, monitor: None })].into(), ..Desired::default() };
+    let mut desired = Desired { zones: [(zone.clone(), ZoneSpec::new(zone))].into(), ..Desired::default() };
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
         let cluster = ClusterName::new(cluster).unwrap();
         pool.members.push(Member::new(cluster.clone()));

@@ -73,7 +73,7 @@ fn read_zones(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
         if faults.iter().any(fairway_model::Fault::is_error) {
             return Err(format!("the zone {name} is refused: {faults:#?}"));
         }
-        desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor: None });
+        desired.zones.insert(name.clone(), ZoneSpec::new(name.clone()));
         zones.push(data);
     }
     Ok((desired, zones))

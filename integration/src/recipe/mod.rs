@@ -27,6 +27,8 @@ pub struct Recipe {
     pub path: PathBuf,
     /// Zones and their text.
     pub zones: Vec<(Name, String)>,
+    /// Zones that are private.
+    pub private: Vec<Name>,
     /// The steered part of the configuration, as YAML; empty for static zones only.
     pub config: String,
     /// Text of `version.bind`, and of NSID, `hostname.bind` and `id.server`.
@@ -114,7 +116,8 @@ impl Recipe {
     pub fn config_with(&self, probe_of: impl Fn(&str) -> String) -> String {
         let mut text = String::from("zones:\n");
         for (index, (name, _)) in self.zones.iter().enumerate() {
-            text += &format!("  - {{ name: \"{name}\", file: {index}.zone }}\n");
+            let private = if self.private.contains(name) { ", visibility: private" } else { "" };
+            text += &format!("  - {{ name: \"{name}\", file: {index}.zone{private} }}\n");
         }
         let (version, id) = &self.identity;
         let told = [("version", version), ("id", id)];

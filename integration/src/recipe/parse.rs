@@ -23,7 +23,9 @@ impl Recipe {
             let rest = rest.trim();
             match word {
                 "zone" => {
-                    let name = rest.parse::<Name>().map_err(|e| place(e.to_string()))?;
+                    let (name, private) = rest.strip_suffix(" private").map_or((rest, false), |name| (name, true));
+                    let name = name.parse::<Name>().map_err(|e| place(e.to_string()))?;
+                    recipe.private.extend(private.then(|| name.clone()));
                     recipe.zones.push((name, block(&mut lines).map_err(place)?));
                 }
                 "config" => recipe.config = block(&mut lines).map_err(place)?,

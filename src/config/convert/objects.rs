@@ -103,6 +103,10 @@ fn member(wire: v1::Member) -> Member {
         tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
         cost: wire.cost.map_or(0, |Int(cost)| cost),
         bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)),
+        networks: wire
+            .networks
+            .map_or_else(Vec::new, |List(list)| list.into_iter().map(|As(network)| network).collect()),
+        internal: wire.internal.unwrap_or(false),
         monitor: wire.monitor.map(|As(name)| name),
         probe: wire.probe.map(|As(probe)| probe),
     }

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use fairway_model::{Desired, Fault, Name, Place, Rtype, Subject, Ttl, ZoneSpec};
+use fairway_model::{Desired, Fault, Name, Place, Rtype, Subject, Ttl, Visibility, ZoneSpec};
 use fairway_zones::text::{Record, ZoneData, check_zone, read_zone};
 
 use super::Meaning;
@@ -35,7 +35,11 @@ pub(super) fn zones(
             continue;
         }
         let monitor = wire.monitor.map(|As(name)| name);
-        desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor });
+        let visibility = match wire.visibility {
+            None | Some(v1::Visibility::Public) => Visibility::Public,
+            Some(v1::Visibility::Private) => Visibility::Private,
+        };
+        desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor, visibility });
         declared.extend(text.map(|text| (pointer, name.clone(), text)));
     }
     let origins: Vec<_> = declared.iter().map(|(_, name, text)| text.origin(name)).collect();

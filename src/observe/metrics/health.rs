@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    net::Ipv4Addr,
     time::{Duration, UNIX_EPOCH},
 };
 
@@ -112,15 +111,15 @@ fn write_panics(sheet: &mut Sheet, view: &View) {
     sheet.gauges("fairway_pool_panic", help, &["pool"], rows);
 }
 
-/// Whether panic or not does not depend on the client; a family that no member has tells nothing.
+/// Whether panic or not depends on what of the pool a client may see, and on nothing else of it; a family that no member has
+/// tells nothing.
 fn panics(pool: &SteerPool, conditions: &Conditions) -> bool {
     let kinds: &[Kind] = match pool.mode() {
         Mode::Address => &[Kind::V4, Kind::V6],
         Mode::Cname => &[Kind::Cname],
     };
-    let anyone = pool.client_net(Ipv4Addr::UNSPECIFIED.into());
-    let basis = |kind: &Kind| pool.choose(*kind, conditions, anyone, Draw(0), &mut ()).basis;
-    kinds.iter().any(|kind| basis(kind) == Basis::Panic)
+    let basis = |kind: &Kind, client| pool.choose(*kind, conditions, client, Draw(0), &mut ()).basis;
+    pool.viewers().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
 
 const STANDINGS: [(Standing, &str); 5] = [

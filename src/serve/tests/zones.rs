@@ -13,7 +13,7 @@ fn view(address: &str) -> View {
     let text = format!("$TTL 60\n@ SOA ns1 hostmaster 1 2 3 4 5\n@ NS ns1\nns1 A 192.0.2.53\nwww A {address}\n");
     let (zone, faults) = read_zone(&origin, "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
     assert!(faults.iter().all(|fault| !fault.is_error()), "{faults:?}");
-    let zones = [(origin.clone(), ZoneSpec { name: origin, monitor: None })].into();
+    let zones = [(origin.clone(), ZoneSpec::new(origin))].into();
     let desired = Desired { zones, ..Desired::default() };
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
     let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));

@@ -9,7 +9,7 @@ use std::{
 
 use fairway_model::{
     ClusterName, Desired, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, SteeredName,
-    Target, Ttl, ZoneSpec,
+    Target, Ttl, Visibility, ZoneSpec,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -18,7 +18,7 @@ use crate::{
     entries::EntryWriter,
     place::{Placed, Placements, TooLarge},
     snapshot::{PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, Placement, StableMap, SteerPool, TargetTable, Territory, stable_hash},
+    steer::{Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, Territory, stable_hash},
     tally::SLOTS_MAX,
 };
 
@@ -49,8 +49,9 @@ pub(super) struct Pools<'a> {
     desired: &'a Desired,
     /// Names find their pools many times as fast here as in an ordered map.
     declared: StableMap<&'a PoolName, &'a Pool>,
-    /// A pool whose members take their zone's monitor is another pool in another zone.
-    numbers: StableMap<(&'a PoolName, Option<&'a MonitorName>), u32>,
+    /// A pool whose members take their zone's monitor is another pool in another zone, and so is one with internal members
+    /// in a public zone and in a private one.
+    numbers: StableMap<(&'a PoolName, Option<&'a MonitorName>, bool), u32>,
     /// Where the counters of each pool begin.
     first_counters: Vec<u32>,
     /// A pool's answers, by TTL.
@@ -74,6 +75,8 @@ struct Shape<'a> {
     ttl: Ttl,
     /// The members' clusters, and whether one probe speaks for all their addresses.
     members: Box<[(&'a ClusterName, bool)]>,
+    /// Whose addresses are answered together when everything is down, IPv4 first.
+    everyone: [Box<[MemberSet]>; 2],
 }
 
 impl<'a> Pools<'a> {
@@ -136,8 +139,10 @@ impl<'a> Pools<'a> {
         let of_zone = zone.and_then(|z| z.monitor.as_ref());
         let takes_it = pool.monitor.is_none() && pool.members.iter().any(|m| m.monitor.is_none());
         let monitor = of_zone.filter(|_| takes_it);
+        let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
+        let hides = is_public && pool.members.iter().any(|member| member.internal);
         let number = self.compiled.pools.len() as u32;
-        let known = *self.numbers.entry((&pool.name, monitor)).or_insert(number);
+        let known = *self.numbers.entry((&pool.name, monitor, hides)).or_insert(number);
         if known != number {
             return known;
         }
@@ -147,6 +152,9 @@ impl<'a> Pools<'a> {
         let steer = SteerPool::build(self.desired, pool, zone, placement, &mut self.targets);
         let clusters: Vec<_> = steer.clusters().cloned().collect();
         let compiled = &mut self.compiled;
+        if steer.lost_its_place() {
+            compiled.faults.push(too_many_rows(pool));
+        }
         self.first_counters.push(compiled.counters.len() as u32);
         if compiled.slots_are_full() && !self.counted.contains(&pool.name) {
             compiled.counters.extend(clusters.iter().map(|_| 0));
@@ -163,7 +171,7 @@ impl<'a> Pools<'a> {
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
         let digest = placed.as_ref().map_or(0, |placed| placed.digest);
-        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, digest)));
+        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, hides, digest)));
         compiled.placed.push(placed);
         compiled.infos.push(PoolInfo { name: pool.name.clone(), clusters, ttl: pool.ttl, names: Vec::new() });
         compiled.pools.push(steer);
@@ -198,7 +206,9 @@ impl<'a> Pools<'a> {
 
     /// The numbered answers of a pool with one TTL, written if no pool before it has the same; whose they are is left open.
     fn answers(&mut self, number: u32, pool: &'a Pool, ttl: Ttl, entries: &mut EntryWriter) -> Steered {
+        let everyone = self.compiled.pools[number as usize].answered_together().map(Box::from);
         let shape = Shape {
+            everyone,
             mode: pool.mode,
             answers: pool.answers,
             down: &pool.down,
@@ -209,6 +219,14 @@ impl<'a> Pools<'a> {
         let steer = &pools[number as usize];
         *self.sets.entry(shape).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
     }
+}
+
+fn too_many_rows(pool: &Pool) -> Fault {
+    let what = format!(
+        "pool {}: networks of members and places of clients make over 65535 rows together, so that places do not count",
+        pool.name
+    );
+    Fault::warning(Place::file(CONFIGURATION), what, "give members fewer networks, or take a coarser map")
 }
 
 /// Writes every numbered answer of a pool with one TTL.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Cluster, Desired, Fault, Mode, Name, Place, Rtype, SteeredName, Ttl};
+use fairway_model::{Cluster, Desired, Fault, Mode, Name, Place, Rtype, SteeredName, Ttl, Visibility};
 
 use super::{
     names::{is_wildcard, parent_of, same_name},
@@ -142,15 +142,21 @@ impl<'a> Upper<'a> {
     }
 
     /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and the zone text says
-    /// nothing about it (S0-43: the name's addresses follow in the same answer).
+    /// nothing about it (S0-43: the name's addresses follow in the same answer). The name of an internal member exists in a
+    /// public zone, and has none there.
     fn place_cluster_names(&mut self) {
         let desired = self.desired;
-        let mut wanted: BTreeMap<&'a Name, (&Cluster, Ttl)> = BTreeMap::new();
+        let mut wanted: BTreeMap<&'a Name, Option<(&Cluster, Ttl)>> = BTreeMap::new();
         for pool in desired.pools.values().filter(|p| p.mode == Mode::Cname) {
-            for cluster in pool.members.iter().filter_map(|m| desired.clusters.get(&m.cluster)) {
+            for member in &pool.members {
+                let Some(cluster) = desired.clusters.get(&member.cluster) else { continue };
                 let Some(name) = &cluster.dns_name else { continue };
-                let entry = wanted.entry(name).or_insert((cluster, pool.ttl));
-                entry.1 = entry.1.min(pool.ttl);
+                let entry = wanted.entry(name).or_default();
+                let is_public = || desired.zone_of(name).is_none_or(|zone| zone.visibility == Visibility::Public);
+                if !(member.internal && is_public()) {
+                    let (_, ttl) = entry.get_or_insert((cluster, pool.ttl));
+                    *ttl = pool.ttl.min(*ttl);
+                }
             }
         }
         for (name, cluster) in wanted {
@@ -160,7 +166,7 @@ impl<'a> Upper<'a> {
             let speaks = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
             if !known.is_some_and(|node| node.sets().map(RrSet::rtype).any(speaks)) {
                 let number = self.intern(wire, zone) as usize;
-                self.drafts[number].cluster = Some(cluster).filter(|_| self.drafts[number].steered == 0);
+                self.drafts[number].cluster = cluster.filter(|_| self.drafts[number].steered == 0);
             }
         }
     }

@@ -85,6 +85,8 @@ pub enum Basis {
     Panic,
     /// Nothing is live or pending: the pool's down answer.
     Down,
+    /// Every member is hidden from the client.
+    Hidden,
     /// No member has an address of the family asked, whatever its health.
     NoFamily,
 }
@@ -142,7 +144,8 @@ impl SteerPool {
         draw: Draw,
         trace: &mut T,
     ) -> Choice {
-        let asked = Asked { kind, row: self.orders.row(client.row()), seed: self.seed(client, draw) };
+        let place = client.row();
+        let asked = Asked { kind, place, row: self.orders.row(place), seed: self.seed(client, draw) };
         let lens = Lens::new(self, conditions, kind);
         trace.begin(self, kind, conditions, client, draw);
         let choice = self.decide(asked, &lens, conditions, trace);
@@ -163,7 +166,10 @@ impl SteerPool {
         if self.lacks(asked.kind) {
             return Choice::plain(Answer::Nothing, Basis::NoFamily);
         }
-        if self.panic_threshold != 0 && self.panics(lens) {
+        if asked.row.is_empty() && !self.members.is_empty() {
+            return self.fallback_answer(asked.kind, Basis::Hidden);
+        }
+        if self.panic_threshold != 0 && self.panics(asked, lens) {
             return self
                 .stage(asked, lens, Basis::Panic, NOT_OUT, trace)
                 .unwrap_or_else(|| Choice::plain(Answer::Nothing, Basis::Panic));
@@ -226,14 +232,15 @@ impl SteerPool {
         plan.members == 0 && plan.fallback.is_none() && self.down != Down::FallbackCname
     }
 
-    /// Whether so little of the weight is live that the observer is the likelier one to be wrong.
+    /// Whether so little of the weight that the client can see is live that the observer is the likelier one to be wrong.
     ///
     /// Standby members and those that are out by force count on neither side. While nothing of the weight is live there
     /// is no panic: standby members and the down answer are for that. Nor is there while nobody is down: members that
     /// were never judged are no evidence.
-    fn panics(&self, lens: &Lens<'_>) -> bool {
+    fn panics(&self, asked: Asked<'_>, lens: &Lens<'_>) -> bool {
         let (mut live, mut total, mut any_down) = (0u64, 0u64, false);
-        for member in self.members.iter().filter(|m| !m.standby) {
+        let members = asked.row.iter().map(|step| &self.members[usize::from(step.place)]);
+        for member in members.filter(|member| !member.standby) {
             let standings = lens.any(member);
             let weight = u64::from(member.weight);
             live += if standings & LIVE != 0 { weight } else { 0 };

@@ -1,4 +1,5 @@
-//! What is answered when nothing is live or pending: never NXDOMAIN, and never a member that an operator took out.
+//! What is answered when nothing is live or pending, or nobody may be seen: never NXDOMAIN, and never a member that an
+//! operator took out or that is hidden from the client.
 
 use super::{
     Answer, Basis, Choice, Kind, SteerPool, Trace,
@@ -18,30 +19,44 @@ impl SteerPool {
         trace: &mut T,
     ) -> Choice {
         trace.stage(Basis::Down);
-        let answer = match self.down {
-            Down::All => return self.everyone(asked, lens, trace),
+        match self.down {
+            Down::All => self.all(asked, lens, trace),
             Down::LastGood => {
                 let remembered = lens.only(conditions.last_good(self));
                 let choice = self.stage(asked, &remembered, Basis::Down, NOT_OUT, trace);
-                return choice.unwrap_or_else(|| self.everyone(asked, lens, trace));
+                choice.unwrap_or_else(|| self.all(asked, lens, trace))
             }
-            Down::Empty => Answer::Nothing,
-            Down::FallbackAddresses => match asked.kind {
-                Kind::Addresses(family) => self.fallback_set(family).map_or(Answer::Nothing, Answer::Set),
-                Kind::Cname => Answer::FallbackAddresses,
-            },
-            Down::FallbackCname => Answer::FallbackCname,
-            Down::Refuse => Answer::Refuse,
-        };
-        Choice::plain(answer, Basis::Down)
+            Down::Refuse => Choice::plain(Answer::Refuse, Basis::Down),
+            Down::Empty | Down::FallbackAddresses | Down::FallbackCname => {
+                self.fallback_answer(asked.kind, Basis::Down)
+            }
+        }
     }
 
-    /// Every address of the family at once. That list is made in advance; where an operator took some of it out, it
-    /// cannot be given, and the client gets the member it would get if the others were up.
-    fn everyone<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, trace: &mut T) -> Choice {
+    /// What is answered in place of members: the fallback, if the pool has one, and no data else. Where members are hidden
+    /// and not down, nothing is broken that another server could do better: that is no reason to refuse.
+    pub(super) fn fallback_answer(&self, kind: Kind, basis: Basis) -> Choice {
+        let answer = match (self.down, kind) {
+            (Down::FallbackAddresses, Kind::Addresses(family)) => {
+                self.fallback_set(family).map_or(Answer::Nothing, Answer::Set)
+            }
+            (Down::FallbackAddresses, Kind::Cname) => Answer::FallbackAddresses,
+            (Down::FallbackCname, _) => Answer::FallbackCname,
+            (Down::All | Down::Empty | Down::LastGood | Down::Refuse, _) => Answer::Nothing,
+        };
+        Choice::plain(answer, basis)
+    }
+
+    /// Every address of the family at once, of the members that the client may see. That list is made in advance, for as
+    /// many views as are numbered; where there is none for the client's, or an operator took some of it out, it cannot be
+    /// given, and the client gets the member it would get if the others were up.
+    fn all<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, trace: &mut T) -> Choice {
         if let Kind::Addresses(family) = asked.kind
-            && let Some(all) = self.plans[family as usize].all
-            && self.members.iter().all(|m| lens.standings(&m.spots[family as usize]) & OUT == 0)
+            && let Some(all) = self.plans[family as usize].everyone(asked.place)
+            && asked.row.iter().all(|step| {
+                let member = &self.members[usize::from(step.place)];
+                lens.standings(&member.spots[family as usize]) & OUT == 0
+            })
         {
             trace.stage(Basis::Down);
             return Choice::plain(Answer::Set(all), Basis::Down);

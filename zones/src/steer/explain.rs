@@ -7,7 +7,7 @@ use std::{fmt, net::IpAddr};
 use fairway_model::{Choose, ClusterName, Forced, Health, Policy, PoolName, Spread, Weight};
 
 use super::{
-    Answer, Basis, Choice, ClientNet, Family, Kind, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
+    Answer, Basis, Choice, ClientNet, Family, Kind, MemberSet, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
     standing::{DOWN, NOT_OUT, PENDING, Standings, standing},
 };
 use crate::{Conditions, Draw, TargetIndex};
@@ -117,6 +117,10 @@ pub enum Reason {
     ForcedDown,
     /// Out: drained.
     Drained,
+    /// Out: the client is in none of the networks it is for.
+    HiddenFromClient,
+    /// Out: internal, and the zone is public.
+    Internal,
 }
 
 impl Reason {
@@ -144,6 +148,8 @@ impl fmt::Display for Reason {
             Self::Down => "down",
             Self::ForcedDown => "forced down",
             Self::Drained => "drained",
+            Self::HiddenFromClient => "hidden from this client: it is in none of the member's networks",
+            Self::Internal => "internal: never answered in a public zone",
         })
     }
 }
@@ -155,6 +161,7 @@ impl fmt::Display for Basis {
             Self::Pending => "no judged member is live: members never judged are answered",
             Self::Panic => "panic: too little of the weight is live, so verdicts are ignored",
             Self::Down => "nothing is live: the down answer",
+            Self::Hidden => "every member is hidden from this client",
             Self::NoFamily => "no member has an address of this family",
         })
     }
@@ -188,6 +195,8 @@ pub struct Recorder {
     everyone: Option<Answer>,
     /// What the last stage saw of each member, in declared order.
     sights: Vec<Option<Sight>>,
+    /// Members that the zone of the pool hides, by number.
+    internal: Option<MemberSet>,
 }
 
 impl Recorder {
@@ -207,8 +216,9 @@ impl Trace for Recorder {
             (false, _) => HashInput::Everyone,
         };
         self.sights = vec![None; pool.members.len()];
+        self.internal = Some(*pool.internal());
         self.everyone = match kind {
-            Kind::Addresses(family) => pool.plans[family as usize].all.map(Answer::Set),
+            Kind::Addresses(family) => pool.plans[family as usize].everyone(client.row()).map(Answer::Set),
             Kind::Cname => None,
         };
         self.explanation = Some(Explanation {
@@ -259,8 +269,13 @@ impl Trace for Recorder {
         let last = last_looked_at(&explanation.members, &self.sights);
         let everyone = choice.basis == Basis::Down && Some(choice.answer) == self.everyone;
         for (number, sight) in (0..=u8::MAX).zip(&self.sights) {
-            let mut reason = reason(explanation, number, *sight, last);
-            if everyone && reason != Reason::LacksFamily {
+            let mut reason = match explanation.members[usize::from(number)].group {
+                None if self.internal.is_some_and(|internal| internal.contains(number)) => Reason::Internal,
+                None => Reason::HiddenFromClient,
+                Some(_) => reason(explanation, number, *sight, last),
+            };
+            let is_there = !matches!(reason, Reason::LacksFamily | Reason::HiddenFromClient | Reason::Internal);
+            if everyone && is_there {
                 reason = Reason::AnsweredAll;
             }
             let member = &mut explanation.members[usize::from(number)];

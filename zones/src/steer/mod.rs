@@ -27,6 +27,7 @@ mod standing;
 mod targets;
 mod territory;
 mod trace;
+mod views;
 mod weighted;
 
 #[cfg(test)]
@@ -45,3 +46,4 @@ pub use trace::{Sight, Trace};
 
 pub(crate) use hash::{StableHasher, StableMap, digest, mix};
 pub(crate) use targets::{stable_hash, target_hash};
+pub(crate) use views::MemberSet;

@@ -4,7 +4,7 @@
 
 use fairway_model::{Choose, Pool, Rank};
 
-use super::{pool::Member, territory::Placement};
+use super::{pool::Member, territory::Placement, views::Row};
 
 /// A member in the order of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,12 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Lays out every row. `members` are in the order of their places.
-    pub(super) fn new(members: &[Member], ranking: &Ranking<'_>) -> Self {
+    /// Lays out every row, of the members that can be seen in it. `members` are in the order of their places.
+    pub(super) fn new(members: &[Member], ranking: &Ranking<'_>, rows: &[Row]) -> Self {
         let (mut steps, mut starts) = (Vec::new(), vec![0]);
-        for row in 0..ranking.placement.territory.rows() {
-            let mut keys: Vec<_> = (0..=u8::MAX).zip(members).map(|(place, m)| (ranking.key(row, m), place)).collect();
+        for Row { base, visible } in rows {
+            let seen = (0..=u8::MAX).zip(members).filter(|(_, member)| visible.contains(member.number));
+            let mut keys: Vec<_> = seen.map(|(place, member)| (ranking.key(*base, member), place)).collect();
             keys.sort_unstable();
             steps.extend(lay_out(&keys, ranking.is_single()));
             starts.push(u32::try_from(steps.len()).expect("65,535 rows of 255 members"));
@@ -71,14 +72,14 @@ impl Orders {
         }
     }
 
-    /// Whether there is one row, which has one group.
-    pub(super) fn is_one_group(&self) -> bool {
-        self.starts.len() == 2 && self.steps.iter().all(|step| step.group == 0)
+    /// Whether there is one row, which has all members in one group.
+    pub(super) fn is_one_group(&self, members: &[Member]) -> bool {
+        self.is_one_row(members) && self.steps.iter().all(|step| step.group == 0)
     }
 
-    /// Whether there is one row.
-    pub(super) fn is_one_row(&self) -> bool {
-        self.starts.len() == 2
+    /// Whether there is one row, which has all members.
+    pub(super) fn is_one_row(&self, members: &[Member]) -> bool {
+        self.starts.len() == 2 && self.steps.len() == members.len()
     }
 }
 

@@ -15,7 +15,9 @@ use crate::{Conditions, TargetIndex, balanced::Balanced};
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) kind: Kind,
-    /// In which order members are tried for the client's place.
+    /// The row of the client's place, by its number.
+    pub(super) place: u16,
+    /// In which order members are tried there; those that the client may not see are not in it.
     pub(super) row: &'a [Step],
     /// Stands for the client.
     pub(super) seed: u64,

@@ -19,6 +19,7 @@ use super::{
     sets::Plan,
     targets::TargetTable,
     territory::{Placement, Territory},
+    views::{MemberSet, Refined, Seen},
 };
 use crate::{TargetIndex, balanced::UNBALANCED};
 
@@ -29,7 +30,7 @@ pub struct SteerPool {
     pub(super) members: Box<[Member]>,
     /// In which order they are tried, by the row of the client's place.
     pub(super) orders: Orders,
-    /// Where clients are told apart by place; none where everybody is in one row.
+    /// Where clients are told apart by place and by what they may see; none where everybody is in one row.
     territory: Option<Box<Territory>>,
     /// Stable hash of the pool's name.
     pub(super) key: u64,
@@ -127,6 +128,11 @@ struct Cold {
     /// In declared order.
     sites: Box<[Site]>,
     fallback: Box<[IpAddr]>,
+    /// Members that the zone hides from everybody, by number.
+    internal: MemberSet,
+    /// The address of a client for each set of members that are seen together.
+    viewers: Box<[IpAddr]>,
+    lost_place: bool,
 }
 
 /// A member as people see it.
@@ -138,8 +144,8 @@ struct Site {
 }
 
 impl SteerPool {
-    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take;
-    /// `placement` is what places say of its members.
+    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take, and
+    /// which hides internal members if it is public; `placement` is what places say of its members.
     ///
     /// Members whose cluster is not declared are left out; [`Desired::problems`] has named them.
     pub fn build(
@@ -169,18 +175,19 @@ impl SteerPool {
                 member
             })
             .collect();
-        let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, family));
+        let seen = Seen::new(pool, zone, placement, &declared);
+        let Seen { refined: Refined { territory, rows }, .. } = &seen;
+        let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, rows, family));
         let declared_at: Vec<usize> = declared.iter().map(|(place, _)| *place).collect();
         let ranking = Ranking { pool, placement, declared: &declared_at };
         members.sort_by_cached_key(|member| ranking.key(0, member));
         let [v4, v6] = plans;
         let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
         let down = Down::of(&pool.down);
-        let territory = Some(&placement.territory).filter(|territory| !territory.is_everywhere());
         let mut built = Self {
             quick: [Quick::No; 2],
-            orders: Orders::new(&members, &ranking),
-            territory: territory.cloned().map(Box::new),
+            orders: Orders::new(&members, &ranking, rows),
+            territory: (!territory.is_everywhere()).then(|| Box::new(territory.clone())),
             key: pool_key,
             plans,
             targets: spread_targets.into(),
@@ -193,7 +200,7 @@ impl SteerPool {
             panic_threshold: pool.panic_threshold.thousandths(),
             min_healthy: pool.min_healthy.thousandths(),
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
-            cold: Box::new(Cold::new(pool, &declared, targets)),
+            cold: Box::new(Cold::new(pool, &declared, &seen, targets)),
             members: members.into(),
         };
         built.quick = Family::BOTH.map(|family| built.quick_way(family));
@@ -270,6 +277,27 @@ impl SteerPool {
         ClientPlace { block: Some(Network::of(address, length)), row, rows: territory.rows(), prefix }
     }
 
+    /// A client of each set of members that are seen together: whoever asks whether something holds for the pool, and not
+    /// for one client, has to ask for each of these.
+    pub fn viewers(&self) -> impl Iterator<Item = ClientNet> {
+        self.cold.viewers.iter().map(|address| self.client_net(*address))
+    }
+
+    /// Whether views and places together made more rows than there may be, so that the client's place does not count.
+    pub(crate) fn lost_its_place(&self) -> bool {
+        self.cold.lost_place
+    }
+
+    /// The sets of members whose addresses are numbered together, IPv4 first.
+    pub(crate) fn answered_together(&self) -> [&[MemberSet]; 2] {
+        self.plans.each_ref().map(|plan| plan.everyone.as_ref().map_or(&[][..], |everyone| &everyone.sets))
+    }
+
+    /// Members that the pool's zone hides from everybody.
+    pub(super) fn internal(&self) -> &MemberSet {
+        &self.cold.internal
+    }
+
     /// The cluster of a member, by its number.
     pub(super) fn cluster(&self, number: u8) -> &ClusterName {
         &self.cold.sites[usize::from(number)].cluster
@@ -321,7 +349,7 @@ impl Down {
 }
 
 impl Cold {
-    fn new(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Self {
+    fn new(pool: &Pool, declared: &[(usize, &Cluster)], seen: &Seen, targets: &mut TargetTable) -> Self {
         let site = |(place, cluster): &(usize, &Cluster)| Site {
             cluster: cluster.name.clone(),
             weight: pool.members[*place].weight.0,
@@ -336,6 +364,9 @@ impl Cold {
             policy: pool.policy.clone(),
             sites: declared.iter().map(site).collect(),
             fallback,
+            internal: seen.internal,
+            viewers: seen.viewers(),
+            lost_place: seen.lost_place,
         }
     }
 }

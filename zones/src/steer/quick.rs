@@ -118,8 +118,8 @@ impl SteerPool {
             && self.members.iter().all(one_target);
         match (alike, self.chooses, self.load) {
             (false, ..) => Quick::No,
-            (_, Choose::First, false) if self.orders.is_one_row() => Quick::First,
-            (_, Choose::Weighted, false) if self.orders.is_one_group() => Quick::Weighted,
+            (_, Choose::First, false) if self.orders.is_one_row(&self.members) => Quick::First,
+            (_, Choose::Weighted, false) if self.orders.is_one_group(&self.members) => Quick::Weighted,
             // Who is live beyond the group that is taken would have to be looked at.
             _ if self.panic_threshold != 0 => Quick::No,
             (_, Choose::Weighted, false) if self.min_healthy == 0 => Quick::Groups,

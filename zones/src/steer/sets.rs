@@ -7,7 +7,8 @@
 //!    ring of members in declared order, by length and then by start.
 //! 2. parts of one member, for when only some of its addresses may be answered: with 2 or 3 addresses every non-empty
 //!    part by its bit mask, with more of them each single address.
-//! 3. every address of every member, if the pool can come to answer it.
+//! 3. every address of every member, if the pool can come to answer it: one list for each set of members that clients of
+//!    some view see, for the first [`EVERYONE_MAX`] sets of two and more.
 //! 4. the fallback addresses, if there are any.
 
 use std::net::IpAddr;
@@ -17,13 +18,18 @@ use fairway_model::{Cluster, DownAnswer, Mode, Pool};
 use super::{
     Family,
     pool::{Member, Spot, SteerPool},
+    views::{MemberSet, Row},
 };
 
 /// Most combinations that are numbered one by one; a pool with more takes windows.
 const COMBINATIONS_MAX: u32 = 64;
 
-/// Most answers of one family a pool can have: 8 windows and 8 parts for each of 255 members, and the two down answers.
-pub const SETS_MAX: u16 = (Pool::ANSWERS_MAX as u16 + Cluster::ADDRESSES_MAX as u16) * Pool::MEMBERS_MAX as u16 + 2;
+/// Most lists of every address; clients whose view is none of these get one member in place of all.
+pub(super) const EVERYONE_MAX: usize = 16;
+
+/// Most answers of one family a pool can have: 8 windows and 8 parts for each of 255 members, and the down answers.
+pub const SETS_MAX: u16 =
+    (Pool::ANSWERS_MAX as u16 + Cluster::ADDRESSES_MAX as u16) * Pool::MEMBERS_MAX as u16 + EVERYONE_MAX as u16 + 1;
 
 /// How the answers of one family are numbered.
 #[derive(Debug)]
@@ -34,25 +40,70 @@ pub(super) struct Plan {
     pub(super) answers: u8,
     /// Whether windows of the ring are numbered, and not combinations.
     pub(super) windows: bool,
-    /// The answer with every address; none where one member is all members.
-    pub(super) all: Option<u16>,
+    /// The answers with every address; none where the pool never answers all.
+    pub(super) everyone: Option<Box<Everyone>>,
     /// The fallback addresses.
     pub(super) fallback: Option<u16>,
     /// Places of the members in the order they are tried, by rank; empty unless windows are numbered.
     pub(super) ring: Box<[u8]>,
 }
 
+/// The answers with every address that the clients of a row may get.
+#[derive(Debug)]
+pub(super) struct Everyone {
+    /// Number of the first one.
+    first: u16,
+    /// Whose addresses each one has, at most [`EVERYONE_MAX`].
+    pub(super) sets: Box<[MemberSet]>,
+    /// Which one a row has, by its place in `sets`; past the end of them for none. Empty where all rows have the first.
+    by_row: Box<[u8]>,
+}
+
+impl Everyone {
+    /// Numbers the sets of members that are seen in these rows, of those that have the family. One member is a set already.
+    fn new(first: u16, rows: &[Row], has_family: MemberSet) -> Self {
+        let mut sets: Vec<MemberSet> = Vec::new();
+        let by_row = rows.iter().map(|row| {
+            let seen = row.visible.and(has_family);
+            let known = sets.iter().position(|set| *set == seen);
+            let place = known.unwrap_or(sets.len());
+            if known.is_none() && seen.len() > 1 && sets.len() < EVERYONE_MAX {
+                sets.push(seen);
+            } else if known.is_none() {
+                return u8::MAX;
+            }
+            place as u8 // at most EVERYONE_MAX
+        });
+        let mut by_row: Vec<u8> = by_row.collect();
+        if by_row.iter().all(|place| *place == 0) {
+            by_row.clear();
+        }
+        Self { first, sets: sets.into(), by_row: by_row.into() }
+    }
+
+    fn of(&self, row: u16) -> Option<u16> {
+        let place = if self.by_row.is_empty() { 0 } else { *self.by_row.get(usize::from(row))? };
+        (usize::from(place) < self.sets.len()).then(|| self.first + u16::from(place))
+    }
+}
+
 impl Plan {
+    /// The number of every address that the clients of a row may get, if that is numbered.
+    pub(super) fn everyone(&self, row: u16) -> Option<u16> {
+        self.everyone.as_ref()?.of(row)
+    }
+
     /// Numbers the answers of a family and tells each member its rank and the number of its first part.
     ///
-    /// `members` are in declared order. In mode `cname` only fallback addresses are answers of a family.
-    pub(super) fn new(pool: &Pool, members: &mut [Member], family: Family) -> Self {
+    /// `members` are in declared order, `rows` tell who is seen where. In mode `cname` only fallback addresses are answers of
+    /// a family.
+    pub(super) fn new(pool: &Pool, members: &mut [Member], rows: &[Row], family: Family) -> Self {
         let has = |m: &Member| m.spots[family as usize].addresses() > 0 && pool.mode == Mode::Address;
         let ranks = members.iter().filter(|m| has(m)).count();
         let ranks = u8::try_from(ranks).expect("a pool has at most 255 members");
         let answers = pool.answers.clamp(1, Pool::ANSWERS_MAX).min(ranks.max(1));
         let windows = answers > 1 && combinations(ranks, answers).is_none();
-        let mut plan = Self { members: ranks, answers, windows, all: None, fallback: None, ring: Box::default() };
+        let mut plan = Self { members: ranks, answers, windows, everyone: None, fallback: None, ring: Box::default() };
         let mut count = plan.whole_answers();
         for (rank, member) in (0..ranks).zip(members.iter_mut().filter(|m| has(m))) {
             let spot = &mut member.spots[family as usize];
@@ -60,9 +111,11 @@ impl Plan {
             spot.parts = count;
             count += parts(spot).fold(0, |n, _| n + 1);
         }
-        if matches!(pool.down, DownAnswer::All | DownAnswer::LastGood) && ranks > 1 {
-            plan.all = Some(count);
-            count += 1;
+        if matches!(pool.down, DownAnswer::All | DownAnswer::LastGood) {
+            let having = members.iter().filter(|m| has(m)).map(|m| m.number).collect();
+            let everyone = Everyone::new(count, rows, having);
+            count += everyone.sets.len() as u16; // at most EVERYONE_MAX
+            plan.everyone = Some(Box::new(everyone)).filter(|everyone| !everyone.sets.is_empty());
         }
         if matches!(&pool.down, DownAnswer::FallbackAddresses(addresses) if addresses.iter().any(|a| family.holds(a))) {
             plan.fallback = Some(count);
@@ -162,8 +215,9 @@ impl SteerPool {
             let part = |mask: u32| (0..).zip(&addresses).filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
             sets.extend(parts(spot).map(|mask| -> Vec<_> { part(mask) }));
         }
-        if plan.all.is_some() {
-            sets.push(whole(&(0..by_rank.len()).collect::<Vec<_>>()));
+        for seen in plan.everyone.iter().flat_map(|everyone| &everyone.sets) {
+            let ranks = (0..by_rank.len()).filter(|rank| seen.contains(by_rank[*rank].number));
+            sets.push(whole(&ranks.collect::<Vec<_>>()));
         }
         if plan.fallback.is_some() {
             sets.push(union(self.fallback(family)));

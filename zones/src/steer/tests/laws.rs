@@ -21,7 +21,7 @@ fn members() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-fn down() -> impl Strategy<Value = DownAnswer> {
+pub(super) fn down() -> impl Strategy<Value = DownAnswer> {
     prop_oneof![
         Just(DownAnswer::All),
         Just(DownAnswer::Empty),
@@ -98,7 +98,7 @@ proptest! {
                     Basis::Live => matches!(standing, Standing::Up | Standing::Unknown),
                     Basis::Pending => standing == Standing::Pending,
                     Basis::Panic | Basis::Down => standing != Standing::Out,
-                    Basis::NoFamily => false,
+                    Basis::NoFamily | Basis::Hidden => false,
                 };
                 prop_assert!(fits, "{} answered on {:?}", address, choice.basis);
             }
@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn live_members_that_are_alike_are_chosen_quickly((scene, _) in alike(), client in any::<u32>()) {
-        let one_tier = scene.steer.orders.is_one_group();
+        let one_tier = scene.steer.orders.is_one_group(&scene.steer.members);
         prop_assume!(one_tier || scene.pool.policy == Policy::FAILOVER || scene.steer.panic_threshold == 0);
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
         let conditions = scene.conditions(&scene.all("u"));

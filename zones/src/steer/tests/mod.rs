@@ -9,6 +9,7 @@ mod load;
 mod memory;
 mod shares;
 mod tiers;
+mod views;
 
 use std::{net::IpAddr, sync::Arc};
 

@@ -1,0 +1,384 @@
+//! Views: which members a client's network may be answered with, as part of the pool's fixed partition.
+//!
+//! A member that names networks is there for their clients only. The networks of all members cut the address space into
+//! blocks, as few as tell the same members apart, and those are laid over the blocks of the territory: each row of what
+//! comes out is a row of the territory, and the members that can be seen in it. To everybody else a member is as if it were
+//! not in the pool; no stage of a decision, down answers included, ever comes to it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use fairway_model::{Cluster, Network, Partition, Pool, Visibility, ZoneSpec};
+
+use super::territory::{Placement, Territory};
+
+/// Members by number, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct MemberSet([u64; 4]);
+
+impl MemberSet {
+    /// Nobody.
+    pub(crate) const NONE: Self = Self([0; 4]);
+
+    /// The same and this member.
+    pub(super) fn with(mut self, number: u8) -> Self {
+        self.0[usize::from(number / 64)] |= 1 << (number % 64);
+        self
+    }
+
+    /// Whether a member is in it.
+    #[inline]
+    pub(super) fn contains(&self, number: u8) -> bool {
+        self.0[usize::from(number / 64)] >> (number % 64) & 1 == 1
+    }
+
+    /// Those of both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// How many they are.
+    pub(super) fn len(self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+impl FromIterator<u8> for MemberSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(numbers: I) -> Self {
+        numbers.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+/// Which members of a pool are seen by whom, in one zone.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// The pool's partition and its rows.
+    pub(super) refined: Refined,
+    /// Members that the zone hides from everybody.
+    pub(super) internal: MemberSet,
+    /// Whether places had to be given up, since with views they made more rows than can be counted.
+    pub(super) lost_place: bool,
+}
+
+impl Seen {
+    /// `declared` are the members that are compiled, by their places in the pool. Where no zone is given, it is public.
+    pub(super) fn new(
+        pool: &Pool,
+        zone: Option<&ZoneSpec>,
+        placement: &Placement,
+        declared: &[(usize, &Cluster)],
+    ) -> Self {
+        let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
+        let members = || declared.iter().map(|(place, _)| &pool.members[*place]);
+        let networks = members().map(|member| match &*member.networks {
+            _ if member.internal && is_public => Some(&[][..]),
+            [] => None,
+            networks => Some(networks),
+        });
+        let networks: Vec<_> = networks.collect();
+        let internal = (0..=u8::MAX).zip(members()).filter(|(_, member)| member.internal && is_public);
+        let internal = internal.map(|(number, _)| number).collect();
+        let (refined, lost_place) = match refine(&placement.territory, &networks) {
+            Some(refined) => (refined, false),
+            // Who may be answered goes before who is best.
+            None => {
+                (refine(&Territory::everywhere(), &networks).unwrap_or_else(|| Refined::open_alone(&networks)), true)
+            }
+        };
+        Self { refined, internal, lost_place }
+    }
+
+    /// The address of a client for each set of members that are seen together.
+    pub(super) fn viewers(&self) -> Box<[IpAddr]> {
+        let Refined { territory, rows } = &self.refined;
+        let mut found = BTreeSet::new();
+        let anyone = Network::of(IpAddr::from([0; 4]), 0);
+        let blocks = territory.blocks().chain([(anyone, 0)]);
+        let first = blocks.filter(|(_, row)| rows.get(usize::from(*row)).is_some_and(|row| found.insert(row.visible)));
+        first.map(|(network, _)| network.address()).collect()
+    }
+}
+
+/// A territory cut finer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refined {
+    /// Which row a client is in.
+    pub(super) territory: Territory,
+    /// What each row is.
+    pub(super) rows: Vec<Row>,
+}
+
+impl Refined {
+    /// Everybody in one row, which has the members that are for everybody alone.
+    fn open_alone(members: &[Option<&[Network]>]) -> Self {
+        let visible = open(members);
+        Self { territory: Territory::everywhere(), rows: vec![Row { base: 0, visible }] }
+    }
+}
+
+/// The members that are for everybody.
+fn open(members: &[Option<&[Network]>]) -> MemberSet {
+    let open = (0..=u8::MAX).zip(members).filter(|(_, networks)| networks.is_none());
+    open.map(|(number, _)| number).collect()
+}
+
+/// A row of a refined territory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Row {
+    /// The row of the territory that it is part of.
+    pub(super) base: u16,
+    /// The members that its clients may be answered with.
+    pub(super) visible: MemberSet,
+}
+
+/// Cuts a territory along the networks of members, by their numbers: none is for everybody, an empty list for nobody.
+///
+/// None where that makes more rows than can be counted in 16 bits.
+pub(super) fn refine(territory: &Territory, members: &[Option<&[Network]>]) -> Option<Refined> {
+    let open = open(members);
+    if members.iter().all(|networks| networks.is_none_or(<[_]>::is_empty)) {
+        // Nobody is told apart: the territory is what it was.
+        let rows = (0..territory.rows()).map(|base| Row { base, visible: open }).collect();
+        return Some(Refined { territory: territory.clone(), rows });
+    }
+    let mut rows = BTreeMap::new();
+    let mut blocks = Vec::new();
+    for v4 in [true, false] {
+        let networks = (0..=u8::MAX).zip(members).flat_map(|(number, networks)| {
+            let networks = networks.unwrap_or_default().iter().map(Span::of);
+            networks.filter(|(is_v4, _)| *is_v4 == v4).map(move |(_, span)| (span, number))
+        });
+        let mut networks: Vec<_> = networks.collect();
+        networks.sort_unstable();
+        let mut views = Vec::new();
+        cut(Span::ALL, &networks, open, &mut views);
+        let base = territory.blocks().map(|(network, row)| (Span::of(&network), row));
+        let base = base.filter(|((is_v4, _), _)| *is_v4 == v4).map(|((_, span), row)| (span, row));
+        let mut base: Vec<_> = base.collect();
+        if base.is_empty() {
+            base.push((Span::ALL, 0));
+        }
+        for (span, base, visible) in overlaid(&base, &views) {
+            let next = u16::try_from(rows.len()).ok().filter(|next| *next < u16::MAX);
+            let row = match rows.get(&Row { base, visible }) {
+                Some(known) => *known,
+                None => *rows.entry(Row { base, visible }).or_insert(next?),
+            };
+            blocks.push((span.network(v4), row));
+        }
+    }
+    let mut by_number: Vec<_> = rows.into_iter().map(|(row, number)| (number, row)).collect();
+    by_number.sort_unstable();
+    let rows = by_number.into_iter().map(|(_, row)| row).collect();
+    let blocks = blocks.into_iter().map(|(network, row)| (network, row.into()));
+    Some(Refined { territory: Territory::new(Partition::of_networks(blocks, 0))?, rows })
+}
+
+/// A block of addresses of one family, its bits at the top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Span {
+    first: u128,
+    length: u8,
+}
+
+impl Span {
+    const ALL: Self = Self { first: 0, length: 0 };
+
+    /// The block, and whether it is of IPv4.
+    fn of(network: &Network) -> (bool, Self) {
+        let first = match network.address() {
+            IpAddr::V4(first) => u128::from(first.to_bits()) << 96,
+            IpAddr::V6(first) => first.to_bits(),
+        };
+        (network.address().is_ipv4(), Self { first, length: network.length() })
+    }
+
+    fn network(self, v4: bool) -> Network {
+        let address = if v4 { IpAddr::V4(((self.first >> 96) as u32).into()) } else { IpAddr::V6(self.first.into()) };
+        Network::of(address, self.length)
+    }
+
+    fn last(self) -> u128 {
+        self.first | u128::MAX.checked_shr(self.length.into()).unwrap_or(0)
+    }
+
+    /// Both halves; of a block of more than one address.
+    fn halves(self) -> [Self; 2] {
+        let length = self.length + 1;
+        [self.first, self.first | 1 << (128 - u32::from(length))].map(|first| Self { first, length })
+    }
+}
+
+/// Cuts a block along the sorted networks in it, as far as that tells members apart. At most 128 levels deep.
+fn cut(block: Span, networks: &[(Span, u8)], seen: MemberSet, blocks: &mut Vec<(Span, MemberSet)>) {
+    let whole = networks.iter().take_while(|(network, _)| *network == block).count();
+    let (whole, inside) = networks.split_at(whole);
+    let seen = whole.iter().fold(seen, |seen, (_, number)| seen.with(*number));
+    if inside.is_empty() {
+        blocks.push((block, seen));
+        return;
+    }
+    let [lower, upper] = block.halves();
+    let begin = blocks.len();
+    let middle = inside.partition_point(|(network, _)| network.first < upper.first);
+    cut(lower, &inside[..middle], seen, blocks);
+    cut(upper, &inside[middle..], seen, blocks);
+    // A network inside of another one of the same member tells nobody apart.
+    if let [(_, a), (_, b)] = blocks[begin..]
+        && a == b
+    {
+        blocks.truncate(begin);
+        blocks.push((block, a));
+    }
+}
+
+/// Two partitions of one address space into one: of two blocks that meet, one holds the other, and the smaller is left.
+fn overlaid(base: &[(Span, u16)], views: &[(Span, MemberSet)]) -> Vec<(Span, u16, MemberSet)> {
+    let mut blocks = Vec::with_capacity(base.len().max(views.len()));
+    let (mut base, mut views) = (base.iter().peekable(), views.iter().peekable());
+    while let (Some((outer, row)), Some((view, seen))) = (base.peek(), views.peek()) {
+        let smaller = if outer.length > view.length { *outer } else { *view };
+        let (base_ends, view_ends) = (outer.last() == smaller.last(), view.last() == smaller.last());
+        blocks.push((smaller, *row, *seen));
+        if base_ends {
+            base.next();
+        }
+        if view_ends {
+            views.next();
+        }
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of_blocks(blocks: impl Iterator<Item = (Network, u16)>) -> Territory {
+        Territory::new(Partition::of_networks(blocks.map(|(network, row)| (network, row.into())), 0)).unwrap()
+    }
+
+    fn networks(list: &[&str]) -> Vec<Network> {
+        list.iter().map(|network| network.parse().unwrap()).collect()
+    }
+
+    fn territory(blocks: &[(&str, u16)]) -> Territory {
+        of_blocks(blocks.iter().map(|(network, row)| (network.parse().unwrap(), *row)))
+    }
+
+    /// The row of the territory, who is seen, and the length of the block.
+    fn look(refined: &Refined, address: &str) -> (u16, Vec<u8>, u8) {
+        let (row, length) = refined.territory.lookup(address.parse().unwrap());
+        let row = refined.rows[usize::from(row)];
+        (row.base, (0..8).filter(|number| row.visible.contains(*number)).collect(), length)
+    }
+
+    #[test]
+    fn a_member_is_seen_from_its_networks_and_the_block_is_no_smaller_than_needed() {
+        let (inside, branch) = (networks(&["10.0.0.0/8", "2001:db8::/32"]), networks(&["10.1.0.0/16"]));
+        let members = [None, Some(&inside[..]), Some(&branch[..])];
+        let refined = refine(&Territory::everywhere(), &members).unwrap();
+        assert_eq!(look(&refined, "10.200.0.1"), (0, vec![0, 1], 9));
+        assert_eq!(look(&refined, "10.1.2.3"), (0, vec![0, 1, 2], 16));
+        assert_eq!(look(&refined, "10.0.2.3"), (0, vec![0, 1], 16));
+        assert_eq!(look(&refined, "192.0.2.1"), (0, vec![0], 1));
+        assert_eq!(look(&refined, "2001:db8::1"), (0, vec![0, 1], 32));
+        assert_eq!(look(&refined, "2001:db9::1"), (0, vec![0], 32));
+        assert_eq!(refined.rows.len(), 3);
+    }
+
+    #[test]
+    fn a_member_without_networks_that_match_is_seen_by_nobody() {
+        let refined = refine(&Territory::everywhere(), &[None, Some(&[])]).unwrap();
+        assert!(refined.territory.is_everywhere());
+        assert_eq!(look(&refined, "192.0.2.1"), (0, vec![0], 0));
+    }
+
+    #[test]
+    fn networks_inside_of_others_of_the_same_member_cut_nothing() {
+        let nested = networks(&["10.0.0.0/8", "10.1.0.0/16", "10.0.0.0/9", "10.128.0.0/9"]);
+        let halves = networks(&["0.0.0.0/1", "128.0.0.0/1", "::/0"]);
+        let refined = refine(&Territory::everywhere(), &[Some(&nested[..]), Some(&halves[..])]).unwrap();
+        assert_eq!(look(&refined, "10.1.2.3"), (0, vec![0, 1], 8));
+        let refined = refine(&Territory::everywhere(), &[Some(&halves[..])]).unwrap();
+        assert!(refined.territory.is_everywhere());
+        assert_eq!(look(&refined, "10.1.2.3"), (0, vec![0], 0));
+    }
+
+    #[test]
+    fn the_rows_of_a_territory_are_cut_where_networks_cross_them() {
+        let territory = territory(&[("0.0.0.0/1", 0), ("128.0.0.0/1", 1)]);
+        let (wide, narrow) = (networks(&["0.0.0.0/0"]), networks(&["192.0.2.0/24"]));
+        let refined = refine(&territory, &[Some(&wide[..]), Some(&narrow[..])]).unwrap();
+        assert_eq!(look(&refined, "10.0.0.1"), (0, vec![0], 1));
+        assert_eq!(look(&refined, "192.0.2.1"), (1, vec![0, 1], 24));
+        assert_eq!(look(&refined, "129.0.0.1"), (1, vec![0], 2));
+        assert_eq!(look(&refined, "2001:db8::1"), (0, vec![], 0));
+    }
+
+    #[test]
+    fn a_single_address_may_be_a_network() {
+        let ends = networks(&["0.0.0.0/32", "255.255.255.255/32", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"]);
+        let refined = refine(&Territory::everywhere(), &[Some(&ends[..])]).unwrap();
+        assert_eq!(look(&refined, "255.255.255.255"), (0, vec![0], 32));
+        assert_eq!(look(&refined, "0.0.0.1"), (0, vec![], 32));
+        assert_eq!(look(&refined, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"), (0, vec![0], 128));
+    }
+
+    #[test]
+    fn more_rows_than_16_bits_count_are_refused() {
+        let halves =
+            (0..=u16::MAX - 1).map(|row| (Network::of(std::net::Ipv4Addr::from(u32::from(row) << 16).into(), 16), row));
+        let rest = (Network::of([255, 255, 0, 0].into(), 16), 0);
+        let territory = of_blocks(halves.chain([rest]));
+        let network = networks(&["1.2.3.0/24"]);
+        assert!(refine(&territory, &[Some(&[])]).is_some());
+        assert!(refine(&territory, &[Some(&network[..])]).is_none());
+    }
+
+    /// Networks close to each other, so that they nest and touch.
+    fn close() -> impl Strategy<Value = Vec<Network>> {
+        let v4 = (any::<u8>(), 0u8..=8).prop_map(|(top, length)| Network::of([top, 0, 0, 0].into(), length));
+        let v6 =
+            (any::<u16>(), 0u8..=16).prop_map(|(top, length)| Network::of([top, 0, 0, 0, 0, 0, 0, 0].into(), length));
+        prop::collection::vec(prop_oneof![v4, v6], 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn who_is_seen_is_told_by_the_networks_alone(
+            members in prop::collection::vec(prop::option::of(close()), 1..6), address in any::<u8>(), top in any::<u16>(),
+            bases in prop::option::of(0u8..8),
+        ) {
+            let blocks = |length: u8| (0..1u16 << length).map(move |row| {
+                (Network::of([(row << (8 - length)) as u8, 0, 0, 0].into(), length), row)
+            });
+            let territory = bases.map_or_else(Territory::everywhere, |length| of_blocks(blocks(length)));
+            let given: Vec<_> = members.iter().map(|networks| networks.as_deref()).collect();
+            let refined = refine(&territory, &given).unwrap();
+            for address in [IpAddr::from([address, 1, 2, 3]), IpAddr::from([top, 0, 0, 0, 0, 0, 0, 9])] {
+                let (number, length) = refined.territory.lookup(address);
+                let row = refined.rows[usize::from(number)];
+                prop_assert_eq!(row.base, territory.lookup(address).0);
+                for (number, networks) in (0u8..).zip(&members) {
+                    let seen = networks.as_ref().is_none_or(|networks| networks.iter().any(|n| n.contains(address)));
+                    prop_assert_eq!(row.visible.contains(number), seen);
+                }
+                // Its sibling is told apart: the block could not be larger.
+                if length > 0 {
+                    let other = refined.territory.blocks().find(|(network, _)| *network == sibling(address, length));
+                    prop_assert!(other.is_none_or(|(_, row)| row != number));
+                }
+            }
+        }
+    }
+
+    fn sibling(address: IpAddr, length: u8) -> Network {
+        let (is_v4, span) = Span::of(&Network::of(address, length));
+        Span { first: span.first ^ 1 << (128 - u32::from(length)), length }.network(is_v4)
+    }
+}
