@@ -50,12 +50,16 @@ pub(super) struct Plan {
     moved: f64,
     /// A cluster is away or over its budget.
     strained: bool,
+    /// It began without anything kept.
+    is_blank: bool,
 }
 
 /// One way to move on.
 struct Attempt {
     /// Growth of near acceptance beyond the foremost; see [`Scene::goal`].
     pull: f64,
+    /// Whether room is offered to guests as well.
+    fills: bool,
     /// How far over its budget a cluster may be on the way.
     slack: f64,
 }
@@ -75,6 +79,7 @@ impl Plan {
             lag: settings.period.as_secs_f64(),
             moved: 0.0,
             strained: false,
+            is_blank: true,
         }
     }
 
@@ -85,6 +90,7 @@ impl Plan {
 
     /// Takes over the acceptance of a cluster from before a restart.
     pub(super) fn restore(&mut self, place: usize, given: Acceptance) {
+        self.is_blank = false;
         self.setting.near[place] = f64::from(given.near) / 65_535.0;
         self.setting.spill[place] = f64::from(given.spill) / 65_535.0;
     }
@@ -134,20 +140,23 @@ impl Plan {
         places: &mut Places<'_>,
     ) {
         let whole: f64 = demands.iter().map(|(_, it)| it.load).sum();
-        if whole <= 0.0 || evidence.iter().all(|evidence| evidence.told().is_none()) {
+        let silent = evidence.iter().all(|evidence| evidence.told().is_none());
+        if whole <= 0.0 || silent || (self.is_blank && now < self.warm_up(settings)) {
             return;
         }
         self.update_pins(settings, demands);
         let (available, since, lag) = (&self.available, &self.since, self.lag);
         let budgets = budgets::budgets(&Means { settings, evidence, available, since, lag, now }, whole);
         let names: Vec<Demand> = demands.iter().map(|(demand, _)| *demand).collect();
+        let mut home = places(&Shares::default(), &names);
+        home.resize(names.len(), None);
         let mut scene = Scene {
             settings,
             pins: &self.pins,
             available,
             loads: demands.iter().map(|(_, it)| it.load).collect(),
             pinned: names.iter().map(|demand| self.pins.contains_key(demand)).collect(),
-            home: places(&Shares::default(), &names),
+            home,
             demands: names,
             budgets: budgets.now,
             places,
@@ -165,6 +174,12 @@ impl Plan {
             (self.setting, self.moved) = (next, now);
         }
         self.urgent = false;
+    }
+
+    /// How long it takes until every client has asked once and a report has told of it: before, most of the demand is
+    /// where nobody knows.
+    fn warm_up(&self, settings: &Settings) -> f64 {
+        1.2 * settings.ttl.as_secs_f64() + self.lag + 2.0 * settings.period.as_secs_f64()
     }
 
     /// Part of the demand that one step may move: so little that what it leads to is seen before much more has moved.
@@ -205,26 +220,28 @@ impl Plan {
     fn choose(&self, scene: &mut Scene<'_, '_>, before: &Picture, is_over: bool, limit: f64) -> Setting {
         let near = |picture: &Picture| picture.natives.iter().sum::<f64>();
         let mut best: Option<(Setting, f64)> = None;
-        let first = [Attempt { pull: f64::INFINITY, slack: SLACK }, Attempt { pull: 0.15, slack: SLACK }];
+        let attempt = |pull, fills, slack| Attempt { pull, fills, slack };
+        let first = [attempt(f64::INFINITY, true, SLACK), attempt(0.15, true, SLACK), attempt(0.15, false, SLACK)];
         for attempt in first {
-            let goal = scene.goal(&self.setting, before, attempt.pull);
+            let goal = scene.goal(&self.setting, before, attempt.pull, attempt.fills);
             if attempt.pull.is_infinite() && !is_over && !self.urgent {
                 let gain = near(&scene.look(&goal)) - near(before);
                 if gain < WORTH * scene.whole() {
                     return self.setting.clone();
                 }
             }
+            let least = best.as_ref().map_or(if is_over { f64::NEG_INFINITY } else { near(before) }, |(_, best)| *best);
             if let Some((setting, picture)) = self.approach(scene, &goal, before, attempt.slack, limit)
-                && best.as_ref().is_none_or(|(_, best)| near(&picture) > *best)
+                && near(&picture) > least
             {
                 best = Some((setting, near(&picture)));
             }
         }
         // Nothing leads on without going over a budget: by more of it, then only away from what is over.
-        let last = [Attempt { pull: 0.05, slack: 2.0 * SLACK }, Attempt { pull: 0.0, slack: SLACK }];
+        let last = [attempt(0.05, true, 2.0 * SLACK), attempt(0.0, true, SLACK)];
         for attempt in last.into_iter().filter(|attempt| attempt.pull > 0.0 || is_over) {
             if best.is_none() {
-                let goal = scene.goal(&self.setting, before, attempt.pull);
+                let goal = scene.goal(&self.setting, before, attempt.pull, attempt.fills);
                 let found = self.approach(scene, &goal, before, attempt.slack, limit);
                 best = found.map(|(setting, picture)| (setting, near(&picture)));
             }
