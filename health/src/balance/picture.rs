@@ -63,6 +63,13 @@ pub(super) struct Picture {
     pub(super) pinned: Vec<f64>,
 }
 
+impl Picture {
+    /// Load of demands that are at home.
+    pub(super) fn near(&self) -> f64 {
+        self.natives.iter().sum()
+    }
+}
+
 impl Scene<'_, '_> {
     /// Load of all known demands.
     pub(super) fn whole(&self) -> f64 {

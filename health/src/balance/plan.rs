@@ -31,6 +31,8 @@ const FULL: f64 = 0.1;
 /// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, while a cluster fades, and
 /// while one is over its budget.
 const PACE: (f64, f64, f64) = (0.12, 0.03, 0.48);
+/// Times that a plan is corrected after a flip.
+const FLIP_ROUNDS: usize = 4;
 /// Halvings of a step until it counts as impossible.
 const HALVINGS: usize = 7;
 
@@ -169,7 +171,10 @@ impl Plan {
         // At least as much as the largest demand that is not pinned, or it would be in the way for ever.
         let limit = whole * self.pace(settings, is_full, scene.budgets != budgets.unfaded);
         let limit = limit.max(1.01 * LUMP * smallest(settings));
-        let next = self.choose(&mut scene, &before, over > 0.0, limit);
+        let mut next = self.choose(&mut scene, &before, over > 0.0, limit);
+        if self.urgent {
+            next = self.settle(&mut scene, next);
+        }
         if next != self.setting {
             (self.setting, self.moved) = (next, now);
         }
@@ -180,6 +185,19 @@ impl Plan {
     /// where nobody knows.
     fn warm_up(&self, settings: &Settings) -> f64 {
         1.2 * settings.ttl.as_secs_f64() + self.lag + 2.0 * settings.period.as_secs_f64()
+    }
+
+    /// What a flip leaves over budgets is taken further at once: its clients move anyway, and nothing is to be waited for.
+    fn settle(&self, scene: &mut Scene<'_, '_>, next: Setting) -> Setting {
+        let mut plan = Self { setting: next, ..self.clone() };
+        for _ in 0..FLIP_ROUNDS {
+            let picture = scene.look(&plan.setting);
+            if scene.excess(&picture, BAND) <= 0.0 {
+                break;
+            }
+            plan.setting = plan.choose(scene, &picture, true, f64::INFINITY);
+        }
+        plan.setting
     }
 
     /// Part of the demand that one step may move: so little that what it leads to is seen before much more has moved.
@@ -216,37 +234,33 @@ impl Plan {
         }
     }
 
-    /// The step that brings most of the demand nearer, of those that lead over no budget.
+    /// The step that leads over budgets least, and of several such that which brings most of the demand nearer.
     fn choose(&self, scene: &mut Scene<'_, '_>, before: &Picture, is_over: bool, limit: f64) -> Setting {
-        let near = |picture: &Picture| picture.natives.iter().sum::<f64>();
-        let mut best: Option<(Setting, f64)> = None;
         let attempt = |pull, fills, slack| Attempt { pull, fills, slack };
-        let first = [attempt(f64::INFINITY, true, SLACK), attempt(0.15, true, SLACK), attempt(0.15, false, SLACK)];
-        for attempt in first {
+        let mut best = if is_over { (f64::INFINITY, f64::NEG_INFINITY) } else { (0.0, before.near()) };
+        let mut chosen = None;
+        for attempt in [attempt(f64::INFINITY, true, SLACK), attempt(0.15, true, SLACK), attempt(0.15, false, SLACK)] {
             let goal = scene.goal(&self.setting, before, attempt.pull, attempt.fills);
-            if attempt.pull.is_infinite() && !is_over && !self.urgent {
-                let gain = near(&scene.look(&goal)) - near(before);
-                if gain < WORTH * scene.whole() {
-                    return self.setting.clone();
-                }
+            let must = is_over || self.urgent;
+            if attempt.pull.is_infinite() && !must && scene.look(&goal).near() - before.near() < WORTH * scene.whole() {
+                return self.setting.clone();
             }
-            let least = best.as_ref().map_or(if is_over { f64::NEG_INFINITY } else { near(before) }, |(_, best)| *best);
-            if let Some((setting, picture)) = self.approach(scene, &goal, before, attempt.slack, limit)
-                && near(&picture) > least
-            {
-                best = Some((setting, near(&picture)));
+            let Some((setting, picture)) = self.approach(scene, &goal, before, attempt.slack, limit) else { continue };
+            let (excess, near) = (scene.excess(&picture, SLACK), picture.near());
+            let even = 1e-3 * scene.whole();
+            if excess < best.0 - even || (excess < best.0 + even && near > best.1) {
+                (chosen, best) = (Some(setting), (excess, near));
             }
         }
         // Nothing leads on without going over a budget: by more of it, then only away from what is over.
         let last = [attempt(0.05, true, 2.0 * SLACK), attempt(0.0, true, SLACK)];
         for attempt in last.into_iter().filter(|attempt| attempt.pull > 0.0 || is_over) {
-            if best.is_none() {
+            if chosen.is_none() {
                 let goal = scene.goal(&self.setting, before, attempt.pull, attempt.fills);
-                let found = self.approach(scene, &goal, before, attempt.slack, limit);
-                best = found.map(|(setting, picture)| (setting, near(&picture)));
+                chosen = self.approach(scene, &goal, before, attempt.slack, limit).map(|(setting, _)| setting);
             }
         }
-        best.map_or_else(|| self.setting.clone(), |(setting, _)| setting)
+        chosen.unwrap_or_else(|| self.setting.clone())
     }
 
     /// As far towards a goal as a step may go: it moves no more than the limit, and adds nothing to what is over budgets.
