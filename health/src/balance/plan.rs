@@ -90,6 +90,11 @@ impl Plan {
         self.setting.shares(settings, &self.pins)
     }
 
+    /// Whether it began without anything kept.
+    pub(super) fn is_blank(&self) -> bool {
+        self.is_blank
+    }
+
     /// Takes over the acceptance of a cluster from before a restart.
     pub(super) fn restore(&mut self, place: usize, given: Acceptance) {
         self.is_blank = false;

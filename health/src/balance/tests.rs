@@ -39,8 +39,9 @@ impl Stage {
         Self { balancer: Balancer::new(settings(capacities), start, None), start, sequence: 0 }
     }
 
+    /// Seconds after the first minutes, in which nothing is learnt.
     fn at(&self, secs: u64) -> Instant {
-        self.start + Duration::from_secs(secs)
+        self.start + Duration::from_secs(200 + secs)
     }
 
     fn ask(&mut self, demands: impl Iterator<Item = u64>, cluster: usize, secs: u64) {
@@ -74,6 +75,15 @@ fn nothing_known_is_the_declared_split() {
     let stage = Stage::new(&[1000, 500]);
     let given: Vec<_> = stage.balancer.shares().acceptance.values().map(|given| (given.near, given.spill)).collect();
     assert_eq!(given, [(655, 0), (328, 0)], "in proportion to the capacities, and so little that all is split so");
+}
+
+#[test]
+fn what_was_measured_before_every_client_has_asked_is_passed_over() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.start -= Duration::from_secs(190);
+    stage.ask(0..100, 0, 1);
+    assert_eq!(stage.report(0, 500, 10), Heard::Early);
+    assert_eq!(stage.report(0, 500, 40), Heard::Believed);
 }
 
 #[test]
