@@ -1,10 +1,11 @@
-//! Fuzz targets for packets, zone text and configuration, on stable Rust.
+//! Fuzz targets for packets, zone text, configuration and metrics, on stable Rust.
 //!
 //! Mutates inputs that looked new so far, runs them through the real code, and lets a checker judge what comes out.
 //! What looks new is told by what a target says it showed (response code and sections, kinds of faults) in place of a compiler's coverage counters, which stable Rust lacks. A run is a function of its seed and its corpus.
 
 pub mod config;
 pub mod corpus;
+pub mod metrics;
 pub mod mutate;
 pub mod packet;
 mod packet_check;

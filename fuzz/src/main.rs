@@ -4,7 +4,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use fairway_fuzz::{Bounds, Target, config, corpus, fuzz, packet, run_once, zone};
+use fairway_fuzz::{Bounds, Target, config, corpus, fuzz, metrics, packet, run_once, zone};
 
 /// What the command line asks for.
 struct Wish {
@@ -18,7 +18,9 @@ fn main() -> ExitCode {
     let wish = match read_arguments(std::env::args().skip(1)) {
         Ok(wish) => wish,
         Err(fault) => {
-            eprintln!("{fault}\nusage: fairway-fuzz packet|zone|config [--seconds N] [--inputs N] [--seed N] [FILE…]");
+            eprintln!(
+                "{fault}\nusage: fairway-fuzz packet|zone|config|metrics [--seconds N] [--inputs N] [--seed N] [FILE…]"
+            );
             return ExitCode::from(2);
         }
     };
@@ -59,7 +61,8 @@ fn run(wish: &Wish) -> Result<(), String> {
         "packet" => Box::new(packet::Packets::new()),
         "zone" => Box::new(zone::ZoneText::new()),
         "config" => Box::new(config::ConfigText::new().map_err(|e| e.to_string())?),
-        other => return Err(format!("{other:?} is no target: packet, zone, config")),
+        "metrics" => Box::new(metrics::Metrics::default()),
+        other => return Err(format!("{other:?} is no target: packet, zone, config, metrics")),
     };
     for file in &wish.files {
         let input = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;

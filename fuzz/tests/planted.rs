@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use fairway::config::{Loaded, Source};
 use fairway_fuzz::{
-    Bounds, Target, config, corpus, fuzz,
+    Bounds, Target, config, corpus, fuzz, metrics,
     packet::{self, in_stages},
     run_once, zone,
 };
+use fairway_health::load::gateway::Shown;
 use fairway_model::{Fault, Name, Rtype};
 use fairway_zones::{Client, Draw, Now, Outcome, Query, Tally, View, find, read, text::ZoneData, write};
 
@@ -116,6 +117,14 @@ fn fragile(source: &Source) -> Result<Loaded, Vec<Fault>> {
     config::real(source)
 }
 
+/// Passes over the begin of a line whose end comes with another piece, if it is long.
+fn forgetful(text: &[u8], piece: usize) -> Result<Shown, String> {
+    match text.chunks(piece).any(|part| part.len() < text.len() && part.ends_with(b"active")) {
+        true => Err("lost".to_owned()),
+        false => metrics::real(text, piece),
+    }
+}
+
 #[test]
 fn the_packet_target_finds_an_answer_that_is_too_long() {
     finds(&mut packet::Packets::with(oversized), "packet", "more octets");
@@ -144,4 +153,16 @@ fn the_zone_target_finds_a_reader_that_loses_octets() {
 #[test]
 fn the_config_target_finds_a_panic_in_the_loader() {
     finds(&mut config::ConfigText::with(fragile).unwrap(), "config", "planted");
+}
+
+#[test]
+fn the_metrics_target_finds_a_reader_that_loses_what_is_divided() {
+    finds(&mut metrics::Metrics::with(forgetful), "metrics", "in pieces");
+}
+
+#[test]
+fn the_metrics_target_finds_nothing_in_the_real_reader() {
+    let corpus = corpus::load("metrics").expect("the corpus is committed");
+    let bounds = Bounds { inputs: 20_000, ..BOUNDS };
+    fuzz(&mut metrics::Metrics::default(), &corpus, 1, bounds).expect("no rule is broken");
 }

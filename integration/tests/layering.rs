@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("fairway-bench", ANY_ROOM),
     ("fairway-integration", ANY_ROOM),
-    ("fairway-fuzz", &["fairway", "fairway-model", "fairway-zones", "fairway-integration"]),
+    ("fairway-fuzz", &["fairway", "fairway-model", "fairway-health", "fairway-zones", "fairway-integration"]),
 ];
 
 const ANY_ROOM: &[&str] = &[

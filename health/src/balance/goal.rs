@@ -15,7 +15,8 @@ impl Scene<'_, '_> {
     /// Clusters that take few of their own, as in the declared split, come home together: `pull` is by how much the near
     /// acceptance of the foremost may grow, in the proportions of the declared split. What nobody takes is shared in the
     /// proportions of near acceptance, so that one that runs ahead would get all of it.
-    pub(super) fn goal(&mut self, current: &Setting, before: &Picture, pull: f64) -> Setting {
+    /// `fills` says whether room is offered to guests, too.
+    pub(super) fn goal(&mut self, current: &Setting, before: &Picture, pull: f64, fills: bool) -> Setting {
         let reach = self.reach(current, pull);
         let at_home = self.at_home();
         let (mut goal, mut picture) = (current.clone(), before.clone());
@@ -23,7 +24,7 @@ impl Scene<'_, '_> {
             let mut settled = true;
             for place in self.clusters() {
                 let near = self.correct_near(&mut goal, &picture, place, at_home[place], reach[place]);
-                let spill = self.correct_spill(&mut goal, &picture, place, near.natives);
+                let spill = self.correct_spill(&mut goal, &picture, place, near.natives, fills);
                 settled &= !near.is_cut && !spill.is_cut;
                 settled &= round >= FILLING_ROUNDS || !near.is_raised && !spill.is_raised;
             }
@@ -74,13 +75,20 @@ impl Scene<'_, '_> {
     }
 
     /// What its own clients leave is for others.
-    fn correct_spill(&self, goal: &mut Setting, picture: &Picture, place: usize, natives: f64) -> Correction {
+    fn correct_spill(
+        &self,
+        goal: &mut Setting,
+        picture: &Picture,
+        place: usize,
+        natives: f64,
+        fills: bool,
+    ) -> Correction {
         let room = (self.free(picture, place) - natives).max(0.0);
         let band = BAND * self.budgets[place];
         let guests = picture.guests[place];
         let spill = &mut goal.spill[place];
         let is_cut = guests > room + band;
-        let is_raised = guests < room - band && *spill < 1.0;
+        let is_raised = fills && guests < room - band && *spill < 1.0;
         if is_cut {
             *spill *= room / guests;
         } else if is_raised {

@@ -89,6 +89,8 @@ pub enum Heard {
     Believed,
     /// It says far less than what is known to be there: passed over.
     Disbelieved,
+    /// Measured before every client has asked once: where most of the demand is was not known then.
+    Early,
     /// Not newer than the last one.
     Old,
     /// Of a cluster that is not declared.
@@ -156,6 +158,9 @@ impl Balancer {
         let (at, now) = (self.secs(report.at), self.secs(now));
         if !self.evidence[place].is_new(report.sequence, at) {
             return Heard::Old;
+        }
+        if self.plan.is_blank() && at < self.demands.ttl {
+            return Heard::Early;
         }
         let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[place].capacity.max(1) as f64;
         let expected = self.expected(place, at);
@@ -248,7 +253,7 @@ impl Balancer {
     /// What a cluster should carry if its clients are like those of the others; none if no other one tells.
     fn expected(&self, cluster: usize, at: f64) -> Option<f64> {
         let others = self.evidence.iter().enumerate().filter(|(other, _)| *other != cluster);
-        let told = others.filter_map(|(_, evidence)| evidence.told());
+        let told = others.filter_map(|(_, evidence)| evidence.told()).filter(|(_, caches)| *caches > 0.0);
         let sum = told.fold((0.0, 0.0), |sum, (load, caches)| (sum.0 + load, sum.1 + caches));
         (sum.1 > 0.0).then(|| sum.0 / sum.1 * self.demands.caches_at(cluster, at))
     }

@@ -63,6 +63,13 @@ pub(super) struct Picture {
     pub(super) pinned: Vec<f64>,
 }
 
+impl Picture {
+    /// Load of demands that are at home.
+    pub(super) fn near(&self) -> f64 {
+        self.natives.iter().sum()
+    }
+}
+
 impl Scene<'_, '_> {
     /// Load of all known demands.
     pub(super) fn whole(&self) -> f64 {
@@ -77,7 +84,8 @@ impl Scene<'_, '_> {
 
     /// Asks the real decision what a setting would lead to.
     pub(super) fn look(&mut self, setting: &Setting) -> Picture {
-        let place = (self.places)(&setting.shares(self.settings, self.pins), &self.demands);
+        let mut place = (self.places)(&setting.shares(self.settings, self.pins), &self.demands);
+        place.resize(self.demands.len(), None);
         let zero = || vec![0.0; self.budgets.len()];
         let mut picture = Picture { place, total: zero(), natives: zero(), guests: zero(), pinned: zero() };
         for (i, load) in self.loads.iter().enumerate() {

@@ -31,6 +31,8 @@ const FULL: f64 = 0.1;
 /// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, while a cluster fades, and
 /// while one is over its budget.
 const PACE: (f64, f64, f64) = (0.12, 0.03, 0.48);
+/// Times that a plan is corrected after a flip.
+const FLIP_ROUNDS: usize = 4;
 /// Halvings of a step until it counts as impossible.
 const HALVINGS: usize = 7;
 
@@ -50,12 +52,16 @@ pub(super) struct Plan {
     moved: f64,
     /// A cluster is away or over its budget.
     strained: bool,
+    /// It began without anything kept.
+    is_blank: bool,
 }
 
 /// One way to move on.
 struct Attempt {
     /// Growth of near acceptance beyond the foremost; see [`Scene::goal`].
     pull: f64,
+    /// Whether room is offered to guests as well.
+    fills: bool,
     /// How far over its budget a cluster may be on the way.
     slack: f64,
 }
@@ -75,6 +81,7 @@ impl Plan {
             lag: settings.period.as_secs_f64(),
             moved: 0.0,
             strained: false,
+            is_blank: true,
         }
     }
 
@@ -83,8 +90,14 @@ impl Plan {
         self.setting.shares(settings, &self.pins)
     }
 
+    /// Whether it began without anything kept.
+    pub(super) fn is_blank(&self) -> bool {
+        self.is_blank
+    }
+
     /// Takes over the acceptance of a cluster from before a restart.
     pub(super) fn restore(&mut self, place: usize, given: Acceptance) {
+        self.is_blank = false;
         self.setting.near[place] = f64::from(given.near) / 65_535.0;
         self.setting.spill[place] = f64::from(given.spill) / 65_535.0;
     }
@@ -134,20 +147,23 @@ impl Plan {
         places: &mut Places<'_>,
     ) {
         let whole: f64 = demands.iter().map(|(_, it)| it.load).sum();
-        if whole <= 0.0 || evidence.iter().all(|evidence| evidence.told().is_none()) {
+        let silent = evidence.iter().all(|evidence| evidence.told().is_none());
+        if whole <= 0.0 || silent || (self.is_blank && now < self.warm_up(settings)) {
             return;
         }
         self.update_pins(settings, demands);
         let (available, since, lag) = (&self.available, &self.since, self.lag);
         let budgets = budgets::budgets(&Means { settings, evidence, available, since, lag, now }, whole);
         let names: Vec<Demand> = demands.iter().map(|(demand, _)| *demand).collect();
+        let mut home = places(&Shares::default(), &names);
+        home.resize(names.len(), None);
         let mut scene = Scene {
             settings,
             pins: &self.pins,
             available,
             loads: demands.iter().map(|(_, it)| it.load).collect(),
             pinned: names.iter().map(|demand| self.pins.contains_key(demand)).collect(),
-            home: places(&Shares::default(), &names),
+            home,
             demands: names,
             budgets: budgets.now,
             places,
@@ -160,11 +176,33 @@ impl Plan {
         // At least as much as the largest demand that is not pinned, or it would be in the way for ever.
         let limit = whole * self.pace(settings, is_full, scene.budgets != budgets.unfaded);
         let limit = limit.max(1.01 * LUMP * smallest(settings));
-        let next = self.choose(&mut scene, &before, over > 0.0, limit);
+        let mut next = self.choose(&mut scene, &before, over > 0.0, limit);
+        if self.urgent {
+            next = self.settle(&mut scene, next);
+        }
         if next != self.setting {
             (self.setting, self.moved) = (next, now);
         }
         self.urgent = false;
+    }
+
+    /// How long it takes until every client has asked once and a report has told of it: before, most of the demand is
+    /// where nobody knows.
+    fn warm_up(&self, settings: &Settings) -> f64 {
+        1.2 * settings.ttl.as_secs_f64() + self.lag + 2.0 * settings.period.as_secs_f64()
+    }
+
+    /// What a flip leaves over budgets is taken further at once: its clients move anyway, and nothing is to be waited for.
+    fn settle(&self, scene: &mut Scene<'_, '_>, next: Setting) -> Setting {
+        let mut plan = Self { setting: next, ..self.clone() };
+        for _ in 0..FLIP_ROUNDS {
+            let picture = scene.look(&plan.setting);
+            if scene.excess(&picture, BAND) <= 0.0 {
+                break;
+            }
+            plan.setting = plan.choose(scene, &picture, true, f64::INFINITY);
+        }
+        plan.setting
     }
 
     /// Part of the demand that one step may move: so little that what it leads to is seen before much more has moved.
@@ -201,35 +239,33 @@ impl Plan {
         }
     }
 
-    /// The step that brings most of the demand nearer, of those that lead over no budget.
+    /// The step that leads over budgets least, and of several such that which brings most of the demand nearer.
     fn choose(&self, scene: &mut Scene<'_, '_>, before: &Picture, is_over: bool, limit: f64) -> Setting {
-        let near = |picture: &Picture| picture.natives.iter().sum::<f64>();
-        let mut best: Option<(Setting, f64)> = None;
-        let first = [Attempt { pull: f64::INFINITY, slack: SLACK }, Attempt { pull: 0.15, slack: SLACK }];
-        for attempt in first {
-            let goal = scene.goal(&self.setting, before, attempt.pull);
-            if attempt.pull.is_infinite() && !is_over && !self.urgent {
-                let gain = near(&scene.look(&goal)) - near(before);
-                if gain < WORTH * scene.whole() {
-                    return self.setting.clone();
-                }
+        let attempt = |pull, fills, slack| Attempt { pull, fills, slack };
+        let mut best = if is_over { (f64::INFINITY, f64::NEG_INFINITY) } else { (0.0, before.near()) };
+        let mut chosen = None;
+        for attempt in [attempt(f64::INFINITY, true, SLACK), attempt(0.15, true, SLACK), attempt(0.15, false, SLACK)] {
+            let goal = scene.goal(&self.setting, before, attempt.pull, attempt.fills);
+            let must = is_over || self.urgent;
+            if attempt.pull.is_infinite() && !must && scene.look(&goal).near() - before.near() < WORTH * scene.whole() {
+                return self.setting.clone();
             }
-            if let Some((setting, picture)) = self.approach(scene, &goal, before, attempt.slack, limit)
-                && best.as_ref().is_none_or(|(_, best)| near(&picture) > *best)
-            {
-                best = Some((setting, near(&picture)));
+            let Some((setting, picture)) = self.approach(scene, &goal, before, attempt.slack, limit) else { continue };
+            let (excess, near) = (scene.excess(&picture, SLACK), picture.near());
+            let even = 1e-3 * scene.whole();
+            if excess < best.0 - even || (excess < best.0 + even && near > best.1) {
+                (chosen, best) = (Some(setting), (excess, near));
             }
         }
         // Nothing leads on without going over a budget: by more of it, then only away from what is over.
-        let last = [Attempt { pull: 0.05, slack: 2.0 * SLACK }, Attempt { pull: 0.0, slack: SLACK }];
+        let last = [attempt(0.05, true, 2.0 * SLACK), attempt(0.0, true, SLACK)];
         for attempt in last.into_iter().filter(|attempt| attempt.pull > 0.0 || is_over) {
-            if best.is_none() {
-                let goal = scene.goal(&self.setting, before, attempt.pull);
-                let found = self.approach(scene, &goal, before, attempt.slack, limit);
-                best = found.map(|(setting, picture)| (setting, near(&picture)));
+            if chosen.is_none() {
+                let goal = scene.goal(&self.setting, before, attempt.pull, attempt.fills);
+                chosen = self.approach(scene, &goal, before, attempt.slack, limit).map(|(setting, _)| setting);
             }
         }
-        best.map_or_else(|| self.setting.clone(), |(setting, _)| setting)
+        chosen.unwrap_or_else(|| self.setting.clone())
     }
 
     /// As far towards a goal as a step may go: it moves no more than the limit, and adds nothing to what is over budgets.

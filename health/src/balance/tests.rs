@@ -1,1 +1,209 @@
-//! Tests.
+//! The controller in single steps. How it does over minutes of traffic is for the simulator to show.
+
+use std::time::{Duration, Instant};
+
+use fairway_model::{ClusterName, Demand, Load, LoadReport, LoadSignal, Permille, Shares};
+
+use super::{Balancer, Caution, Declared, Heard, Settings, demands::TRACKED_MAX};
+
+fn name(place: usize) -> ClusterName {
+    ClusterName::new(["a", "b", "c"][place]).unwrap()
+}
+
+fn settings(capacities: &[u64]) -> Settings {
+    let declared = |(place, capacity): (usize, &u64)| Declared {
+        name: name(place),
+        capacity: *capacity,
+        soft: Permille::new(800).unwrap(),
+        hard: Permille::new(1000).unwrap(),
+        split: *capacity,
+    };
+    Settings {
+        clusters: capacities.iter().enumerate().map(declared).collect(),
+        period: Duration::from_secs(10),
+        ttl: Duration::from_secs(30),
+        sampled: 1,
+    }
+}
+
+/// A controller and its clock.
+struct Stage {
+    balancer: Balancer,
+    start: Instant,
+    sequence: u64,
+}
+
+impl Stage {
+    fn new(capacities: &[u64]) -> Self {
+        let start = Instant::now();
+        Self { balancer: Balancer::new(settings(capacities), start, None), start, sequence: 0 }
+    }
+
+    /// Seconds after the first minutes, in which nothing is learnt.
+    fn at(&self, secs: u64) -> Instant {
+        self.start + Duration::from_secs(200 + secs)
+    }
+
+    fn ask(&mut self, demands: impl Iterator<Item = u64>, cluster: usize, secs: u64) {
+        let at = self.at(secs);
+        demands.for_each(|demand| self.balancer.asked(Demand(demand), cluster, at));
+    }
+
+    /// A report of this load, in thousandths, measured now.
+    fn report(&mut self, cluster: usize, load: u32, secs: u64) -> Heard {
+        self.sequence += 1;
+        let at = self.at(secs);
+        let report = LoadReport {
+            cluster: name(cluster),
+            load: Load(load),
+            signal: LoadSignal::InFlight,
+            sequence: self.sequence,
+            at,
+        };
+        self.balancer.report(&report, at)
+    }
+
+    /// What one demand is taken for, in the unit of the capacities.
+    fn load(&self, demand: u64) -> f64 {
+        let kept = self.balancer.keep();
+        kept.demands.iter().find(|(known, ..)| *known == Demand(demand)).map_or(0.0, |(_, load, ..)| *load)
+    }
+}
+
+#[test]
+fn nothing_known_is_the_declared_split() {
+    let stage = Stage::new(&[1000, 500]);
+    let given: Vec<_> = stage.balancer.shares().acceptance.values().map(|given| (given.near, given.spill)).collect();
+    assert_eq!(given, [(655, 0), (328, 0)], "in proportion to the capacities, and so little that all is split so");
+}
+
+#[test]
+fn what_was_measured_before_every_client_has_asked_is_passed_over() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.start -= Duration::from_secs(190);
+    stage.ask(0..100, 0, 1);
+    assert_eq!(stage.report(0, 500, 10), Heard::Early);
+    assert_eq!(stage.report(0, 500, 40), Heard::Believed);
+}
+
+#[test]
+fn a_report_tells_what_its_clients_carry() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..100, 0, 1);
+    assert_eq!(stage.report(0, 500, 10), Heard::Believed);
+    let loads: f64 = (0..100).map(|demand| stage.load(demand)).sum();
+    assert!((loads - 500.0).abs() < 10.0, "{loads}");
+}
+
+#[test]
+fn the_step_after_a_move_shows_a_large_demand() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..100, 0, 1);
+    stage.ask(100..200, 1, 1);
+    for secs in [10, 20, 30] {
+        stage.ask(0..100, 0, secs - 1);
+        stage.ask(100..200, 1, secs - 1);
+        stage.report(0, 700, secs);
+        stage.report(1, 400, secs);
+    }
+    assert!(stage.load(7) < 20.0, "one of a hundred");
+    stage.ask(7..8, 1, 35);
+    stage.report(0, 400, 40);
+    stage.report(1, 700, 40);
+    assert!(stage.load(7) > 200.0, "{} of the 300 that went with it", stage.load(7));
+}
+
+#[test]
+fn what_cannot_be_is_not_believed_and_the_old_and_the_unknown_are_passed_over() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..100, 0, 1);
+    stage.ask(100..200, 1, 1);
+    assert_eq!(stage.report(0, 500, 10), Heard::Believed);
+    assert_eq!(stage.report(1, 0, 10), Heard::Disbelieved, "as many clients as the other, and no load");
+    assert_eq!(stage.report(0, 0, 20), Heard::Disbelieved, "its clients went on asking");
+    assert_eq!(stage.report(0, 450, 30), Heard::Believed);
+    stage.sequence -= 1;
+    assert_eq!(stage.report(0, 450, 40), Heard::Old, "the same sequence");
+    assert_eq!(stage.report(0, 450, 30), Heard::Old, "measured before");
+    assert_eq!(stage.report(2, 450, 50), Heard::Unknown);
+}
+
+#[test]
+fn the_table_of_demands_is_bounded_and_still_tells_the_whole() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    for secs in [1, 11] {
+        stage.ask(0..30_000, 0, secs);
+        stage.report(0, 600, secs + 8);
+        assert!(stage.balancer.tracked().count() <= TRACKED_MAX);
+    }
+    assert!(stage.balancer.tracked().count() > TRACKED_MAX / 4, "a sample that is large enough");
+    let whole: f64 = stage.balancer.keep().demands.iter().map(|(_, load, ..)| load).sum();
+    assert!((whole - 600.0).abs() < 30.0, "{whole}");
+}
+
+#[test]
+fn pins_are_bounded() {
+    let mut stage = Stage::new(&[1000, 1]);
+    stage.ask(0..3_000, 0, 1);
+    stage.report(0, 900, 10);
+    let at = stage.at(100);
+    stage.balancer.step(at, &mut |_, demands| vec![Some(0); demands.len()]);
+    assert!(stage.balancer.shares().pins.len() <= Shares::PINS_MAX);
+}
+
+#[test]
+fn a_restart_finds_what_was_kept() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..100, 0, 1);
+    stage.report(0, 500, 10);
+    let at = stage.at(100);
+    stage.balancer.step(at, &mut |_, demands| vec![Some(0); demands.len()]);
+    let kept = stage.balancer.keep();
+    let again = Balancer::new(settings(&[1000, 1000]), at, Some(&kept));
+    assert_eq!(again.shares().acceptance, stage.balancer.shares().acceptance);
+    assert_eq!(again.shares().pins, stage.balancer.shares().pins);
+    assert_eq!(again.keep().demands.len(), kept.demands.len());
+    let fewer = Balancer::new(settings(&[1000]), at, Some(&kept));
+    assert_eq!(fewer.shares().acceptance.len(), 1, "a cluster that is not declared any more is passed over");
+}
+
+#[test]
+fn a_drain_ends_when_the_last_client_must_have_asked_again() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..10, 0, 1);
+    stage.ask(10..11, 0, 5);
+    stage.report(0, 100, 10);
+    let drain = stage.balancer.drain(0, stage.at(12));
+    assert_eq!(drain.over, stage.at(35), "the last answer was at 5, and holds for 30");
+    assert!((drain.left - 100.0).abs() < 5.0, "{}", drain.left);
+    assert_eq!(stage.balancer.drain(1, stage.at(12)).over, stage.at(12), "nothing is there");
+}
+
+#[test]
+fn a_cluster_that_comes_back_takes_nothing_at_first_and_is_a_reason_for_caution_while_it_is_away() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..100, 0, 99);
+    stage.report(0, 500, 100);
+    stage.report(1, 500, 100);
+    let mut places = |_: &Shares, demands: &[Demand]| vec![Some(0); demands.len()];
+    stage.balancer.available(1, false, stage.at(101));
+    stage.balancer.step(stage.at(101), &mut places);
+    assert_eq!(stage.balancer.caution(stage.at(101)), Caution::Short);
+    stage.balancer.available(1, true, stage.at(102));
+    stage.balancer.step(stage.at(102), &mut places);
+    let given = stage.balancer.shares().acceptance[&name(1)];
+    assert!(given.near < 700 && given.spill < 700, "{given:?}");
+}
+
+#[test]
+fn nothing_known_of_a_cluster_that_is_not_declared_or_of_no_demand_does_no_harm() {
+    let mut stage = Stage::new(&[0, 1000]);
+    stage.ask(0..1, 17, 1);
+    stage.balancer.available(17, false, stage.at(1));
+    let before = stage.balancer.shares().clone();
+    stage.balancer.step(stage.at(10), &mut |_, _| vec![]);
+    assert_eq!(*stage.balancer.shares(), before);
+    stage.ask(0..10, 0, 20);
+    stage.report(0, 500, 100);
+    stage.balancer.step(stage.at(100), &mut |_, _| vec![]);
+}

@@ -87,8 +87,20 @@ impl Exposition {
     }
 
     /// Takes the next piece, and gives each sample that is whole with it.
-    pub fn feed(&mut self, mut piece: &[u8], sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
-        self.left = self.left.checked_sub(piece.len()).ok_or(ExpositionError::Long(self.max))?;
+    pub fn feed(&mut self, piece: &[u8], sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
+        let within = piece.len().min(self.left);
+        self.left -= within;
+        // What is within the bound comes first, so that the same fault is told however a text is divided.
+        self.lines(&piece[..within], sample)?;
+        if within < piece.len() { Err(ExpositionError::Long(self.max)) } else { Ok(()) }
+    }
+
+    /// Tells that nothing follows.
+    pub fn finish(self) -> Result<(), ExpositionError> {
+        if self.begun.is_empty() { Ok(()) } else { Err(ExpositionError::Cut(self.lines + 1)) }
+    }
+
+    fn lines(&mut self, mut piece: &[u8], sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
         while let Some(end) = piece.iter().position(|octet| *octet == b'\n') {
             let (line, rest) = (&piece[..end], &piece[end + 1..]);
             if self.begun.is_empty() {
@@ -102,11 +114,6 @@ impl Exposition {
             piece = rest;
         }
         self.begin(piece)
-    }
-
-    /// Tells that nothing follows.
-    pub fn finish(self) -> Result<(), ExpositionError> {
-        if self.begun.is_empty() { Ok(()) } else { Err(ExpositionError::Cut(self.lines + 1)) }
     }
 
     fn begin(&mut self, part: &[u8]) -> Result<(), ExpositionError> {

@@ -1,0 +1,115 @@
+//! Metrics of gateways: however a text is divided it is read the same, and what is read of it is within bounds.
+
+use fairway_health::load::{
+    exposition::{Exposition, LINE_MAX},
+    gateway::{AMOUNT_MAX, Look, SERIES_MAX, Shown},
+};
+
+use crate::{Target, mutate, rng::Rng};
+
+/// The reader under test: the text, and the octets of a piece. The real one, or one with a bug planted in it.
+pub type Read = fn(&[u8], usize) -> Result<Shown, String>;
+
+/// The target of metrics.
+#[derive(Debug)]
+pub struct Metrics(Read);
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self(real)
+    }
+}
+
+impl Metrics {
+    /// Another reader.
+    pub const fn with(read: Read) -> Self {
+        Self(read)
+    }
+}
+
+/// Reads with the real reader.
+pub fn real(text: &[u8], piece: usize) -> Result<Shown, String> {
+    let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), Look::new(None, 95));
+    for piece in text.chunks(piece) {
+        exposition.feed(piece, &mut |sample| look.take(sample)).map_err(|error| error.to_string())?;
+    }
+    exposition.finish().map_err(|error| error.to_string())?;
+    look.end().map_err(|error| error.to_string())
+}
+
+/// Under the longest input of a mutation, so that this bound is met, too.
+const TEXT_MAX: usize = 15 * 1024;
+
+/// Words of the format, and of what is looked for in it.
+const WORDS: &[&str] = &[
+    "envoy_http_",
+    "downstream_rq_active",
+    "envoy_server_total_connections",
+    "envoy_server_live",
+    "envoy_server_uptime",
+    "envoy_server_days_until_first_cert_expiring",
+    "envoy_overload_",
+    "_pressure",
+    "_active",
+    "envoy_cluster_outlier_detection_ejections_active",
+    "istio_requests_total",
+    "{reporter=\"source\"}",
+    "envoy_http_conn_manager_prefix=\"stats\"",
+    "{}",
+    "{",
+    "}",
+    "\"",
+    "\\\"",
+    "\\",
+    "=",
+    ",",
+    " ",
+    "\t",
+    "\r\n",
+    "#",
+    "0",
+    "1",
+    "-1",
+    "NaN",
+    "+Inf",
+    "1e308",
+    "9007199254740992",
+    "1700000000000",
+];
+
+impl Target for Metrics {
+    fn run(&mut self, input: &[u8]) -> Result<Vec<u64>, String> {
+        // A piece of a size that the text itself says, so that a run is a function of its input.
+        let piece = 1 + usize::from(input.first().copied().unwrap_or(0) % 61);
+        let whole = (self.0)(input, LINE_MAX);
+        if (self.0)(input, piece) != whole {
+            return Err(format!("the text is read otherwise in pieces of {piece} octets"));
+        }
+        match whole {
+            Err(what) if what.is_empty() => Err("refused without a word".to_owned()),
+            Err(what) => Ok(vec![crate::kind(&what)]),
+            Ok(shown) => check(&shown),
+        }
+    }
+
+    fn mutate(&self, rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+        mutate::text(rng, input, other, WORDS)
+    }
+}
+
+fn check(shown: &Shown) -> Result<Vec<u64>, String> {
+    let sums = [shown.in_flight, shown.connections, shown.requests, shown.declared];
+    let most = AMOUNT_MAX * SERIES_MAX as f64;
+    if let Some(sum) = sums.iter().flatten().find(|sum| !(0.0..=most).contains(*sum)) {
+        return Err(format!("{sum} is read as an amount"));
+    }
+    if !shown.has_signal() {
+        return Err("nothing is read, and nothing is said of it".to_owned());
+    }
+    if shown.uptime.is_some_and(|uptime| uptime < 0.0 || uptime.is_nan()) {
+        return Err(format!("{:?} is read as a time", shown.uptime));
+    }
+    let had = sums.iter().fold(0, |bits, sum| bits << 1 | u64::from(sum.is_some()));
+    let warned = shown.warnings.iter().map(|warning| crate::kind(warning.word()));
+    Ok(std::iter::once(crate::mix(had)).chain(warned).collect())
+}
