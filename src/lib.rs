@@ -1,5 +1,6 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
-//! `serve` moves packets, `api` and `cli` show, `observe` counts and logs, `store` keeps what must survive, `demo` plays.
+//! `serve` moves packets, `api` and `cli` show, `observe` counts and logs, `store` keeps what must survive,
+//! `replay` tells what a changed configuration would do, `demo` plays.
 
 pub mod api;
 pub mod cli;
@@ -7,5 +8,6 @@ pub mod config;
 pub mod control;
 pub mod demo;
 pub mod observe;
+mod replay;
 pub mod serve;
 pub mod store;

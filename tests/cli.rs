@@ -40,6 +40,7 @@ const COMMANDS: &[&[&str]] = &[
     &["serve"],
     &["check"],
     &["explain"],
+    &["replay"],
     &["status"],
     &["override"],
     &["override", "add"],
@@ -297,4 +298,52 @@ fn a_port_in_use_ends_the_server_with_its_number() {
     let at = taken.local_addr().unwrap().to_string();
     let output = ends(&["serve", "--listen", &at, "--zone", &zone], 1);
     assert!(err(&output).contains(&at), "{}", err(&output));
+}
+
+#[test]
+fn a_replay_tells_what_a_changed_configuration_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let configuration = |weight: u8| {
+        format!(
+            "version: 1
+zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+clusters:
+  - {{ name: eu1, addresses: [203.0.113.10], capacity: 100 }}
+  - {{ name: us1, addresses: [203.0.113.20], capacity: 100 }}
+pools:
+  - {{ name: shop, policy: weighted, members: [{{ cluster: eu1, weight: {weight} }}, {{ cluster: us1, weight: 50 }}] }}
+names: [{{ name: shop.gslb.example, pool: shop }}]
+"
+        )
+    };
+    let (old, new) = (write("old.yaml", &configuration(50)), write("new.yaml", &configuration(150)));
+    let query = |n: u32| {
+        let (name, subnet) = ("shop.gslb.example.", format!("198.{}.{}.0/24", n / 250, n % 250));
+        format!(
+            "{{\"msg\":\"query\",\"client\":\"192.0.2.53\",\"subnet\":\"{subnet}\",\"name\":\"{name}\",\"type\":\"A\"}}\n"
+        )
+    };
+    let log = write("query.log", &(0..4_000).map(query).collect::<String>());
+
+    let report = |arguments: &[&str]| -> serde_json::Value {
+        let arguments = [&["replay", "--json", "--log", &log, "--against", &new], arguments].concat();
+        serde_json::from_str(&out(&ends(&arguments, 0))).unwrap()
+    };
+    let moved = report(&["--from", &old]);
+    let pool = &moved["pools"][0];
+    assert_eq!((&pool["queries"], &pool["networks"]), (&4_000.into(), &4_000.into()));
+    // 50 % become 75 %: a quarter moves, and no more; 4,000 clients are within 3 points of it.
+    let share = pool["moved"].as_f64().unwrap() / 4_000.0;
+    assert!((0.22..0.28).contains(&share), "{moved:#}");
+    let one_less = report(&["--down", "eu1", "--offered", "60%"]);
+    let clusters = one_less["clusters"].as_array().unwrap();
+    assert_eq!((&clusters[0]["cluster"], &clusters[0]["loadAfter"]), (&"us1".into(), &120.0.into()), "{one_less:#}");
+
+    let empty = write("empty.log", "{\"msg\":\"serving\"}\n");
+    assert!(err(&ends(&["replay", "--log", &empty, "--against", &new], 1)).contains("no query in it"));
 }

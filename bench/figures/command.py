@@ -20,7 +20,8 @@ def parse(doc, full):
     add = parser.add_argument
     add("--quick", action="store_true", help="static and steered beside the limit and gdnsd only")
     add("--phases", default=" ".join(PHASES if full else QUICK), help="of " + " ".join(PHASES))
-    add("--peers", default="gdnsd knot nsd bind pdns", help="servers beside Fairway; may be empty")
+    debian = "gdnsd knot nsd bind pdns"
+    add("--peers", default=debian + " hickory coredns" if full else debian, help="servers beside Fairway, of " + " ".join(PEER_BINARY) + "; may be empty")
     add("--rounds", type=int, default=9, help="of CPU a query and of latency")
     add("--seconds", type=float, default=0.7, help="of each measurement")
     add("--names", type=int, default=10_000)

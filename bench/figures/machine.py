@@ -5,8 +5,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BIN = os.path.join(ROOT, "target", "release")
 SERVER_CORE, LOAD_CORE = "0", "1"
 PACKAGES = {"gdnsd": "gdnsd", "knotd": "knot", "nsd": "nsd", "named": "bind9", "pdns_server": "pdns-server", "valgrind": "valgrind", "taskset": "util-linux"}
-PEER_BINARY = {"gdnsd": "gdnsd", "knot": "knotd", "nsd": "nsd", "bind": "named", "pdns": "pdns_server"}
-SERVERS_PATH = "/usr/sbin:/usr/local/sbin"
+PEER_BINARY = {"gdnsd": "gdnsd", "knot": "knotd", "nsd": "nsd", "bind": "named", "pdns": "pdns_server", "hickory": "hickory-dns", "coredns": "coredns"}
+# Peers that Debian does not have are built from their registries, once: about five minutes each.
+PEERS = os.path.join(ROOT, "target", "peers")
+BUILT = {
+    "hickory-dns": (["cargo", "install", "hickory-dns", "--version", "0.26.3", "--locked", "--no-default-features", "--root", PEERS], {}),
+    "coredns": (["go", "install", "github.com/coredns/coredns@v1.15.0"], {"GOBIN": f"{PEERS}/bin"}),
+}
+SERVERS_PATH = f"/usr/sbin:/usr/local/sbin:{PEERS}/bin"
 
 
 def say(*words):
@@ -107,7 +113,12 @@ def allow_many_sockets():
 def install(programs):
     """Installs Debian's packages for what is missing; a policy-rc.d keeps their daemons from starting by themselves."""
     os.environ["PATH"] += ":" + SERVERS_PATH
-    missing = [PACKAGES[p] for p in programs if not shutil.which(p)]
+    for program in programs:
+        if program in BUILT and not shutil.which(program):
+            command, variables = BUILT[program]
+            say("building", program)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | variables, timeout=1800)
+    missing = [PACKAGES[p] for p in programs if p not in BUILT and not shutil.which(p)]
     if "knotd" in programs and not glob.glob("/usr/lib/*/knot/modules-*/geoip.so"):
         missing.append("knot-module-geoip")
     if "pdns_server" in programs and not glob.glob("/usr/lib/*/pdns/libbindbackend.so"):
@@ -151,7 +162,8 @@ def machine():
 
 
 def versions(peers):
-    ask = {"gdnsd": ["gdnsd", "version"], "knot": ["knotd", "-V"], "nsd": ["nsd", "-v"], "bind": ["named", "-v"], "pdns": ["pdns_server", "--version"]}
+    ask = {"gdnsd": ["gdnsd", "version"], "knot": ["knotd", "-V"], "nsd": ["nsd", "-v"], "bind": ["named", "-v"], "pdns": ["pdns_server", "--version"],
+           "hickory": ["hickory-dns", "--version"], "coredns": ["coredns", "-version"]}
     commit = first_line(["git", "-C", ROOT, "describe", "--always", "--dirty"])
     lines = [first_line([f"{BIN}/fairway", "version"]) + f" ({commit})", first_line(["rustc", "--version"]), *(first_line(ask[p]) for p in peers)]
     return "; ".join(lines)

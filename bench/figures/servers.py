@@ -161,9 +161,33 @@ lua-health-checks-interval={interval}
     return ["pdns_server", f"--config-dir={folder}"]
 
 
+def hickory(folder, port, zone):
+    shutil.copy(zone, f"{folder}/zone")
+    return ["hickory-dns", "-q", "--workers", "1", "-c", write(f"{folder}/named.toml", f"""user = "nobody"
+group = "nogroup"
+listen_addrs_ipv4 = ["127.0.0.1"]
+listen_port = {port}
+directory = "{folder}"
+[[zones]]
+zone = "{ORIGIN}"
+zone_type = "Primary"
+file = "zone"
+""")]
+
+
+def coredns(folder, port, zone):
+    """One core, as the others: Go takes as many threads as the process may use."""
+    shutil.copy(zone, f"{folder}/zone")
+    return ["env", "GOMAXPROCS=1", "coredns", "-conf", write(f"{folder}/Corefile", f"""{ORIGIN}:{port} {{
+  bind 127.0.0.1
+  file {folder}/zone
+}}
+""")]
+
+
 def static(name):
     """How a server serves a zone file."""
-    return {"fairway": fairway, "gdnsd": gdnsd, "knot": knot, "nsd": nsd, "bind": bind, "pdns": pdns}[name]
+    return {"fairway": fairway, "gdnsd": gdnsd, "knot": knot, "nsd": nsd, "bind": bind, "pdns": pdns, "hickory": hickory, "coredns": coredns}[name]
 
 
 def zone_file(name, folder):

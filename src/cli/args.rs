@@ -55,6 +55,7 @@ pub(super) enum Command {
     Serve(ServeArgs),
     Check(CheckArgs),
     Explain(ExplainArgs),
+    Replay(ReplayArgs),
     Status(StatusArgs),
     #[command(subcommand)]
     Override(OverrideCommand),
@@ -181,6 +182,44 @@ pub(super) struct ExplainArgs {
     pub(super) server: ServerArgs,
 
     /// Print the explanation as JSON, the same body as `GET /v1/explain`.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Tell what a changed configuration would do to recorded queries.
+///
+/// Plays the lines of a query log (`queryLog` of the configuration) against it, by the code that answers: shares of each cluster,
+/// and what moves compared with the configuration before. Nothing is probed and nothing is applied: every target is assumed up
+/// but those of clusters named by --down.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway replay --log query.log --from /etc/fairway/fairway.yaml --against new.yaml
+  fairway replay --log query.log --against fairway.yaml --down eu1 --offered 60")]
+pub(super) struct ReplayArgs {
+    /// The query log; `-` is standard input.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) log: PathBuf,
+
+    /// The configuration that is to come: a file, or a folder whose *.yaml files are read together.
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(super) against: PathBuf,
+
+    /// The configuration to compare with.
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(super) from: Option<PathBuf>,
+
+    /// Play that every target of this cluster is down; may be repeated.
+    #[arg(long, value_name = "CLUSTER", value_parser = values::cluster)]
+    pub(super) down: Vec<ClusterName>,
+
+    /// How much is asked for, in percent of the capacity of all clusters of the pools that answer: shows each one's load.
+    ///
+    /// Every cluster must declare its capacity. What --down takes out goes on counting: this is how N-1 is looked at.
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
+    pub(super) offered: Option<f64>,
+
+    /// Print the report as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }

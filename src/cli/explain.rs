@@ -55,7 +55,7 @@ fn of_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("the configuration is faulty:{}", faults.concat())
     };
-    let view = control::view_of_files(&source, &environment, verdict).map_err(faulty)?;
+    let view = control::of_files(&source, &environment, verdict).map_err(faulty)?.view;
     let slots = view.snapshot.slots();
     let known: BTreeSet<&str> = slots.iter().map(|slot| slot.cluster.as_str()).collect();
     if let Some(unknown) = args.down.iter().find(|cluster| !known.contains(cluster.as_str())) {

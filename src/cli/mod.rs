@@ -11,6 +11,7 @@ mod explain;
 mod manual;
 mod output;
 mod overrides;
+mod replay;
 mod serve;
 mod status;
 mod values;
@@ -77,6 +78,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::serve(args),
         Command::Check(args) => check::check(out, args),
         Command::Explain(args) => explain::explain(out, args),
+        Command::Replay(args) => replay::replay(out, &args),
         Command::Status(args) => status::status(out, &args),
         Command::Override(args) => overrides::overrides(out, args),
         Command::Reload(args) => status::reload(out, &args),

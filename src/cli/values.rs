@@ -33,6 +33,13 @@ pub(super) fn cluster(text: &str) -> Result<ClusterName, String> {
     ClusterName::new(text).map_err(|e| e.to_string())
 }
 
+/// A part of a whole in percent, with or without its sign: more than 0, at most 1000.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let fault = || format!("{text:?} is no percentage from 0.1 to 1000; write it like 60 or 60%");
+    let number: f64 = text.trim_end_matches('%').trim_end().parse().map_err(|_| fault())?;
+    if (0.1..=1000.0).contains(&number) { Ok(number) } else { Err(fault()) }
+}
+
 /// A span of time with units, like `90s`, `30m`, `1h30m`, `2d`; at least one second.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let fault = || format!("{text:?} is no duration; write it with units, like 30m, 2h or 1d12h");

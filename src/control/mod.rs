@@ -36,7 +36,7 @@ pub(crate) use shared::{Published, Readiness, Shared};
 
 pub use daemon::{Daemon, Environment, Options};
 pub use handle::{Control, ControlError, FlipApplied, Stopping};
-pub use offline::view_of_files;
+pub use offline::{Offline, of_files};
 pub use start::StartError;
 
 #[cfg(test)]

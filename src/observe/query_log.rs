@@ -132,8 +132,9 @@ fn line(sample: &Sample) -> String {
     let (name, rtype, class) = question(&sample.question);
     let name = serde_json::Value::from(name);
     let (client, rcode) = (sample.client, sample.rcode);
+    let subnet = sample.subnet.map(|subnet| format!("\"subnet\":\"{subnet}\",")).unwrap_or_default();
     format!(
-        "{{\"time\":\"{time}\",\"msg\":\"query\",\"client\":\"{client}\",\"transport\":\"{transport}\",\"name\":{name},\
+        "{{\"time\":\"{time}\",\"msg\":\"query\",\"client\":\"{client}\",{subnet}\"transport\":\"{transport}\",\"name\":{name},\
          \"type\":\"{rtype}\",\"class\":{class},\"rcode\":{rcode}}}\n"
     )
 }
@@ -160,6 +161,7 @@ mod tests {
         Sample {
             at: 1_700_000_000,
             client: "192.0.2.1".parse().unwrap(),
+            subnet: Some("198.51.100.0/24".parse().unwrap()),
             transport: Transport::Udp,
             rcode: 3,
             question: question.to_vec(),
@@ -173,6 +175,7 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["name"], "a\\\"\\010\\\\.example.");
         assert_eq!((&value["type"], &value["class"], &value["rcode"]), (&"AAAA".into(), &1.into(), &3.into()));
+        assert_eq!((&value["client"], &value["subnet"]), (&"192.0.2.1".into(), &"198.51.100.0/24".into()));
         assert_eq!(value["time"], "2023-11-14T22:13:20Z");
     }
 

@@ -153,7 +153,7 @@ fn ttl_reason(snapshot: &Snapshot, steps: &[ExplainedStep], message: &decode::De
 }
 
 /// A query in wire form; RD clear, EDNS with the client's network where there is one.
-fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Vec<u8> {
+pub(crate) fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Vec<u8> {
     let mut packet = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(client.is_some())];
     packet.extend_from_slice(name.as_wire());
     packet.extend_from_slice(&rtype.0.to_be_bytes());

@@ -21,7 +21,7 @@ use crate::{
     explain::Trace,
     lookup::{Found, locate},
     tally::{AnswerKind, Dropped},
-    wire::{self, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
+    wire::{self, Ecs, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
 };
 
 /// What becomes of a packet.
@@ -169,7 +169,8 @@ pub(crate) fn write_traced<T: Trace>(
     let plain = if T::LISTENS { None } else { response.plain(out) };
     let (length, rcode) = plain.unwrap_or_else(|| response.write(out, trace));
     if tally.is_sampled() {
-        tally.sample(client, packet, query.question_end(), rcode, now.0);
+        let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::network);
+        tally.sample(client, subnet, &packet[..query.question_end().min(packet.len())], rcode, now.0);
     }
     Outcome::Reply(length)
 }

@@ -1,22 +1,30 @@
-//! Counters of one thread, summed by the reader, and a bounded ring of sampled queries.
+//! Counters of one thread, summed by the reader, and bounded rings: of sampled queries, and of who asked for what is
+//! balanced by load.
 //!
 //! One writer a tally: an addition is a relaxed load and a relaxed store, no locked instruction, no line shared between
 //! writers. What adds up: `queries = responses + drops`, those of all reasons; the responses' codes add up to the responses.
 
+mod asked;
 mod ring;
+mod samples;
 
 use std::{
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use fairway_model::Network;
+
 use crate::{
     Client, Transport,
+    steer::ClientNet,
     wire::{HEADER, Rcode},
 };
 
-use ring::Ring;
-pub use ring::Sample;
+pub use asked::Asked;
+use asked::AskedRing;
+pub use samples::Sample;
+use samples::Samples;
 
 /// Most answer counters (a cluster in a pool each); what is past them is counted in slot 0, "other".
 pub const SLOTS_MAX: usize = 4096;
@@ -43,7 +51,8 @@ pub struct Tally {
     /// Responses by [`AnswerKind`], so that each is counted by one addition.
     kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
-    ring: Ring,
+    samples: Samples,
+    asked: AskedRing,
 }
 
 impl Default for Tally {
@@ -55,7 +64,8 @@ impl Default for Tally {
             drops: Default::default(),
             kinds: Default::default(),
             slots,
-            ring: Ring::default(),
+            samples: Samples::default(),
+            asked: AskedRing::default(),
         }
     }
 }
@@ -150,23 +160,37 @@ impl Tally {
 
     /// Keeps one of every `every` queries for the query log; 0, the default, keeps none.
     pub fn sample_every(&self, every: u32) {
-        self.ring.sample_every(every);
+        self.samples.sample_every(every);
     }
 
     /// Whether the query now counted is to be sampled.
     #[inline]
     pub(crate) fn is_sampled(&self) -> bool {
-        self.ring.is_due()
+        self.samples.is_due()
     }
 
-    pub(crate) fn sample(&self, client: &Client, packet: &[u8], question_end: usize, rcode: Rcode, now: u64) {
-        self.ring.push(client, packet, question_end, rcode.0, now);
+    /// Samples a query: `asked` is its packet up to the end of the question.
+    pub(crate) fn sample(&self, client: &Client, subnet: Option<Network>, asked: &[u8], rcode: Rcode, now: u64) {
+        self.samples.push(client, subnet, asked, rcode.0, now);
     }
 
     /// Takes what was sampled since the last call; one reader at a time. Samples that found the ring full are lost and
     /// counted in [`Tallies::samples_lost`].
     pub fn take_samples(&self, each: impl FnMut(Sample)) {
-        self.ring.drain(each);
+        self.samples.drain(each);
+    }
+
+    /// Notes who got which member of a pool that balances by load.
+    #[expect(dead_code, reason = "steering calls it as soon as pools balance by load")]
+    #[inline]
+    pub(crate) fn asked(&self, pool: u64, client: ClientNet, member: u8) {
+        self.asked.push(pool, client, member);
+    }
+
+    /// Takes what was noted since the last call of who asked for pools that balance by load; one reader at a time. What
+    /// found the ring full is lost and counted in [`Tallies::asked_lost`].
+    pub fn take_asked(&self, each: impl FnMut(Asked)) {
+        self.asked.drain(each);
     }
 
     /// Adds this thread's counters to a sum.
@@ -192,7 +216,8 @@ impl Tally {
             sum.ecs += u64::from(kind.ecs) * count;
             sum.down_answers += u64::from(kind.down) * count;
         }
-        sum.samples_lost += self.ring.lost();
+        sum.samples_lost += self.samples.lost();
+        sum.asked_lost += self.asked.lost();
     }
 }
 
@@ -217,6 +242,8 @@ pub struct Tallies {
     pub answers: Vec<u64>,
     /// Samples that found the ring full.
     pub samples_lost: u64,
+    /// Answers of pools that balance by load that found their ring full.
+    pub asked_lost: u64,
 }
 
 /// A client's address in two words: the family is told by the IPv4-mapped form.
@@ -226,4 +253,9 @@ fn address_words(address: IpAddr) -> [u64; 2] {
         IpAddr::V6(a) => a.to_bits(),
     };
     [(bits >> 64) as u64, bits as u64]
+}
+
+/// What [`address_words`] was made from.
+fn address_of([high, low]: [u64; 2]) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))).to_canonical()
 }

@@ -22,6 +22,11 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View) {
         ("fairway_responses_ecs_total", "Responses that echo a client subnet.", tallies.ecs),
         ("fairway_down_answers_total", "Answers of pools in which no member was live.", tallies.down_answers),
         ("fairway_query_log_lost_total", "Samples of queries lost before they were logged.", tallies.samples_lost),
+        (
+            "fairway_demand_lost_total",
+            "Answers of pools that balance by load, lost before demand was counted.",
+            tallies.asked_lost,
+        ),
     ] {
         sheet.counter(name, help, value);
     }

@@ -17,7 +17,7 @@ pub struct ClientNet {
 impl ClientNet {
     /// The block of `length` leading bits around an address, in a row of the pool's territory.
     #[inline]
-    pub(super) fn new(address: IpAddr, length: u8, row: u16) -> Self {
+    pub(crate) fn new(address: IpAddr, length: u8, row: u16) -> Self {
         Self { network: Network::of(address, length), row }
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use fairway_model::Network;
+
 use super::{Opt, u16_at};
 
 /// What a query's OPT record asks for.
@@ -41,6 +43,11 @@ impl Ecs {
             (_, 2) => Some(Ipv6Addr::from(self.address).into()),
             _ => Some(Ipv4Addr::new(a, b, c, d).into()),
         }
+    }
+
+    /// The client's network; none where the client asks not to be told apart.
+    pub(crate) fn network(&self) -> Option<Network> {
+        self.client().map(|address| Network::of(address, self.source))
     }
 
     /// The address part: as many octets as its length needs.

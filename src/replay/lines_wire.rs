@@ -1,0 +1,144 @@
+//! Lines of the query log, as `queryLog` writes them.
+
+use std::{
+    io::{self, BufRead, Read},
+    net::IpAddr,
+};
+
+use fairway_model::{Name, Network, Rtype};
+use fairway_zones::Played;
+use serde::Deserialize;
+
+/// What a line of the log turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A query.
+    Query(Played),
+    /// Something else that a log may hold: an empty line, another event.
+    Other,
+    /// A line that cannot be read: its number from 1, and why.
+    Faulty(u64, String),
+}
+
+/// The lines of a log, one after the other; none is held longer than it is looked at.
+pub(crate) struct LogLines<R> {
+    from: R,
+    number: u64,
+    line: Vec<u8>,
+}
+
+/// A query as it is logged; further keys are not looked at.
+#[derive(Deserialize)]
+struct Logged<'a> {
+    msg: Option<std::borrow::Cow<'a, str>>,
+    client: Option<IpAddr>,
+    subnet: Option<std::borrow::Cow<'a, str>>,
+    name: Option<std::borrow::Cow<'a, str>>,
+    #[serde(rename = "type")]
+    rtype: Option<std::borrow::Cow<'a, str>>,
+    class: Option<u16>,
+}
+
+impl<R: BufRead> LogLines<R> {
+    pub(crate) fn new(from: R) -> Self {
+        Self { from, number: 0, line: Vec::new() }
+    }
+
+    /// The next line; none at the end.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
+        self.line.clear();
+        self.number += 1;
+        let taken = self.from.by_ref().take(LINE_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;
+        if taken == 0 {
+            return Ok(None);
+        }
+        if taken > LINE_MAX {
+            self.skip_rest()?;
+            return Ok(Some(self.faulty(format!("longer than {LINE_MAX} octets"))));
+        }
+        if self.line.trim_ascii().is_empty() {
+            return Ok(Some(Line::Other));
+        }
+        let logged: Logged<'_> = match serde_json::from_slice(&self.line) {
+            Ok(logged) => logged,
+            Err(error) => return Ok(Some(self.faulty(format!("no JSON object of the query log: {error}")))),
+        };
+        let played = match logged.msg.as_deref() {
+            Some("query") => logged.played(),
+            _ => return Ok(Some(Line::Other)),
+        };
+        Ok(Some(played.map_or_else(|why| self.faulty(why), |played| played.map_or(Line::Other, Line::Query))))
+    }
+
+    fn faulty(&self, why: String) -> Line {
+        Line::Faulty(self.number, why)
+    }
+
+    /// Leaves out what is left of a line that is too long, a piece at a time.
+    fn skip_rest(&mut self) -> io::Result<()> {
+        while self.line.last() != Some(&b'\n') {
+            self.line.clear();
+            if self.from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut self.line)? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Logged<'_> {
+    /// The query; none for one of another class than IN, which no pool answers.
+    fn played(&self) -> Result<Option<Played>, String> {
+        if self.class.is_some_and(|class| class != 1) {
+            return Ok(None);
+        }
+        let missing = |key| format!("has no `{key}`");
+        let name = self.name.as_deref().ok_or_else(|| missing("name"))?;
+        let rtype = self.rtype.as_deref().ok_or_else(|| missing("type"))?;
+        let subnet = self.subnet.as_deref().map(str::parse::<Network>).transpose();
+        Ok(Some(Played {
+            name: name.parse::<Name>().map_err(|fault| fault.to_string())?,
+            rtype: rtype.parse::<Rtype>().map_err(|fault| fault.to_string())?,
+            address: self.client.ok_or_else(|| missing("client"))?,
+            subnet: subnet.map_err(|fault| fault.to_string())?,
+        }))
+    }
+}
+
+/// Longest line that is read; a name of 255 octets written as escapes takes about 1,300.
+const LINE_MAX: usize = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<Line> {
+        let mut lines = LogLines::new(text.as_bytes());
+        std::iter::from_fn(|| lines.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn queries_are_read_and_other_events_passed_over() {
+        let query = r#"{"time":"t","msg":"query","client":"192.0.2.53","subnet":"198.51.100.0/24","transport":"udp","name":"shop.gslb.example.","type":"A","class":1,"rcode":0}"#;
+        let lines = read(&format!("{query}\n\n{{\"msg\":\"serving\"}}\n"));
+        let played = Played {
+            name: "shop.gslb.example".parse().unwrap(),
+            rtype: Rtype::A,
+            address: "192.0.2.53".parse().unwrap(),
+            subnet: Some("198.51.100.0/24".parse().unwrap()),
+        };
+        assert_eq!(lines, [Line::Query(played), Line::Other, Line::Other]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_by_its_line_and_the_next_one_is_read() {
+        let good = r#"{"msg":"query","client":"::1","name":"a.example","type":"AAAA"}"#;
+        let long = "x".repeat(3 * LINE_MAX);
+        let bad = r#"{"msg":"query","client":"192.0.2.53","subnet":"198.51.100.1/24","name":"a.example","type":"A"}"#;
+        let lines = read(&format!("{{\"msg\"\n{long}\n{bad}\n{{\"msg\":\"query\"}}\n{good}"));
+        let faults: Vec<u64> =
+            lines.iter().filter_map(|l| if let Line::Faulty(n, _) = l { Some(*n) } else { None }).collect();
+        assert_eq!(faults, [1, 2, 3, 4]);
+        assert!(matches!(lines.last(), Some(Line::Query(_))), "{lines:?}");
+    }
+}

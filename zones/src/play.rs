@@ -1,0 +1,89 @@
+//! Plays queries by the very code that answers, and hears what each pool chose: for replay and simulation.
+
+use std::net::IpAddr;
+
+use fairway_model::{Name, Network, Rtype};
+
+use crate::{
+    Client, Conditions, Draw, Now, Snapshot, Tally, Transport, View,
+    explain::{self, question},
+    lookup::Found,
+    respond::{Query, find, read, write_traced},
+    steer::{Basis, Choice, ClientNet, Kind, SteerPool, Trace},
+};
+
+/// A query to be played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Played {
+    /// The name asked for.
+    pub name: Name,
+    /// The type asked for.
+    pub rtype: Rtype,
+    /// Who asks: most often a resolver.
+    pub address: IpAddr,
+    /// The client subnet of the query (RFC 7871), if it has one.
+    pub subnet: Option<Network>,
+}
+
+/// What one pool chose for a query.
+#[derive(Debug)]
+pub struct Heard<'a> {
+    /// The pool.
+    pub pool: &'a SteerPool,
+    /// The client, as the pool tells clients apart.
+    pub client: ClientNet,
+    /// What the choice rests on.
+    pub basis: Basis,
+    /// The members that were answered, by number, best first; none where the answer is not a choice among members.
+    pub members: &'a [u8],
+}
+
+/// Plays queries, and keeps the room that takes.
+#[derive(Debug)]
+pub struct Player {
+    tally: Tally,
+    out: Vec<u8>,
+}
+
+impl Default for Player {
+    fn default() -> Self {
+        Self { tally: Tally::default(), out: vec![0; 65_535] }
+    }
+}
+
+impl Player {
+    /// Answers a query from a view as a server would; `each` hears what pools chose, in the order of the chain.
+    pub fn play(&mut self, view: &View, played: &Played, draw: Draw, each: impl FnMut(Heard<'_>)) {
+        let packet = question(&played.name, played.rtype, played.subnet);
+        let from = Client::new(played.address, 53, Transport::Tcp);
+        let mut query = Query::default();
+        read(&packet, &mut query);
+        find(&view.snapshot, &packet, &mut query);
+        let mut listener = Listener { each, asked: None, view };
+        write_traced(view, &from, &packet, &query, Now(0), draw, &self.tally, &mut self.out, &mut listener);
+    }
+}
+
+struct Listener<'a, F> {
+    each: F,
+    /// The pool that chooses now, by its place, and for whom.
+    asked: Option<(usize, ClientNet)>,
+    view: &'a View,
+}
+
+impl<F: FnMut(Heard<'_>)> Trace for Listener<'_, F> {
+    fn begin(&mut self, pool: &SteerPool, _: Kind, _: &Conditions, client: ClientNet, _: Draw) {
+        let place = self.view.snapshot.steer_pools().element_offset(pool);
+        self.asked = place.map(|place| (place, client));
+    }
+
+    fn end(&mut self, choice: &Choice) {
+        let Some((place, client)) = self.asked.take() else { return };
+        let pool = &self.view.snapshot.steer_pools()[place];
+        (self.each)(Heard { pool, client, basis: choice.basis, members: choice.members.as_slice() });
+    }
+}
+
+impl<F: FnMut(Heard<'_>)> explain::Trace for Listener<'_, F> {
+    fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
+}

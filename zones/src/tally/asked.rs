@@ -1,0 +1,63 @@
+//! Who asked for pools that balance by load, and which member each was given: what demand is estimated from.
+
+use fairway_model::Network;
+
+use super::{address_of, address_words, ring::Ring};
+use crate::steer::ClientNet;
+
+/// One answer of a pool that balances by load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The pool, by its stable key.
+    pub pool: u64,
+    /// The client, as the pool tells clients apart.
+    pub client: Network,
+    /// The member it was given, by number: the first one, where an answer names several.
+    pub member: u8,
+}
+
+/// Answers that may wait for the reader; at 4,096 a second and more some are lost, whoever asks.
+const ENTRIES: usize = 4096;
+/// Pool, address in two words, length and member.
+const WORDS: usize = 4;
+
+/// Answers that wait for the reader.
+#[derive(Debug, Default)]
+pub(super) struct AskedRing(Ring<ENTRIES, WORDS>);
+
+impl AskedRing {
+    #[inline]
+    pub(super) fn push(&self, pool: u64, client: ClientNet, member: u8) {
+        let network = client.network();
+        let [high, low] = address_words(network.address());
+        self.0.push([pool, high, low, u64::from(network.length()) << 8 | u64::from(member)]);
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.0.lost()
+    }
+
+    pub(super) fn drain(&self, mut each: impl FnMut(Asked)) {
+        self.0.drain(|[pool, high, low, meta]| {
+            let client = Network::of(address_of([high, low]), (meta >> 8) as u8);
+            each(Asked { pool, client, member: meta as u8 });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_of_both_families_come_out_as_they_went_in() {
+        let ring = AskedRing::default();
+        let clients = [("198.51.100.0", 24), ("2001:db8::", 56), ("0.0.0.0", 0)];
+        let clients = clients.map(|(address, length)| ClientNet::new(address.parse().unwrap(), length, 0));
+        clients.iter().zip(7..).for_each(|(client, member)| ring.push(42, *client, member));
+        let mut seen = vec![];
+        ring.drain(|asked| seen.push(asked));
+        let expected = clients.iter().zip(7..).map(|(c, member)| Asked { pool: 42, client: c.network(), member });
+        assert_eq!(seen, expected.collect::<Vec<_>>());
+    }
+}

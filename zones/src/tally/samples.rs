@@ -1,0 +1,134 @@
+//! Sampled queries, for the query log.
+
+use std::{
+    net::IpAddr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use fairway_model::Network;
+
+use super::{address_of, address_words, ring::Ring};
+use crate::{Client, Transport};
+
+/// One sampled query, for the query log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Seconds since 1970, as coarse as the batch's clock.
+    pub at: u64,
+    /// Who asked.
+    pub client: IpAddr,
+    /// The client subnet of the query (RFC 7871), if it had one.
+    pub subnet: Option<Network>,
+    /// How.
+    pub transport: Transport,
+    /// Response code.
+    pub rcode: u16,
+    /// The question as it came: name in wire form, type, class. Cut at 272 octets, so never for a valid one.
+    pub question: Vec<u8>,
+}
+
+/// Samples that may wait for the reader.
+const ENTRIES: usize = 256;
+/// A head, and 272 octets of question (255 + 4, rounded up).
+const WORDS: usize = HEAD + 34;
+/// Time, address and subnet in two words each, and the rest: octets of the question from bit 32, whether there is a subnet
+/// in bit 31, its length from bit 23, the response code from bit 8, whether it came over a stream in bit 0.
+const HEAD: usize = 6;
+
+/// Which queries are sampled, and those that wait for the reader.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    every: AtomicU32,
+    count: AtomicU32,
+    ring: Ring<ENTRIES, WORDS>,
+}
+
+impl Samples {
+    pub(super) fn sample_every(&self, every: u32) {
+        self.every.store(every, Ordering::Relaxed);
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.ring.lost()
+    }
+
+    /// Counts one query; true once in `every`.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        let every = self.every.load(Ordering::Relaxed);
+        if every == 0 {
+            return false;
+        }
+        let count = self.count.load(Ordering::Relaxed).wrapping_add(1);
+        let due = count >= every;
+        self.count.store(if due { 0 } else { count }, Ordering::Relaxed);
+        due
+    }
+
+    pub(super) fn push(&self, client: &Client, subnet: Option<Network>, asked: &[u8], rcode: u16, now: u64) {
+        let question = asked.get(12..).unwrap_or(&[]);
+        let question = &question[..question.len().min((WORDS - HEAD) * 8)];
+        let stream = u64::from(client.transport == Transport::Tcp);
+        let [high, low] = address_words(client.address);
+        let [subnet_high, subnet_low] = subnet.map_or([0; 2], |network| address_words(network.address()));
+        let length = subnet.map_or(0, |network| 1 << 31 | u64::from(network.length()) << 23);
+        let meta = (question.len() as u64) << 32 | length | u64::from(rcode & 0x7fff) << 8 | stream;
+        let words = question.chunks(8).map(|chunk| {
+            let mut octets = [0; 8];
+            octets[..chunk.len()].copy_from_slice(chunk);
+            u64::from_le_bytes(octets)
+        });
+        self.ring.push([now, high, low, subnet_high, subnet_low, meta].into_iter().chain(words));
+    }
+
+    pub(super) fn drain(&self, mut each: impl FnMut(Sample)) {
+        self.ring.drain(|entry| each(read(&entry)));
+    }
+}
+
+fn read(entry: &[u64; WORDS]) -> Sample {
+    let [at, high, low, subnet_high, subnet_low, meta, question @ ..] = entry;
+    let mut question: Vec<u8> = question.iter().flat_map(|word| word.to_le_bytes()).collect();
+    question.truncate((meta >> 32) as usize);
+    Sample {
+        at: *at,
+        client: address_of([*high, *low]),
+        subnet: (meta >> 31 & 1 == 1).then(|| Network::of(address_of([*subnet_high, *subnet_low]), (meta >> 23) as u8)),
+        transport: if meta & 1 == 1 { Transport::Tcp } else { Transport::Udp },
+        rcode: (meta >> 8) as u16 & 0x7fff,
+        question,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        Client { address: "192.0.2.1".parse().unwrap(), port: 53000, transport: Transport::Tcp }
+    }
+
+    #[test]
+    fn what_is_pushed_is_read_in_order() {
+        let samples = Samples::default();
+        let packet = [&[0; 12][..], b"\x03www\x00\x00\x01\x00\x01"].concat();
+        let subnet = Network::of("2001:db8::".parse().unwrap(), 56);
+        samples.push(&client(), Some(subnet), &packet, 3, 77);
+        samples.push(&client(), None, &packet[..12], 0, 78);
+        let mut seen = vec![];
+        samples.drain(|s| seen.push(s));
+        assert_eq!(seen[0].question, &packet[12..]);
+        assert_eq!((seen[0].at, seen[0].rcode, seen[0].transport), (77, 3, Transport::Tcp));
+        assert_eq!((seen[0].client, seen[0].subnet), (client().address, Some(subnet)));
+        assert_eq!((seen[1].at, seen[1].subnet, seen[1].question.len()), (78, None, 0));
+    }
+
+    #[test]
+    fn one_in_so_many_is_due() {
+        let samples = Samples::default();
+        assert!(!samples.is_due());
+        samples.sample_every(3);
+        let due: Vec<bool> = (0..6).map(|_| samples.is_due()).collect();
+        assert_eq!(due, [false, false, true, false, false, true]);
+    }
+}
