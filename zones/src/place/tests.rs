@@ -10,7 +10,7 @@ use fairway_model::{
 use proptest::prelude::*;
 
 use super::{
-    compile::Placed,
+    compile::{Placed, Placements, TooLarge},
     distance::Point,
     rank,
     shape::{Shape, Site},
@@ -229,6 +229,14 @@ fn too_many_rows_make_members_far_down_rank_equal() {
     }
     let none = Placed::with_rows(shape, 1);
     assert_eq!((none.depth, none.placement.territory), (Some(0), Territory::everywhere()));
+}
+
+#[test]
+fn all_placements_together_are_bounded() {
+    let mut placements = Placements::default();
+    assert_eq!(placements.admit(Placements::OCTETS_MAX), Ok(()));
+    assert_eq!(placements.admit(1), Err(TooLarge));
+    assert_eq!(placements.admit(usize::MAX), Err(TooLarge));
 }
 
 #[test]
