@@ -2,7 +2,7 @@
 //!
 //! As in `v1`, the comments of fields are the operator's documentation.
 
-use fairway_model::{Continent, Country, MapName, Network, Subdivision, TableName};
+use fairway_model::{ClientMap, Continent, Country, MapName, Network, Subdivision, TableName};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,9 +20,9 @@ pub(super) struct Map {
     pub(super) name: As<MapName>,
     /// Files in MaxMind's format (MMDB): city, country, ASN. Of two that know where a client is, the first counts; so for the
     /// number of its autonomous system. Relative paths begin at this file's folder.
-    pub(super) databases: Option<List<Text<1>, 1, 16>>,
+    pub(super) databases: Option<List<Text<1>, 1, { ClientMap::DATABASES_MAX }>>,
     /// Networks whose places are declared here, over what databases say; the most specific one counts.
-    pub(super) networks: Option<List<MapNetwork, 1, 100_000>>,
+    pub(super) networks: Option<List<MapNetwork, 1, { ClientMap::NETWORKS_MAX }>>,
 }
 
 /// A network and where its clients are. Whoever gives one of region, country, continent, subdivision and coordinates gives all of

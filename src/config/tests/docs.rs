@@ -98,7 +98,9 @@ fn every_fragment_in_the_pages_of_monitors_policies_health_and_transports_loads(
             let cluster = |(number, name)| format!("{{ name: {name}, addresses: [192.0.2.{number}] }}");
             let clusters: Vec<_> = (1..).zip(["eu1", "eu2", "us1", "us2", "centre"]).map(cluster).collect();
             let block = block.split("```").next().unwrap();
-            folder.write("f.yaml", format!("version: 1\nclusters: [{}]\n{block}", clusters.join(", ")));
+            let clusters = format!("clusters: [{}]\n", clusters.join(", "));
+            let clusters = if block.contains("clusters:\n") { "" } else { &*clusters };
+            folder.write("f.yaml", format!("version: 1\n{clusters}{block}"));
             load_with_key(&folder.path().join("f.yaml"));
             count += 1;
         }

@@ -54,12 +54,15 @@ impl Placements {
         }
         let before = previous.and_then(|previous| previous.by_shape.get(&shape));
         let placed = before.map_or_else(|| Arc::new(Placed::new(shape.clone())), Arc::clone);
-        self.octets += placed.octets;
-        if self.octets > Self::OCTETS_MAX {
-            return Err(TooLarge);
-        }
+        self.admit(placed.octets)?;
         self.by_shape.insert(shape, Arc::clone(&placed));
         Ok(Some(placed))
+    }
+
+    /// Counts the octets of one more, if there is room.
+    pub(super) fn admit(&mut self, octets: usize) -> Result<(), TooLarge> {
+        self.octets = self.octets.saturating_add(octets);
+        if self.octets > Self::OCTETS_MAX { Err(TooLarge) } else { Ok(()) }
     }
 
     /// How many there are.

@@ -3,18 +3,23 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use fairway_model::{
-    Bias, ClientMap, ClientPlace, ClusterName, Continent, Coordinates, Country, Geo, Latency, LatencyTable, MapLayer,
-    MapName, Network, PlaceMatch, Preference, Rank, TableName,
+    Bias, ClientMap, ClientPlace, Cluster, ClusterName, Continent, Coordinates, Country, Desired, Geo, Latency,
+    LatencyTable, Location, MapLayer, MapName, Member, Name, Network, PlaceMatch, Policy, Pool, PoolName, Preference,
+    Rank, SteeredName, TableName, Weight,
 };
 use proptest::prelude::*;
 
 use super::{
-    compile::Placed,
+    compile::{Placed, Placements, TooLarge},
     distance::Point,
     rank,
     shape::{Shape, Site},
 };
-use crate::steer::{Rows, Territory};
+use crate::{
+    ServerOptions, Snapshot, compile, recompile,
+    steer::{Rows, Territory},
+    text::read_zone,
+};
 
 const LAST: u16 = Rows::LAST;
 
@@ -227,6 +232,14 @@ fn too_many_rows_make_members_far_down_rank_equal() {
 }
 
 #[test]
+fn all_placements_together_are_bounded() {
+    let mut placements = Placements::default();
+    assert_eq!(placements.admit(Placements::OCTETS_MAX), Ok(()));
+    assert_eq!(placements.admit(1), Err(TooLarge));
+    assert_eq!(placements.admit(usize::MAX), Err(TooLarge));
+}
+
+#[test]
 fn equal_placements_have_equal_digests_and_others_do_not() {
     let digest = |ranks: &[Rank], map: &Arc<ClientMap>| Placed::new(shape(ranks, map)).digest;
     assert_eq!(digest(&[Rank::Geo], &world()), digest(&[Rank::Geo], &world()));
@@ -238,6 +251,56 @@ fn equal_placements_have_equal_digests_and_others_do_not() {
 #[test]
 fn a_digest_is_what_it_always_was() {
     assert_eq!(Placed::new(shape(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
+}
+
+/// A zone with so many names, each with a pool of its own that ranks by place, over one pair of clusters.
+fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> Desired {
+    let mut desired = Desired::default();
+    for (name, region, n) in [("eu1", "eu", 1), ("us1", "us", 2)] {
+        let name = ClusterName::new(name).unwrap();
+        let location = Location { latitude: 1.0, longitude: 2.0, region: Some(region.into()), bias: Bias::default() };
+        let addresses = vec![IpAddr::from([192, 0, 2, n])];
+        let (location, services) = (Some(location), Vec::new());
+        let cluster = Cluster { name: name.clone(), addresses, dns_name: None, location, capacity: None, services };
+        desired.clusters.insert(name, cluster);
+    }
+    for number in 0..pools {
+        let name = PoolName::new(&format!("p{number}")).unwrap();
+        let mut pool = Pool::new(name.clone(), Policy { ranks: vec![Rank::Geo], ..Policy::FAILOVER });
+        pool.members = desired.clusters.keys().cloned().map(Member::new).collect();
+        pool.place.geo = preferences();
+        adjust(&mut pool);
+        let steered: Name = format!("n{number}.example.test").parse().unwrap();
+        desired.names.insert(steered.clone(), SteeredName { name: steered, pool: name.clone(), ttl: None });
+        desired.pools.insert(name, pool);
+    }
+    desired.maps.insert(map.name().clone(), Arc::clone(map));
+    desired
+}
+
+#[test]
+fn pools_of_one_shape_share_a_placement_and_the_next_snapshot_takes_it_over() {
+    let text = "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n";
+    let (zone, _) = read_zone(&"example.test".parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
+    let (options, world) = (ServerOptions::default(), world());
+    let (first, faults) = compile(&wish(50, &world, |_| ()), &[zone], &options, None).unwrap();
+    assert_eq!((faults, first.placements.count()), (vec![], 1));
+    let placed = |snapshot: &Snapshot, at: usize| Arc::clone(snapshot.placed[at].as_ref().unwrap());
+    assert!((0..50).all(|at| Arc::ptr_eq(&placed(&first, at), &placed(&first, 0))));
+
+    let weights = wish(50, &world, |pool| pool.members[0].weight = Weight(7));
+    let (second, _) = recompile(&weights, &options, &first).unwrap();
+    assert!(Arc::ptr_eq(&placed(&first, 0), &placed(&second, 0)), "nothing of it changed");
+
+    let moved = map(&[("10.0.0.0/8", country("DE"))]);
+    let (third, _) = recompile(&wish(50, &moved, |_| ()), &options, &first).unwrap();
+    assert!(!Arc::ptr_eq(&placed(&first, 0), &placed(&third, 0)));
+    assert_ne!(first.id(), third.id(), "another map gives other answers");
+    let (again, _) = recompile(&wish(50, &self::world(), |_| ()), &options, &third).unwrap();
+    assert_eq!(first.id(), again.id());
+
+    let two = wish(2, &world, |pool| pool.place.geo.default = vec![pool.name.as_str().into()]);
+    assert_eq!(recompile(&two, &options, &first).unwrap().0.placements.count(), 2);
 }
 
 fn any_network() -> impl Strategy<Value = (Network, ClientPlace)> {

@@ -84,7 +84,7 @@ impl Response<'_> {
             Some(address) => {
                 let client = pool.client_net(address);
                 // An IPv4-mapped address is told apart as IPv4, and its scope counts the bits before it, too.
-                let mapped = address.is_ipv6() && client.network().address().is_ipv4();
+                let mapped = address.is_ipv6() && client.network().address().is_ipv4() && pool.tells_clients_apart();
                 (client, client.scope() + if mapped { MAPPED } else { 0 })
             }
             None => (pool.client_net(self.client.address), 0),

@@ -1,0 +1,68 @@
+//! Databases of maps under a running server: a new one moves clients, a damaged one changes nothing.
+
+use std::fs;
+
+use fairway_integration::{
+    load::{resolve, wait_answer},
+    mmdb::{Mmdb, Value},
+    real::{Fairway, wait_until},
+};
+
+use super::{LIMIT, NAME, said, state};
+
+const EU: [&str; 1] = ["192.0.2.1"];
+const US: [&str; 1] = ["192.0.2.2"];
+
+/// Clients of Germany first get eu1, all others us1; `map` says where clients are.
+fn config(map: &str) -> String {
+    format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+maps: [{{ name: world, {map} }}]
+clusters:
+- {{ name: eu1, addresses: [{}], location: {{ latitude: 50.1, longitude: 8.7, region: eu }} }}
+- {{ name: us1, addresses: [{}], location: {{ latitude: 39, longitude: -77.5, region: us }} }}
+monitors: [{{ name: unchecked, type: always }}]
+pools:
+- name: shop
+  policy: [geo, failover]
+  monitor: unchecked
+  geo: {{ prefer: [{{ where: {{ country: DE }}, regions: [eu] }}], default: [us] }}
+  members: [{{ cluster: eu1 }}, {{ cluster: us1 }}]
+names: [{{ name: {NAME}, pool: shop }}]
+",
+        EU[0], US[0]
+    )
+}
+
+#[test]
+fn a_new_database_moves_clients_and_a_damaged_one_changes_nothing() {
+    let server = Fairway::start(&config("networks: [{ network: 127.0.0.0/8, country: DE }]"), &[]);
+    wait_answer(server.dns, NAME, &EU, LIMIT);
+    let file = server.folder.path().join("places.mmdb");
+    // As tools do it that write databases: beside the file, then renamed.
+    let put = |octets: &[u8]| {
+        let new = server.folder.path().join("new");
+        fs::write(&new, octets).expect("the folder can be written");
+        fs::rename(&new, &file).expect("the folder can be written");
+    };
+    let of = |country: &str| Mmdb::new(&[("127.0.0.0/8", Value::city(country, None))]).octets();
+    put(&of("US"));
+    server.write_config(&config("databases: [places.mmdb]"));
+    wait_answer(server.dns, NAME, &US, LIMIT);
+
+    put(&of("DE")[..100]);
+    wait_until("the damaged database is refused", LIMIT, || state(server.http)["config"]["stale"] == true);
+    let faults = state(server.http)["config"]["lastReload"]["faults"].clone();
+    let told = faults.to_string();
+    assert!(told.contains("places.mmdb is no MMDB database, or a damaged one"), "{told}");
+    assert_eq!(faults.as_array().map(Vec::len), Some(1), "one clear error: {told}");
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&US)));
+
+    put(&of("DE"));
+    wait_answer(server.dns, NAME, &EU, LIMIT);
+    wait_until("the mark is gone", LIMIT, || state(server.http)["config"]["stale"] == false);
+    let explained = said(&server.command(&["explain", NAME, "--client", "127.0.0.0/24"]));
+    let place = "place: 127.0.0.0 -> country DE, continent EU (127.0.0.0/8, database places.mmdb); \
+                 geo.prefer[0] holds; row 1, as all of 127.0.0.0/8; scope /8, the length of that block";
+    assert!(explained.contains(place), "{explained}");
+}
