@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{
+    ClusterName, MonitorName, Name, Network, NetworkError, Permille, PoolName, ProbeAddress, Scope, Timestamp, Ttl,
+};
 use hyper::{Uri, http::uri::Scheme};
 
 use super::{CallbackUrl, tree::quoted};
@@ -216,6 +218,21 @@ impl TextValue for IpAddr {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+impl TextValue for Network {
+    const FORMAT: &'static str = "ip-network";
+    const EXPECTED: &'static str = "a block of addresses";
+    const EXAMPLE: &'static str = "10.0.0.0/8 or 2001:db8::/32";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|error| match error {
+            NetworkError::Form(_) => Self::refuse(text),
+            NetworkError::StrayBits { given, block } => {
+                Refusal::new(format!("{given} has bits set past its length"), format!("write {block}"))
+            }
+        })
     }
 }
 
