@@ -203,7 +203,7 @@ impl Scene {
         };
         let low = dice.below(2) == 0;
         let part = |dice: &mut Dice| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
-        let balanced = desired.clusters.keys().cloned().filter(|_| dice.below(4) > 0).collect::<Vec<_>>();
+        let balanced = desired.clusters.keys().filter(|_| dice.below(4) > 0).cloned().collect::<Vec<_>>();
         let acceptance = balanced.into_iter().map(|c| (c, Acceptance { near: part(dice), spill: part(dice) }));
         let shares = Shares { epoch: 3, acceptance: acceptance.collect(), ..Shares::default() };
         Self { snapshot: snapshot(desired), steer, health, shares }

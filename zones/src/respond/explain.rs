@@ -40,9 +40,8 @@ impl Response<'_> {
             return None;
         }
         let (_, labels) = name_end(below, 0)?;
-        let number = match locate(snapshot, below, labels, name_hash(below)) {
-            Found::Exact(number) | Found::Wildcard(number) => number,
-            _ => return None,
+        let (Found::Exact(number) | Found::Wildcard(number)) = locate(snapshot, below, labels, name_hash(below)) else {
+            return None;
         };
         let steered = snapshot.node(number).steered().checked_sub(1)?;
         snapshot.steered.get(steered as usize)
