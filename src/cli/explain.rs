@@ -200,11 +200,16 @@ fn member_row(member: &MemberChoice, with_group: bool, with_addresses: bool) -> 
 /// What a member takes, and what came of it when it was asked.
 fn load_text(member: &MemberChoice) -> Option<String> {
     if let Some(Offer { part, percent: takes, draw, taken, .. }) = &member.offer {
-        let outcome = if *taken { "takes the client" } else { "passes it on" };
-        return Some(format!("takes {takes} % {part}, this client drew {} %: {outcome}", percent(*draw)));
+        let whom = if part == "near" { "near" } else { "spilled" };
+        let outcome = if *taken { "takes it" } else { "passes it on" };
+        return Some(format!("takes {takes} % of {whom} clients, this one drew {} %: {outcome}", percent(*draw)));
     }
     let taken = member.acceptance.as_ref()?;
-    Some(format!("takes {} % near and {} % of what spills, not asked", percent(taken.near), percent(taken.spill)))
+    Some(format!(
+        "takes {} % of near and {} % of spilled clients; not asked",
+        percent(taken.near),
+        percent(taken.spill)
+    ))
 }
 
 /// Parts in one line, with a separator between them; broken where it would be wider than [`WIDTH`].
@@ -412,18 +417,17 @@ answer  NOERROR, authoritative
 
     #[test]
     fn place_order_and_load_are_told_where_they_take_part() {
-        let expected = "\
-  pool shop, geo, load, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
+        let expected = "  pool shop, geo, load, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
     tier: the lower first; geo: as the map prefers; load: each takes its part; weighted
     place of 203.0.113.0/24: row 3 of 12, as all of 203.0.112.0/20; ECS scope 24: clientPrefix is /24, its place is told by /20
     order eu1 eu2 | us1 | ap1
     spilled: a better group has candidates, and passed the client on
     out  eu1  weight 60  tier 1  group 1  takes no more of the clients that fall to it
-         takes 40 % near, this client drew 62.6 %: passes it on; 192.0.2.1 up; 2001:db8::1:2:3 up
+         takes 40 % of near clients, this one drew 62.6 %: passes it on; 192.0.2.1 up; 2001:db8::1:2:3 up
     in   us1  weight 60  tier 1  group 2  chosen
-         takes 100 % spill, this client drew 62.6 %: takes the client; 192.0.2.1 up; 2001:db8::1:2:3 up
+         takes 100 % of spilled clients, this one drew 62.6 %: takes it; 192.0.2.1 up; 2001:db8::1:2:3 up
     out  ap1  weight 60  tier 1  group 3  an earlier member comes first
-         takes 100 % near and 10 % of what spills, not asked; 192.0.2.3 up
+         takes 100 % of near and 10 % of spilled clients; not asked; 192.0.2.3 up
 ";
         assert_eq!(pool_text(Palette::PLAIN, &spilled()), expected);
     }

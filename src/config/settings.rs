@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
+use fairway_model::Network;
 use fairway_zones::ServerIdentity;
 use hyper::{
     Uri,
@@ -23,6 +24,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// Answers about the server itself. Default: none.
     pub identity: ServerIdentity,
+    /// Who may ask over DNS how names are steered, at most 64 networks. Default: nobody.
+    pub explain: Vec<Network>,
     /// Bounds of DNS over TCP (start).
     pub tcp: TcpSettings,
     /// Bounds of DNS over UDP (start).
@@ -182,6 +185,7 @@ impl Default for Settings {
             user: None,
             log: LogSettings::default(),
             identity: ServerIdentity::default(),
+            explain: vec![],
             tcp: TcpSettings::default(),
             udp: UdpSettings::default(),
             health: HealthSettings::default(),

@@ -45,6 +45,9 @@ pub(super) struct Config {
     /// What the server says about itself when asked.
     #[serde(default)]
     pub(super) identity: Identity,
+    /// Who is told over DNS how a name is steered.
+    #[serde(default)]
+    pub(super) explain: Explain,
     /// Bounds of DNS over TCP (RFC 7766, RFC 9210). A change takes a restart.
     #[serde(default)]
     pub(super) tcp: Tcp,
@@ -136,6 +139,15 @@ pub(super) struct Identity {
     pub(super) version: Option<Text<1, 255>>,
     /// Answer to `hostname.bind` and `id.server` (CH TXT, RFC 4892), and NSID (RFC 5001). Default: refused, no NSID.
     pub(super) id: Option<Text<1, 255>>,
+}
+
+/// Who is told over DNS how a name is steered.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Explain {
+    /// Networks whose questions for TXT at `_explain.NAME` are answered with how NAME is steered, by the source address of the
+    /// question. Default: nobody's.
+    pub(super) networks: Option<List<As<Network>, 1, 64>>,
 }
 
 /// Bounds of DNS over TCP.

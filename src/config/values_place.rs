@@ -127,8 +127,8 @@ mod tests {
             "\"UK\" is the code of no country; give its two letters (ISO 3166-1), like DE"
         );
         assert_eq!(
-            refusal::<Network>("10.1.0.0/8"),
-            "10.1.0.0/8 has bits set past its length; the network is 10.0.0.0/8"
+            refusal::<fairway_model::Network>("10.1.0.0/8"),
+            "\"10.1.0.0/8\" has bits set past its length; write 10.0.0.0/8"
         );
         assert_eq!(
             refusal::<Continent>("Europe"),

@@ -156,6 +156,7 @@ impl Reader {
             identity: settings.identity.clone(),
             tcp_idle: settings.tcp.idle_timeout,
             udp_payload: settings.udp.payload_max,
+            explain: settings.explain.clone(),
         };
         let compiled = if zones_as_before {
             Ok(recompile(&merged.desired, &options, previous?)?)

@@ -94,7 +94,7 @@ fn pool_name(row: u16) -> PoolName {
 fn snapshot(scenario: &Scenario, population: &Population) -> Snapshot {
     let apex: Name = ZONE.parse().expect("a name");
     let mut desired = Desired::default();
-    desired.zones.insert(apex.clone(), ZoneSpec { name: apex.clone(), monitor: None });
+    desired.zones.insert(apex.clone(), ZoneSpec::new(apex.clone()));
     for (place, declared) in scenario.clusters.iter().enumerate() {
         desired.clusters.insert(declared.name.clone(), cluster(&declared.name, place, declared.capacity));
     }

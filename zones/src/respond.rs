@@ -5,6 +5,7 @@
 
 mod answer;
 mod chaos;
+mod explain;
 mod plain;
 mod referral;
 mod signed;
@@ -237,6 +238,7 @@ impl<'a> Response<'a> {
     #[inline]
     fn answer<T: Trace>(&self, writer: &mut Writer<'_>, trace: &mut T) -> Ending {
         match (self.query.class, self.query.rtype) {
+            (CLASS_IN, Rtype::TXT) if let Some(place) = self.explained() => self.explain(writer, place, trace),
             (CLASS_IN, rtype) if is_for_zones(rtype) => Answering::new(self, writer, trace).run(),
             (CLASS_CH, _) => self.chaos(writer),
             _ => Ending::of(Rcode::REFUSED),

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use fairway_model::{ClusterName, Name, PoolName, Target, Ttl};
+use fairway_model::{ClusterName, Name, Network, PoolName, Target, Ttl};
 
 use crate::{
     balanced::BalancedClusters,
@@ -32,11 +32,24 @@ pub struct ServerOptions {
     pub tcp_idle: Duration,
     /// Largest UDP response, and the size advertised: 512 to 1232 octets, 1232 by default (RFC 9715).
     pub udp_payload: u16,
+    /// Who is told how steered names are answered, at `_explain.NAME`; nobody by default. At most
+    /// [`ServerOptions::EXPLAIN_MAX`] networks count.
+    pub explain: Vec<Network>,
+}
+
+impl ServerOptions {
+    /// Most networks that may ask for explanations.
+    pub const EXPLAIN_MAX: usize = 64;
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { identity: ServerIdentity::default(), tcp_idle: Duration::from_secs(10), udp_payload: UDP_PAYLOAD_MAX }
+        Self {
+            identity: ServerIdentity::default(),
+            tcp_idle: Duration::from_secs(10),
+            udp_payload: UDP_PAYLOAD_MAX,
+            explain: vec![],
+        }
     }
 }
 

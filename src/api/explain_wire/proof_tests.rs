@@ -206,7 +206,7 @@ impl Scene {
         };
         let low = dice.below(2) == 0;
         let part = |dice: &mut Dice| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
-        let balanced = desired.clusters.keys().cloned().filter(|_| dice.below(4) > 0).collect::<Vec<_>>();
+        let balanced = desired.clusters.keys().filter(|_| dice.below(4) > 0).cloned().collect::<Vec<_>>();
         let acceptance = balanced.into_iter().map(|c| (c, Acceptance { near: part(dice), spill: part(dice) }));
         let shares = Shares { epoch: 3, acceptance: acceptance.collect(), ..Shares::default() };
         Self { snapshot: snapshot(desired), steer, health, shares }
@@ -274,7 +274,7 @@ fn desired(dice: &mut Dice) -> Desired {
             Cluster { name: name.clone(), addresses, dns_name: None, location: None, capacity: None, services: vec![] };
         clusters.insert(name, cluster);
     }
-    let zone = ZoneSpec { name: name("a.test"), monitor: None };
+    let zone = ZoneSpec::new(name("a.test"));
     let steered = SteeredName { name: name("shop.a.test"), pool: pool.name.clone(), ttl: None };
     Desired {
         zones: [(zone.name.clone(), zone)].into(),

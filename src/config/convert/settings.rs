@@ -27,6 +27,7 @@ pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Se
             version: text(config.identity.version.as_ref()),
             id: text(config.identity.id.as_ref()),
         },
+        explain: config.explain.networks.iter().flat_map(|List(list)| list).map(|As(network)| *network).collect(),
         tcp: tcp(meaning, &config.tcp),
         udp: UdpSettings {
             workers: config.udp.workers.map(|Int(workers)| usize::from(workers)),

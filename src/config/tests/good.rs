@@ -16,6 +16,7 @@ dataDir: state
 user: fairway
 log: { level: "info,fairway_health=debug", format: json }
 identity: { version: "none of yours", id: ns1 }
+explain: { networks: [10.0.0.0/8, "2001:db8::/32", 192.0.2.7] }
 tcp: { connectionsMax: 50, perClientMax: 5, idleTimeout: 3s, queryTimeout: 1500ms }
 udp: { workers: 3, payloadMax: 1000 }
 health: { socketsMax: 7, firstRound: 0s }
@@ -76,6 +77,8 @@ fn settings_are_read_and_paths_begin_at_the_file() {
     assert_eq!(settings.data_dir, Some(folder.path().join("state")));
     assert_eq!((settings.log.filter.as_str(), settings.log.format), ("info,fairway_health=debug", LogFormat::Json));
     assert_eq!(settings.identity.id.as_deref(), Some("ns1"));
+    let networks: Vec<_> = settings.explain.iter().map(ToString::to_string).collect();
+    assert_eq!(networks, ["10.0.0.0/8", "2001:db8::/32", "192.0.2.7/32"]);
     assert_eq!((settings.tcp.connections_max, settings.tcp.query_timeout), (50, Duration::from_millis(1500)));
     assert_eq!((settings.udp.workers, settings.udp.payload_max), (Some(3), 1000));
     assert_eq!((settings.health.sockets_max, settings.health.first_round), (7, Duration::ZERO));
@@ -113,7 +116,7 @@ fn pools_monitors_and_overrides_become_what_they_say() {
     assert_eq!((&off.check, &tcp.check), (&Check::Always, &Check::Tcp { port: 443 }));
     let said = &loaded.overrides[0];
     assert_eq!((said.pattern.as_str(), said.action, said.reason.as_str()), ("eu*", Forced::Drain, "disks are swapped"));
-    assert_eq!(said.place.line, 55);
+    assert_eq!(said.place.line, 56);
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn a_zone_without_file_is_made_of_soa_and_name_servers() {
     assert_eq!(mailbox.to_string(), "host\\.master.example.com.");
     let numbers = &rest[mailbox.as_wire().len()..];
     assert_eq!((&numbers[..4], &numbers[16..]), (&[0, 0, 0, 7][..], &[0, 0, 0, 30][..]));
-    assert_eq!((soa.ttl.secs(), zone.place(soa).line), (7200, 15));
+    assert_eq!((soa.ttl.secs(), zone.place(soa).line), (7200, 16));
 }
 
 #[test]

@@ -143,7 +143,8 @@ fn snapshot() -> Snapshot {
         desired.pools.insert(pool.name.clone(), pool);
     }
     let identity = ServerIdentity { version: Some("of a test".to_owned()), id: Some("ns1".to_owned()) };
-    compile(&desired, &zones, &ServerOptions { identity, ..ServerOptions::default() }, None).unwrap().0
+    let explain = vec!["198.51.100.0/24".parse().unwrap()];
+    compile(&desired, &zones, &ServerOptions { identity, explain, ..ServerOptions::default() }, None).unwrap().0
 }
 
 /// All up, all down, all pending, and three mixtures, one of them with force.
@@ -253,7 +254,9 @@ impl Way {
 fn the_plain_way_says_and_counts_what_the_long_way_does() {
     let views = views();
     let owners = POOLS.iter().flat_map(|(owner, ..)| [owner.replace('*', "x"), mixed(owner).replace('*', "x")]);
-    let names: Vec<Name> = NAMES.split_whitespace().map(str::to_owned).chain(owners).map(|text| name(&text)).collect();
+    let explained = POOLS.iter().map(|(owner, ..)| format!("_explain.{}", owner.replace('*', "x")));
+    let names = NAMES.split_whitespace().map(str::to_owned).chain(owners).chain(explained);
+    let names: Vec<Name> = names.map(|text| name(&text)).collect();
     let questions: Vec<_> = names
         .iter()
         .flat_map(|name| TYPES.map(|rtype| (name, rtype)))

@@ -1,0 +1,176 @@
+//! `_explain.NAME`: who is told what, and that all others are told what they always were.
+
+use std::{net::IpAddr, sync::Arc};
+
+use fairway_model::{
+    Acceptance, Cluster, ClusterName, Desired, Health, Member, Mode, Name, Network, Policy, Pool, PoolName, Rtype,
+    Shares, SteeredName, Verdict, ZoneSpec,
+};
+
+use crate::{
+    Client, Conditions, Draw, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile, decode,
+    explain::question, respond, text::read_zone,
+};
+
+const ZONE: &[u8] = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\nwww IN A 192.0.2.1\n\
+    _explain.said IN TXT mine\n*.txt IN TXT star\n";
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// A pool of so many members, of which every fourth is down, and the names that it steers; `c1` takes little.
+fn view(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> View {
+    let mut desired = Desired::default();
+    let policy = Policy { load: true, ..Policy::FAILOVER };
+    let mut pool = Pool::new(PoolName::new("shop").unwrap(), policy);
+    for number in 0..members {
+        let [high, low] = number.to_be_bytes();
+        let cluster = ClusterName::new(&format!("c{number}")).unwrap();
+        pool.members.push(Member::new(cluster.clone()));
+        let made = Cluster {
+            name: cluster.clone(),
+            addresses: vec![[10, 0, high, low].into()],
+            dns_name: Some(name(&format!("c{number}.other.test"))),
+            location: None,
+            capacity: None,
+            services: vec![],
+        };
+        desired.clusters.insert(cluster, made);
+    }
+    adjust(&mut pool);
+    // A name that is an alias has no text beside it.
+    let both = if pool.mode == Mode::Cname { "other.a.test" } else { "*.txt.a.test" };
+    for owner in ["shop.a.test", "said.a.test", "*.wild.a.test", both] {
+        let steered = SteeredName { name: name(owner), pool: pool.name.clone(), ttl: None };
+        desired.names.insert(steered.name.clone(), steered);
+    }
+    desired.pools.insert(pool.name.clone(), pool);
+    let zone = ZoneSpec { name: name("a.test"), monitor: None };
+    desired.zones.insert(zone.name.clone(), zone);
+    let explain: Vec<Network> = explain.iter().map(|text| text.parse().unwrap()).collect();
+    let (zone, _) = read_zone(&name("a.test"), "a.zone", ZONE, &mut |_| Err("none".into()));
+    let (snapshot, _) =
+        compile(&desired, &[zone], &ServerOptions { explain, ..ServerOptions::default() }, None).unwrap();
+    let verdict = |number: u32| if number % 4 == 3 { Verdict::Down } else { Verdict::Up };
+    let conditions = Conditions::new(&snapshot, |target| Health::new(verdict(target.0), None));
+    let little = Acceptance { near: 6_554, spill: 0 };
+    let acceptance = [(ClusterName::new("c0").unwrap(), little), (ClusterName::new("c1").unwrap(), Acceptance::NONE)];
+    let shares = Shares { epoch: 9, acceptance: acceptance.into(), ..Shares::default() };
+    let conditions = conditions.with_shares(&snapshot, &Arc::new(shares));
+    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+}
+
+struct Asked {
+    octets: Vec<u8>,
+    tallies: Tallies,
+}
+
+fn ask(view: &View, from: &str, owner: &str, subnet: Option<&str>, transport: Transport) -> Asked {
+    let address: IpAddr = from.parse().unwrap();
+    let packet = question(&name(owner), Rtype::TXT, subnet.map(|text| text.parse().unwrap()));
+    let (mut out, tally) = (vec![0; 65_535], Tally::default());
+    let client = Client::new(address, 4242, transport);
+    let Outcome::Reply(length) = respond(view, &client, &packet, Now(1), Draw(7), &tally, &mut out) else {
+        panic!("no reply")
+    };
+    let mut tallies = Tallies::default();
+    tally.add_to(&mut tallies);
+    Asked { octets: out[..length].to_vec(), tallies }
+}
+
+/// The texts of the answer, and their TTLs.
+fn texts(view: &View, from: &str, owner: &str, subnet: Option<&str>) -> Vec<String> {
+    let message = decode(&ask(view, from, owner, subnet, Transport::Tcp).octets).unwrap();
+    assert!(message.answer.iter().all(|record| record.ttl.secs() == 0 && record.owner == name(owner)));
+    message.answer.into_iter().map(|record| record.rdata).collect()
+}
+
+#[test]
+fn who_may_know_is_told_member_by_member() {
+    let view = view(&["192.0.2.0/24"], 4, |_| {});
+    let texts = texts(&view, "192.0.2.9", "_explain.shop.a.test", Some("198.51.100.0/24"));
+    let (snapshot, conditions) = (view.snapshot.id(), view.conditions.id());
+    assert_eq!(
+        texts,
+        [
+            format!("\"snapshot {snapshot:016x}, conditions {conditions:016x}, shares of epoch 9\""),
+            "\"pool shop, policy load, failover, client 198.51.100.0/24\"".to_owned(),
+            "\"answer: c2; live members; spilled: a better group has candidates, and passed the client on\"".to_owned(),
+            "\"c2 in: chosen, spill 100 %\"".to_owned(),
+            "\"c0 out: takes no more of the clients that fall to it, near 10 %\"".to_owned(),
+            "\"c1 out: takes no more of the clients that fall to it, spill 0 %\"".to_owned(),
+            "\"c3 out: an earlier member comes first\"".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn the_client_that_is_explained_is_the_one_that_would_be_answered() {
+    let view = view(&["192.0.2.0/24"], 4, |pool| pool.policy = Policy::WEIGHTED);
+    for third in 0..40 {
+        let subnet = format!("198.51.{third}.0/24");
+        let texts = texts(&view, "192.0.2.9", "_Explain.SHOP.a.test", Some(&subnet));
+        let packet = question(&name("shop.a.test"), Rtype::A, Some(subnet.parse().unwrap()));
+        let mut out = vec![0; 65_535];
+        let client = Client::new([192, 0, 2, 9].into(), 4242, Transport::Udp);
+        let outcome = respond(&view, &client, &packet, Now(1), Draw(0), &Tally::default(), &mut out);
+        let Outcome::Reply(length) = outcome else { panic!("no reply") };
+        let answered = decode(&out[..length]).unwrap().answer[0].rdata.clone();
+        let chosen = answered.rsplit('.').next().unwrap();
+        assert!(texts[2].contains(&format!("answer: c{chosen};")), "{answered}: {texts:?}");
+        assert!(texts[3].contains(&format!("c{chosen} in: chosen")), "{texts:?}");
+    }
+}
+
+#[test]
+fn all_others_get_what_they_got_before() {
+    let (off, on) = (view(&[], 4, |_| {}), view(&["192.0.2.0/24", "2001:db8::/32"], 4, |_| {}));
+    let owners = "_explain.shop _explain.said _explain.x.wild _explain.x.txt _explain.www _explain.nx _explain \
+        x._explain.shop __explain.shop _explain.wild _explain._explain.shop shop";
+    for owner in owners.split_whitespace().map(|label| format!("{label}.a.test")) {
+        for from in ["192.0.3.1", "2001:db9::1", "127.0.0.1"] {
+            for transport in [Transport::Udp, Transport::Tcp] {
+                let [off, on] = [&off, &on].map(|view| ask(view, from, &owner, Some("192.0.2.0/24"), transport));
+                assert_eq!(off.octets, on.octets, "{owner} from {from}");
+                assert_eq!(off.tallies, on.tallies);
+            }
+        }
+    }
+    // What the zone says itself, or what is steered nowhere, is nobody's to explain.
+    for owner in ["_explain.said", "_explain.x.txt", "_explain.www", "_explain.nx", "_explain.wild", "x._explain.shop"]
+    {
+        let owner = format!("{owner}.a.test");
+        let [off, on] = [&off, &on].map(|view| ask(view, "192.0.2.9", &owner, None, Transport::Udp));
+        assert_eq!(off.octets, on.octets, "{owner}");
+    }
+}
+
+#[test]
+fn a_wildcard_and_an_alias_are_explained_too() {
+    let view = view(&["2001:db8::/32"], 4, |pool| pool.mode = Mode::Cname);
+    for owner in ["_explain.shop.a.test", "_explain.any.wild.a.test"] {
+        assert!(texts(&view, "2001:db8::9", owner, None)[2].contains("answer: c"), "{owner}");
+    }
+}
+
+#[test]
+fn the_largest_pool_is_told_in_part_and_over_udp_cut() {
+    let view = view(&["192.0.2.9"], 255, |_| {});
+    let texts = texts(&view, "192.0.2.9", "_explain.shop.a.test", None);
+    assert_eq!(texts.len(), 3 + 60 + 1);
+    assert_eq!(texts[63], "\"and 195 members more; fairway explain shows all\"");
+    let udp = ask(&view, "192.0.2.9", "_explain.shop.a.test", None, Transport::Udp);
+    assert_eq!(udp.octets[2] & 2, 2, "TC");
+    assert!(udp.octets.len() <= 512);
+    assert!(udp.tallies.answers.iter().all(|count| *count == 0), "an explanation is no answer of a pool");
+}
+
+#[test]
+fn no_more_networks_count_than_may_be_declared() {
+    let mut networks = vec!["203.0.113.0/24"; ServerOptions::EXPLAIN_MAX];
+    networks.push("192.0.2.0/24");
+    let view = view(&networks, 4, |_| {});
+    let rcode = |from| decode(&ask(&view, from, "_explain.shop.a.test", None, Transport::Udp).octets).unwrap().rcode;
+    assert_eq!((rcode("203.0.113.1"), rcode("192.0.2.9")), ("NOERROR", "NXDOMAIN"));
+}
