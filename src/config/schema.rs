@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, Name, Permille, ProbeAddress, Scope, Timestamp, Ttl};
+use fairway_model::{ClusterName, Name, Network, Permille, ProbeAddress, Scope, Timestamp, Ttl};
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 15] = [
+static FORMATS: [Format; 16] = [
     format::<CallbackUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
@@ -74,6 +74,7 @@ static FORMATS: [Format; 15] = [
     format::<HttpAddress>(),
     format::<IpAddr>(),
     format::<Name>(),
+    format::<Network>(),
     format::<Permille>(),
     format::<PrefixLength>(),
     format::<ProbeAddress>(),

@@ -9,6 +9,7 @@ mod kept;
 mod lists;
 mod policies;
 mod sources;
+mod views;
 
 use std::{fs, path::Path};
 
