@@ -11,6 +11,7 @@ mod load;
 mod places;
 mod policies;
 mod sources;
+mod views;
 
 use std::{fs, path::Path};
 

@@ -2,7 +2,7 @@
 
 use fairway_model::{
     Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Policy, Pool, PoolName, Rtype, SteeredName,
-    Verdict,
+    Verdict, Visibility, ZoneSpec,
 };
 
 use super::*;
@@ -103,6 +103,30 @@ fn a_wish_over_the_same_zones_answers_as_if_all_was_compiled() {
             assert!(responses(anew) == responses(expected), "{:?} after {:?}", after.names, before.names);
         }
     }
+}
+
+#[test]
+fn a_pool_with_internal_members_is_compiled_for_public_and_for_private_zones() {
+    let compiled = |inner: Visibility, internal: bool| {
+        let mut wish = desired(&["shop.", "shop.in."]);
+        let specs = [("example.test", Visibility::Public), ("in.example.test", inner)];
+        let specs = specs.map(|(name, visibility)| ZoneSpec { visibility, ..ZoneSpec::new(name.parse().unwrap()) });
+        wish.zones = specs.map(|spec| (spec.name.clone(), spec)).into();
+        let pool = wish.pools.values_mut().next().unwrap();
+        pool.members.iter_mut().for_each(|member| member.internal = internal);
+        compile(&wish, &zones(), &ServerOptions::default(), None).unwrap().0
+    };
+    let pools = |snapshot: &Snapshot| snapshot.steer_pools().len();
+    let (public, private) = (compiled(Visibility::Public, true), compiled(Visibility::Private, true));
+    assert_eq!([pools(&public), pools(&private)], [1, 2]);
+    assert_eq!(pools(&compiled(Visibility::Private, false)), 1, "where nobody is internal, zones are alike");
+    assert_ne!(public.id(), private.id());
+    let addresses = |snapshot| {
+        let responses = answers(snapshot, "shop. shop.in.", &[Rtype::A]);
+        responses.iter().map(|octets| octets.windows(4).any(|four| four == [203, 0, 113, 1])).collect::<Vec<_>>()
+    };
+    assert_eq!(addresses(public), [false, false, false]);
+    assert_eq!(addresses(private), [false, true, false]);
 }
 
 #[test]

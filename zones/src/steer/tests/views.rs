@@ -185,6 +185,28 @@ fn every_address_is_numbered_for_as_many_views_as_there_is_room_for_and_one_memb
 }
 
 #[test]
+fn a_window_of_neighbours_ends_before_a_hidden_one() {
+    // Twelve of whom three are answered: more combinations than are numbered. Every third is for clients inside.
+    let members: Vec<_> = ('a'..='l')
+        .zip(0..)
+        .map(|(name, i)| format!("{name}{}", if i % 3 == 2 { "=10.0.0.0/8" } else { "" }))
+        .collect();
+    let scene = viewed(Policy::WEIGHTED, &members.join(" "), |pool| pool.answers = 3);
+    let conditions = scene.conditions(&scene.all("u"));
+    let sets = scene.steer.sets(Family::V4);
+    for i in 0..=u8::MAX {
+        let address = IpAddr::from([i % 16, i, 2, 3]);
+        let inside = i % 16 == 10;
+        let client = scene.steer.client_net(address);
+        let choice = scene.steer.choose(Kind::V4, &conditions, client, Draw(0), &mut ());
+        let named = choice.members.as_slice();
+        assert_eq!(sets[usize::from(set_of(&choice))].len(), named.len(), "the answer is of whom it names");
+        assert!(inside || named.len() <= 2 && named.iter().all(|number| number % 3 != 2), "{named:?}");
+        assert!(!inside || named.len() == 3, "{named:?}");
+    }
+}
+
+#[test]
 fn views_and_places_make_one_partition() {
     let scene = viewed(Policy { ranks: vec![Rank::Geo], ..Policy::FAILOVER }, "a b c=200.0.0.0/8", |_| {});
     let mut rows = Rows::new(3);
