@@ -197,14 +197,14 @@ fn member_row(member: &MemberChoice, with_group: bool, with_addresses: bool) -> 
     row
 }
 
-/// What a member takes, and what came of it when it was asked.
+/// What a member takes, and what came of it when it was asked; nothing of one that takes everything unasked.
 fn load_text(member: &MemberChoice) -> Option<String> {
     if let Some(Offer { part, percent: takes, draw, taken, .. }) = &member.offer {
         let whom = if part == "near" { "near" } else { "spilled" };
         let outcome = if *taken { "takes it" } else { "passes it on" };
         return Some(format!("takes {takes} % of {whom} clients, this one drew {} %: {outcome}", percent(*draw)));
     }
-    let taken = member.acceptance.as_ref()?;
+    let taken = member.acceptance.as_ref().filter(|taken| taken.near.min(taken.spill) < u16::MAX)?;
     Some(format!(
         "takes {} % of near and {} % of spilled clients; not asked",
         percent(taken.near),

@@ -88,7 +88,7 @@ fn texts(ids: ViewIds, explanation: &steer::Explanation) -> Vec<String> {
     let reach = explanation.reach.map(|reach| format!("; {reach}")).unwrap_or_default();
     let mut texts = vec![
         format!("snapshot {snapshot:016x}, conditions {conditions:016x}{epoch}"),
-        format!("pool {}, policy {}, client {}{row}", explanation.pool, explanation.policy, explanation.client),
+        format!("pool {}, policy [{}], client {}{row}", explanation.pool, explanation.policy, explanation.client),
         format!("answer: {chosen}; {}{reach}", explanation.choice.basis),
     ];
     let mut members: Vec<_> = explanation.members.iter().collect();

@@ -95,7 +95,7 @@ fn who_may_know_is_told_member_by_member() {
         texts,
         [
             format!("\"snapshot {snapshot:016x}, conditions {conditions:016x}, shares of epoch 9\""),
-            "\"pool shop, policy load, failover, client 198.51.100.0/24\"".to_owned(),
+            "\"pool shop, policy [load, failover], client 198.51.100.0/24\"".to_owned(),
             "\"answer: c2; live members; spilled: a better group has candidates, and passed the client on\"".to_owned(),
             "\"c2 in: chosen, spill 100 %\"".to_owned(),
             "\"c0 out: takes no more of the clients that fall to it, near 10 %\"".to_owned(),
