@@ -46,7 +46,7 @@ fn view(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> View 
         desired.names.insert(steered.name.clone(), steered);
     }
     desired.pools.insert(pool.name.clone(), pool);
-    let zone = ZoneSpec { name: name("a.test"), monitor: None };
+    let zone = ZoneSpec::new(name("a.test"));
     desired.zones.insert(zone.name.clone(), zone);
     let explain: Vec<Network> = explain.iter().map(|text| text.parse().unwrap()).collect();
     let (zone, _) = read_zone(&name("a.test"), "a.zone", ZONE, &mut |_| Err("none".into()));
