@@ -89,7 +89,10 @@ fn write_places(folder: &Folder) {
 fn every_fragment_in_the_pages_of_monitors_policies_health_and_transports_loads() {
     let folder = Folder::new(&[("ca.pem", CERTIFICATE), ("probe.pem", CERTIFICATE), ("probe-key.pem", KEY)]);
     write_places(&folder);
-    let all = |name: &str| fs::read_dir(docs().join(name)).unwrap().map(|entry| entry.unwrap().path());
+    let all = |name: &str| {
+        let files = fs::read_dir(docs().join(name)).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+    };
     let pages =
         all("monitors").chain(all("policies")).chain(["health.md", "transports.md"].map(|name| docs().join(name)));
     let mut count = 0;

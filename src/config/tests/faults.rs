@@ -43,9 +43,9 @@ fn numbers_out_of_range_are_told_with_the_range() {
         (
             "explain: {networks: [10.1.0.0/8, ten, \"::/129\"]}",
             &[
-                "f.yaml:2:22: explain.networks[0]: 10.1.0.0/8 has bits set past its length; write 10.0.0.0/8",
-                "f.yaml:2:34: explain.networks[1]: \"ten\" is not a block of addresses; write it like 10.0.0.0/8 or 2001:db8::/32",
-                "f.yaml:2:39: explain.networks[2]: \"::/129\" is not a block of addresses; write it like 10.0.0.0/8 or 2001:db8::/32",
+                "f.yaml:2:22: explain.networks[0]: \"10.1.0.0/8\" has bits set past its length; write 10.0.0.0/8",
+                "f.yaml:2:34: explain.networks[1]: \"ten\" is not a network; write it like 10.0.0.0/8 or \"2001:db8::/32\"",
+                "f.yaml:2:39: explain.networks[2]: \"::/129\" is not a network; write it like 10.0.0.0/8 or \"2001:db8::/32\"",
             ],
         ),
         ("udp: {payloadMax: 4096}", &["f.yaml:2:19: udp.payloadMax: 4096 is over 1232; give 512 to 1232"]),

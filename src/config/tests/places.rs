@@ -88,7 +88,7 @@ pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest:
 ";
     let faults = faults_of(text);
     let expected = [
-        "f.yaml:6:15: maps[1].networks[0].network: 10.0.0.1/8 has bits set past its length; the network is 10.0.0.0/8",
+        "f.yaml:6:15: maps[1].networks[0].network: \"10.0.0.1/8\" has bits set past its length; write 10.0.0.0/8",
         "f.yaml:6:36: maps[1].networks[0].country: \"UK\" is the code of no country; give its two letters (ISO 3166-1), like DE",
         "f.yaml:10:66: pools[0].members[0].bias: 100 is over 99; give -99 to 99",
         "f.yaml:10:94: pools[0].nearest.tolerance: 5 has no unit; write 5km or 5m",
