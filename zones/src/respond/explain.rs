@@ -16,10 +16,15 @@ use crate::{
 
 impl Response<'_> {
     /// What steers the name that is to be explained: none unless the question is for `_explain` below a steered name, nothing of
-    /// the zone stands there, and who asks may know.
+    /// the zone stands there, and who asks may know. Where nobody may, that is one look.
+    #[inline]
+    pub(super) fn explained(&self) -> Option<&Steered> {
+        if self.view.snapshot.options.explain.is_empty() { None } else { self.explained_to_some() }
+    }
+
     #[cold]
     #[inline(never)]
-    pub(super) fn explained(&self) -> Option<&Steered> {
+    fn explained_to_some(&self) -> Option<&Steered> {
         let snapshot = &*self.view.snapshot;
         let allowed = snapshot.options.explain.iter().take(ServerOptions::EXPLAIN_MAX);
         let name = self.query.name(self.packet);
