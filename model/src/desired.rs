@@ -252,6 +252,10 @@ impl Desired {
                 found.push(error(subject(), format!("cluster {} is not declared", member.cluster), known));
                 continue;
             };
+            if pool.policy.load && cluster.capacity.is_none() {
+                let what = format!("pool {} heeds load, but cluster {} has no capacity", pool.name, cluster.name);
+                found.push(warning(subject(), what, "give its capacity; until then it takes whatever falls to it"));
+            }
             if pool.mode == Mode::Cname && cluster.dns_name.is_none() {
                 let what =
                     format!("pool {} answers with CNAMEs, but cluster {} has no dnsName", pool.name, cluster.name);

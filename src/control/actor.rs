@@ -135,8 +135,12 @@ impl Actor {
     /// Takes a report of load.
     fn hear(&mut self, news: Result<LoadNews, broadcast::error::RecvError>) {
         // Of reports that were lost, later ones say what counts now.
-        if let Ok(news) = news {
-            self.balance.hear(&news, Instant::now());
+        let Ok(news) = news else { return };
+        let now = Instant::now();
+        if self.balance.hear(&news, now) {
+            let (published, view) = (self.shared.published.load_full(), self.shared.view.load_full());
+            self.balance.follow(&published.configured.desired, &view.snapshot, now);
+            self.balance.hear(&news, now);
         }
     }
 

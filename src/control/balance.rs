@@ -1,7 +1,8 @@
 //! Balancing in the daemon: reports of load, who asks, and health go in; shares come out and into the conditions.
 //!
 //! What is decided is `fairway_health::balance`; where a client would be sent under other shares is asked of the very code
-//! that answers. Nothing runs unless a pool's policy says `load`.
+//! that answers. Nothing runs unless a pool's policy says `load`, and somebody tells the load of one of its clusters: else
+//! there would be nothing to go by, and pools go by their other steps.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -25,6 +26,8 @@ use super::truth::Answered;
 #[derive(Default)]
 pub(super) struct Balance {
     running: Option<Running>,
+    /// Whether anybody told a load since the start: what is pushed is not foreseen by the configuration.
+    told: bool,
 }
 
 /// What runs while there is something to balance.
@@ -45,7 +48,9 @@ struct Running {
 impl Balance {
     /// Follows a configuration: what is learnt goes on where the clusters are the same.
     pub(super) fn follow(&mut self, desired: &Desired, snapshot: &Snapshot, now: Instant) {
-        let Some(settings) = settings(desired, snapshot) else {
+        let settings = settings(desired, snapshot);
+        let is_read = |settings: &Settings| settings.clusters.iter().any(|c| desired.load_feeds.contains_key(&c.name));
+        let Some(settings) = settings.filter(|settings| self.told || is_read(settings)) else {
             self.running = None;
             return;
         };
@@ -79,8 +84,14 @@ impl Balance {
         self.running.is_some()
     }
 
-    /// Takes a report.
-    pub(super) fn hear(&mut self, news: &LoadNews, now: Instant) {
+    /// Takes a report; whether it is the first one of all, so that there may be something to balance now.
+    pub(super) fn hear(&mut self, news: &LoadNews, now: Instant) -> bool {
+        let is_first = !std::mem::replace(&mut self.told, true);
+        self.take(news, now);
+        is_first && self.running.is_none()
+    }
+
+    fn take(&mut self, news: &LoadNews, now: Instant) {
         let Some(running) = &mut self.running else { return };
         let Some(cluster) = running.place(&news.report.cluster) else { return };
         if running.balancer.report(&news.report, now) == Heard::Disbelieved {

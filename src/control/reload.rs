@@ -144,10 +144,14 @@ impl Actor {
         self.forced = book.forced(&configured.uses);
         let feeds = ClusterFeed::all(&configured.desired);
         let previous = self.shared.view.load_full();
-        let view = view_of(snapshot, Some(&previous), &verdicts, &self.forced);
+        let mut view = view_of(snapshot, Some(&previous), &verdicts, &self.forced);
         let now = (self.clock)();
         let snapshot = Arc::clone(&view.snapshot);
         self.balance.follow(&configured.desired, &snapshot, Instant::now());
+        if !self.balance.runs() && view.conditions.shares().is_some() {
+            // What was decided for a balance that is no more holds nobody back.
+            view.conditions = Arc::new(view.conditions.with_shares(&snapshot, &Arc::default()));
+        }
         // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
         self.publish_view(view);
         self.publish(|published| {

@@ -122,6 +122,27 @@ async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn without_a_word_on_load_a_pool_goes_by_its_other_steps_until_one_is_pushed() {
+    let world = Arc::new(World::default());
+    let text = balanced(9, "[tier, load, weighted]");
+    let text = text.split("load: [").next().unwrap().replace(", load: feed", "");
+    let scene = Scene::new(&text);
+    let daemon = start(&scene).await;
+    let server = daemon.dns_addresses()[0];
+    for _ in 0..5 {
+        world.ask(server);
+        assert_eq!(world.loads(), [CLIENTS as u64, 0], "the first tier gets everybody");
+    }
+    let shares = || daemon.control().shared().view.load().conditions.shares().cloned();
+    assert!(shares().is_none());
+    let client = Client::new(Reach::of_data_dir(&scene.data()));
+    let load = crate::api::load_wire::NewLoad { load: Some(1_600), ..Default::default() };
+    client.push_load("eu1", &load).await.unwrap();
+    until("shares, once somebody tells a load", async || shares().is_some()).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_does_not_heed_load_is_left_alone() {
     let world = Arc::new(World::default());
     let scene = Scene::new(&balanced(world.report().await, "failover"));
