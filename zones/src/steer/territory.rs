@@ -55,6 +55,11 @@ impl Territory {
         self.rows == 1
     }
 
+    /// The numbers of rows.
+    pub(super) fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
     /// The blocks and the row of each.
     pub fn blocks(&self) -> impl Iterator<Item = (Network, u16)> {
         self.partition.blocks().map(|(network, value)| (network, value as u16))

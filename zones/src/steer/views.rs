@@ -93,10 +93,11 @@ impl Seen {
     /// The address of a client for each set of members that are seen together.
     pub(super) fn viewers(&self) -> Box<[IpAddr]> {
         let Refined { territory, rows } = &self.refined;
-        let mut found = BTreeSet::new();
-        let anyone = Network::of(IpAddr::from([0; 4]), 0);
-        let blocks = territory.blocks().chain([(anyone, 0)]);
-        let first = blocks.filter(|(_, row)| rows.get(usize::from(*row)).is_some_and(|row| found.insert(row.visible)));
+        let mut unmet: BTreeSet<MemberSet> = rows.iter().map(|row| row.visible).collect();
+        if unmet.len() == 1 {
+            return [IpAddr::from([0; 4])].into();
+        }
+        let first = territory.blocks().filter(|(_, row)| unmet.remove(&rows[usize::from(*row)].visible));
         first.map(|(network, _)| network.address()).collect()
     }
 }
@@ -143,113 +144,44 @@ pub(super) fn refine(territory: &Territory, members: &[Option<&[Network]>]) -> O
         let rows = (0..territory.rows()).map(|base| Row { base, visible: open }).collect();
         return Some(Refined { territory: territory.clone(), rows });
     }
-    let mut rows = BTreeMap::new();
-    let mut blocks = Vec::new();
-    for v4 in [true, false] {
-        let networks = (0..=u8::MAX).zip(members).flat_map(|(number, networks)| {
-            let networks = networks.unwrap_or_default().iter().map(Span::of);
-            networks.filter(|(is_v4, _)| *is_v4 == v4).map(move |(_, span)| (span, number))
+    let mut sets = Numbered::default();
+    let mut views = Partition::uniform(sets.number(open));
+    for (number, networks) in (0..=u8::MAX).zip(members) {
+        let Some(networks) = networks.filter(|networks| !networks.is_empty()) else { continue };
+        let inside = Partition::of_networks(networks.iter().map(|network| (*network, 1)), 0);
+        views = views.overlay(&inside, |seen, is_inside| match is_inside {
+            0 => seen,
+            _ => sets.number(sets.list[seen as usize].with(number)),
         });
-        let mut networks: Vec<_> = networks.collect();
-        networks.sort_unstable();
-        let mut views = Vec::new();
-        cut(Span::ALL, &networks, open, &mut views);
-        let base = territory.blocks().map(|(network, row)| (Span::of(&network), row));
-        let base = base.filter(|((is_v4, _), _)| *is_v4 == v4).map(|((_, span), row)| (span, row));
-        let mut base: Vec<_> = base.collect();
-        if base.is_empty() {
-            base.push((Span::ALL, 0));
-        }
-        for (span, base, visible) in overlaid(&base, &views) {
-            let next = u16::try_from(rows.len()).ok().filter(|next| *next < u16::MAX);
-            let row = match rows.get(&Row { base, visible }) {
-                Some(known) => *known,
-                None => *rows.entry(Row { base, visible }).or_insert(next?),
-            };
-            blocks.push((span.network(v4), row));
-        }
     }
-    let mut by_number: Vec<_> = rows.into_iter().map(|(row, number)| (number, row)).collect();
-    by_number.sort_unstable();
-    let rows = by_number.into_iter().map(|(_, row)| row).collect();
-    let blocks = blocks.into_iter().map(|(network, row)| (network, row.into()));
-    Some(Refined { territory: Territory::new(Partition::of_networks(blocks, 0))?, rows })
+    let mut rows = Numbered::default();
+    let partition = territory.partition().overlay(&views, |base, seen| {
+        let visible = sets.list[seen as usize];
+        rows.number(Row { base: base as u16, visible }) // a territory counts its rows in 16 bits
+    });
+    Some(Refined { territory: Territory::new(partition)?, rows: rows.list })
 }
 
-/// A block of addresses of one family, its bits at the top.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Span {
-    first: u128,
-    length: u8,
+/// Different things, numbered as they come.
+struct Numbered<T> {
+    list: Vec<T>,
+    numbers: BTreeMap<T, u32>,
 }
 
-impl Span {
-    const ALL: Self = Self { first: 0, length: 0 };
-
-    /// The block, and whether it is of IPv4.
-    fn of(network: &Network) -> (bool, Self) {
-        let first = match network.address() {
-            IpAddr::V4(first) => u128::from(first.to_bits()) << 96,
-            IpAddr::V6(first) => first.to_bits(),
-        };
-        (network.address().is_ipv4(), Self { first, length: network.length() })
-    }
-
-    fn network(self, v4: bool) -> Network {
-        let address = if v4 { IpAddr::V4(((self.first >> 96) as u32).into()) } else { IpAddr::V6(self.first.into()) };
-        Network::of(address, self.length)
-    }
-
-    fn last(self) -> u128 {
-        self.first | u128::MAX.checked_shr(self.length.into()).unwrap_or(0)
-    }
-
-    /// Both halves; of a block of more than one address.
-    fn halves(self) -> [Self; 2] {
-        let length = self.length + 1;
-        [self.first, self.first | 1 << (128 - u32::from(length))].map(|first| Self { first, length })
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), numbers: BTreeMap::new() }
     }
 }
 
-/// Cuts a block along the sorted networks in it, as far as that tells members apart. At most 128 levels deep.
-fn cut(block: Span, networks: &[(Span, u8)], seen: MemberSet, blocks: &mut Vec<(Span, MemberSet)>) {
-    let whole = networks.iter().take_while(|(network, _)| *network == block).count();
-    let (whole, inside) = networks.split_at(whole);
-    let seen = whole.iter().fold(seen, |seen, (_, number)| seen.with(*number));
-    if inside.is_empty() {
-        blocks.push((block, seen));
-        return;
+impl<T: Copy + Ord> Numbered<T> {
+    fn number(&mut self, thing: T) -> u32 {
+        let next = self.list.len() as u32; // at most one for each run of a partition
+        *self.numbers.entry(thing).or_insert_with(|| {
+            self.list.push(thing);
+            next
+        })
     }
-    let [lower, upper] = block.halves();
-    let begin = blocks.len();
-    let middle = inside.partition_point(|(network, _)| network.first < upper.first);
-    cut(lower, &inside[..middle], seen, blocks);
-    cut(upper, &inside[middle..], seen, blocks);
-    // A network inside of another one of the same member tells nobody apart.
-    if let [(_, a), (_, b)] = blocks[begin..]
-        && a == b
-    {
-        blocks.truncate(begin);
-        blocks.push((block, a));
-    }
-}
-
-/// Two partitions of one address space into one: of two blocks that meet, one holds the other, and the smaller is left.
-fn overlaid(base: &[(Span, u16)], views: &[(Span, MemberSet)]) -> Vec<(Span, u16, MemberSet)> {
-    let mut blocks = Vec::with_capacity(base.len().max(views.len()));
-    let (mut base, mut views) = (base.iter().peekable(), views.iter().peekable());
-    while let (Some((outer, row)), Some((view, seen))) = (base.peek(), views.peek()) {
-        let smaller = if outer.length > view.length { *outer } else { *view };
-        let (base_ends, view_ends) = (outer.last() == smaller.last(), view.last() == smaller.last());
-        blocks.push((smaller, *row, *seen));
-        if base_ends {
-            base.next();
-        }
-        if view_ends {
-            views.next();
-        }
-    }
-    blocks
 }
 
 #[cfg(test)]
@@ -378,7 +310,10 @@ mod tests {
     }
 
     fn sibling(address: IpAddr, length: u8) -> Network {
-        let (is_v4, span) = Span::of(&Network::of(address, length));
-        Span { first: span.first ^ 1 << (128 - u32::from(length)), length }.network(is_v4)
+        let other = match address {
+            IpAddr::V4(address) => IpAddr::V4((address.to_bits() ^ 1 << (32 - length)).into()),
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() ^ 1 << (128 - length)).into()),
+        };
+        Network::of(other, length)
     }
 }
