@@ -83,8 +83,9 @@ pub struct PoolChoice {
     pub gives: String,
     /// What the choice depends on beside health: `everyone` (the same for all), `client 203.0.113.0/24`, or `draw`.
     pub depends_on: String,
-    /// Where the client was taken to be, by what, and the scope that follows; none for a pool that does not go by place.
-    pub place_text: Option<String>,
+    /// What told the client's place: the entry of the map, latencies, the preference that holds; none for a pool that does
+    /// not go by place.
+    pub place_told_by: Option<String>,
     /// Where the client is, as the pool tells places apart.
     pub place: Place,
     /// The clusters of members, group by group in the order of the client's row.
@@ -258,17 +259,12 @@ impl Step {
             zone: step.zone.as_ref().map(ToString::to_string),
             node: node.to_owned(),
             through: through.map(ToString::to_string),
-            pool: step.pool.as_ref().map(|pool| PoolChoice { place_text: place(step), ..PoolChoice::new(pool, cause) }),
+            pool: step.pool.as_ref().map(|pool| PoolChoice {
+                place_told_by: step.place.as_ref().map(ToString::to_string),
+                ..PoolChoice::new(pool, cause)
+            }),
         }
     }
-}
-
-/// Where the client was taken to be, and why the scope is what it is.
-fn place(step: &ExplainedStep) -> Option<String> {
-    let (note, pool) = (step.place.as_ref()?, step.pool.as_ref()?);
-    let scope = pool.client.scope();
-    let why = if scope > note.block.length() { "the pool's client prefix" } else { "the length of that block" };
-    Some(format!("{note}; scope /{scope}, {why}"))
 }
 
 impl PoolChoice {
@@ -317,7 +313,7 @@ impl PoolChoice {
             basis_text: pool.choice.basis.to_string(),
             gives: gives.to_owned(),
             depends_on,
-            place_text: None,
+            place_told_by: None,
             tiers: pool.tiers.clone(),
             members: pool.members.iter().map(|member| MemberChoice::new(member, cause)).collect(),
         }

@@ -121,8 +121,8 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     if pool.place.rows > 1 {
         text += &place_text(&pool.place);
     }
-    if let Some(place) = &pool.place_text {
-        text += &wrapped(4, "; ", [format!("place: {place}")]);
+    if let Some(told_by) = &pool.place_told_by {
+        let _ = writeln!(text, "      told by: {told_by}");
     }
     if pool.groups.len() > 1 {
         let groups = pool.groups.iter().map(|group| group_text(group)).enumerate();

@@ -1,12 +1,10 @@
-//! What is known of a client's place, and how its row follows: for people.
+//! What is known of a client's place, for people. Its row and block are the pool's to tell: views may cut them further.
 
 use std::{fmt, net::IpAddr};
 
-use fairway_model::Network;
-
 use super::Placed;
 
-/// Where a client is taken to be, and why.
+/// Where a client is taken to be, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceNote {
     /// The address that was looked up.
@@ -19,16 +17,11 @@ pub struct PlaceNote {
     pub latencies: Option<String>,
     /// The preference of `geo` that holds, by its place in the list; none where none does.
     pub preference: Option<usize>,
-    /// The number of the client's row: all clients of one row have the members in one order.
-    pub row: u16,
-    /// The largest block around the client that is in this row as a whole.
-    pub block: Network,
 }
 
 impl Placed {
-    /// What is known of an address, and how its row follows.
+    /// What is known of an address.
     pub(crate) fn tell(&self, address: IpAddr) -> PlaceNote {
-        let (row, length) = self.placement.territory.lookup(address);
         let entry = self.shape.map.as_ref().map(|map| map.entry(address));
         let from = entry.as_ref().and_then(|entry| {
             let (place, asn) = (entry.place_from, entry.asn_from);
@@ -44,8 +37,6 @@ impl Placed {
             place_from: from,
             latencies: self.latencies(address),
             preference: entry.as_ref().filter(|_| prefers).and_then(|entry| self.shape.geo.regions(entry.place).0),
-            row,
-            block: Network::of(address, length),
         }
     }
 
@@ -63,7 +54,7 @@ impl Placed {
 }
 
 impl fmt::Display for PlaceNote {
-    /// `203.0.113.7 -> country DE, continent EU (203.0.113.0/24, database x.mmdb); row 3, as all of 203.0.112.0/20`
+    /// `203.0.113.7 -> country DE, continent EU (203.0.113.0/24, database x.mmdb); geo.prefer[0] holds`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.address)?;
         if let Some(place) = &self.place {
@@ -78,6 +69,6 @@ impl fmt::Display for PlaceNote {
         if let Some(preference) = self.preference {
             write!(f, "; geo.prefer[{preference}] holds")?;
         }
-        write!(f, "; row {}, as all of {}", self.row, self.block)
+        Ok(())
     }
 }
