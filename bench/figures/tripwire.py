@@ -4,7 +4,8 @@ import os, subprocess
 from .machine import BIN, ROOT, first_line, read, write
 
 BASELINE = os.path.join(ROOT, "bench", "tripwire.tsv")
-KINDS = ["hit", "hit-edns", "nxdomain", "nodata", "wildcard", "cname", "chain", "referral", "weighted", "weighted-ecs", "refused"]
+KINDS = ["hit", "hit-edns", "nxdomain", "nodata", "wildcard", "cname", "chain", "referral", "weighted", "weighted-ecs", "nearest",
+         "nearest-ecs", "refused"]
 SHORT, LONG, NAMES = 500, 4_500, 200
 # Another compiler moves counts by a few percent; a careless change by more.
 TOLERANCE = 0.10

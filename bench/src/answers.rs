@@ -7,7 +7,8 @@ use std::{
 
 use clap::ValueEnum;
 use fairway_model::{
-    Cluster, ClusterName, Desired, Health, Member, Name, Policy, Pool, PoolName, SteeredName, Verdict, Weight, ZoneSpec,
+    Acceptance, Bias, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, Health, Location, MapLayer,
+    MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Verdict, Weight, ZoneSpec,
 };
 use fairway_zones::{
     Client, Conditions, ServerOptions, Snapshot, Transport, View, compile,
@@ -39,6 +40,10 @@ pub enum Kind {
     Weighted,
     /// The same with a client subnet.
     WeightedEcs,
+    /// A pool of three by nearness, load and stickiness: the nearest member takes part of its clients, the others go on.
+    Nearest,
+    /// The same with a client subnet.
+    NearestEcs,
     /// A name outside of every zone.
     Refused,
 }
@@ -57,14 +62,16 @@ pub fn packet(kind: Kind, number: usize) -> Vec<u8> {
         Kind::Cname => ("alias.bench.test".to_owned(), 1),
         Kind::Chain => ("chain.bench.test".to_owned(), 1),
         Kind::Referral => (format!("x{number:07}.sub.bench.test"), 1),
-        Kind::Weighted | Kind::WeightedEcs => (format!("s{number:07}.bench.test"), 1),
+        Kind::Weighted | Kind::WeightedEcs | Kind::Nearest | Kind::NearestEcs => {
+            (format!("s{number:07}.bench.test"), 1)
+        }
         Kind::Refused => (format!("n{number:07}.elsewhere.test"), 1),
     };
     let mut packet = question(&name, rtype);
     let number = number as u32;
     match kind {
         Kind::HitEdns => packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]),
-        Kind::WeightedEcs => {
+        Kind::WeightedEcs | Kind::NearestEcs => {
             let [_, a, b, c] = number.to_be_bytes();
             packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
         }
@@ -98,9 +105,46 @@ pub fn compiled(desired: &Desired, zone: &ZoneData) -> Snapshot {
 /// The compiled workload with every target up.
 pub fn view(names: usize) -> View {
     let (desired, zone) = workload(names);
-    let snapshot = compiled(&desired, &zone);
+    all_up(compiled(&desired, &zone))
+}
+
+/// The view that has this kind of answer.
+pub fn view_for(kind: Kind, names: usize) -> View {
+    match kind {
+        Kind::Nearest | Kind::NearestEcs => nearest_view(names),
+        _ => view(names),
+    }
+}
+
+fn all_up(snapshot: Snapshot) -> View {
     let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
     View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+}
+
+/// The workload with pools by nearness over a map of 65,536 networks, and with shares as balancing leaves them: each cluster
+/// takes three quarters of the clients that are near to it, and half of those that others pass on.
+fn nearest_view(names: usize) -> View {
+    let (mut desired, zone) = workload(names);
+    let point = |i: u32| f64::from(i % 3) * 40.0;
+    let place =
+        |i: u32| ClientPlace { coordinates: Coordinates::from_degrees(50.0, point(i)), ..ClientPlace::default() };
+    // Neighbours differ, so that none of them are one block.
+    let networks: Vec<_> = (0..1 << 16).map(|i| (Network::of(Ipv4Addr::from(i << 16).into(), 16), place(i))).collect();
+    let map = ClientMap::new(MapName::new("world").expect("a valid name"), MapLayer::of_networks(&networks));
+    desired.maps.insert(map.name().clone(), Arc::new(map));
+    for (number, cluster) in (0..).zip(desired.clusters.values_mut()) {
+        cluster.location =
+            Some(Location { latitude: 50.0, longitude: point(number), region: None, bias: Bias::default() });
+    }
+    for pool in desired.pools.values_mut() {
+        pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };
+    }
+    let View { snapshot, conditions } = all_up(compiled(&desired, &zone));
+    let taken = Acceptance { near: 49_152, spill: 32_768 };
+    let acceptance = desired.clusters.keys().map(|name| (name.clone(), taken)).collect();
+    let shares = Shares { acceptance, ..Shares::default() };
+    let conditions = conditions.with_shares(&snapshot, &Arc::new(shares));
+    View { snapshot, conditions: Arc::new(conditions) }
 }
 
 fn desired(origin: &Name, names: usize) -> Desired {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use clap::{Parser, ValueEnum};
 use fairway_bench::{
-    answers::{CLIENT, Kind, packet, view},
+    answers::{CLIENT, Kind, packet, view_for},
     monotonic_ns,
 };
 use fairway_zones::{Draw, Now, Outcome, Query, Tally, View, find, read, respond, write};
@@ -26,9 +26,9 @@ struct Options {
 
 fn main() {
     let options = Options::parse();
-    let view = view(options.names);
     let kinds = options.kind.map_or_else(|| Kind::value_variants().to_vec(), |kind| vec![kind]);
     for kind in kinds {
+        let view = view_for(kind, options.names);
         let packets: Vec<Vec<u8>> =
             (0..options.names.min(1024)).map(|i| packet(kind, i * 7919 % options.names)).collect();
         check(&view, kind, &packets[0]);
@@ -47,6 +47,7 @@ fn check(view: &View, kind: Kind, packet: &[u8]) {
     let (rcode, answers, authority) = (out[3] & 15, out[7], out[9]);
     let meant = match kind {
         Kind::Hit | Kind::HitEdns | Kind::Wildcard | Kind::Weighted | Kind::WeightedEcs => (0, 1, 0),
+        Kind::Nearest | Kind::NearestEcs => (0, 1, 0),
         Kind::Nxdomain => (3, 0, 1),
         Kind::Nodata => (0, 0, 1),
         Kind::Cname => (0, 2, 0),

@@ -79,11 +79,10 @@ impl<'a> Response<'a> {
     /// Writes that a zone has no such name, or no such records there.
     #[inline(always)]
     fn plain_denial(&self, out: &mut [u8], zone: u16, rcode: Rcode) -> Option<(usize, Rcode)> {
-        if !is_for_zones(self.query.rtype) || matches!(self.query.rtype, Rtype::ANY | Rtype::TXT) {
-            let is_plain = self.query.rtype == Rtype::TXT && self.explained().is_none();
-            if !is_plain {
-                return None;
-            }
+        let rtype = self.query.rtype;
+        let is_explained = || rtype == Rtype::TXT && self.explained().is_some();
+        if !is_for_zones(rtype) || rtype == Rtype::ANY || is_explained() {
+            return None;
         }
         let mut writer = self.begin(out);
         self.deny(&mut writer, zone, self.name_end()).ok()?;
