@@ -80,15 +80,15 @@ impl Response<'_> {
     /// What this client is to a pool, and how much of its subnet that depends on.
     #[inline]
     pub(super) fn client_of(&self, pool: &SteerPool) -> (ClientNet, u8) {
-        match self.query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client) {
-            Some(address) => {
-                let client = pool.client_net(address);
-                // An IPv4-mapped address is told apart as IPv4, and its scope counts the bits before it, too.
-                let mapped = address.is_ipv6() && client.network().address().is_ipv4() && pool.tells_clients_apart();
-                (client, client.scope() + if mapped { MAPPED } else { 0 })
-            }
-            None => (pool.client_net(self.client.address), 0),
+        let subnet = self.query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client);
+        let address = subnet.unwrap_or(self.client.address);
+        let client = pool.client_net(address);
+        if subnet.is_none() {
+            return (client, 0);
         }
+        // An IPv4-mapped address is told apart as IPv4, and its scope counts the bits before it, too.
+        let mapped = address.is_ipv6() && client.network().address().is_ipv4() && pool.tells_clients_apart();
+        (client, client.scope() + if mapped { MAPPED } else { 0 })
     }
 }
 

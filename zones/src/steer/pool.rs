@@ -251,7 +251,7 @@ impl SteerPool {
     /// The block of addresses that this client is one of, as the pool tells clients apart: its length is how many leading
     /// bits of the address the answer depends on, the ECS scope (RFC 7871 section 7.2.1). 0 where every client gets the
     /// same (failover), or each query draws.
-    #[inline]
+    #[inline(always)]
     pub fn client_net(&self, address: IpAddr) -> ClientNet {
         let address = address.to_canonical();
         let (row, length) = self.territory.as_ref().map_or((0, 0), |territory| territory.lookup(address));
