@@ -283,6 +283,19 @@ impl SteerPool {
         self.cold.viewers.iter().map(|address| self.client_net(*address))
     }
 
+    /// A block of clients of each row, and which part of the addresses of its family the row has, IPv4 first: whoever is in
+    /// one row is answered with the same members, as the same ones of them are up.
+    pub fn places(&self) -> Vec<(ClientNet, [f64; 2])> {
+        let Some(territory) = &self.territory else { return vec![(self.client_net([0; 4].into()), [1.0; 2])] };
+        let mut rows: Vec<Option<(ClientNet, [f64; 2])>> = vec![None; usize::from(territory.rows())];
+        for (network, row) in territory.blocks() {
+            let (_, parts) = rows[usize::from(row)]
+                .get_or_insert_with(|| (ClientNet::new(network.address(), network.length(), row), [0.0; 2]));
+            parts[usize::from(!network.address().is_ipv4())] += 0.5f64.powi(network.length().into());
+        }
+        rows.into_iter().flatten().collect()
+    }
+
     /// Whether views and places together made more rows than there may be, so that the client's place does not count.
     pub(crate) fn lost_its_place(&self) -> bool {
         self.cold.lost_place
