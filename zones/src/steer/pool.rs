@@ -269,7 +269,7 @@ impl SteerPool {
     }
 
     /// Where a client is, and what of its address told that.
-    pub(super) fn place(&self, client: ClientNet) -> ClientPlace {
+    pub(crate) fn place(&self, client: ClientNet) -> ClientPlace {
         let address = client.network().address();
         let prefix = self.scopes[usize::from(!address.is_ipv4())];
         let Some(territory) = &self.territory else { return ClientPlace { block: None, row: 0, rows: 1, prefix } };
