@@ -79,6 +79,9 @@ pub(super) struct Preference {
     pub(super) clients: PlaceMatch,
     /// Regions of clusters, the preferred first. Members of other regions come after all of them.
     pub(super) regions: List<Text<1, 64>, 1, 255>,
+    /// Whether members of other regions are never answered to these clients, whatever is down.
+    #[schemars(extend("default" = false))]
+    pub(super) only: Option<bool>,
 }
 
 /// What must be known of a client's place.

@@ -228,3 +228,17 @@ fn the_same_configuration_moves_nothing() {
     let report = judge(Some(&side()), &side(), Terms::default());
     assert_eq!((report.pools[0].moved_percent, report.pools[0].places_moved), (Some(0.0), Some(0)));
 }
+
+#[test]
+fn clients_that_keep_to_one_region_are_seen_to_have_nobody_else() {
+    let of = |only: bool| {
+        let maps = "maps: [{ name: world, networks: [{ network: 10.0.0.0/8, region: eu }] }]\n";
+        let geo = format!("geo: {{ prefer: [{{ where: {{ region: eu }}, regions: [eu], only: {only} }}] }}");
+        let list = "{ cluster: eu1 }, { cluster: us1 }";
+        offline(THREE, &(pool(&format!("policy: [geo, failover], {geo}, members: [{list}]")) + maps))
+    };
+    assert_eq!(said(&alone(&of(false))), [""; 0]);
+    assert_eq!(said(&alone(&of(true))), ["with eu1 down no live cluster is left for clients of 10.0.0.0/8"]);
+    let report = judge(Some(&of(false)), &of(true), Terms::default());
+    assert_eq!((report.findings[0].since, report.pools[0].moved_percent), (Some(Since::New), Some(0.0)));
+}

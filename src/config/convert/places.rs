@@ -142,7 +142,8 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
         if !seen.insert(clients.clone()) {
             meaning.error(&at, "there is a preference of the same clients before it", "join the two");
         }
-        prefer.push(Preference { clients, regions: regions(wire.regions.0) });
+        let only = wire.only.unwrap_or_default();
+        prefer.push(Preference { clients, regions: regions(wire.regions.0), only });
     }
     Geo { prefer, default: wire.default.map(|List(list)| regions(list)).unwrap_or_default() }
 }
