@@ -55,8 +55,8 @@ pub(super) struct Latencies {
     /// Its name.
     pub(super) name: As<TableName>,
     /// CSV file: the first line is `network` and names of clusters, each further one a network and milliseconds. Relative paths
-    /// begin at this file's folder.
-    pub(super) file: Text<1>,
+    /// begin at this file's folder. Default: what `PUT /v1/latency/NAME` gave last, kept in the data folder; nothing before.
+    pub(super) file: Option<Text<1>>,
 }
 
 /// Which regions clients of which places prefer.
