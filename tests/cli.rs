@@ -363,8 +363,8 @@ names: [{{ name: pay.gslb.example, pool: pay }}]
 "
     );
     let path = folder.join(name);
-    fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
+    fs::write(&path, text).expect("the folder is the test's own");
+    path.to_str().expect("its path is text").to_owned()
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn sum(palette: Palette, findings: &[Finding]) -> String {
     let warned = (warnings > 0).then(|| count(warnings as u64, "warning", "warnings"));
     if errors == 0 {
         let ok = palette.paint(if warnings > 0 { Tone::Warn } else { Tone::Good }, "all rules hold");
-        return warned.map_or(ok.clone(), |warned| format!("{ok}, {warned}"));
+        return warned.map_or_else(|| ok.clone(), |warned| format!("{ok}, {warned}"));
     }
     let before = of(Severity::Error).filter(|finding| finding.since == Some(Since::Before)).count();
     let broken = count(errors as u64, "rule does", "rules do");
