@@ -1,12 +1,13 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
 //! `serve` moves packets, `api` and `cli` show, `observe` counts and logs, `store` keeps what must survive,
-//! `replay` tells what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
+//! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
 
 pub mod api;
 pub mod cli;
 pub mod config;
 pub mod control;
 pub mod demo;
+mod impact;
 pub mod observe;
 mod replay;
 pub mod serve;

@@ -347,3 +347,71 @@ names: [{{ name: shop.gslb.example, pool: shop }}]
     let empty = write("empty.log", "{\"msg\":\"serving\"}\n");
     assert!(err(&ends(&["replay", "--log", &empty, "--against", &new], 1)).contains("no query in it"));
 }
+
+/// A configuration of three clusters; `pay` is its own part.
+fn with_pay(folder: &Path, name: &str, pay: &str) -> String {
+    let text = format!(
+        "version: 1
+zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+clusters:
+  - {{ name: eu1, addresses: [203.0.113.10], capacity: 100, location: {{ latitude: 50, longitude: 8, region: eu }} }}
+  - {{ name: eu2, addresses: [203.0.113.11], capacity: 100, location: {{ latitude: 51, longitude: 8, region: eu }} }}
+  - {{ name: us1, addresses: [203.0.113.20], capacity: 100, location: {{ latitude: 40, longitude: -70, region: us }} }}
+pools:
+  - {{ name: pay, policy: failover, {pay} }}
+names: [{{ name: pay.gslb.example, pool: pay }}]
+"
+    );
+    let path = folder.join(name);
+    fs::write(&path, text).expect("the folder is the test's own");
+    path.to_str().expect("its path is text").to_owned()
+}
+
+#[test]
+fn the_impact_of_a_change_is_told_and_what_is_worse_ends_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let members = "members: [{ cluster: eu1 }, { cluster: eu2 }, { cluster: us1, tier: 2 }]";
+    let old = with_pay(folder.path(), "old.yaml", members);
+    let new = with_pay(folder.path(), "new.yaml", &format!("ttl: 300s, panicThreshold: 50%, {members}"));
+    let terms = ["--offered", "120", "--drain-budget", "60s"];
+    let output = ends(&[&["check", &new, "--impact", "--against", &old], &terms[..]].concat(), 1);
+    let expected = "\
+pool pay  1 name, TTL 300 s, 1 place of clients; each has at least 2 clusters in 1 region
+  the same answers for every client network
+
+capacity  with any one cluster down nobody is over while each carries up to 100 %, before 100 %; asked for are 120 %
+  the worst: eu1 down, then eu2 is full
+
+rules that do not hold
+  warning  new        pool pay: with region eu down verdicts are ignored for any client, since less than panicThreshold (50 %) is up
+  error    new        pool pay: no client is ever given us1, nor anyone else of tier 2, whatever is down; panicThreshold comes before it, or a view, a preference or an override keeps it from everybody
+  error    new        pool pay: caches keep answers 300 s, and a drain may take 60 s
+  error    as before  with eu1 down eu2 would have to carry 120 % of its capacity
+  error    as before  with eu2 down eu1 would have to carry 120 % of its capacity
+  error    as before  with us1 down eu1 would have to carry 120 % of its capacity
+
+5 rules do not hold, 3 of them as before, 1 warning
+";
+    assert_eq!(out(&output), expected);
+    let json: serde_json::Value = serde_json::from_str(&out(&ends(&["check", &new, "--impact", "--json"], 1))).unwrap();
+    assert_eq!((&json["compared"], &json["findings"][1]["rule"]), (&false.into(), &"unreachable".into()));
+    assert_eq!((&json["pools"][0]["ttlSeconds"], &json["capacity"]["worstDown"]), (&300.into(), &"eu1".into()));
+}
+
+#[test]
+fn rules_that_were_broken_before_end_with_3_and_rules_that_hold_with_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let fine = with_pay(folder.path(), "fine.yaml", "members: [{ cluster: eu1 }, { cluster: us1 }]");
+    let alone = with_pay(folder.path(), "alone.yaml", "members: [{ cluster: eu1 }]");
+    ends(&["check", &fine, "--impact"], 0);
+    ends(&["check", &alone, "--impact"], 1);
+    let before = ends(&["check", &alone, "--impact", "--against", &alone], 3);
+    assert!(out(&before).ends_with("1 rule does not hold, 1 of them as before\n"), "{}", out(&before));
+    let mended = ends(&["check", &fine, "--impact", "--against", &alone], 0);
+    assert!(out(&mended).contains("rules that hold again\n  error  pool pay: with eu1 down"), "{}", out(&mended));
+    fs::write(folder.path().join("faulty.yaml"), "version: 1\nzones: []\nclusters: [{ name: x }]\n").unwrap();
+    let faulty = folder.path().join("faulty.yaml");
+    let failed = ends(&["check", &fine, "--impact", "--against", faulty.to_str().unwrap()], 1);
+    assert!(err(&failed).contains("faulty.yaml:3"), "{}", err(&failed));
+    ends(&["check", &fine, "--against", &alone], 2);
+}

@@ -65,6 +65,11 @@ impl LatencyTable {
         &self.clusters
     }
 
+    /// How many rows it was made of; none are counted where it has no cluster.
+    pub fn rows(&self) -> usize {
+        self.latencies.len().checked_div(self.clusters.len()).map_or(0, |rows| rows - 1)
+    }
+
     /// To the numbers of its rows.
     pub fn partition(&self) -> &Partition {
         &self.partition

@@ -33,6 +33,8 @@ pub struct Preference {
     pub clients: PlaceMatch,
     /// Regions of clusters, the preferred first. Members of other regions, or of none, come after all of them.
     pub regions: Vec<Arc<str>>,
+    /// Whether members of other regions, or of none, are never answered to these clients. Default no.
+    pub only: bool,
 }
 
 /// What must be known of a client's place: everything that is said.
@@ -76,6 +78,11 @@ impl PlaceMatch {
 }
 
 impl Geo {
+    /// Whether a client at this place is answered with members of its preferred regions alone.
+    pub fn is_only(&self, place: &ClientPlace) -> bool {
+        self.regions(place).0.is_some_and(|number| self.prefer[number].only)
+    }
+
     /// The regions for a client at this place, the preferred first: those of the most specific preference that holds, of
     /// equals the first declared, else the default. With it the number of that preference.
     pub fn regions(&self, place: &ClientPlace) -> (Option<usize>, &[Arc<str>]) {
@@ -139,7 +146,9 @@ mod tests {
             (clients(Some("DE"), Some(Continent::Europe), None), "de-eu"),
             (clients(Some("DE"), Some(Continent::Europe), None), "never"),
         ];
-        let prefer = prefer.map(|(clients, region)| Preference { clients, regions: vec![region.into()] }).to_vec();
+        let prefer = prefer
+            .map(|(clients, region)| Preference { clients, regions: vec![region.into()], only: region == "dc1" })
+            .to_vec();
         let geo = Geo { prefer, default: vec!["world".into()] };
         let first = |country: &str, region: Option<&str>| geo.regions(&place(country, region)).1[0].to_string();
         assert_eq!(first("FR", None), "eu");
@@ -147,6 +156,8 @@ mod tests {
         assert_eq!(first("DE", Some("dc1")), "dc1");
         assert_eq!(first("US", None), "world");
         assert_eq!(geo.regions(&place("FR", None)).0, Some(0));
+        let only = |country: &str, region: Option<&str>| geo.is_only(&place(country, region));
+        assert_eq!([only("FR", None), only("DE", Some("dc1")), only("US", None)], [false, true, false]);
     }
 
     #[test]

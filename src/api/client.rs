@@ -18,6 +18,7 @@ use tokio::{
 
 use crate::api::{
     explain_wire::Explanation,
+    latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
     state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version},
 };
@@ -108,6 +109,12 @@ impl Client {
     /// `PUT /v1/load/{cluster}`: returns how the cluster's load stands then.
     pub async fn push_load(&self, cluster: &str, new: &NewLoad) -> Result<LoadState, ClientError> {
         self.json(Method::PUT, &format!("/v1/load/{}", escape(cluster)), Some(new)).await
+    }
+
+    /// `PUT /v1/latency/{table}` with a table in CSV: returns what is in force then.
+    pub async fn push_latency(&self, table: &str, text: &str) -> Result<LatencyState, ClientError> {
+        let bytes = self.call(Method::PUT, &format!("/v1/latency/{}", escape(table)), Some(text.into())).await?;
+        serde_json::from_slice(&bytes).map_err(|e| self.broken(&e))
     }
 
     /// `POST /v1/stop`: asks the daemon to drain and end. Returns when it has begun to.

@@ -6,6 +6,8 @@
 pub mod client;
 pub mod explain_wire;
 mod explain_words;
+mod latency;
+pub mod latency_wire;
 mod listen;
 mod load;
 pub mod load_wire;

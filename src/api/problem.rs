@@ -19,9 +19,17 @@ pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Response
 /// What kind of error a command's refusal is.
 pub(super) fn refusal(error: &ControlError) -> Response {
     let status = match error {
-        ControlError::NoSuchCluster(_) | ControlError::NoSuchOverride(_) => StatusCode::NOT_FOUND,
-        ControlError::LoadRefused(_) | ControlError::TooManyOverrides => StatusCode::CONFLICT,
-        ControlError::Stopped | ControlError::NotKept(_) => StatusCode::SERVICE_UNAVAILABLE,
+        ControlError::NoSuchCluster(_) | ControlError::NoSuchOverride(_) | ControlError::NoSuchTable(_) => {
+            StatusCode::NOT_FOUND
+        }
+        ControlError::TableFaulty(_) => StatusCode::BAD_REQUEST,
+        ControlError::LoadRefused(_)
+        | ControlError::TooManyOverrides
+        | ControlError::TableOfFile(_)
+        | ControlError::TableRefused(_) => StatusCode::CONFLICT,
+        ControlError::Stopped | ControlError::NotKept(_) | ControlError::TableNotKept(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
     problem(status, error.to_string())
 }

@@ -17,6 +17,7 @@ use axum::{
 use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 
 use super::{
+    latency::{TABLE_MAX, push_latency},
     load::push_load,
     problem::{problem, refusal},
     state_wire::{ExplainParameters, NewOverride, Version},
@@ -45,6 +46,7 @@ pub(super) fn all(site: &Site) -> Router {
         .route("/v1/overrides", post(add_override))
         .route("/v1/overrides/{id}", delete(remove_override))
         .route("/v1/load/{cluster}", put(push_load))
+        .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)))
         .route("/v1/stop", post(stop));
     finish(read_routes().merge(commands), site)
 }

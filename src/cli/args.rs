@@ -36,6 +36,7 @@ Exit status:
   0  done; `check`: no error (there may be warnings)
   1  it failed: a fault in files, no running server, a port in use; the reason is on standard error
   2  the command line itself is wrong
+  3  `check --impact --against`: rules are broken, all of them as before
 
 Environment (a flag wins over it, and it wins over the configuration file):
   FAIRWAY_CONFIG       configuration file or folder of serve and check
@@ -122,11 +123,15 @@ pub(super) struct ServeArgs {
 ///
 /// Each fault is one line on standard output, `file:line:column: what and why; way out`, warnings marked as such; then one line
 /// sums up. Nothing is started and nothing is probed. Exit status 0 without errors (warnings are allowed), else 1.
+///
+/// With --impact it judges what a sound configuration leaves when something fails: whether each client network keeps a live
+/// cluster when any one is down, who carries its clients then, members that nobody is ever given, and TTLs.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   fairway check /etc/fairway/fairway.yaml
-  fairway check --zone example.org=example.org.zone")]
+  fairway check --zone example.org=example.org.zone
+  fairway check new.yaml --impact --against /etc/fairway/fairway.yaml --offered 60 --drain-budget 60s")]
 pub(super) struct CheckArgs {
     /// Configuration file, or a folder whose *.yaml files are read together. Environment: FAIRWAY_CONFIG.
     #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
@@ -144,6 +149,36 @@ pub(super) struct CheckArgs {
     /// Print only the faults, no closing line.
     #[arg(long, short)]
     pub(super) quiet: bool,
+
+    /// What it leaves when something fails.
+    #[command(flatten)]
+    pub(super) impact: ImpactArgs,
+}
+
+/// What `check --impact` takes.
+#[derive(Debug, Args)]
+pub(super) struct ImpactArgs {
+    /// Judge what the configuration leaves when something fails, and what it changes.
+    #[arg(long, conflicts_with_all = ["zone", "quiet"])]
+    pub(super) impact: bool,
+
+    /// The configuration to compare with: shows what moves, and what was broken before. Exit status 3 if nothing is worse.
+    #[arg(long, value_name = "FILE|DIR", requires = "impact", value_hint = ValueHint::AnyPath)]
+    pub(super) against: Option<PathBuf>,
+
+    /// What each cluster in use carries while all are up, in percent of its capacity: with any one down nobody may be over 100.
+    ///
+    /// Every cluster must declare its capacity. Without it only the most that holds is shown.
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent, requires = "impact")]
+    pub(super) offered: Option<f64>,
+
+    /// Longest that caches may keep the answers of a cluster that is drained: no TTL of a steered name may be longer.
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, requires = "impact")]
+    pub(super) drain_budget: Option<Duration>,
+
+    /// Print the report as JSON.
+    #[arg(long, requires = "impact")]
+    pub(super) json: bool,
 }
 
 /// Tell why a name is answered the way it is.

@@ -1,4 +1,5 @@
-//! `fairway check`: every fault of configuration and zones at once, on standard output, and one line that sums up.
+//! `fairway check`: every fault of configuration and zones at once, on standard output, and one line that sums up. What it does
+//! with `--impact` is in `impact`.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -6,6 +7,7 @@ use fairway_model::Fault;
 
 use super::{
     args::CheckArgs,
+    impact::impact,
     output::{Out, Palette, Tone, count},
     usage, variable,
 };
@@ -14,6 +16,9 @@ use crate::config::{self, Loaded, Source};
 /// Checks, prints, and tells by the exit status whether there was an error.
 pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
     let source = source(&args)?;
+    if args.impact.impact {
+        return impact(out, &source, &args.impact, args.strict);
+    }
     let mut faults = config::check(&source, &variable);
     // Read once more, only where nothing is wrong with it: for the variables that it names, and for the sum.
     let loaded = if faults.iter().any(Fault::is_error) { None } else { config::load(&source, &variable).ok() };

@@ -8,6 +8,7 @@ mod ask;
 mod check;
 mod config;
 mod explain;
+mod impact;
 mod load;
 mod manual;
 mod output;
@@ -33,7 +34,7 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the program with the process' own arguments, to its exit status: 0 done, 1 failed, 2 wrong usage.
+/// Runs the program with the process' own arguments, to its exit status: 0 done, 1 failed, 2 wrong usage, 3 no worse than before.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -90,12 +90,17 @@ pub(super) fn apply_http(settings: &mut Settings, reader: &mut Reader<'_>) {
 
 /// Finds the data folder: variable, file, else where it is when nobody names one.
 pub(super) fn apply_data_dir(settings: &mut Settings, reader: &mut Reader<'_>) {
-    let said = reader.variable(DATA_DIR).map(PathBuf::from).or_else(|| settings.data_dir.take());
-    settings.data_dir = said.or_else(|| data_dir(reader.environment));
+    settings.data_dir = data_dir_of(settings.data_dir.take(), reader);
     if settings.data_dir.is_none() {
         let what = "no data folder: neither XDG_STATE_HOME nor HOME is set";
         reader.fault(Fault::warning(place(), what, format!("set {DATA_DIR}; until then nothing survives a restart")));
     }
+}
+
+/// The data folder, where the file says this of it.
+pub(super) fn data_dir_of(said: Option<PathBuf>, reader: &mut Reader<'_>) -> Option<PathBuf> {
+    let said = reader.variable(DATA_DIR).map(PathBuf::from).or(said);
+    said.or_else(|| data_dir(reader.environment))
 }
 
 fn fault(reader: &mut Reader<'_>, name: &str, refusal: Refusal) {

@@ -45,6 +45,8 @@ pub(super) struct TableText {
     pub(super) name: TableName,
     /// Its file.
     pub(super) file: PathBuf,
+    /// Whether that is what the API was given: then it may be missing.
+    pub(super) pushed: bool,
 }
 
 /// What is wrong with a file.
@@ -57,6 +59,11 @@ pub(super) enum FileFault {
 }
 
 impl KeptMaps {
+    /// Whether a table is fed by the API; none where there is no such table.
+    pub(crate) fn is_pushed(&self, name: &TableName) -> Option<bool> {
+        self.latencies.iter().map(|kept| &kept.said).find(|said| said.name == *name).map(|said| said.pushed)
+    }
+
     /// As if all files had been left alone for a while.
     #[cfg(test)]
     pub(super) fn settle(&mut self) {
@@ -147,11 +154,27 @@ fn read_map(said: &MapText, files: &mut Files) -> Result<ClientMap, Vec<FileFaul
 
 fn read_table(said: &TableText, files: &mut Files) -> Result<LatencyTable, Vec<FileFault>> {
     let whole = |why| vec![FileFault::Whole(0, why)];
-    let octets = files.read(&said.file, LATENCIES_MAX).map_err(whole)?;
+    let octets = match files.read(&said.file, LATENCIES_MAX) {
+        // Nothing was pushed yet; or this is another user's check, who may not look into the folder.
+        Err(_) if said.pushed && !matches!(said.file.try_exists(), Ok(true)) => {
+            return Ok(LatencyTable::new(said.name.clone(), Vec::new(), Vec::new()));
+        }
+        read => read.map_err(whole)?,
+    };
     let not_text = |_| whole(Unreadable { what: "is not text".to_owned(), way_out: "give it in UTF-8" });
     let text = String::from_utf8(octets).map_err(not_text)?;
     let read = csv::read(&said.name, &said.file.to_string_lossy(), &text);
     read.map_err(|faults| faults.into_iter().map(FileFault::Line).collect())
+}
+
+/// The name of the file in the data folder that keeps what the API was given for a table.
+pub(crate) fn pushed_file(name: &TableName) -> String {
+    format!("latency-{name}.csv")
+}
+
+/// The table that a text holds, or all its faults, each with its line.
+pub(crate) fn check_latencies(name: &TableName, text: &str) -> Result<LatencyTable, Vec<Fault>> {
+    csv::read(name, "table", text)
 }
 
 /// What helps where a database cannot be used.

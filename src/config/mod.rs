@@ -40,6 +40,7 @@ use fairway_zones::{ServerOptions, compile, text::ZoneData};
 pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};
 pub use maps::KeptMaps;
+pub(crate) use maps::{check_latencies, pushed_file};
 pub use settings::{
     CallbackUrl, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
     UdpSettings,

@@ -55,8 +55,8 @@ pub(super) struct Latencies {
     /// Its name.
     pub(super) name: As<TableName>,
     /// CSV file: the first line is `network` and names of clusters, each further one a network and milliseconds. Relative paths
-    /// begin at this file's folder.
-    pub(super) file: Text<1>,
+    /// begin at this file's folder. Default: what `PUT /v1/latency/NAME` gave last, kept in the data folder; nothing before.
+    pub(super) file: Option<Text<1>>,
 }
 
 /// Which regions clients of which places prefer.
@@ -79,6 +79,9 @@ pub(super) struct Preference {
     pub(super) clients: PlaceMatch,
     /// Regions of clusters, the preferred first. Members of other regions come after all of them.
     pub(super) regions: List<Text<1, 64>, 1, 255>,
+    /// Whether members of other regions are never answered to these clients, whatever is down.
+    #[schemars(extend("default" = false))]
+    pub(super) only: Option<bool>,
 }
 
 /// What must be known of a client's place.

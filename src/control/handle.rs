@@ -165,6 +165,21 @@ pub enum ControlError {
     /// No cluster has this name.
     #[error("{0}")]
     NoSuchCluster(String),
+    /// No table of latencies has this name.
+    #[error("no table of latencies is called {0}; declare it in `latencies`, with a name and no file")]
+    NoSuchTable(String),
+    /// A table of latencies is read from a file.
+    #[error("table {0} is read from its file; take `file` out of the configuration to push it here")]
+    TableOfFile(String),
+    /// A table that was pushed is at fault.
+    #[error("the table is not taken, the one before serves on: {}", told(.0))]
+    TableFaulty(Vec<String>),
+    /// The configuration with a table that was pushed was refused.
+    #[error("the table is not taken, the one before serves on; the configuration with it was refused: {}", told(.0))]
+    TableRefused(Vec<String>),
+    /// A table that was pushed could not be made to last, so it is not in force.
+    #[error("the table could not be written to the data folder, so it is not in force: {0}")]
+    TableNotKept(String),
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),
@@ -175,3 +190,13 @@ pub enum ControlError {
     #[error("the override could not be written to the data folder, so it is not in force: {0}")]
     NotKept(String),
 }
+
+/// The first few of all faults.
+fn told(faults: &[String]) -> String {
+    let shown = faults.iter().take(FAULTS_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let more = faults.len().saturating_sub(FAULTS_TOLD);
+    if more > 0 { format!("{shown}; and {more} more") } else { shown }
+}
+
+/// Faults that one answer names.
+const FAULTS_TOLD: usize = 10;

@@ -21,6 +21,7 @@ mod daemon;
 mod flips;
 mod handle;
 mod keeper;
+mod latency;
 mod load;
 mod offline;
 mod reload;

@@ -1,9 +1,10 @@
-//! The view that files alone would give, for `fairway explain --config` and `fairway replay`: nothing is probed, nothing is bound.
+//! The view that files alone would give, for `fairway explain --config`, `check --impact` and `replay`: nothing is probed, nothing
+//! is bound.
 
 use std::{collections::HashMap, time::SystemTime};
 
-use fairway_model::{ClusterName, Desired, Fault, Verdict};
-use fairway_zones::{TargetIndex, View};
+use fairway_model::{ClusterName, Desired, Fault, Health, Verdict};
+use fairway_zones::{Conditions, TargetIndex, View};
 
 use super::{Environment, configured::Reader, reload::view_of};
 use crate::config::Source;
@@ -15,6 +16,18 @@ pub struct Offline {
     pub view: View,
     /// What is wished for.
     pub desired: Desired,
+    /// The targets of each cluster, by number.
+    targets: HashMap<ClusterName, Vec<TargetIndex>>,
+}
+
+impl Offline {
+    /// The conditions with every target of these clusters down, whoever else is judged by it; what is forced stays forced.
+    pub(crate) fn without<'a>(&self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> Conditions {
+        let View { snapshot, conditions } = &self.view;
+        let targets = clusters.into_iter().filter_map(|cluster| self.targets.get(cluster)).flatten();
+        let down = |target: &TargetIndex| (*target, Health::new(Verdict::Down, conditions.health(*target).forced()));
+        conditions.with(snapshot, &targets.map(down).collect::<Vec<_>>())
+    }
 }
 
 /// Reads and compiles a configuration, and judges each target by one of the clusters it speaks for.
@@ -28,13 +41,14 @@ pub fn of_files(
     let reader = Reader { source: source.clone(), environment: environment.clone(), others: vec![] };
     let (configured, snapshot) = reader.read_here(None, SystemTime::now().into()).outcome?;
     let numbered = (0..).map(TargetIndex).zip(snapshot.targets());
-    let verdicts: HashMap<_, _> = numbered
-        .map(|(number, target)| {
-            let verdict = configured.uses.clusters(number).first().map_or(Verdict::Pending, &judge);
-            (target.clone(), verdict)
-        })
-        .collect();
+    let mut targets: HashMap<_, Vec<_>> = HashMap::new();
+    let mut verdicts = HashMap::new();
+    for (number, target) in numbered {
+        let clusters = configured.uses.clusters(number);
+        verdicts.insert(target.clone(), clusters.first().map_or(Verdict::Pending, &judge));
+        clusters.into_iter().for_each(|cluster| targets.entry(cluster).or_default().push(number));
+    }
     let book = super::book::Book::new(configured.overrides.clone(), vec![]);
     let forced = book.forced(&configured.uses);
-    Ok(Offline { view: view_of(snapshot, None, &verdicts, &forced), desired: configured.desired })
+    Ok(Offline { view: view_of(snapshot, None, &verdicts, &forced), desired: configured.desired, targets })
 }

@@ -116,6 +116,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: watch::Sender<Option<Stopping>>,
     /// SIGHUPs received: files that are appended to are opened anew.
     pub(crate) hang_ups: watch::Sender<u64>,
+    /// Held by who pushes a table of latencies.
+    pub(crate) pushing: tokio::sync::Mutex<()>,
     /// When the daemon started.
     pub(crate) started: Timestamp,
     /// What is bound; set once everything is.

@@ -341,6 +341,7 @@ impl Parts {
             readiness: watch::channel(Readiness::Starting).0,
             stopping: watch::channel(None).0,
             hang_ups: watch::channel(0).0,
+            pushing: tokio::sync::Mutex::default(),
             started: SystemTime::now().into(),
             listeners: OnceLock::new(),
             source: describe(&self.reader.source),

@@ -26,6 +26,15 @@ pub(super) fn replace(folder: &Path, name: &str, text: &[u8]) -> io::Result<()> 
     File::open(folder)?.sync_all()
 }
 
+/// Takes `name` away, if it is there: when this returns, that survives a power cut.
+pub(super) fn remove(folder: &Path, name: &str) -> io::Result<()> {
+    match fs::remove_file(folder.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::open(folder)?.sync_all()
+}
+
 /// The text of `name`, if the file is there. One over `most` octets is refused before it is read. Nothing is waited for: a
 /// pipe or a device in its place is refused, too.
 pub(super) fn read(folder: &Path, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {

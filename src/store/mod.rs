@@ -4,6 +4,7 @@
 //! data folder, 0700 ── lock            held while the process lives; holds its process id
 //!                   ├─ health.json     verdicts and history: written after flips, read once at the start
 //!                   ├─ overrides.json  what operators force: on disk before it is acknowledged
+//!                   ├─ latency-*.csv   tables of latencies that were pushed: as `config` reads them
 //!                   └─ control.sock    the API's local socket
 //! ```
 //!
@@ -16,8 +17,10 @@ mod folder;
 mod health;
 mod overrides;
 mod state_wire;
+mod tables;
 
 pub use folder::{DataFolder, FolderError};
 pub(crate) use folder::{peek_health, peek_overrides};
 pub use health::Remembered;
 pub use overrides::KeptOverride;
+pub(crate) use tables::{read_table, replace_table};

@@ -6,6 +6,7 @@
 mod answer;
 mod chaos;
 mod explain;
+mod note;
 mod plain;
 mod referral;
 mod signed;
@@ -197,11 +198,13 @@ pub(crate) struct Ending {
     pub(crate) error: Option<u16>,
     /// A pool without a live member took part.
     pub(crate) down: bool,
+    /// The pool that is to be explained to who asks: its number plus one; 0 for none.
+    pub(crate) noted: u32,
 }
 
 impl Ending {
     pub(crate) const fn of(rcode: Rcode) -> Self {
-        Self { rcode, scope: 0, error: None, down: false }
+        Self { rcode, scope: 0, error: None, down: false, noted: 0 }
     }
 }
 
@@ -317,6 +320,7 @@ impl<'a> Response<'a> {
                 let payload = self.view.snapshot.options.udp_payload;
                 writer.usual_opt(payload, edns, ending.rcode, ending.scope);
             }
+            _ if ending.noted != 0 => self.noted_opt(writer, edns, ending, limit),
             _ => self.opt(edns, limit).of(ending).write(writer, ending.rcode),
         }
     }
@@ -336,6 +340,7 @@ impl<'a> Response<'a> {
             keepalive: on_stream.then(units),
             scope: 0,
             error: None,
+            note: &[],
         }
     }
 }

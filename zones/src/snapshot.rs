@@ -177,6 +177,10 @@ pub(crate) struct Zone {
 pub(crate) struct Steered {
     pub(crate) pool: u32,
     pub(crate) cname: bool,
+    /// Whether its answers are explained to some in the answer itself.
+    pub(crate) noted: bool,
+    /// One of both: one look tells that it takes no more than [`crate::steer::SteerPool::choose_quickly`].
+    pub(crate) special: bool,
     /// Where the sets of A, of AAAA, of member CNAMEs begin in `answers`.
     pub(crate) v4: u32,
     pub(crate) v6: u32,

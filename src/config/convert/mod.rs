@@ -24,8 +24,8 @@ use fairway_model::{Desired, Fault, Place, Severity, Subject};
 use fairway_zones::text::ZoneData;
 
 use super::{
-    OverrideSpec, Settings, files::Files, kept::KeptZones, maps::KeptMaps, reader::Reader, tree::Tree, v1,
-    values::show, values_wire::As,
+    OverrideSpec, Settings, environment::data_dir_of, files::Files, kept::KeptZones, maps::KeptMaps, reader::Reader,
+    tree::Tree, v1, values::show, values_wire::As,
 };
 
 pub(super) use self::{
@@ -54,7 +54,9 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
         config.monitors.len() + config.clusters.len() + config.pools.len() + config.names.len() + config.zones.len();
     let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
     let settings = settings::settings(&mut meaning, &config);
-    let places::Maps { maps, latencies, kept: kept_maps } = places::maps(&mut meaning, config.maps, config.latencies);
+    let data_dir = data_dir_of(settings.data_dir.clone(), meaning.reader);
+    let places::Maps { maps, latencies, kept: kept_maps } =
+        places::maps(&mut meaning, config.maps, config.latencies, data_dir.as_deref());
     let mut desired = Desired {
         load_feeds: load::feeds(&mut meaning, &config.clusters),
         load_sources: load::sources(&mut meaning, config.load),

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fmt::Arguments,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -16,7 +16,7 @@ use fairway_model::{
 use super::Meaning;
 use crate::config::{
     bounds_wire::{Float, Int, List, Text},
-    maps::{FileFault, KeptMaps, MapText, TableText},
+    maps::{FileFault, KeptMaps, MapText, TableText, pushed_file},
     v1_place,
     values_place::{Distance, Milliseconds},
     values_wire::As,
@@ -30,7 +30,14 @@ pub(super) struct Maps {
 }
 
 /// Reads maps and tables; those that are as they were are taken from the reading before.
-pub(super) fn maps(meaning: &mut Meaning<'_, '_>, maps: Vec<v1_place::Map>, tables: Vec<v1_place::Latencies>) -> Maps {
+///
+/// Tables without a file are read from the data folder, where the API keeps what it is given.
+pub(super) fn maps(
+    meaning: &mut Meaning<'_, '_>,
+    maps: Vec<v1_place::Map>,
+    tables: Vec<v1_place::Latencies>,
+    data_dir: Option<&Path>,
+) -> Maps {
     let before = meaning.reader.before.map(|before| before.maps);
     let mut read = Maps { maps: BTreeMap::new(), latencies: BTreeMap::new(), kept: KeptMaps::default() };
     for (index, wire) in maps.into_iter().enumerate() {
@@ -51,11 +58,13 @@ pub(super) fn maps(meaning: &mut Meaning<'_, '_>, maps: Vec<v1_place::Map>, tabl
     }
     for (index, wire) in tables.into_iter().enumerate() {
         let (As(name), pointer) = (wire.name, format!("/latencies/{index}/file"));
-        let file = meaning.path(&pointer, &wire.file.0);
+        let said_file = wire.file.map(|Text(file)| meaning.path(&pointer, &file));
+        let kept_file = || data_dir.map(|folder| folder.join(pushed_file(&name)));
+        let (pushed, file) = (said_file.is_none(), said_file.or_else(kept_file).unwrap_or_default());
         if !meaning.declare(Subject::Latencies(name.clone()), index) {
             continue;
         }
-        let said = TableText { name: name.clone(), file: file.clone() };
+        let said = TableText { name: name.clone(), file: file.clone(), pushed };
         let table = read.kept.latencies(said, before, meaning.files()).unwrap_or_else(|faults| {
             meaning.file_faults(faults, |_| (pointer.clone(), file.clone()));
             Arc::new(LatencyTable::new(name.clone(), Vec::new(), Vec::new()))
@@ -142,7 +151,8 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
         if !seen.insert(clients.clone()) {
             meaning.error(&at, "there is a preference of the same clients before it", "join the two");
         }
-        prefer.push(Preference { clients, regions: regions(wire.regions.0) });
+        let only = wire.only.unwrap_or_default();
+        prefer.push(Preference { clients, regions: regions(wire.regions.0), only });
     }
     Geo { prefer, default: wire.default.map(|List(list)| regions(list)).unwrap_or_default() }
 }

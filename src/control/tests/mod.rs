@@ -3,6 +3,7 @@
 mod balance;
 mod daemon;
 mod flips;
+mod latency;
 mod load;
 mod overrides;
 mod reload;

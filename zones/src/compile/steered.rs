@@ -264,7 +264,8 @@ fn write_answers(
         DownAnswer::FallbackCname(target) => alias(target),
         _ => Steered::NONE,
     };
-    Steered { pool: 0, cname: pool.mode == Mode::Cname, v4, v6, members, fallback, counters: 0 }
+    let cname = pool.mode == Mode::Cname;
+    Steered { pool: 0, cname, noted: false, special: cname, v4, v6, members, fallback, counters: 0 }
 }
 
 impl Compiled {

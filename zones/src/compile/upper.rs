@@ -37,9 +37,12 @@ pub(super) fn compile(
     let numbers = upper.build_entries();
     let Upper { mut table, entries, pools, steered_in, labels_max, id, faults, .. } = upper;
     table.renumber(&numbers);
-    let pools = pools.finish();
+    let mut pools = pools.finish();
     let mut faults = faults;
     faults.extend(pools.faults);
+    if !options.explain.is_empty() {
+        pools.steered.iter_mut().for_each(|steered| (steered.noted, steered.special) = (true, true));
+    }
     let snapshot = Snapshot {
         id: text.id.wrapping_add(id).wrapping_add(pools.id),
         options: options.clone(),

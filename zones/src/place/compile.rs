@@ -80,7 +80,8 @@ impl Placed {
 
     pub(super) fn with_rows(shape: Shape, rows_max: usize) -> Self {
         let compiled = DEPTHS.iter().find_map(|depth| Some((*depth, Sorter::new(&shape, *depth, rows_max).sort()?)));
-        let (depth, (partition, rows)) = compiled.unwrap_or_else(|| unreachable!("without depth there is one row"));
+        let (depth, (partition, rows)) =
+            compiled.unwrap_or_else(|| unreachable!("without depth there are as many rows as preferences"));
         let mut rankings = vec![Rows::new(shape.sites.len()); shape.ranks.len()];
         for row in &rows {
             let parts = row.chunks(shape.sites.len().max(1)).chain(std::iter::repeat(&[][..]));
@@ -169,7 +170,8 @@ impl<'s> Sorter<'s> {
             }
             Rank::Tier | Rank::Cost => vec![0; sites.len()],
         });
-        all.map(|rank| if rank == Rows::LAST && self.depth > 0 { rank } else { rank.min(self.depth) }).collect()
+        let told = |rank: u16| rank == Rows::NEVER || (rank == Rows::LAST && self.depth > 0);
+        all.map(|rank| if told(rank) { rank } else { rank.min(self.depth) }).collect()
     }
 }
 

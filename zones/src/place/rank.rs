@@ -34,15 +34,17 @@ pub(super) fn nearest(place: &ClientPlace, sites: &[Site], points: &[Option<Poin
     by_measure(distances.collect(), tolerance.into())
 }
 
-/// By the regions that clients of the place prefer; sites of other regions, or of none, come last.
+/// By the regions that clients of the place prefer; sites of other regions, or of none, come last, or never where clients of the
+/// place are to get no others.
 pub(super) fn geo(place: &ClientPlace, sites: &[Site], geo: &Geo) -> Vec<u16> {
     let (_, regions) = geo.regions(place);
     if regions.is_empty() {
         return vec![0; sites.len()];
     }
+    let others = if geo.is_only(place) { Rows::NEVER } else { Rows::LAST };
     let rank = |site: &Site| {
         let at = regions.iter().position(|region| site.is_in(region));
-        at.and_then(|at| u16::try_from(at).ok()).unwrap_or(Rows::LAST)
+        at.and_then(|at| u16::try_from(at).ok()).unwrap_or(others)
     };
     sites.iter().map(rank).collect()
 }

@@ -97,8 +97,11 @@ fn a_client_without_coordinates_is_where_its_region_is_else_in_the_middle_of_its
 fn preferences() -> Geo {
     let of_continent = PlaceMatch { continent: Some(Continent::Europe), ..PlaceMatch::default() };
     let of_country = PlaceMatch { country: Country::new("DE"), ..PlaceMatch::default() };
-    let prefer =
-        |clients, regions: &[&str]| Preference { clients, regions: regions.iter().map(|r| (*r).into()).collect() };
+    let prefer = |clients, regions: &[&str]| Preference {
+        clients,
+        regions: regions.iter().map(|r| (*r).into()).collect(),
+        only: false,
+    };
     Geo { prefer: vec![prefer(of_continent, &["eu"]), prefer(of_country, &["us", "eu"])], default: vec!["us".into()] }
 }
 
@@ -109,6 +112,20 @@ fn regions_go_in_the_order_that_a_place_prefers_and_other_members_last() {
     assert_eq!(geo(&country("DE")), [1, 1, 0, LAST]);
     assert_eq!(geo(&country("JP")), [LAST, LAST, 0, LAST]);
     assert_eq!(rank::geo(&country("JP"), &sites(), &Geo::default()), [0; 4]);
+}
+
+#[test]
+fn a_preference_may_exclude_all_other_regions_however_few_ranks_are_kept() {
+    let mut geo = preferences();
+    geo.prefer[1] = Preference { regions: vec!["us".into()], only: true, ..geo.prefer[1].clone() };
+    const NEVER: u16 = Rows::NEVER;
+    assert_eq!(rank::geo(&country("DE"), &sites(), &geo), [NEVER, NEVER, 0, NEVER]);
+    assert_eq!(rank::geo(&country("FR"), &sites(), &geo), [0, 0, LAST, LAST]);
+    let shape = Shape { geo, ..shape(&[Rank::Geo, Rank::Nearest], &world()) };
+    let placed = Placed::with_rows(shape, 2);
+    assert_eq!(placed.depth, Some(0));
+    assert_eq!(ranks_of(&placed, 0, "192.0.2.1").0, [NEVER, NEVER, 0, NEVER]);
+    assert_eq!(ranks_of(&placed, 0, "10.2.0.1").0, [0; 4]);
 }
 
 #[test]

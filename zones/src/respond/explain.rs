@@ -26,7 +26,6 @@ impl Response<'_> {
     #[inline(never)]
     fn explained_to_some(&self) -> Option<&Steered> {
         let snapshot = &*self.view.snapshot;
-        let allowed = snapshot.options.explain.iter().take(ServerOptions::EXPLAIN_MAX);
         let name = self.query.name(self.packet);
         let (label, below) = name.split_at_checked(LABEL.len())?;
         let is_free = match self.found {
@@ -37,11 +36,7 @@ impl Response<'_> {
             }
             _ => false,
         };
-        let mut allowed = allowed.copied();
-        if !label.eq_ignore_ascii_case(LABEL)
-            || !is_free
-            || !allowed.any(|network: Network| network.contains(self.client.address))
-        {
+        if !label.eq_ignore_ascii_case(LABEL) || !is_free || !self.may_know() {
             return None;
         }
         let (_, labels) = name_end(below, 0)?;
@@ -50,6 +45,12 @@ impl Response<'_> {
         };
         let steered = snapshot.node(number).steered().checked_sub(1)?;
         snapshot.steered.get(steered as usize)
+    }
+
+    /// Whether explanations are for who asks, by the source address of the query.
+    pub(super) fn may_know(&self) -> bool {
+        let allowed = self.view.snapshot.options.explain.iter().take(ServerOptions::EXPLAIN_MAX);
+        allowed.copied().any(|network: Network| network.contains(self.client.address))
     }
 
     /// Answers with the explanation: one text a record, in an order that says what matters first.

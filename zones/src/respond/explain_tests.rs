@@ -174,3 +174,98 @@ fn no_more_networks_count_than_may_be_declared() {
     let rcode = |from| decode(&ask(&view, from, "_explain.shop.a.test", None, Transport::Udp).octets).unwrap().rcode;
     assert_eq!((rcode("203.0.113.1"), rcode("192.0.2.9")), ("NOERROR", "NXDOMAIN"));
 }
+
+/// The response to a query for addresses, and the extended error in it: its code and text.
+fn noted(
+    view: &View,
+    from: &str,
+    rtype: Rtype,
+    payload: Option<u16>,
+    transport: Transport,
+) -> (Vec<u8>, Option<(u16, String)>) {
+    let mut packet = question(&name("shop.a.test"), rtype, Some("198.51.100.0/24".parse().unwrap()));
+    let question_end = 12 + name("shop.a.test").as_wire().len() + 4;
+    match payload {
+        // Behind the root's octet and the type.
+        Some(payload) => packet[question_end + 3..question_end + 5].copy_from_slice(&payload.to_be_bytes()),
+        None => {
+            packet.truncate(question_end);
+            packet[11] = 0;
+        }
+    }
+    let client = Client::new(from.parse().unwrap(), 4242, transport);
+    let mut out = vec![0; 65_535];
+    let Outcome::Reply(length) = respond(view, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out) else {
+        panic!("no reply")
+    };
+    out.truncate(length);
+    // The option stands last in an OPT that stands last: 15, its length, a code, a text that begins with `snapshot`.
+    let at = out.windows(8).position(|octets| octets == b"snapshot");
+    let error = at.map(|at| {
+        assert_eq!(out[at - 6..at - 4], [0, 15]);
+        assert_eq!(usize::from(u16::from_be_bytes([out[at - 4], out[at - 3]])), 2 + length - at);
+        (u16::from_be_bytes([out[at - 2], out[at - 1]]), String::from_utf8(out[at..].to_vec()).unwrap())
+    });
+    (out, error)
+}
+
+#[test]
+fn who_may_know_and_speaks_edns_gets_a_line_in_the_answer_itself() {
+    let on = view(&["192.0.2.0/24"], 4, |_| {});
+    let (octets, error) = noted(&on, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp);
+    let (snapshot, conditions) = (on.snapshot.id(), on.conditions.id());
+    let text = format!(
+        "snapshot {snapshot:016x}, conditions {conditions:016x}; row 0 of 1, client 198.51.100.0/24, scope 24; pool shop: live members: c2"
+    );
+    assert_eq!(error, Some((0, text)));
+    assert_eq!(decode(&octets).unwrap().answer[0].rdata, "10.0.0.2");
+    let down = view(&["192.0.2.0/24"], 1, |pool| pool.down = fairway_model::DownAnswer::Refuse);
+    let changes = [(crate::TargetIndex(0), Health::new(Verdict::Down, None))];
+    let down = View { conditions: Arc::new(down.conditions.with(&down.snapshot, &changes)), ..down };
+    let (code, text) = noted(&down, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp).1.unwrap();
+    assert_eq!((code, text.ends_with("pool shop: nothing is live: the down answer")), (22, true), "{text}");
+}
+
+#[test]
+fn nobody_else_gets_that_line() {
+    let (off, on) = (view(&[], 4, |_| {}), view(&["192.0.2.0/24"], 4, |_| {}));
+    for transport in [Transport::Udp, Transport::Tcp] {
+        for rtype in [Rtype::A, Rtype::AAAA, Rtype::TXT] {
+            let octets = |view, from, payload| noted(view, from, rtype, payload, transport).0;
+            assert_eq!(octets(&off, "192.0.3.1", Some(1232)), octets(&on, "192.0.3.1", Some(1232)));
+            assert_eq!(octets(&off, "192.0.2.9", None), octets(&on, "192.0.2.9", None), "without EDNS there is no OPT");
+        }
+    }
+    assert_eq!(noted(&on, "192.0.2.9", Rtype::TXT, Some(1232), Transport::Udp).1, None, "a type that no pool answers");
+}
+
+#[test]
+fn the_line_never_takes_room_from_the_answer() {
+    // With eight addresses an answer has 16 octets each; a line of about 150 fits or not, and the answer is the same.
+    let of = |explain: &[&str], members| {
+        let view = view(explain, members, |pool| (pool.policy, pool.answers) = (Policy::WEIGHTED, 8));
+        View { conditions: Arc::new(Conditions::new(&view.snapshot, |_| Health::new(Verdict::Up, None))), ..view }
+    };
+    let (off, on) = (of(&[], 8), of(&["192.0.2.9"], 8));
+    for payload in [512, 600, 1232] {
+        let [(plain, _), (told, error)] =
+            [&off, &on].map(|view| noted(view, "192.0.2.9", Rtype::A, Some(payload), Transport::Udp));
+        assert!(told.len() <= usize::from(payload), "{} of {payload}", told.len());
+        let [plain, told] = [plain, told].map(|octets| decode(&octets).unwrap());
+        assert_eq!((plain.answer, plain.rcode), (told.answer, told.rcode));
+        assert!(error.is_some());
+    }
+    // Behind a question of 255 octets there is no room for it: it goes, and the answer stays.
+    let label = "x".repeat(60);
+    let owner = format!("{label}.{label}.{label}.{}.wild.a.test", &label[..46]);
+    let answer = |view: &View| {
+        let packet = question(&name(&owner), Rtype::A, Some("198.51.100.0/24".parse().unwrap()));
+        let (client, mut out) = (Client::new([192, 0, 2, 9].into(), 4242, Transport::Udp), vec![0; 512]);
+        match respond(view, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out) {
+            Outcome::Reply(length) => out[..length].to_vec(),
+            Outcome::Drop => panic!("no reply"),
+        }
+    };
+    assert_eq!(decode(&answer(&off)).unwrap().answer.len(), 8);
+    assert_eq!(answer(&off), answer(&on));
+}

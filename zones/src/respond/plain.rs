@@ -58,9 +58,24 @@ impl<'a> Response<'a> {
     /// Writes what a pool chooses, where that is a set of one live member.
     #[inline(always)]
     fn plain_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
+        match steered.special {
+            false => self.usual_choice(out, steered),
+            true if steered.cname => None,
+            true => self.noted_choice(out, steered),
+        }
+    }
+
+    /// The same where some are told why they get what they get: those take the long way.
+    #[cold]
+    #[inline(never)]
+    fn noted_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
+        if self.is_noted() { None } else { self.usual_choice(out, steered) }
+    }
+
+    #[inline(always)]
+    fn usual_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
         let snapshot = &*self.view.snapshot;
         let (family, first) = match self.query.rtype {
-            _ if steered.cname => return None,
             Rtype::A => (Family::V4, steered.v4),
             Rtype::AAAA => (Family::V6, steered.v6),
             _ => return None,

@@ -5,6 +5,7 @@ use fairway_model::Rtype;
 use super::{
     Ending, Response,
     answer::{Answering, Step},
+    note::OTHER,
 };
 use crate::{
     entries::Node,
@@ -32,6 +33,9 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         let choice = pool.choose(kind, &self.from.view.conditions, client, self.from.draw, self.trace);
         if kind == Kind::V4 && rtype != Rtype::A && choice.answer != Answer::FallbackCname {
             return Ok(false);
+        }
+        if steered.noted && self.from.is_noted() {
+            (self.ending.noted, self.ending.error) = (steered.pool + 1, Some(OTHER));
         }
         let snapshot = self.snapshot();
         for member in choice.members.as_slice() {
@@ -70,9 +74,10 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
 
     /// SERVFAIL with nothing in it, so that the resolver asks another server.
     fn refuse(&mut self) {
-        let scope = self.ending.scope;
+        let Ending { scope, noted, .. } = self.ending;
         self.writer.clear(self.from.query.question_end());
-        self.ending = Ending { scope, error: Some(NO_REACHABLE_AUTHORITY), down: true, ..Ending::of(Rcode::SERVFAIL) };
+        self.ending =
+            Ending { scope, noted, error: Some(NO_REACHABLE_AUTHORITY), down: true, ..Ending::of(Rcode::SERVFAIL) };
     }
 }
 

@@ -117,7 +117,7 @@ pub enum Reason {
     ForcedDown,
     /// Out: drained.
     Drained,
-    /// Out: the client is in none of the networks it is for.
+    /// Out: the client is in none of the networks it is for, or prefers other regions only.
     HiddenFromClient,
     /// Out: internal, and the zone is public.
     Internal,
@@ -148,7 +148,9 @@ impl fmt::Display for Reason {
             Self::Down => "down",
             Self::ForcedDown => "forced down",
             Self::Drained => "drained",
-            Self::HiddenFromClient => "hidden from this client: it is in none of the member's networks",
+            Self::HiddenFromClient => {
+                "hidden from this client, by the member's networks or by the only regions of a preference"
+            }
             Self::Internal => "internal: never answered in a public zone",
         })
     }

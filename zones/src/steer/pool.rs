@@ -269,7 +269,7 @@ impl SteerPool {
     }
 
     /// Where a client is, and what of its address told that.
-    pub(super) fn place(&self, client: ClientNet) -> ClientPlace {
+    pub(crate) fn place(&self, client: ClientNet) -> ClientPlace {
         let address = client.network().address();
         let prefix = self.scopes[usize::from(!address.is_ipv4())];
         let Some(territory) = &self.territory else { return ClientPlace { block: None, row: 0, rows: 1, prefix } };
@@ -281,6 +281,19 @@ impl SteerPool {
     /// for one client, has to ask for each of these.
     pub fn viewers(&self) -> impl Iterator<Item = ClientNet> {
         self.cold.viewers.iter().map(|address| self.client_net(*address))
+    }
+
+    /// A block of clients of each row, and which part of the addresses of its family the row has, IPv4 first: whoever is in
+    /// one row is answered with the same members, as the same ones of them are up.
+    pub fn places(&self) -> Vec<(ClientNet, [f64; 2])> {
+        let Some(territory) = &self.territory else { return vec![(self.client_net([0; 4].into()), [1.0; 2])] };
+        let mut rows: Vec<Option<(ClientNet, [f64; 2])>> = vec![None; usize::from(territory.rows())];
+        for (network, row) in territory.blocks() {
+            let (_, parts) = rows[usize::from(row)]
+                .get_or_insert_with(|| (ClientNet::new(network.address(), network.length(), row), [0.0; 2]));
+            parts[usize::from(!network.address().is_ipv4())] += 0.5f64.powi(network.length().into());
+        }
+        rows.into_iter().flatten().collect()
     }
 
     /// Whether views and places together made more rows than there may be, so that the client's place does not count.

@@ -76,6 +76,8 @@ pub struct Rows {
 impl Rows {
     /// Of a member of which the ranking knows nothing.
     pub const LAST: u16 = u16::MAX;
+    /// Of a member that the clients of a row are never answered with: to them it is as if it were not in the pool.
+    pub const NEVER: u16 = u16::MAX - 1;
 
     /// Without a row; each one will have a rank for each of the pool's members.
     pub fn new(members: usize) -> Self {
@@ -111,6 +113,11 @@ impl Placement {
     /// No place: one row, and nothing to say of members.
     pub fn none() -> Self {
         Self { territory: Territory::everywhere(), rankings: Vec::new() }
+    }
+
+    /// Whether clients of a row may be answered with a member, by its place among those that the pool declares.
+    pub(super) fn admits(&self, row: u16, member: usize) -> bool {
+        self.rankings.iter().all(|ranking| ranking.rank(row, member) != Rows::NEVER)
     }
 }
 

@@ -3,7 +3,8 @@
 //! A member that names networks is there for their clients only. The networks of all members cut the address space into
 //! blocks, as few as tell the same members apart, and those are laid over the blocks of the territory: each row of what
 //! comes out is a row of the territory, and the members that can be seen in it. To everybody else a member is as if it were
-//! not in the pool; no stage of a decision, down answers included, ever comes to it.
+//! not in the pool; no stage of a decision, down answers included, ever comes to it. The same holds for members that a place
+//! excludes (`geo` with `only`): the row says so, whoever else may see them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -80,12 +81,11 @@ impl Seen {
         let networks: Vec<_> = networks.collect();
         let internal = (0..=u8::MAX).zip(members()).filter(|(_, member)| member.internal && is_public);
         let internal = internal.map(|(number, _)| number).collect();
+        let admitted = Admitted::new(placement, declared);
         let (refined, lost_place) = match refine(&placement.territory, &networks) {
-            Some(refined) => (refined, false),
+            Some(refined) => (refined.narrow(|row| admitted.of(row)), false),
             // Who may be answered goes before who is best.
-            None => {
-                (refine(&Territory::everywhere(), &networks).unwrap_or_else(|| Refined::open_alone(&networks)), true)
-            }
+            None => (admitted.without_ranks(placement, &networks), true),
         };
         Self { refined, internal, lost_place }
     }
@@ -116,6 +116,56 @@ impl Refined {
     fn open_alone(members: &[Option<&[Network]>]) -> Self {
         let visible = open(members);
         Self { territory: Territory::everywhere(), rows: vec![Row { base: 0, visible }] }
+    }
+
+    /// The same, with members hidden that a row of the territory below does not admit.
+    fn narrow(mut self, admitted: impl Fn(u16) -> MemberSet) -> Self {
+        self.rows.iter_mut().for_each(|row| row.visible = row.visible.and(admitted(row.base)));
+        self
+    }
+}
+
+/// The members that each row of a placement admits, by their numbers.
+struct Admitted {
+    /// The different sets, and the first row of each.
+    sets: Vec<(MemberSet, u16)>,
+    /// By row: which of them.
+    rows: Vec<u32>,
+}
+
+impl Admitted {
+    fn new(placement: &Placement, declared: &[(usize, &Cluster)]) -> Self {
+        let mut numbered = Numbered::default();
+        let mut firsts = Vec::new();
+        let rows = (0..placement.territory.rows()).map(|row| {
+            let members = (0..=u8::MAX).zip(declared);
+            let set =
+                members.filter(|(_, (place, _))| placement.admits(row, *place)).map(|(number, _)| number).collect();
+            let number = numbered.number(set);
+            if number as usize == firsts.len() {
+                firsts.push(row);
+            }
+            number
+        });
+        let rows = rows.collect();
+        Self { sets: numbered.list.into_iter().zip(firsts).collect(), rows }
+    }
+
+    fn of(&self, row: u16) -> MemberSet {
+        self.sets[self.rows[usize::from(row)] as usize].0
+    }
+
+    /// What is left where ranks by place had to be given up: rows by who is admitted, and where even these are too many, one
+    /// that has whom everybody may be answered with.
+    fn without_ranks(&self, placement: &Placement, members: &[Option<&[Network]>]) -> Refined {
+        let coarse = placement.territory.partition().map(|row| self.rows[row as usize]);
+        let refined = Territory::new(coarse).and_then(|coarse| refine(&coarse, members));
+        let Some(mut refined) = refined else {
+            let everywhere = self.sets.iter().fold(open(members), |all, (set, _)| all.and(*set));
+            return Refined::open_alone(members).narrow(|_| everywhere);
+        };
+        refined.rows.iter_mut().for_each(|row| row.base = self.sets[usize::from(row.base)].1);
+        refined.narrow(|row| self.of(row))
     }
 }
 

@@ -194,6 +194,8 @@ pub(crate) struct Opt<'a> {
     pub(crate) scope: u8,
     /// Extended error (RFC 8914).
     pub(crate) error: Option<u16>,
+    /// Text of the extended error, in UTF-8.
+    pub(crate) note: &'a [u8],
 }
 
 impl Opt<'_> {
@@ -203,7 +205,10 @@ impl Opt<'_> {
     /// Octets it takes: the record itself, and its options.
     pub(crate) fn len(&self) -> usize {
         let nsid = self.nsid.map_or(0, |id| 4 + id.len());
-        self.query.usual_length() + nsid + self.keepalive.map_or(0, |_| 6) + self.error.map_or(0, |_| 6)
+        self.query.usual_length()
+            + nsid
+            + self.keepalive.map_or(0, |_| 6)
+            + self.error.map_or(0, |_| 6 + self.note.len())
     }
 
     /// Writes it into the room that was kept for it.
@@ -228,7 +233,10 @@ impl Opt<'_> {
             option(writer, KEEPALIVE, &units.to_be_bytes());
         }
         if let Some(code) = self.error {
-            option(writer, EXTENDED_ERROR, &code.to_be_bytes());
+            let ([c0, c1], [l0, l1]) = (EXTENDED_ERROR.to_be_bytes(), (self.note.len() as u16 + 2).to_be_bytes());
+            let _ = writer.copy(&[c0, c1, l0, l1]);
+            let _ = writer.copy(&code.to_be_bytes());
+            let _ = writer.copy(self.note);
         }
     }
 }

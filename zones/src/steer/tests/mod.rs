@@ -7,6 +7,7 @@ mod explain;
 mod laws;
 mod load;
 mod memory;
+mod only;
 mod shares;
 mod tiers;
 mod views;

@@ -1,0 +1,105 @@
+//! Tables of latencies that are pushed: in force and kept, or nothing changes.
+
+use std::fs;
+
+use super::{daemon::start, *};
+use crate::api::client::{Client, ClientError, ExplainQuery, Reach};
+
+const FIRST: &str = "network,eu1,us1\n192.0.2.0/24,90,10\n";
+
+/// A pool that goes by a table which is pushed.
+fn pushed() -> String {
+    config("type: always").replace("policy: failover", "policy: [latency, failover]")
+        + "latencies: [ { name: rtt }, { name: said, file: said.csv } ]\n"
+}
+
+fn scene() -> Scene {
+    let scene = Scene::new(
+        &pushed().replace("monitor: gateway, members", "latency: { table: rtt }, monitor: gateway, members"),
+    );
+    fs::write(scene.folder.path().join("said.csv"), FIRST).unwrap();
+    scene
+}
+
+fn control_socket(scene: &Scene) -> Client {
+    Client::new(Reach::of_data_dir(&scene.data()))
+}
+
+/// The address that clients of 192.0.2.0/24 are answered with.
+async fn answered(client: &Client) -> String {
+    let query = ExplainQuery {
+        name: "shop.gslb.example".to_owned(),
+        client: Some("192.0.2.0/24".to_owned()),
+        ..Default::default()
+    };
+    let explained = client.explain(&query).await.unwrap();
+    explained.answer[0].data.clone()
+}
+
+async fn refused(client: &Client, table: &str, text: &str) -> (u16, String) {
+    match client.push_latency(table, text).await {
+        Err(ClientError::Refused { status, problem, .. }) => (status, problem.detail),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_pushed_is_in_force_at_once_and_survives_reload_and_restart() {
+    let scene = scene();
+    let daemon = start(&scene).await;
+    let client = control_socket(&scene);
+    assert_eq!(answered(&client).await, "127.0.0.1", "nothing is known: all rank equal");
+    let state = client.push_latency("rtt", FIRST).await.unwrap();
+    assert_eq!((state.table.as_str(), state.networks, state.clusters), ("rtt", 1, 2));
+    assert_eq!(answered(&client).await, "127.0.0.2");
+    assert!(client.reload().await.unwrap().accepted);
+    assert_eq!(answered(&client).await, "127.0.0.2");
+    assert_eq!(fs::read_to_string(scene.data().join("latency-rtt.csv")).unwrap(), FIRST);
+    daemon.stop().await;
+    let daemon = start(&scene).await;
+    assert_eq!(answered(&control_socket(&scene)).await, "127.0.0.2");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_push_is_told_and_the_table_before_serves_on() {
+    let scene = scene();
+    let daemon = start(&scene).await;
+    let client = control_socket(&scene);
+    client.push_latency("rtt", FIRST).await.unwrap();
+    let cut = &FIRST[..FIRST.len() - 1];
+    for (table, text, status, part) in [
+        ("rtt", "", 400, "it holds no network"),
+        ("rtt", cut, 400, "the text ends without a line break"),
+        ("rtt", "network,eu1\n192.0.2.0/24,-1\n", 400, "table:2: \"-1\" is no latency"),
+        ("other", FIRST, 404, "no table of latencies is called other"),
+        ("no name", FIRST, 404, "no table of latencies is called no name"),
+        ("said", FIRST, 409, "table said is read from its file"),
+    ] {
+        let (found, detail) = refused(&client, table, text).await;
+        assert!(found == status && detail.contains(part), "{found} {detail}");
+    }
+    // A sound table beside a configuration at fault: neither is taken.
+    scene.write("version: 1\nzones: 7\n");
+    let (status, detail) = refused(&client, "rtt", "network,eu1,us1\n192.0.2.0/24,10,90\n").await;
+    assert!(status == 409 && detail.contains("fairway.yaml:2"), "{status} {detail}");
+    assert_eq!(fs::read_to_string(scene.data().join("latency-rtt.csv")).unwrap(), FIRST);
+    assert_eq!(answered(&client).await, "127.0.0.2");
+    let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
+    assert_eq!(refused(&http, "rtt", FIRST).await.0, 404, "the HTTP listener only shows");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_is_bounded() {
+    let scene = scene();
+    let daemon = start(&scene).await;
+    let client = control_socket(&scene);
+    let (status, detail) = refused(&client, "rtt", &"x".repeat((64 << 20) + 1)).await;
+    assert!(status == 413 && detail.contains("64 MiB are the most"), "{status} {detail}");
+    // Longer than what any other body may be.
+    let many: String = (0..2_000).map(|n| format!("10.{}.{}.0/24,1,2\n", n / 250, n % 250)).collect();
+    let state = client.push_latency("rtt", &format!("network,eu1,us1\n{many}")).await.unwrap();
+    assert_eq!(state.networks, 2_000);
+    daemon.stop().await;
+}

@@ -1,0 +1,244 @@
+//! Configurations as they are written, and what is said of them.
+
+use std::{fs, sync::Arc};
+
+use fairway_model::Verdict;
+
+use super::*;
+use crate::{
+    config::Source,
+    control::{Environment, of_files},
+};
+
+/// A configuration with these clusters (name, region, capacity or 0 for none) and pools.
+fn offline(clusters: &[(&str, &str, u32)], rest: &str) -> Offline {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fairway.yaml");
+    let clusters: String = (1..)
+        .zip(clusters)
+        .map(|(n, (name, region, capacity))| {
+            let capacity = if *capacity > 0 { format!("capacity: {capacity}, ") } else { String::new() };
+            let location = format!("{{ latitude: {n}, longitude: {n}, region: {region} }}");
+            format!("  - {{ name: {name}, addresses: [192.0.2.{n}], {capacity}location: {location} }}\n")
+        })
+        .collect();
+    let text =
+        format!("version: 1\nzones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nclusters:\n{clusters}{rest}");
+    fs::write(&path, text).unwrap();
+    let environment: Environment = Arc::new(|_: &str| None);
+    of_files(&Source::Path(path), &environment, |_| Verdict::Up).unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+const THREE: &[(&str, &str, u32)] = &[("eu1", "eu", 100), ("eu2", "eu", 100), ("us1", "us", 100)];
+
+/// A pool `shop` with this in it, for one name.
+fn pool(inside: &str) -> String {
+    format!("pools:\n  - {{ name: shop, {inside} }}\nnames: [{{ name: shop.gslb.example, pool: shop }}]\n")
+}
+
+fn members(list: &str) -> String {
+    pool(&format!("policy: weighted, members: [{list}]"))
+}
+
+const ALL: &str = "{ cluster: eu1 }, { cluster: eu2 }, { cluster: us1 }";
+
+fn alone(side: &Offline) -> Report {
+    judge(None, side, Terms::default())
+}
+
+fn said(report: &Report) -> Vec<&str> {
+    report.findings.iter().map(|finding| finding.what.as_str()).collect()
+}
+
+#[test]
+fn a_pool_over_two_regions_holds_every_rule() {
+    let report = alone(&offline(THREE, &members(ALL)));
+    assert_eq!(said(&report), [""; 0]);
+    let pool = &report.pools[0];
+    assert_eq!((pool.places, pool.clusters_least, pool.regions_least, pool.ttl_seconds), (1, 3, 2, 30));
+    assert_eq!((pool.moved_percent, report.compared), (None, false));
+}
+
+#[test]
+fn a_cluster_alone_is_one_failure_domain() {
+    let report = alone(&offline(THREE, &members("{ cluster: us1 }")));
+    assert_eq!(said(&report), ["with us1 down no live cluster is left for any client"]);
+    assert_eq!(report.findings[0].severity, Severity::Error);
+}
+
+#[test]
+fn clusters_of_one_address_fail_together() {
+    let shared = "version: 1
+zones: [{ name: gslb.example, ns: [ns1.example.net] }]
+clusters: [{ name: a, addresses: [192.0.2.1] }, { name: b, addresses: [192.0.2.1] }]
+pools: [{ name: shop, policy: weighted, members: [{ cluster: a }, { cluster: b }] }]
+names: [{ name: shop.gslb.example, pool: shop }]
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fairway.yaml");
+    fs::write(&path, shared).unwrap();
+    let environment: Environment = Arc::new(|_: &str| None);
+    let side = of_files(&Source::Path(path), &environment, |_| Verdict::Up).unwrap();
+    assert!(said(&alone(&side)).contains(&"with a down no live cluster is left for any client"));
+}
+
+#[test]
+fn a_view_that_leaves_some_clients_one_cluster_is_told_with_such_a_client() {
+    let list = "{ cluster: eu1, networks: [10.0.0.0/8] }, { cluster: eu2, networks: [10.0.0.0/8, 172.16.0.0/12] }, \
+                { cluster: us1, networks: [10.0.0.0/8] }";
+    let report = alone(&offline(THREE, &members(list)));
+    let what = said(&report);
+    assert!(
+        what.contains(&"with eu2 down no live cluster is left for clients of 0.0.0.0/5 and 1 other place"),
+        "{what:?}"
+    );
+}
+
+#[test]
+fn a_region_that_is_all_there_is_for_some_clients_is_a_warning() {
+    let list = "{ cluster: eu1 }, { cluster: eu2 }, { cluster: us1, networks: [10.0.0.0/8] }";
+    let report = alone(&offline(THREE, &members(list)));
+    let warned: Vec<_> = report.findings.iter().filter(|finding| finding.rule == Rule::Regions).collect();
+    assert_eq!((warned.len(), warned[0].severity), (1, Severity::Warning));
+    assert_eq!(warned[0].subject, "region eu");
+}
+
+#[test]
+fn a_tier_behind_the_panic_threshold_is_never_reached() {
+    let inside = "policy: failover, panicThreshold: 50%, members: [{ cluster: eu1 }, { cluster: eu2 }, { cluster: us1, tier: 2 }]";
+    let report = alone(&offline(THREE, &pool(inside)));
+    let unreached: Vec<_> = report.findings.iter().filter(|finding| finding.rule == Rule::Unreachable).collect();
+    assert_eq!(unreached.len(), 1);
+    assert!(unreached[0].what.starts_with("no client is ever given us1, nor anyone else of tier 2"), "{unreached:?}");
+    let lower = inside.replace("50%", "20%");
+    assert_eq!(said(&alone(&offline(THREE, &pool(&lower)))), [""; 0]);
+}
+
+#[test]
+fn standby_and_later_tiers_are_reached_when_all_before_them_are_down() {
+    let list = "{ cluster: eu1, weight: 65535 }, { cluster: eu2, tier: 9 }, { cluster: us1, weight: 0 }";
+    assert_eq!(said(&alone(&offline(THREE, &members(list)))), [""; 0]);
+}
+
+#[test]
+fn an_internal_member_of_public_names_is_unreachable() {
+    let report =
+        alone(&offline(THREE, &members("{ cluster: eu1 }, { cluster: eu2 }, { cluster: us1, internal: true }")));
+    assert!(said(&report)[1].starts_with("no client is ever given us1, whatever is down; it is internal"));
+}
+
+#[test]
+fn what_a_lost_cluster_leaves_is_carried_by_those_its_clients_go_to() {
+    // All of eu1's clients go to eu2, half its size; us1 gets none of them.
+    let clusters = &[("eu1", "eu", 100), ("eu2", "eu", 50), ("us1", "us", 1000)];
+    let ordered = "policy: failover, members: [{ cluster: eu1 }, { cluster: eu2 }, { cluster: us1 }]";
+    let side = offline(clusters, &pool(ordered));
+    let report = judge(None, &side, Terms { offered: Some(60.0), ..Terms::default() });
+    assert_eq!(said(&report), ["with eu1 down eu2 would have to carry 120 % of its capacity"]);
+    assert_eq!(report.capacity.holds_up_to, Some(50.0));
+    assert_eq!(
+        (report.capacity.worst_down.as_deref(), report.capacity.worst_full.as_deref()),
+        (Some("eu1"), Some("eu2"))
+    );
+    assert_eq!(said(&judge(None, &side, Terms { offered: Some(50.0), ..Terms::default() })), [""; 0]);
+}
+
+#[test]
+fn a_pool_that_heeds_load_shares_what_is_left_by_capacity() {
+    let clusters = &[("eu1", "eu", 100), ("eu2", "eu", 50), ("us1", "us", 250)];
+    let inside = format!("policy: [load, failover], members: [{ALL}]");
+    // 300 of 400 are left by the loss of eu1, 150 by that of us1.
+    let report = alone(&offline(clusters, &pool(&inside)));
+    assert_eq!(report.capacity.holds_up_to, Some(37.5));
+    assert_eq!(report.capacity.worst_down.as_deref(), Some("us1"));
+}
+
+#[test]
+fn capacities_that_are_missing_are_named_and_judged_only_if_asked_for() {
+    let side = offline(&[("eu1", "eu", 0), ("us1", "us", 1)], &members("{ cluster: eu1 }, { cluster: us1 }"));
+    assert_eq!((alone(&side).capacity.undeclared, alone(&side).findings.len()), (vec!["eu1".to_owned()], 0));
+    let report = judge(None, &side, Terms { offered: Some(1.0), ..Terms::default() });
+    assert_eq!(said(&report), ["capacity is not declared for eu1: what a failure leaves cannot be told"]);
+}
+
+#[test]
+fn the_longest_ttl_of_a_pools_names_is_held_against_the_drain_budget() {
+    let names = "names: [{ name: shop.gslb.example, pool: shop }, { name: slow.gslb.example, pool: shop, ttl: 90s }]\n";
+    let text = members(ALL);
+    let (before, _) = text.split_once("names:").unwrap();
+    let side = offline(THREE, &format!("{before}{names}"));
+    let report = |budget| judge(None, &side, Terms { drain_budget: Some(budget), ..Terms::default() });
+    assert_eq!(said(&report(89)), ["caches keep answers 90 s, and a drain may take 89 s"]);
+    assert_eq!(said(&report(90)), [""; 0]);
+}
+
+#[test]
+fn what_was_so_before_is_told_from_what_is_new_worse_or_mended() {
+    let side =
+        |ttl: u32, list: &str| offline(THREE, &pool(&format!("policy: weighted, ttl: {ttl}s, members: [{list}]")));
+    let terms = Terms { drain_budget: Some(60), ..Terms::default() };
+    let since = |before: &Offline, after: &Offline| {
+        let report = judge(Some(before), after, terms);
+        let findings: Vec<_> = report.findings.iter().map(|finding| (finding.rule, finding.since.unwrap())).collect();
+        (findings, report.mended.len())
+    };
+    let (fine, slow, slower) = (side(60, ALL), side(61, ALL), side(62, ALL));
+    assert_eq!(since(&fine, &slow), (vec![(Rule::Ttl, Since::New)], 0));
+    assert_eq!(since(&slow, &slower), (vec![(Rule::Ttl, Since::Worse)], 0));
+    assert_eq!(since(&slower, &slow), (vec![(Rule::Ttl, Since::Before)], 0));
+    assert_eq!(since(&slow, &fine), (vec![], 1));
+    assert_eq!(since(&fine, &side(60, "{ cluster: eu1 }")), (vec![(Rule::Clusters, Since::New)], 0));
+}
+
+#[test]
+fn the_change_is_told_in_client_networks_places_names_and_pools() {
+    let weights = |eu1| members(&format!("{{ cluster: eu1, weight: {eu1} }}, {{ cluster: us1, weight: 50 }}"));
+    let more = "names: [{ name: shop.gslb.example, pool: shop }, { name: new.gslb.example, pool: shop }]\n";
+    let (before, after) = (weights(50), weights(150));
+    let (after, _) = after.split_once("names:").unwrap();
+    let old = "  - { name: old, policy: weighted, members: [{ cluster: eu1 }, { cluster: us1 }] }\n";
+    let before = before.replace("names: [", &format!("{old}names: [{{ name: old.gslb.example, pool: old }}, "));
+    let report = judge(Some(&offline(THREE, &before)), &offline(THREE, &format!("{after}{more}")), Terms::default());
+    let pool = &report.pools[0];
+    assert!((pool.moved_percent.unwrap() - 25.0).abs() < 2.0, "{:?}", pool.moved_percent);
+    assert_eq!(pool.places_moved, Some(1));
+    assert!((pool.shares[0].before - 50.0).abs() < 2.0 && (pool.shares[0].after - 75.0).abs() < 2.0);
+    assert_eq!(
+        (report.names.added, report.names.removed),
+        (vec!["new.gslb.example.".into()], vec!["old.gslb.example.".into()])
+    );
+    assert_eq!(report.pools_removed, ["old"]);
+}
+
+#[test]
+fn a_place_too_small_for_a_sample_is_still_seen_to_change() {
+    let view = |network: &str| {
+        members(&format!(
+            "{{ cluster: eu1 }}, {{ cluster: us1, weight: 0 }}, {{ cluster: eu2, networks: [{network}], weight: 65535 }}"
+        ))
+    };
+    let sides = ["203.0.113.7/32", "203.0.113.8/32"].map(|network| offline(THREE, &view(network)));
+    let report = judge(Some(&sides[0]), &sides[1], Terms::default());
+    assert_eq!((report.pools[0].moved_percent, report.pools[0].places_moved), (Some(0.0), Some(2)));
+}
+
+#[test]
+fn the_same_configuration_moves_nothing() {
+    let side = || offline(THREE, &pool(&format!("policy: weighted, spread: query, members: [{ALL}]")));
+    let report = judge(Some(&side()), &side(), Terms::default());
+    assert_eq!((report.pools[0].moved_percent, report.pools[0].places_moved), (Some(0.0), Some(0)));
+}
+
+#[test]
+fn clients_that_keep_to_one_region_are_seen_to_have_nobody_else() {
+    let of = |only: bool| {
+        let maps = "maps: [{ name: world, networks: [{ network: 10.0.0.0/8, region: eu }] }]\n";
+        let geo = format!("geo: {{ prefer: [{{ where: {{ region: eu }}, regions: [eu], only: {only} }}] }}");
+        let list = "{ cluster: eu1 }, { cluster: us1 }";
+        offline(THREE, &(pool(&format!("policy: [geo, failover], {geo}, members: [{list}]")) + maps))
+    };
+    assert_eq!(said(&alone(&of(false))), [""; 0]);
+    assert_eq!(said(&alone(&of(true))), ["with eu1 down no live cluster is left for clients of 10.0.0.0/8"]);
+    let report = judge(Some(&of(false)), &of(true), Terms::default());
+    assert_eq!((report.findings[0].since, report.pools[0].moved_percent), (Some(Since::New), Some(0.0)));
+}

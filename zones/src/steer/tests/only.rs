@@ -1,0 +1,132 @@
+//! Members that a place excludes (`geo` with `only`): for these clients they are not in the pool, whatever else holds.
+
+use std::net::Ipv4Addr;
+
+use fairway_model::{Choose, DownAnswer, Network, Permille, Policy, Rank, Spread};
+
+use super::*;
+use crate::steer::{Basis, Reason};
+
+/// A client in the first half of the addresses, and one in the second.
+const KEPT: &str = "10.1.2.3";
+const FREE: &str = "192.0.2.1";
+const NEVER: u16 = Rows::NEVER;
+
+fn geo(load: bool, choose: Choose) -> Policy {
+    Policy { ranks: vec![Rank::Geo], load, choose }
+}
+
+fn answers(scene: &Scene, states: &str) -> [String; 2] {
+    let conditions = scene.conditions(states);
+    [KEPT, FREE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, client).answer))
+}
+
+#[test]
+fn clients_of_a_place_keep_to_its_members_and_others_are_free() {
+    let scene = Scene::placed(geo(false, Choose::First), "a b c", [&[0, 1, NEVER], &[1, 2, 0]], |_| {});
+    assert_eq!(answers(&scene, "u u u"), ["a", "c"]);
+    assert_eq!(answers(&scene, "d u u"), ["b", "c"]);
+    assert_eq!(answers(&scene, "d d u"), ["a b", "c"], "the down answer is of those that may be answered");
+    assert_eq!(answers(&scene, "f f u"), ["nothing", "c"]);
+    let client = scene.steer.client_net(KEPT.parse().unwrap());
+    let explanation = scene.steer.explain(Kind::V4, &scene.conditions("d d u"), client, Draw(0));
+    assert_eq!(explanation.members[2].reason, Reason::HiddenFromClient);
+    assert_eq!(client.scope(), 1, "the answer depends on the half alone");
+}
+
+#[test]
+fn a_place_without_any_member_of_its_own_gets_what_stands_for_members() {
+    let fallback = DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]);
+    let ranks: [&[u16]; 2] = [&[NEVER, NEVER], &[0, 1]];
+    for (down, expected) in [(DownAnswer::All, "nothing"), (DownAnswer::Refuse, "nothing"), (fallback, "z")] {
+        let scene = Scene::placed(geo(false, Choose::First), "a b", ranks, |pool| pool.down = down.clone());
+        assert_eq!(answers(&scene, "u u"), [expected, "a"], "{down:?}");
+        let conditions = scene.conditions("u u");
+        assert_eq!(scene.choose(Kind::V4, &conditions, KEPT).basis, Basis::Hidden);
+    }
+}
+
+#[test]
+fn views_and_places_both_hide() {
+    let scene = Scene::placed(geo(false, Choose::First), "a b c", [&[0, 1, NEVER], &[0, 1, 2]], |pool| {
+        pool.members[0].networks = vec!["10.9.0.0/16".parse().unwrap()];
+        pool.members[2].networks = vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.0/24".parse().unwrap()];
+    });
+    assert_eq!(answers(&scene, "u d u"), ["b", "c"], "b is all that is left to the first one");
+    let conditions = scene.conditions("u u u");
+    assert_eq!(scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, "10.9.1.1").answer), "a");
+}
+
+/// Every down answer, threshold, number of answers, way to choose and set of states: 5 members, 3 of which are excluded.
+#[test]
+fn an_excluded_member_is_never_answered() {
+    let downs = [
+        DownAnswer::All,
+        DownAnswer::LastGood,
+        DownAnswer::Empty,
+        DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]),
+    ];
+    let policies = [
+        geo(false, Choose::First),
+        geo(false, Choose::Weighted),
+        geo(true, Choose::First),
+        geo(true, Choose::Weighted),
+    ];
+    let letters = ['u', 'd', 'p', 's', 'x', 'f', 'U'];
+    let mut played = 0u32;
+    for (at, policy) in policies.iter().enumerate() {
+        for down in &downs {
+            for answers in [1, 2, 5] {
+                let scene = Scene::placed(
+                    policy.clone(),
+                    "a b:0 c:9 d@2 e/2+2",
+                    [&[0, NEVER, NEVER, 1, NEVER], &[1, 0, 0, 0, 2]],
+                    |pool| {
+                        (pool.down, pool.answers) = (down.clone(), answers);
+                        pool.panic_threshold = Permille::new(if at % 2 == 0 { 900 } else { 0 }).unwrap();
+                        pool.min_healthy = Permille::new(600).unwrap();
+                        pool.spread = if answers == 5 { Spread::Query } else { Spread::Client };
+                    },
+                );
+                let mut conditions = scene.conditions("u u u u u");
+                for number in 0..letters.len().pow(5) {
+                    // Each state once in 7 in every place, in an order that visits few of all 16,807.
+                    if number % 41 != 0 {
+                        continue;
+                    }
+                    let letter = |place: u32| letters[number / letters.len().pow(place) % letters.len()];
+                    let states: Vec<String> = (0..5).map(|place| letter(place).to_string()).collect();
+                    conditions = scene.changed(&conditions, &states.join(" "));
+                    let balanced = scene.balanced(&conditions, "a:0+0 b:65535+65535 c:65535+65535 d:0+0 e:9+9");
+                    for (kind, conditions) in [(Kind::V4, &conditions), (Kind::V6, &conditions), (Kind::V4, &balanced)]
+                    {
+                        let text = scene.text(kind, scene.choose(kind, conditions, KEPT).answer);
+                        let excluded = text.split([' ', '.']).any(|name| ["b", "c", "e"].contains(&name));
+                        assert!(!excluded, "{text} under {states:?}, {down:?}, {policy}");
+                        played += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(played > 50_000, "{played}");
+}
+
+#[test]
+fn more_rows_than_can_be_counted_give_up_ranks_and_nobody_who_is_excluded() {
+    // 65,535 rows of places, the even ones without b; a view cuts one of them once more.
+    let blocks =
+        (0..u16::MAX).map(|row| (Network::of(Ipv4Addr::from(u32::from(row) << 16).into(), 16), u32::from(row)));
+    let rest = (Network::of([255, 255, 0, 0].into(), 16), 1);
+    let mut rows = Rows::new(3);
+    (0..u16::MAX).for_each(|row| rows.push(&[row % 5, if row % 2 == 0 { NEVER } else { row % 3 }, 1]));
+    let territory = Territory::new(Partition::of_networks(blocks.chain([rest]), 1)).unwrap();
+    let scene = Scene::new(geo(false, Choose::First), "a b c", |pool| {
+        pool.members[2].networks = vec!["1.3.128.0/17".parse().unwrap()];
+    });
+    let scene = Scene::compile_at(scene.desired, scene.pool, &Placement { territory, rankings: vec![rows] });
+    assert!(scene.steer.lost_its_place());
+    let conditions = scene.conditions("d u d");
+    let answer = |client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, client).answer);
+    assert_eq!(["1.2.0.1", "1.3.0.1", "200.4.0.1", "200.5.0.1"].map(answer), ["a", "b", "a", "b"]);
+}
