@@ -71,7 +71,7 @@ fn a_row_is_tried_in_its_own_order() {
 #[test]
 fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
     let by_place = |choose, spread| {
-        let policy = Policy { ranks: vec![Rank::Geo], load: false, choose };
+        let policy = Policy { ranks: vec![Rank::Geo], choose, ..Policy::WEIGHTED };
         scopes(&Scene::placed(policy, "a b", [&[0, 1], &[1, 0]], |pool| pool.spread = spread)).0
     };
     assert_eq!(by_place(Choose::First, Spread::Client), 1, "only the place counts");
@@ -83,7 +83,7 @@ fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
 
 #[test]
 fn tiers_and_costs_are_rankings_too() {
-    let policy = |ranks: &[Rank]| Policy { ranks: ranks.to_vec(), load: false, choose: Choose::First };
+    let policy = |ranks: &[Rank]| Policy { ranks: ranks.to_vec(), ..Policy::FAILOVER };
     let order = |policy: Policy| {
         let scene = Scene::placed(policy, "a@2 b@1 c@1", [&[0, 1, 1], &[0, 0, 0]], |pool| {
             for (member, cost) in pool.members.iter_mut().zip([1, 9, 5]) {
