@@ -166,6 +166,15 @@ fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
 }
 
 #[test]
+fn where_only_standby_members_are_left_each_passes_on_to_the_next() {
+    let scene = loaded("a b:0 c:0@2");
+    let last = scene.balanced(&scene.conditions("d u u"), "b:0+0 c:0+65535");
+    assert_eq!(shares(&scene, &last), [0, 0, 100]);
+    let standby = scene.balanced(&scene.conditions("u u u"), "a:0+0 c:0+65535");
+    assert_eq!(shares(&scene, &standby), [100, 0, 0]);
+}
+
+#[test]
 fn standby_takes_nothing_while_another_can_be_answered() {
     let scene = loaded("a b@2 s:0");
     let full = "a:0+0 b:0+0";
