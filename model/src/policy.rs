@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-/// How a pool chooses: rankings put its members in order for a client's place, load may pass some clients on, and of
+/// How a pool chooses: its members take part always or in their windows, rankings put them in order for a client's place, load may pass some clients on, and of
 /// members that rank equal one is taken.
 ///
 /// Members of equal rank in every ranking are a *group*. A client gets a member of the first group that has one which can

@@ -6,6 +6,7 @@ mod flips;
 mod load;
 mod overrides;
 mod reload;
+mod schedules;
 
 use std::{
     fs,
