@@ -2,13 +2,15 @@
 
 use std::{fmt, time::Duration};
 
-/// How a pool chooses: rankings put its members in order for a client's place, load may pass some clients on, and of
+/// How a pool chooses: its members take part always or in their windows, rankings put them in order for a client's place, load may pass some clients on, and of
 /// members that rank equal one is taken.
 ///
 /// Members of equal rank in every ranking are a *group*. A client gets a member of the first group that has one which can
 /// be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
+    /// Whether members take part in the windows of their [`crate::Schedule`] only.
+    pub schedule: bool,
     /// The rankings, the first one first. [`Rank::Tier`] goes before all of them where it is not among them.
     pub ranks: Vec<Rank>,
     /// Whether members take only what [`crate::Shares`] says, and the rest of their clients goes on.
@@ -19,9 +21,9 @@ pub struct Policy {
 
 impl Policy {
     /// By tier; shares by weight within the tier in use, by weighted rendezvous hash of the client's network.
-    pub const WEIGHTED: Self = Self { ranks: Vec::new(), load: false, choose: Choose::Weighted };
+    pub const WEIGHTED: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Choose::Weighted };
     /// The first live member by tier, then by declared order. The same for every client.
-    pub const FAILOVER: Self = Self { ranks: Vec::new(), load: false, choose: Choose::First };
+    pub const FAILOVER: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Choose::First };
 
     /// Every ranking in order, with that by tier.
     pub fn rankings(&self) -> impl Iterator<Item = Rank> + '_ {
@@ -38,6 +40,9 @@ impl Policy {
 impl fmt::Display for Policy {
     /// The words of the configuration: `weighted`, or `geo, nearest, load, weighted`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.schedule {
+            f.write_str("schedule, ")?;
+        }
         for rank in &self.ranks {
             write!(f, "{rank}, ")?;
         }
@@ -119,10 +124,11 @@ mod tests {
         assert_eq!(Policy::WEIGHTED.to_string(), "weighted");
         assert_eq!(Policy::FAILOVER.to_string(), "failover");
         let all = Policy {
+            schedule: true,
             ranks: vec![Rank::Geo, Rank::Latency { tolerance: Duration::from_millis(5) }],
             load: true,
             ..Policy::WEIGHTED
         };
-        assert_eq!(all.to_string(), "geo, latency, load, weighted");
+        assert_eq!(all.to_string(), "schedule, geo, latency, load, weighted");
     }
 }

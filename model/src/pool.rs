@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::{
     Bias, ClientPrefix, ClusterName, MonitorName, Name, Network, Permille, PlaceRules, Policy, PoolName, ProbeAddress,
-    Tier, Ttl, Weight,
+    Schedule, Tier, Ttl, Weight,
 };
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
@@ -86,6 +86,8 @@ pub struct Member {
     pub networks: Vec<Network>,
     /// Whether it is kept from zones of [`crate::Visibility::Public`]. Default no.
     pub internal: bool,
+    /// When it takes part, where the policy heeds that; none: always.
+    pub open: Option<Schedule>,
     /// Its own monitor, before its pool's and its zone's.
     pub monitor: Option<MonitorName>,
     /// Where it is probed instead of at each of its addresses.
@@ -103,6 +105,7 @@ impl Member {
             bias: None,
             networks: Vec::new(),
             internal: false,
+            open: None,
             monitor: None,
             probe: None,
         }

@@ -145,7 +145,9 @@ pub struct MemberChoice {
     pub is_in: bool,
     /// Why it is, or why not.
     pub reason: String,
-    /// What it was to the stage that gave the answer: `candidate`, `part`, `elsewhere`, `excluded`, `unfit`; none where that
+    /// How its schedule stands, and until when; none for a member that is always open.
+    pub schedule: Option<String>,
+    /// What it was to the stage that gave the answer: `candidate`, `part`, `elsewhere`, `excluded`, `closed`, `unfit`; none where that
     /// did not come to it.
     pub sight: Option<String>,
     /// Stable hash of the names of pool and cluster, as 16 hexadecimal digits.
@@ -329,7 +331,8 @@ impl MemberChoice {
             group: member.group,
             standby: member.standby,
             is_in: member.reason.is_in(),
-            reason: member.reason.to_string(),
+            reason: member.why(),
+            schedule: member.schedule.as_ref().map(|schedule| schedule.to_string()),
             sight: member.sight.map(|sight| sight_word(sight).to_owned()),
             key: hex(member.terms.key),
             share: member.terms.share,

@@ -29,12 +29,13 @@ pub(super) fn policy_steps(policy: &Policy) -> Vec<String> {
         Rank::Latency { tolerance } => format!("latency: the faster first, {tolerance:?} more than the best are equal"),
         Rank::Cost => "cost: the cheaper first".to_owned(),
     };
+    let schedule = policy.schedule.then(|| "schedule: members take part in their windows only".to_owned());
     let load = policy.load.then(|| "load: each member takes its part of the clients, the others go on".to_owned());
     let choose = match policy.choose {
         Choose::First => "failover: of equals the first as declared",
         Choose::Weighted => "weighted: of equals one by weight",
     };
-    policy.rankings().map(ranking).chain(load).chain([choose.to_owned()]).collect()
+    schedule.into_iter().chain(policy.rankings().map(ranking)).chain(load).chain([choose.to_owned()]).collect()
 }
 
 /// What a member was to a stage, as one word.
@@ -44,6 +45,7 @@ pub(super) fn sight_word(sight: Sight) -> &'static str {
         Sight::Part => "part",
         Sight::Elsewhere => "elsewhere",
         Sight::Excluded => "excluded",
+        Sight::Closed => "closed",
         Sight::Unfit => "unfit",
     }
 }
@@ -74,9 +76,9 @@ mod tests {
     #[test]
     fn the_tier_is_told_where_the_policy_does_not_name_it() {
         let ranks = vec![Rank::Geo, Rank::Latency { tolerance: std::time::Duration::from_millis(10) }];
-        let words = policy_steps(&Policy { ranks, load: true, choose: Choose::Weighted });
+        let words = policy_steps(&Policy { schedule: true, ranks, load: true, choose: Choose::Weighted });
         let heads: Vec<&str> = words.iter().filter_map(|step| step.split(':').next()).collect();
-        assert_eq!(heads, ["tier", "geo", "latency", "load", "weighted"]);
-        assert_eq!(words[2], "latency: the faster first, 10ms more than the best are equal");
+        assert_eq!(heads, ["schedule", "tier", "geo", "latency", "load", "weighted"]);
+        assert_eq!(words[3], "latency: the faster first, 10ms more than the best are equal");
     }
 }

@@ -149,7 +149,7 @@ pub struct ClusterState {
 pub struct PoolState {
     /// Its name.
     pub name: String,
-    /// `weighted` or `failover`.
+    /// As in the configuration: `weighted`, or `schedule, geo, nearest, load, weighted`.
     pub policy: String,
     /// Names it answers for.
     pub names: Vec<String>,
@@ -167,8 +167,10 @@ pub struct MemberState {
     pub weight: u16,
     /// Declared tier.
     pub tier: u8,
-    /// The best standing among its addresses: `up`, `unknown`, `pending`, `down`, `out`.
+    /// The best standing among its addresses: `up`, `unknown`, `pending`, `down`, `out`; `closed` outside of its windows.
     pub standing: String,
+    /// How its schedule stands, and until when; none for a member that is always open.
+    pub schedule: Option<String>,
     /// Its share: declared, answered, arrived.
     pub share: ShareState,
     /// Its addresses.

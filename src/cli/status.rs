@@ -118,6 +118,7 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             standing(&member.standing),
             Cell::new(Tone::Quiet, shares(&member.share)),
             addresses.join(", ").into(),
+            Cell::new(Tone::Quiet, member.schedule.as_deref().unwrap_or_default()),
         ]
     };
     text += &table(palette, 4, &[], &pool.members.iter().map(row).collect::<Vec<_>>());
@@ -267,6 +268,7 @@ mod tests {
                     weight: 60,
                     tier: 1,
                     standing: "up".into(),
+                    schedule: None,
                     addresses: vec![address("192.0.2.1", "up"), address("2001:db8::1", "down")],
                 }],
             }],

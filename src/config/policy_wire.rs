@@ -33,6 +33,8 @@ pub(super) enum Step {
     Load,
     /// Ranks by distance.
     Nearest,
+    /// Members take part in their windows only.
+    Schedule,
     /// As `weighted`, with each client kept where it is: what `spread: client` says.
     Sticky,
     /// Ranks by tier.

@@ -7,7 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Continent, Country, LoadUrl, Name, Network, Permille, ProbeAddress, Scope, Subdivision, Timestamp, Ttl,
+    ClusterName, Continent, Country, LoadUrl, Name, Network, Permille, ProbeAddress, Scope, Subdivision, TimeOfDay,
+    Timestamp, Ttl, Weekdays, Zone,
 };
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
@@ -69,7 +70,7 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 22] = [
+static FORMATS: [Format; 25] = [
     format::<CallbackUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
@@ -91,8 +92,11 @@ static FORMATS: [Format; 22] = [
     format::<SocketAddr>(),
     format::<StatusText>(),
     format::<Subdivision>(),
+    format::<TimeOfDay>(),
     format::<Timestamp>(),
     format::<Ttl>(),
+    format::<Weekdays>(),
+    format::<Zone>(),
 ];
 
 /// Why a text is not of the format; none where it is, or where the format is unknown.

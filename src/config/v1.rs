@@ -9,7 +9,7 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadName, MapName, MonitorName, Name, Network, PoolName, ProbeAddress, Scope, Timestamp, Ttl,
+    ClusterName, LoadName, MapName, MonitorName, Name, Network, PoolName, ProbeAddress, Schedule, Scope, Timestamp, Ttl,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use super::{
     load_wire::Load,
     policy_wire::Policy,
     v1_place::{Geo, Latencies, Latency, Map, Nearest},
+    v1_schedule::Window,
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
 };
@@ -401,7 +402,7 @@ pub(super) struct Pool {
     /// Its name.
     pub(super) name: As<PoolName>,
     /// How it chooses: shares by weight (`weighted`), the first live member in order (`failover`), or a list of steps:
-    /// rankings (`tier`, `geo`, `nearest`, `latency`, `cost`), then `load`, then `weighted`, `sticky` or `failover`.
+    /// `schedule`, rankings (`tier`, `geo`, `nearest`, `latency`, `cost`), then `load`, then `weighted`, `sticky` or `failover`.
     pub(super) policy: Policy,
     /// What it answers with: addresses at the name itself, or a CNAME to the cluster's `dnsName`.
     #[schemars(extend("default" = "address"))]
@@ -485,6 +486,8 @@ pub(super) struct Member {
     /// Whether it is kept from public zones.
     #[schemars(extend("default" = false))]
     pub(super) internal: Option<bool>,
+    /// When it takes part, where the policy has the step `schedule`: while any of these is open. Default: always.
+    pub(super) open: Option<List<Window, 1, { Schedule::WINDOWS_MAX }>>,
     /// Its own monitor. Default: the pool's.
     pub(super) monitor: Option<As<MonitorName>>,
     /// Where it is probed. Default: at each of its addresses, on the monitor's port.

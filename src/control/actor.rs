@@ -101,20 +101,24 @@ impl Actor {
         self.keep_health().await;
     }
 
-    /// Waits for `work` and applies flips meanwhile.
+    /// Waits for `work`; applies flips and follows schedules meanwhile.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 _ = self.flips.recv_many(&mut self.waiting, FOLD_MAX), if !self.flips.is_closed() => self.apply_flips(),
                 done = &mut work => return done,
+                _ = tick.tick() => self.follow_schedules(),
             }
         }
     }
 
-    /// What is due once a second: ended overrides, state to keep, views to free.
+    /// What is due once a second: members that open or close, ended overrides, state to keep, views to free.
     async fn tick(&mut self) {
+        self.follow_schedules();
         self.end_overrides().await;
         self.keeper.tick(&self.shared);
         self.count_answers();
@@ -219,7 +223,7 @@ async fn ended(reading: &mut Option<Running>) -> Option<Reading> {
     }
 }
 
-/// How often the clock is looked at: overrides end, state is kept and views are freed this soon after they could be.
+/// How often the clock is looked at: members open and close, overrides end, state is kept and views are freed this soon after they could be.
 const TICK: Duration = Duration::from_secs(1);
 /// How often it is looked at who asked for what is balanced; what is asked meanwhile waits in rings of 4,096 a worker.
 const BALANCE_TICK: Duration = Duration::from_millis(200);

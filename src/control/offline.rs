@@ -32,14 +32,15 @@ impl Offline {
 
 /// Reads and compiles a configuration, and judges each target by one of the clusters it speaks for.
 ///
-/// Overrides of the configuration hold as they would in a daemon that starts now.
+/// Overrides of the configuration hold, and members are open or closed, as they would in a daemon that starts now.
 pub fn of_files(
     source: &Source,
     environment: &Environment,
     judge: impl Fn(&ClusterName) -> Verdict,
 ) -> Result<Offline, Vec<Fault>> {
     let reader = Reader { source: source.clone(), environment: environment.clone(), others: vec![] };
-    let (configured, snapshot) = reader.read_here(None, SystemTime::now().into()).outcome?;
+    let now = SystemTime::now().into();
+    let (configured, snapshot) = reader.read_here(None, now).outcome?;
     let numbered = (0..).map(TargetIndex).zip(snapshot.targets());
     let mut targets: HashMap<_, Vec<_>> = HashMap::new();
     let mut verdicts = HashMap::new();
@@ -50,5 +51,5 @@ pub fn of_files(
     }
     let book = super::book::Book::new(configured.overrides.clone(), vec![]);
     let forced = book.forced(&configured.uses);
-    Ok(Offline { view: view_of(snapshot, None, &verdicts, &forced), desired: configured.desired, targets })
+    Ok(Offline { view: view_of(snapshot, None, now, &verdicts, &forced), desired: configured.desired, targets })
 }

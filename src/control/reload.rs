@@ -14,7 +14,7 @@ use std::{
 };
 
 use fairway_health::load::ClusterFeed;
-use fairway_model::{Fault, Forced, Health, Target, Verdict};
+use fairway_model::{Fault, Forced, Health, Target, Timestamp, Verdict};
 use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
 use tokio::sync::oneshot;
 use tracing::Instrument;
@@ -144,8 +144,8 @@ impl Actor {
         self.forced = book.forced(&configured.uses);
         let feeds = ClusterFeed::all(&configured.desired);
         let previous = self.shared.view.load_full();
-        let mut view = view_of(snapshot, Some(&previous), &verdicts, &self.forced);
         let now = (self.clock)();
+        let mut view = view_of(snapshot, Some(&previous), now, &verdicts, &self.forced);
         let snapshot = Arc::clone(&view.snapshot);
         self.balance.follow(&configured.desired, &snapshot, Instant::now());
         if !self.balance.runs() && view.conditions.shares().is_some() {
@@ -170,10 +170,11 @@ impl Actor {
     }
 }
 
-/// The view of a snapshot under these verdicts and this force; what the view before it remembered goes on.
+/// The view of a snapshot at a moment, under these verdicts and this force; what the view before it remembered goes on.
 pub(super) fn view_of(
     snapshot: Snapshot,
     previous: Option<&View>,
+    now: Timestamp,
     verdicts: &HashMap<Target, Verdict>,
     forced: &[Option<Forced>],
 ) -> View {
@@ -183,8 +184,8 @@ pub(super) fn view_of(
         Health::new(verdict, forced[at])
     };
     let conditions = match previous {
-        Some(previous) => Conditions::after(&snapshot, (&previous.snapshot, &previous.conditions), health),
-        None => Conditions::new(&snapshot, health),
+        Some(previous) => Conditions::after(&snapshot, (&previous.snapshot, &previous.conditions), now, health),
+        None => Conditions::new_at(&snapshot, now, health),
     };
     View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
 }

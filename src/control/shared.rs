@@ -64,6 +64,8 @@ pub(crate) struct Counts {
     pub(crate) reloads_refused: AtomicU64,
     /// Changes of verdicts, by what they became: up, down, unknown.
     flips: [AtomicU64; 3],
+    /// Members that their schedules closed, and opened.
+    pub(crate) turns: [AtomicU64; 2],
     /// New conditions published.
     pub(crate) conditions: AtomicU64,
     /// Messages about readiness that were taken.

@@ -319,7 +319,7 @@ impl Parts {
         loads.set(ClusterFeed::all(&configured.desired)).await;
         let book = first_book(&configured, kept, (self.clock)());
         let forced = book.forced(&configured.uses);
-        let view = view_of(snapshot, None, &verdicts, &forced);
+        let view = view_of(snapshot, None, (self.clock)(), &verdicts, &forced);
         let published = Published {
             snapshot: Arc::clone(&view.snapshot),
             configured: Arc::new(configured),

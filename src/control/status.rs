@@ -134,11 +134,14 @@ impl Page<'_> {
         let sites = addresses.unwrap_or_default().iter().map(|address| (member.cluster.clone(), *address));
         let shown: Vec<(Standing, AddressState)> = sites.map(|site| self.address(pool, &site)).collect();
         let best = shown.iter().map(|(standing, _)| *standing).min().unwrap_or(Standing::Pending);
+        let schedule = self.view.conditions.schedule(&self.view.snapshot, &pool.name, &member.cluster);
+        let is_closed = schedule.is_some_and(|schedule| !schedule.turn.open);
         MemberState {
             cluster: member.cluster.to_string(),
             weight: member.weight.0,
             tier: member.tier.number(),
-            standing: word(best).to_owned(),
+            standing: if is_closed { "closed" } else { word(best) }.to_owned(),
+            schedule: schedule.map(ToString::to_string),
             share: ShareState::default(),
             addresses: shown.into_iter().map(|(_, state)| state).collect(),
         }

@@ -1,16 +1,18 @@
 //! What is measured: one health byte a target, versioned, swapped as a whole.
 //!
-//! Beside that stands what balancing decided, which pools that heed load go by. Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
+//! Beside that stands what balancing decided, which pools that heed load go by, and which members are closed by their schedules
+//! (`times.rs`). Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
 //! part of what answers depend on, and so part of the id.
 
 use std::{collections::HashMap, sync::Arc};
 
-use fairway_model::{Health, Shares, Target};
+use fairway_model::{Health, Shares, Target, Timestamp};
 
 use crate::{
     Snapshot,
     balanced::{Balanced, BalancedClusters},
     steer::{SteerPool, mix, target_hash},
+    times::Times,
 };
 
 /// The place of a target in [`Snapshot::targets`] and in [`Conditions`].
@@ -25,7 +27,9 @@ pub struct Conditions {
     last_good: Arc<[u64]>,
     /// Where everybody takes everything there is none.
     balanced: Option<Arc<Balanced>>,
-    /// The sum over targets, remembering pools and shares, wrapping.
+    /// Where nobody said what time it is, or nobody has a schedule, there is none, and everybody is open.
+    times: Option<Arc<Times>>,
+    /// The sum over targets, remembering pools, shares and closed members, wrapping.
     id: u64,
     fixed: Arc<Fixed>,
 }
@@ -40,15 +44,28 @@ struct Fixed {
 }
 
 impl Conditions {
-    /// Conditions of a snapshot: `health` is asked once a target, in order.
+    /// Conditions of a snapshot: `health` is asked once a target, in order. Schedules are not looked at: every member is
+    /// open.
     pub fn new(snapshot: &Snapshot, health: impl FnMut(TargetIndex) -> Health) -> Self {
-        Self::of(snapshot.targets(), snapshot.steer_pools(), health)
+        Self::of(snapshot.targets(), snapshot.steer_pools(), None, health)
     }
 
-    /// Conditions of a snapshot that replaces another: pools that answer `last-good` remember over the change, by the
+    /// Conditions of a snapshot at a moment.
+    pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
+        let pools = snapshot.steer_pools();
+        let times = (!snapshot.schedules.is_empty()).then(|| Times::new(&snapshot.schedules, pools, now, None));
+        Self::of(snapshot.targets(), pools, times, health)
+    }
+
+    /// Conditions of a snapshot that replaces another, at a moment: pools that answer `last-good` remember over the change, by the
     /// names of pool and cluster, and shares stay with the clusters of the same name.
-    pub fn after(snapshot: &Snapshot, previous: (&Snapshot, &Self), health: impl FnMut(TargetIndex) -> Health) -> Self {
-        let mut next = Self::new(snapshot, health);
+    pub fn after(
+        snapshot: &Snapshot,
+        previous: (&Snapshot, &Self),
+        now: Timestamp,
+        health: impl FnMut(TargetIndex) -> Health,
+    ) -> Self {
+        let mut next = Self::new_at(snapshot, now, health);
         next.carry(snapshot.steer_pools(), previous.0.steer_pools(), previous.1);
         match &previous.1.balanced {
             Some(balanced) => next.balanced_by(snapshot.balanced_clusters(), &balanced.shares),
@@ -103,8 +120,24 @@ impl Conditions {
         self.last_good.get(pool.memory()).unwrap_or_default()
     }
 
+    /// How schedules stand.
+    pub(crate) fn times(&self) -> Option<&Times> {
+        self.times.as_deref()
+    }
+
+    /// The members of a pool that are closed, by number, one bit each; empty where the pool heeds no schedules.
+    #[inline]
+    pub(crate) fn closed(&self, pool: &SteerPool) -> &[u64] {
+        if pool.closed_words().is_empty() { &[] } else { self.times().map_or(&[], |times| times.closed(pool)) }
+    }
+
     /// [`Conditions::new`] from the pieces.
-    pub(crate) fn of(targets: &[Target], pools: &[SteerPool], health: impl FnMut(TargetIndex) -> Health) -> Self {
+    pub(crate) fn of(
+        targets: &[Target],
+        pools: &[SteerPool],
+        times: Option<Times>,
+        health: impl FnMut(TargetIndex) -> Health,
+    ) -> Self {
         let indices = (0..).map(TargetIndex).zip(targets);
         let health: Box<[Health]> = indices.map(|(index, _)| index).map(health).collect();
         let hashes: Box<[u64]> = targets.iter().map(target_hash).collect();
@@ -114,9 +147,12 @@ impl Conditions {
         watchers.sort_unstable();
         watchers.dedup();
         let words = pools.iter().map(|pool| pool.memory().end).max().unwrap_or_default();
-        let id = hashes.iter().zip(&health).fold(0u64, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
+        let of_times = times.as_ref().map_or(0, |times| times.id);
+        let id =
+            hashes.iter().zip(&health).fold(of_times, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
         let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
-        let mut conditions = Self { health, last_good: vec![0; words].into(), balanced: None, id, fixed };
+        let (last_good, times) = (vec![0; words].into(), times.map(Arc::new));
+        let mut conditions = Self { health, last_good, balanced: None, times, id, fixed };
         for (_, pool) in remembering() {
             conditions.id = conditions.id.wrapping_add(pool.memory_hash(conditions.last_good(pool)));
             conditions.remember(pool);
@@ -140,6 +176,17 @@ impl Conditions {
                     next.remember(pool);
                 }
             }
+        }
+        next
+    }
+
+    /// [`Conditions::at`] from the pieces. Who is open now may be the last that was up.
+    pub(crate) fn timed(&self, pools: &[SteerPool], times: Times) -> Self {
+        let before = self.times().map_or(0, |times| times.id);
+        let id = self.id.wrapping_sub(before).wrapping_add(times.id);
+        let mut next = Self { times: Some(Arc::new(times)), id, ..self.clone() };
+        for pool in pools.iter().filter(|pool| !pool.memory().is_empty() && !pool.closed_words().is_empty()) {
+            next.remember(pool);
         }
         next
     }

@@ -19,6 +19,7 @@ pub mod steer;
 mod table;
 mod tally;
 pub mod text;
+mod times;
 mod view;
 mod wire;
 
@@ -32,4 +33,5 @@ pub use play::{Heard, Played, Player};
 pub use respond::{Outcome, Query, find, read, read_ahead, respond, write};
 pub use snapshot::{PoolInfo, ServerIdentity, ServerOptions, Slot, Snapshot, ZoneInfo};
 pub use tally::{Asked, Dropped, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
+pub use times::{MemberTurn, ScheduleTurn};
 pub use view::View;

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use fairway_model::{ClusterName, Name, Network, PoolName, Target, Ttl};
+use fairway_model::{ClusterName, Name, Network, PoolName, Schedule, Target, Ttl};
 
 use crate::{
     balanced::BalancedClusters,
@@ -118,6 +118,8 @@ pub struct Snapshot {
     pub(crate) slot_numbers: HashMap<Slot, u16>,
     pub(crate) targets: Vec<Target>,
     pub(crate) balanced: BalancedClusters,
+    /// Schedules of members by their number.
+    pub(crate) schedules: Vec<Schedule>,
     /// Placements by shape, for the next snapshot.
     pub(crate) placements: Placements,
     /// The placement of each pool that goes by place.

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
     Acceptance, Choose, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Health, Member, Name, Partition,
-    Permille, Policy, Pool, PoolName, Rank, Shares, Spread, SteeredName, Tier, Verdict, Weight, ZoneSpec,
+    Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp, Verdict, Weight,
+    Window, ZoneSpec,
 };
 use fairway_zones::{
     Conditions, Draw, ServerOptions, Snapshot, compile,
@@ -16,6 +17,8 @@ use serde_json::Value;
 
 use super::PoolChoice;
 
+/// When windows of members open and close.
+const NOON: u64 = 1_000_000;
 /// Pools that are made up, and clients each.
 const POOLS: u64 = 400;
 const CLIENTS: u64 = 5;
@@ -34,12 +37,27 @@ fn every_answer_follows_from_its_explanation_alone() {
                 1;
             *seen.entry(pool["reach"].to_string()).or_default() += 1;
             *seen.entry(pool["basis"].to_string()).or_default() += 1;
+            *seen.entry("\"closed\"".to_owned()).or_default() += closed(&pool);
         }
     }
-    for wanted in ["near", "spill", "pinned", "rest", "live", "pending", "down"] {
+    for wanted in ["near", "spill", "pinned", "rest", "live", "pending", "down", "closed"] {
         let count = seen.get(&format!("{wanted:?}")).copied().unwrap_or_default();
         assert!(count >= 20, "{wanted} was seen {count} times only: {seen:?}");
     }
+}
+
+/// How many members are told to be closed. Each is told why, and no other word of its own outweighs that.
+fn closed(pool: &Value) -> u32 {
+    let closed = |member: &&Value| member["schedule"].as_str().is_some_and(|schedule| schedule.starts_with("closed: "));
+    let members = pool["members"].as_array().unwrap();
+    for member in members {
+        let (is_closed, sight) = (closed(&member), member["sight"].as_str());
+        assert_eq!(is_closed, sight.map_or(is_closed, |sight| sight == "closed"), "{member}");
+        assert!(!is_closed || member["in"] == false && said(member).is_none(), "{member}");
+        let lacks_family = member["reason"] == "has no address of this family";
+        assert!(!is_closed || lacks_family || member["reason"] == member["schedule"], "{member}");
+    }
+    members.iter().filter(closed).count() as u32
 }
 
 /// What the explanation says of a member, as the formulas need it.
@@ -225,7 +243,8 @@ impl Scene {
             let holder = clusters[dice.below(clusters.len() as u64) as usize].clone();
             self.shares.pins.insert(self.steer.demand(client, draw), holder);
         }
-        let conditions = Conditions::new(&self.snapshot, |target| self.health[target.0 as usize % 64]);
+        let now = Timestamp::from_secs(NOON + dice.below(2) - 1);
+        let conditions = Conditions::new_at(&self.snapshot, now, |target| self.health[target.0 as usize % 64]);
         let conditions = match dice.below(6) {
             0 => conditions,
             _ => conditions.with_shares(&self.snapshot, &Arc::new(self.shares.clone())),
@@ -250,7 +269,7 @@ fn desired(dice: &mut Dice) -> Desired {
     let turns = (dice.below(3) as usize).min(ranks.len());
     ranks.rotate_left(turns);
     let choose = if dice.below(4) == 0 { Choose::First } else { Choose::Weighted };
-    let policy = Policy { ranks, load: dice.below(3) > 0, choose };
+    let policy = Policy { schedule: dice.below(3) == 0, ranks, load: dice.below(3) > 0, choose };
     let mut pool = Pool::new(PoolName::new(&format!("p{}", dice.below(9))).unwrap(), policy);
     pool.answers = [1, 1, 2, 3][dice.below(4) as usize];
     pool.spread = if dice.below(4) == 0 { Spread::Query } else { Spread::Client };
@@ -269,6 +288,13 @@ fn desired(dice: &mut Dice) -> Desired {
         member.weight = Weight([0, 1, 7, 100, 65_535, dice.below(500) as u16][dice.below(6) as usize]);
         member.tier = Tier::new(1 + dice.below(3) as u8).unwrap();
         member.cost = dice.below(3) as u16;
+        let noon = Some(Timestamp::from_secs(NOON));
+        let window = match dice.below(4) {
+            0 => Window::new(None, None, noon).ok(),
+            1 => Window::new(None, noon, None).ok(),
+            _ => None,
+        };
+        member.open = window.and_then(|window| Schedule::new(vec![window]));
         pool.members.push(member);
         let cluster =
             Cluster { name: name.clone(), addresses, dns_name: None, location: None, capacity: None, services: vec![] };

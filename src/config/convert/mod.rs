@@ -8,6 +8,7 @@ mod monitors;
 mod objects;
 mod places;
 mod policy;
+mod schedule;
 mod settings;
 mod zones;
 

@@ -7,7 +7,7 @@ use fairway_model::{
     PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
 };
 
-use super::{Meaning, places};
+use super::{Meaning, places, schedule};
 use crate::config::{
     OverrideSpec,
     bounds_wire::{Int, List, Text},
@@ -69,10 +69,15 @@ pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> BTree
 
 fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
     let policy = super::policy::policy(meaning, pointer, &wire);
+    schedule::agrees(meaning, pointer, &wire);
     let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
     let said = places::Said { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
     let place = places::rules(meaning, pointer, said);
     let default = Pool::new(wire.name.0, policy);
+    let mut members = Vec::with_capacity(wire.members.0.len());
+    for (number, wire) in wire.members.0.into_iter().enumerate() {
+        members.push(member(meaning, format_args!("{pointer}/members/{number}"), wire));
+    }
     Pool {
         mode: match wire.mode {
             None | Some(v1::Mode::Address) => Mode::Address,
@@ -90,13 +95,14 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
         min_healthy: fraction(wire.min_healthy.as_ref()),
         place,
         monitor: wire.monitor.map(|As(name)| name),
-        members: wire.members.0.into_iter().map(member).collect(),
+        members,
         ..default
     }
 }
 
-fn member(wire: v1::Member) -> Member {
+fn member(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Member) -> Member {
     Member {
+        open: schedule::schedule(meaning, pointer, wire.open),
         cluster: wire.cluster.0,
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
         // Its type holds the tier to 1..=255.

@@ -27,6 +27,7 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
             Step::Geo => policy.ranks.push(Rank::Geo),
             Step::Latency => policy.ranks.push(Rank::Latency { tolerance }),
             Step::Nearest => policy.ranks.push(Rank::Nearest),
+            Step::Schedule => policy.schedule = true,
             Step::Load => policy.load = true,
             Step::Sticky | Step::Weighted => policy.choose = Choose::Weighted,
             Step::Failover if last => policy.choose = Choose::First,
@@ -61,6 +62,10 @@ fn contradiction(before: &[Step], step: Step) -> Option<(String, &'static str)> 
         let what =
             format!("nothing follows {}, which says who of equals is taken", format!("{chooser:?}").to_lowercase());
         return Some((what, "put it last"));
+    }
+    if before.contains(&Step::Load) && step == Step::Schedule {
+        let what = "schedule says who takes part, and load passes clients on among those".to_owned();
+        return Some((what, "put schedule before load"));
     }
     if before.contains(&Step::Load) && !chooses(&step) && step != Step::Failover {
         let what = format!("{word} ranks members, and load comes after all rankings");

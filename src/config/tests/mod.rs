@@ -10,6 +10,7 @@ mod lists;
 mod load;
 mod places;
 mod policies;
+mod schedules;
 mod sources;
 mod views;
 

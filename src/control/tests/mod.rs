@@ -7,6 +7,7 @@ mod latency;
 mod load;
 mod overrides;
 mod reload;
+mod schedules;
 
 use std::{
     fs,

@@ -81,12 +81,18 @@ fn write_targets(sheet: &mut Sheet, view: &View, published: &Published, states: 
     sheet.gauges("fairway_target_last_probe_seconds", "How long the last conclusive probe took.", &labels, took);
 }
 
-/// Members of each pool by the best standing among their addresses.
+/// Members of each pool by the best standing among their addresses; those that are closed stand apart.
 fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
     let configured = &published.configured;
     let rows = configured.desired.pools.values().flat_map(|pool| {
         let mut counts = [0.0; STANDINGS.len()];
+        let mut closed = 0.0;
         for member in &pool.members {
+            let schedule = view.conditions.schedule(&view.snapshot, &pool.name, &member.cluster);
+            if schedule.is_some_and(|schedule| !schedule.turn.open) {
+                closed += 1.0;
+                continue;
+            }
             let addresses =
                 configured.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
             let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
@@ -95,9 +101,15 @@ fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
             let best = best.unwrap_or(Standing::Pending);
             STANDINGS.iter().zip(&mut counts).filter(|((of, _), _)| *of == best).for_each(|(_, count)| *count += 1.0);
         }
-        STANDINGS.into_iter().zip(counts).map(|((_, word), count)| ([pool.name.as_str(), word], count))
+        let counted = STANDINGS.into_iter().zip(counts).map(|((_, word), count)| (word, count));
+        counted.chain([("closed", closed)]).map(|(word, count)| ([pool.name.as_str(), word], count))
     });
-    sheet.gauges("fairway_pool_members", "Members by their best standing.", &["pool", "standing"], rows);
+    sheet.gauges(
+        "fairway_pool_members",
+        "Members by their best standing; closed by their schedule, whatever that is.",
+        &["pool", "standing"],
+        rows,
+    );
 }
 
 /// Which pools answer in panic, as the deciding code itself says; of one that is compiled for several zones, any.

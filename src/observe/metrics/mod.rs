@@ -105,6 +105,9 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Pu
     let flips = [Verdict::Up, Verdict::Down, Verdict::Unknown];
     let flips = flips.map(|to| ([to.to_string()], counts.flips(to).map_or(0, |counter| counter.load(Relaxed))));
     sheet.counters("fairway_flips_total", "Changes of verdicts by what they became.", &["to"], flips);
+    let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];
+    let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
+    sheet.counters("fairway_schedule_turns_total", "Members that schedules opened or closed.", &["to"], turns);
     let changes = counts.conditions.load(Relaxed);
     sheet.counter("fairway_conditions_changes_total", "Changes of conditions put into the answers.", changes);
     let failures = counts.write_failures.load(Relaxed);

@@ -8,8 +8,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Desired, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, SteeredName,
-    Target, Ttl, Visibility, ZoneSpec,
+    ClusterName, Desired, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Schedule,
+    SteeredName, Target, Ttl, Visibility, ZoneSpec,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -36,6 +36,7 @@ pub(super) struct Compiled {
     pub(super) slot_numbers: HashMap<Slot, u16>,
     pub(super) targets: Vec<Target>,
     pub(super) balanced: BalancedClusters,
+    pub(super) schedules: Vec<Schedule>,
     pub(super) placements: Placements,
     /// The placement of each pool that goes by place.
     pub(super) placed: Vec<Option<Arc<Placed>>>,
@@ -131,8 +132,8 @@ impl<'a> Pools<'a> {
     }
 
     pub(super) fn finish(self) -> Compiled {
-        let (targets, balanced) = self.targets.into_parts();
-        Compiled { targets, balanced, ..self.compiled }
+        let (targets, balanced, schedules) = self.targets.into_parts();
+        Compiled { targets, balanced, schedules, ..self.compiled }
     }
 
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {

@@ -57,6 +57,7 @@ pub(super) fn compile(
         slot_numbers: pools.slot_numbers,
         targets: pools.targets,
         balanced: pools.balanced,
+        schedules: pools.schedules,
         placements: pools.placements,
         placed: pools.placed.into(),
         steered_in: steered_in.into(),

@@ -114,7 +114,7 @@ fn member(note: &steer::MemberNote) -> String {
         let part = if offer.near { "near" } else { "spill" };
         format!(", {part} {} %", u32::from(offer.acceptance) * 100 / 65_535)
     });
-    format!("{} {side}: {}{}", note.cluster, note.reason, offer.unwrap_or_default())
+    format!("{} {side}: {}{}", note.cluster, note.why(), offer.unwrap_or_default())
 }
 
 /// Writes a record with one text: the question's name, TXT, IN, TTL 0.

@@ -1,16 +1,16 @@
 //! What is answered when nothing is live or pending, or nobody may be seen: never NXDOMAIN, and never a member that an
-//! operator took out or that is hidden from the client.
+//! operator took out, that its schedule has closed, or that is hidden from the client.
 
 use super::{
     Answer, Basis, Choice, Kind, SteerPool, Trace,
     pick::{Asked, Lens},
     pool::Down,
-    standing::{NOT_OUT, OUT},
+    standing::NOT_OUT,
 };
 use crate::Conditions;
 
 impl SteerPool {
-    /// The pool's down answer. Where every member is out, `all` and `last-good` have nothing left to answer.
+    /// The pool's down answer. Where every member is out or closed, `all` and `last-good` have nothing left to answer.
     pub(super) fn down_answer<T: Trace>(
         &self,
         asked: Asked<'_>,
@@ -53,10 +53,7 @@ impl SteerPool {
     fn all<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, trace: &mut T) -> Choice {
         if let Kind::Addresses(family) = asked.kind
             && let Some(all) = self.plans[family as usize].everyone(asked.place)
-            && asked.row.iter().all(|step| {
-                let member = &self.members[usize::from(step.place)];
-                lens.standings(&member.spots[family as usize]) & OUT == 0
-            })
+            && asked.row.iter().all(|step| !lens.is_out(&self.members[usize::from(step.place)], family))
         {
             trace.stage(Basis::Down);
             return Choice::plain(Answer::Set(all), Basis::Down);

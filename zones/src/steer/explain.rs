@@ -2,7 +2,7 @@
 //!
 //! Nothing is decided here. The [`Recorder`] listens to the one decision there is.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use fairway_model::{Choose, ClusterName, Forced, Health, Policy, PoolName, Spread, Weight};
 
@@ -10,7 +10,7 @@ use super::{
     Answer, Basis, Choice, ClientNet, Family, Kind, MemberSet, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
     standing::{DOWN, NOT_OUT, PENDING, Standings, standing},
 };
-use crate::{Conditions, Draw, TargetIndex};
+use crate::{Conditions, Draw, ScheduleTurn, TargetIndex};
 
 /// A decision, as people need to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub struct MemberNote {
     pub standby: bool,
     /// What it is in the formula.
     pub terms: Terms,
+    /// How its schedule stands; none for a member that is always open.
+    pub schedule: Option<Arc<ScheduleTurn>>,
     /// What it was to the stage that gave the answer; none where that did not come to it.
     pub sight: Option<Sight>,
     /// Whether it takes the client, where it was asked.
@@ -121,6 +123,18 @@ pub enum Reason {
     HiddenFromClient,
     /// Out: internal, and the zone is public.
     Internal,
+    /// Out: none of its windows is open.
+    Closed,
+}
+
+impl MemberNote {
+    /// Why it is in the answer, or why not, in words; of a closed member with the moment at which it opens.
+    pub fn why(&self) -> String {
+        match (&self.schedule, self.reason) {
+            (Some(schedule), Reason::Closed) => schedule.to_string(),
+            (_, reason) => reason.to_string(),
+        }
+    }
 }
 
 impl Reason {
@@ -152,6 +166,7 @@ impl fmt::Display for Reason {
                 "hidden from this client, by the member's networks or by the only regions of a preference"
             }
             Self::Internal => "internal: never answered in a public zone",
+            Self::Closed => "closed by its schedule",
         })
     }
 }
@@ -276,7 +291,8 @@ impl Trace for Recorder {
                 None => Reason::HiddenFromClient,
                 Some(_) => reason(explanation, number, *sight, last),
             };
-            let is_there = !matches!(reason, Reason::LacksFamily | Reason::HiddenFromClient | Reason::Internal);
+            let is_there =
+                !matches!(reason, Reason::LacksFamily | Reason::HiddenFromClient | Reason::Internal | Reason::Closed);
             if everyone && is_there {
                 reason = Reason::AnsweredAll;
             }
@@ -315,6 +331,7 @@ fn member_notes(pool: &SteerPool, conditions: &Conditions, client: ClientNet) ->
             group: group(member.number),
             standby: member.standby,
             terms: Terms::new(pool, conditions, member),
+            schedule: pool.turn(member.number, conditions).cloned(),
             sight: None,
             offer: None,
             addresses: addresses.collect(),
@@ -337,6 +354,9 @@ fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Opt
     if addresses.peek().is_none() {
         return Reason::LacksFamily;
     }
+    if member.schedule.as_ref().is_some_and(|schedule| !schedule.turn.open) {
+        return Reason::Closed;
+    }
     let Some(last) = last else { return state(addresses) };
     if member.offer.is_some_and(|offer| !offer.is_taken()) {
         return Reason::PassedOn;
@@ -347,7 +367,7 @@ fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Opt
         (Some(Sight::Part), _) => Reason::PartlyUp,
         (Some(Sight::Elsewhere), _) => Reason::OtherFamily,
         (Some(Sight::Excluded), _) => Reason::NotLastGood,
-        (Some(Sight::Unfit), _) => state(addresses),
+        (Some(Sight::Closed | Sight::Unfit), _) => state(addresses),
         (None, _) if member.standby && !last.0 => Reason::Standby,
         (None, _) if (member.standby, member.tier) > last => Reason::LaterTier,
         (None, _) => Reason::Later,

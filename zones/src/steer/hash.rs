@@ -20,6 +20,8 @@ pub(super) mod seed {
     pub(in crate::steer) const CLIENT_V6: u64 = 0x66_61_69_72_77_61_79_06;
     /// What pools remember.
     pub(in crate::steer) const MEMORY: u64 = 0x66_61_69_72_77_61_79_09;
+    /// Members that are closed.
+    pub(in crate::steer) const CLOSED: u64 = 0x66_61_69_72_77_61_79_0a;
     /// Whether a member takes a client.
     pub(in crate::steer) const OFFER: u64 = 0x66_61_69_72_77_61_79_0b;
     /// Who gets a client that nobody takes.

@@ -132,7 +132,7 @@ impl SteerPool {
         for step in offered.row {
             let member = &self.members[usize::from(step.place)];
             let key = *group.get_or_insert(member.key);
-            if member.standby && reach == Reach::Spill {
+            if member.standby && reach == Reach::Spill && self.others_fit(offered.row, &fits, trace) {
                 break;
             }
             if let Some(part) = fits(member, trace) {
@@ -157,6 +157,13 @@ impl SteerPool {
             }
         }
         None
+    }
+
+    /// Whether a member that is not standby is a candidate: then none that is standby is asked.
+    #[cold]
+    fn others_fit<T: Trace>(&self, row: &[Step], fits: impl Fn(&Member, &mut T) -> Fit, trace: &mut T) -> bool {
+        let members = row.iter().map(|step| &self.members[usize::from(step.place)]);
+        members.filter(|member| !member.standby).any(|member| fits(member, trace).is_some())
     }
 
     /// The member of the cluster that holds the client's demand, if it is a candidate.

@@ -7,7 +7,7 @@ use super::{
     load::group_of,
     order::Step,
     pool::{Member, Spot},
-    standing::{PENDING, Standings, standing},
+    standing::{OUT, PENDING, Standings, standing},
 };
 use crate::{Conditions, TargetIndex, balanced::Balanced};
 
@@ -30,13 +30,22 @@ pub(super) struct Lens<'a> {
     kind: Kind,
     /// Members that may take part, by number, one bit each; all where there is none.
     only: Option<&'a [u64]>,
+    /// Members that are closed by their schedules, likewise; empty where the pool heeds none.
+    closed: &'a [u64],
     /// What members take; none where everybody takes everything.
     pub(super) balanced: Option<&'a Balanced>,
 }
 
 impl<'a> Lens<'a> {
     pub(super) fn new(pool: &'a SteerPool, conditions: &'a Conditions, kind: Kind) -> Self {
-        Self { health: conditions.all(), targets: &pool.targets, kind, only: None, balanced: conditions.balanced() }
+        Self {
+            health: conditions.all(),
+            targets: &pool.targets,
+            kind,
+            only: None,
+            closed: conditions.closed(pool),
+            balanced: conditions.balanced(),
+        }
     }
 
     /// The same, with only these members taking part.
@@ -44,14 +53,30 @@ impl<'a> Lens<'a> {
         Self { only: Some(members), ..*self }
     }
 
-    /// The standings of all addresses of a member.
+    /// The standings of all addresses of a member. One that is closed is out, whatever its health.
     pub(super) fn any(&self, member: &Member) -> Standings {
+        if self.is_closed(member) { OUT } else { self.whole(member) }
+    }
+
+    /// Whether nothing may bring the member, or an address of its family, into an answer.
+    pub(super) fn is_out(&self, member: &Member, family: Family) -> bool {
+        self.is_closed(member) || self.standings(&member.spots[family as usize]) & OUT != 0
+    }
+
+    /// Whether its schedule has closed it.
+    #[inline]
+    fn is_closed(&self, member: &Member) -> bool {
+        !self.closed.is_empty() && has(self.closed, member.number)
+    }
+
+    #[inline]
+    fn whole(&self, member: &Member) -> Standings {
         self.standings(&member.spots[0]) | self.standings(&member.spots[1])
     }
 
     /// The standings of its addresses of one family.
     #[inline]
-    pub(super) fn standings(&self, spot: &Spot) -> Standings {
+    fn standings(&self, spot: &Spot) -> Standings {
         if spot.has_one_target() {
             return self.standing(TargetIndex(spot.at));
         }
@@ -63,7 +88,7 @@ impl<'a> Lens<'a> {
     fn asked(&self, member: &Member) -> Standings {
         match self.kind {
             Kind::Addresses(family) => self.standings(&member.spots[family as usize]),
-            Kind::Cname => self.any(member),
+            Kind::Cname => self.whole(member),
         }
     }
 
@@ -95,16 +120,22 @@ impl<'a> Lens<'a> {
         self.health.get(target.0 as usize).map_or(PENDING, |health| standing(*health))
     }
 
-    fn takes_part(&self, member: &Member) -> bool {
-        let word = |words: &[u64]| words.get(usize::from(member.number / 64)).copied().unwrap_or_default();
-        self.only.is_none_or(|words| word(words) >> (member.number % 64) & 1 == 1)
+    /// What a member is that takes no part; none of all others.
+    #[cold]
+    fn left_out(&self, member: &Member) -> Option<Sight> {
+        if self.is_closed(member) {
+            return Some(Sight::Closed);
+        }
+        (!self.only.is_none_or(|words| has(words, member.number))).then_some(Sight::Excluded)
     }
 
     /// What a member is to this stage. `whole` asks to tell apart those of which only a part may be answered.
     #[inline(always)]
     pub(super) fn sight(&self, member: &Member, admitted: Standings, whole: bool) -> Sight {
-        if self.only.is_some() && !self.takes_part(member) {
-            return Sight::Excluded;
+        if (self.only.is_some() || !self.closed.is_empty())
+            && let Some(sight) = self.left_out(member)
+        {
+            return sight;
         }
         let asked = self.asked(member);
         if asked & admitted == 0 {
@@ -112,6 +143,11 @@ impl<'a> Lens<'a> {
         }
         if whole && asked & !admitted != 0 { Sight::Part } else { Sight::Candidate }
     }
+}
+
+/// Whether the bit of a member is set.
+fn has(words: &[u64], number: u8) -> bool {
+    words.get(usize::from(number / 64)).is_some_and(|word| word >> (number % 64) & 1 == 1)
 }
 
 /// How much a candidate is preferred: the smallest `cost / weight` is.

@@ -2,7 +2,7 @@
 //!
 //! What only people ask for (names, addresses) stands apart, behind one pointer that the answer path never follows.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, ops::Range, sync::Arc};
 
 use fairway_model::{
     Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Network, Policy, Pool, PoolName, ProbeAddress, Spread,
@@ -21,7 +21,7 @@ use super::{
     territory::{Placement, Territory},
     views::{MemberSet, Refined, Seen},
 };
-use crate::{TargetIndex, balanced::UNBALANCED};
+use crate::{Conditions, ScheduleTurn, TargetIndex, balanced::UNBALANCED};
 
 /// A pool compiled for choosing.
 #[derive(Debug)]
@@ -54,6 +54,9 @@ pub struct SteerPool {
     pub(super) min_healthy: u16,
     /// Where the pool's words stand in the memory of who was the last to be up; only for [`Down::LastGood`].
     pub(super) memory_begin: u32,
+    /// Where the pool's words stand among those of closed members, and how many they are: 0 where it heeds no schedules.
+    closed_begin: u32,
+    closed_count: u8,
     /// What only people ask for.
     cold: Box<Cold>,
 }
@@ -127,6 +130,8 @@ struct Cold {
     policy: Policy,
     /// In declared order.
     sites: Box<[Site]>,
+    /// Members that have a schedule, by number, and the schedule's number.
+    schedules: Box<[(u8, u32)]>,
     fallback: Box<[IpAddr]>,
     /// Members that the zone hides from everybody, by number.
     internal: MemberSet,
@@ -184,6 +189,8 @@ impl SteerPool {
         let [v4, v6] = plans;
         let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
         let down = Down::of(&pool.down);
+        let schedules = schedules(pool, &declared, targets);
+        let closed_count = if schedules.is_empty() { 0 } else { members.len().div_ceil(64) };
         let mut built = Self {
             quick: [Quick::No; 2],
             orders: Orders::new(&members, &ranking, rows),
@@ -200,7 +207,9 @@ impl SteerPool {
             panic_threshold: pool.panic_threshold.thousandths(),
             min_healthy: pool.min_healthy.thousandths(),
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
-            cold: Box::new(Cold::new(pool, &declared, &seen, targets)),
+            closed_begin: targets.reserve_closed(closed_count),
+            closed_count: closed_count as u8,
+            cold: Box::new(Cold { schedules, ..Cold::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
         built.quick = Family::BOTH.map(|family| built.quick_way(family));
@@ -312,7 +321,7 @@ impl SteerPool {
     }
 
     /// The cluster of a member, by its number.
-    pub(super) fn cluster(&self, number: u8) -> &ClusterName {
+    pub(crate) fn cluster(&self, number: u8) -> &ClusterName {
         &self.cold.sites[usize::from(number)].cluster
     }
 
@@ -334,6 +343,32 @@ impl SteerPool {
     /// The target of one address of a member.
     pub(super) fn target_of(&self, spot: &Spot, address: usize) -> TargetIndex {
         if spot.has_one_target() { TargetIndex(spot.at) } else { self.targets[spot.at as usize + address] }
+    }
+
+    /// Members that have a schedule, by number, and the schedule's number.
+    pub(crate) fn schedules(&self) -> &[(u8, u32)] {
+        &self.cold.schedules
+    }
+
+    /// The words of the pool among those of closed members, one bit a member by its number; empty where it heeds no
+    /// schedules.
+    #[inline]
+    pub(crate) fn closed_words(&self) -> Range<usize> {
+        let begin = self.closed_begin as usize;
+        begin..begin + usize::from(self.closed_count)
+    }
+
+    /// What its closed members add to the id of conditions: nothing where there are none.
+    pub(crate) fn closed_hash(&self, words: &[u64]) -> u64 {
+        let is_open = words.iter().all(|word| *word == 0);
+        let hash = |hash: u64, word: &u64| hash::mix(hash ^ word);
+        if is_open { 0 } else { words.iter().fold(self.key ^ hash::seed::CLOSED, hash) }
+    }
+
+    /// How the schedule of a member stands, by the member's number.
+    pub(crate) fn turn<'a>(&self, number: u8, conditions: &'a Conditions) -> Option<&'a Arc<ScheduleTurn>> {
+        let (_, schedule) = self.schedules().iter().find(|(member, _)| *member == number)?;
+        conditions.times()?.turn(*schedule)
     }
 
     /// Whether it keeps in mind who was the last to be up.
@@ -376,6 +411,7 @@ impl Cold {
             name: pool.name.clone(),
             policy: pool.policy.clone(),
             sites: declared.iter().map(site).collect(),
+            schedules: Box::default(),
             fallback,
             internal: seen.internal,
             viewers: seen.viewers(),
@@ -440,6 +476,15 @@ impl Spot {
         let count = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX).count();
         Self { count: u8::try_from(count).expect("at most 8 were taken"), ..Self::default() }
     }
+}
+
+/// Members that have a schedule, where the policy heeds that: their numbers, and the schedules'.
+fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Box<[(u8, u32)]> {
+    let members = (0..=u8::MAX).zip(declared).filter(|_| pool.policy.schedule);
+    let numbered = members.filter_map(|(number, (place, _))| {
+        pool.members[*place].open.as_ref().map(|schedule| (number, targets.schedule(schedule)))
+    });
+    numbered.collect()
 }
 
 /// How many leading bits of a client's address the choice hashes, IPv4 first.

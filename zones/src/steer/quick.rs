@@ -107,14 +107,15 @@ impl SteerPool {
         Some(first.key ^ last.key)
     }
 
-    /// How choices of a family are made quickly: where its members are alike (each has one target, and may be the whole
-    /// answer), and no group has to be weighed against the next one.
+    /// How choices of a family are made quickly: where its members are alike (each has one target, may be the whole
+    /// answer, and is always open), and no group has to be weighed against the next one.
     pub(super) fn quick_way(&self, family: Family) -> Quick {
         let plan = &self.plans[family as usize];
         let one_target = |member: &Member| member.spots[family as usize].has_one_target();
         let alike = self.mode == Mode::Address
             && plan.answers == 1
             && !self.members.is_empty()
+            && self.schedules().is_empty()
             && self.members.iter().all(one_target);
         match (alike, self.chooses, self.load) {
             (false, ..) => Quick::No,

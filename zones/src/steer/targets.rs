@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Target};
+use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, Target};
 
 use super::hash::{StableHasher, StableMap};
 use crate::{
@@ -28,6 +28,11 @@ pub struct TargetTable {
     balanced: BalancedClusters,
     /// Words of memory handed out to pools that remember who was the last to be up.
     memory_words: u32,
+    /// Schedules of members, each once.
+    schedules: Vec<Schedule>,
+    schedule_numbers: StableMap<Schedule, u32>,
+    /// Words handed out to pools that have members with a schedule.
+    closed_words: u32,
 }
 
 impl TargetTable {
@@ -76,9 +81,27 @@ impl TargetTable {
         &self.targets
     }
 
-    /// The targets without the table, and the numbers of clusters that are balanced.
-    pub(crate) fn into_parts(self) -> (Vec<Target>, BalancedClusters) {
-        (self.targets, self.balanced)
+    /// The targets without the table, the numbers of clusters that are balanced, and schedules by their number.
+    pub(crate) fn into_parts(self) -> (Vec<Target>, BalancedClusters, Vec<Schedule>) {
+        (self.targets, self.balanced, self.schedules)
+    }
+
+    /// The number of a schedule, given now if it is new. Equal schedules are one.
+    pub(super) fn schedule(&mut self, schedule: &Schedule) -> u32 {
+        if let Some(number) = self.schedule_numbers.get(schedule) {
+            return *number;
+        }
+        let number = u32::try_from(self.schedules.len()).expect("memory ends before 2^32 schedules");
+        self.schedules.push(schedule.clone());
+        self.schedule_numbers.insert(schedule.clone(), number);
+        number
+    }
+
+    /// Reserves words for closed members in [`crate::Conditions`]; returns where they begin.
+    pub(super) fn reserve_closed(&mut self, words: usize) -> u32 {
+        let begin = self.closed_words;
+        self.closed_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
+        begin
     }
 
     /// Reserves words of memory in [`crate::Conditions`]; returns where they begin.

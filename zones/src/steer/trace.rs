@@ -14,6 +14,8 @@ pub enum Sight {
     Elsewhere,
     /// Is not among those that were the last to be up.
     Excluded,
+    /// Is closed by its schedule.
+    Closed,
     /// Does not fit.
     Unfit,
 }

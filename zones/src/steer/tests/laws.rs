@@ -33,7 +33,7 @@ pub(super) fn down() -> impl Strategy<Value = DownAnswer> {
 }
 
 prop_compose! {
-    fn scene()(
+    pub(super) fn scene()(
         (members, states) in members(), policy in prop_oneof![Just(Policy::WEIGHTED), Just(Policy::FAILOVER)],
         down in down(), answers in 1u8..=8, panic in 0u16..=1000, min_healthy in 0u16..=1000,
         extra in prop_oneof![3 => Just((0, 0)), 1 => Just((1, 0)), 1 => Just((0, 1)), 1 => Just((1, 1))],

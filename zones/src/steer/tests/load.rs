@@ -71,7 +71,7 @@ fn a_row_is_tried_in_its_own_order() {
 #[test]
 fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
     let by_place = |choose, spread| {
-        let policy = Policy { ranks: vec![Rank::Geo], load: false, choose };
+        let policy = Policy { ranks: vec![Rank::Geo], choose, ..Policy::WEIGHTED };
         scopes(&Scene::placed(policy, "a b", [&[0, 1], &[1, 0]], |pool| pool.spread = spread)).0
     };
     assert_eq!(by_place(Choose::First, Spread::Client), 1, "only the place counts");
@@ -83,7 +83,7 @@ fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
 
 #[test]
 fn tiers_and_costs_are_rankings_too() {
-    let policy = |ranks: &[Rank]| Policy { ranks: ranks.to_vec(), load: false, choose: Choose::First };
+    let policy = |ranks: &[Rank]| Policy { ranks: ranks.to_vec(), ..Policy::FAILOVER };
     let order = |policy: Policy| {
         let scene = Scene::placed(policy, "a@2 b@1 c@1", [&[0, 1, 1], &[0, 0, 0]], |pool| {
             for (member, cost) in pool.members.iter_mut().zip([1, 9, 5]) {
@@ -163,6 +163,15 @@ fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
     let none = scene.balanced(&conditions, "a:0+0 b:0+0");
     near(&shares(&scene, &none), &[25, 75]);
     assert_eq!(reach(&scene, &none, network(7)).1, Reach::Rest);
+}
+
+#[test]
+fn where_only_standby_members_are_left_each_passes_on_to_the_next() {
+    let scene = loaded("a b:0 c:0@2");
+    let last = scene.balanced(&scene.conditions("d u u"), "b:0+0 c:0+65535");
+    assert_eq!(shares(&scene, &last), [0, 0, 100]);
+    let standby = scene.balanced(&scene.conditions("u u u"), "a:0+0 c:0+65535");
+    assert_eq!(shares(&scene, &standby), [100, 0, 0]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod laws;
 mod load;
 mod memory;
 mod only;
+mod schedule;
 mod shares;
 mod tiers;
 mod views;
@@ -16,7 +17,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
     Acceptance, Cluster, ClusterName, Demand, Desired, Forced, Health, Member, Partition, Policy, Pool, PoolName,
-    Shares, Target, Tier, Verdict, Weight,
+    Schedule, Shares, Target, Tier, Verdict, Weight,
 };
 
 use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
@@ -30,6 +31,7 @@ pub(super) struct Scene {
     pub(super) steer: SteerPool,
     pub(super) targets: Vec<Target>,
     balanced: BalancedClusters,
+    schedules: Vec<Schedule>,
 }
 
 impl Scene {
@@ -67,8 +69,8 @@ impl Scene {
     pub(super) fn compile_at(desired: Desired, pool: Pool, placement: &Placement) -> Self {
         let mut table = TargetTable::new();
         let steer = SteerPool::build(&desired, &pool, None, placement, &mut table);
-        let (targets, balanced) = table.into_parts();
-        Self { pool, desired, steer, targets, balanced }
+        let (targets, balanced, schedules) = table.into_parts();
+        Self { pool, desired, steer, targets, balanced, schedules }
     }
 
     /// The same clusters in another pool.
@@ -87,7 +89,7 @@ impl Scene {
     /// Conditions from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
     /// `p`ending, `s`tale (unknown), drained `x`, forced down `f`, forced up `U`.
     pub(super) fn conditions(&self, states: &str) -> Conditions {
-        Conditions::of(&self.targets, std::slice::from_ref(&self.steer), self.health(states))
+        Conditions::of(&self.targets, std::slice::from_ref(&self.steer), None, self.health(states))
     }
 
     /// The same conditions under these shares: `a:30000+500 b:0+0`, the near and the spill acceptance of a cluster.

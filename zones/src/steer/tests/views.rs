@@ -31,8 +31,8 @@ fn in_zone(scene: &Scene, visibility: Visibility) -> Scene {
     let zone = ZoneSpec { visibility, ..ZoneSpec::new("gslb.example".parse().unwrap()) };
     let mut table = TargetTable::new();
     let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &Placement::none(), &mut table);
-    let (targets, balanced) = table.into_parts();
-    Scene { pool: scene.pool.clone(), desired: scene.desired.clone(), steer, targets, balanced }
+    let (targets, balanced, schedules) = table.into_parts();
+    Scene { pool: scene.pool.clone(), desired: scene.desired.clone(), steer, targets, balanced, schedules }
 }
 
 /// The answers to a client inside and one outside.
@@ -264,8 +264,8 @@ prop_compose! {
         let placement = if scene.pool.policy.ranks.is_empty() { Placement::none() } else { placement };
         let mut table = TargetTable::new();
         let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &placement, &mut table);
-        let (targets, balanced) = table.into_parts();
-        (Scene { steer, targets, balanced, ..scene }, is_private)
+        let (targets, balanced, schedules) = table.into_parts();
+        (Scene { steer, targets, balanced, schedules, ..scene }, is_private)
     }
 }
 

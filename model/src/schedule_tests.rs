@@ -1,0 +1,261 @@
+//! Windows against a clock that is looked at minute by minute.
+
+use jiff::civil::Weekday;
+use proptest::prelude::*;
+
+use super::*;
+
+fn zone(name: &str) -> Zone {
+    Zone::new(TimeZone::get(name).unwrap()).unwrap()
+}
+
+fn moment(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn time(text: &str) -> TimeOfDay {
+    let (hour, minute) = text.split_once(':').unwrap();
+    TimeOfDay::new(hour.parse().unwrap(), minute.parse().unwrap()).unwrap()
+}
+
+/// `mon fri 08:00 20:00 Europe/Berlin`: the days, then the hours, then the zone.
+fn weekly(text: &str) -> Weekly {
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let name = words.pop().unwrap();
+    let (to, from) = (time(words.pop().unwrap()), time(words.pop().unwrap()));
+    let number = |word: &str| Weekdays::NAMES.iter().position(|name| *name == word).unwrap() as u8;
+    let days = words.into_iter().fold(Weekdays::default(), |days, word| days.with(number(word)));
+    Weekly::new(if days == Weekdays::default() { Weekdays::ALL } else { days }, from, to, zone(name)).unwrap()
+}
+
+fn schedule(text: &str) -> Schedule {
+    Schedule::new(vec![Window::new(Some(weekly(text)), None, None).unwrap()]).unwrap()
+}
+
+/// Every turn from one moment to another: when it opens and closes, by the zone's own clock, without its date's year.
+fn turns(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
+    let (mut at, end) = (moment(from), moment(to));
+    let mut turns = Vec::new();
+    while let Some(until) = schedule.turn(at).until.filter(|until| *until < end) {
+        let word = if schedule.is_open(until) { "opens" } else { "closes" };
+        turns.push(format!("{word} {}", &schedule.show(until)[5..22]));
+        at = until;
+    }
+    turns
+}
+
+#[test]
+fn a_window_of_working_hours_opens_and_closes_by_the_clock_of_its_zone() {
+    let hours = schedule("mon tue wed thu fri 08:00 20:00 Europe/Berlin");
+    let turn = hours.turn(moment("2026-11-21T12:00:00Z"));
+    assert_eq!((turn.open, turn.until), (false, Some(moment("2026-11-23T07:00:00Z"))));
+    assert_eq!(hours.show(turn.until.unwrap()), "2026-11-23T08:00:00+01:00[Europe/Berlin]");
+    assert!(hours.is_open(moment("2026-11-23T18:59:59.9Z")) && !hours.is_open(moment("2026-11-23T19:00:00Z")));
+    assert_eq!(
+        turns(&hours, "2026-11-20T12:00:00Z", "2026-11-24T12:00:00Z"),
+        ["closes 11-20T20:00:00+01", "opens 11-23T08:00:00+01", "closes 11-23T20:00:00+01", "opens 11-24T08:00:00+01"]
+    );
+}
+
+#[test]
+fn a_window_over_midnight_belongs_to_the_day_it_begins_on() {
+    let night = schedule("sun 22:00 06:00 Asia/Tokyo");
+    assert_eq!(
+        turns(&night, "2026-11-21T00:00:00Z", "2026-11-28T00:00:00Z"),
+        ["opens 11-22T22:00:00+09", "closes 11-23T06:00:00+09"]
+    );
+    let to_midnight = schedule("sat 22:00 00:00 UTC");
+    assert_eq!(
+        turns(&to_midnight, "2026-11-21T00:00:00Z", "2026-11-28T00:00:00Z"),
+        ["opens 11-21T22:00:00+00", "closes 11-22T00:00:00+00"]
+    );
+}
+
+#[test]
+fn the_weekend_is_one_window_although_it_is_two_days() {
+    let weekend = schedule("sat sun 00:00 24:00 America/New_York");
+    assert_eq!(
+        turns(&weekend, "2026-11-20T00:00:00Z", "2026-11-27T00:00:00Z"),
+        ["opens 11-21T00:00:00-05", "closes 11-23T00:00:00-05"]
+    );
+}
+
+#[test]
+fn a_time_that_the_clock_leaps_over_begins_where_the_leap_ends() {
+    // On 2026-03-29 Berlin's clocks go from 02:00 to 03:00.
+    let turned = |text: &str| turns(&schedule(text), "2026-03-28T23:00:00Z", "2026-03-29T12:00:00Z");
+    assert_eq!(turned("02:30 04:00 Europe/Berlin"), ["opens 03-29T03:00:00+02", "closes 03-29T04:00:00+02"]);
+    assert_eq!(turned("01:00 02:30 Europe/Berlin"), ["opens 03-29T01:00:00+01", "closes 03-29T03:00:00+02"]);
+    assert!(turned("02:00 02:30 Europe/Berlin").is_empty());
+}
+
+#[test]
+fn a_time_that_the_clock_shows_twice_counts_twice() {
+    // On 2026-10-25 Berlin's clocks go from 03:00 back to 02:00.
+    let turned = |text: &str| turns(&schedule(text), "2026-10-24T23:30:00Z", "2026-10-25T12:00:00Z");
+    assert_eq!(
+        turned("02:30 02:45 Europe/Berlin"),
+        ["opens 10-25T02:30:00+02", "closes 10-25T02:45:00+02", "opens 10-25T02:30:00+01", "closes 10-25T02:45:00+01"]
+    );
+    assert_eq!(turned("02:00 03:00 Europe/Berlin"), ["opens 10-25T02:00:00+02", "closes 10-25T03:00:00+01"]);
+    assert_eq!(
+        turned("00:00 02:30 Europe/Berlin"),
+        ["closes 10-25T02:30:00+02", "opens 10-25T02:00:00+01", "closes 10-25T02:30:00+01"]
+    );
+}
+
+#[test]
+fn moments_bound_a_window_however_far_they_lie() {
+    let (after, before) = (moment("2031-12-01T00:00:00Z"), moment("2031-12-24T12:00:00Z"));
+    let moved = Schedule::new(vec![
+        Window::new(None, None, Some(moment("2027-01-01T00:00:00Z"))).unwrap(),
+        Window::new(Some(weekly("mon 10:00 11:00 UTC")), Some(after), Some(before)).unwrap(),
+    ])
+    .unwrap();
+    assert_eq!(
+        turns(&moved, "2026-01-01T00:00:00Z", "2040-01-01T00:00:00Z"),
+        [
+            "closes 01-01T00:00:00+00",
+            "opens 12-01T10:00:00+00",
+            "closes 12-01T11:00:00+00",
+            "opens 12-08T10:00:00+00",
+            "closes 12-08T11:00:00+00",
+            "opens 12-15T10:00:00+00",
+            "closes 12-15T11:00:00+00",
+            "opens 12-22T10:00:00+00",
+            "closes 12-22T11:00:00+00",
+        ]
+    );
+    let last = Turn { open: false, until: None };
+    assert_eq!((moved.turn(before), moved.turn(Timestamp::from_secs(u64::MAX))), (last, last));
+}
+
+#[test]
+fn windows_that_meet_are_one_and_have_no_turn() {
+    let halves = ["00:00 12:00 Europe/Berlin", "12:00 24:00 Europe/Berlin"];
+    let windows = halves.map(|half| Window::new(Some(weekly(half)), None, None).unwrap());
+    let always = Schedule::new(windows.to_vec()).unwrap();
+    assert_eq!(always.turn(moment("2026-06-01T00:00:00Z")), Turn { open: true, until: None });
+}
+
+#[test]
+fn what_is_no_window_is_refused() {
+    let (noon, night) = (time("12:00"), time("22:00"));
+    let weekly = |from, to| Weekly::new(Weekdays::ALL, from, to, zone("UTC")).map(|_| ());
+    assert_eq!(weekly(noon, noon), Err(WindowError::NoLength));
+    assert_eq!(weekly(TimeOfDay::END, noon), Err(WindowError::NoLength));
+    assert_eq!(weekly(TimeOfDay::START, TimeOfDay::END), Err(WindowError::Always));
+    assert_eq!(weekly(night, noon), Ok(()));
+    let at = moment("2026-01-01T00:00:00Z");
+    assert_eq!(Window::new(None, None, None), Err(WindowError::Nothing));
+    assert_eq!(Window::new(None, Some(at), Some(at)), Err(WindowError::Reversed));
+    assert_eq!((Schedule::new(vec![]), TimeOfDay::new(24, 1), TimeOfDay::new(12, 60)), (None, None, None));
+    assert_eq!(time("08:05").to_string(), "08:05");
+}
+
+/// The same, thought through from the face of the clock alone.
+fn shown_open(weekly: &Weekly, at: Timestamp) -> bool {
+    let shown = instant(at).to_zoned(weekly.zone.0.clone());
+    let named = |day: Weekday| weekly.days.0 >> day.to_monday_zero_offset() & 1 == 1;
+    let text = format!("{:02}:{:02}", shown.hour(), shown.minute());
+    let (from, to) = (weekly.from.to_string(), weekly.to.to_string());
+    let (today, yesterday) = (named(shown.weekday()), named(shown.weekday().previous()));
+    if from < to { today && from <= text && text < to } else { today && from <= text || yesterday && text < to }
+}
+
+/// Zones with leaps of an hour, of half an hour, at midnight, of a whole day, and none.
+const ZONES: [&str; 8] = [
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Africa/Cairo",
+    "America/Havana",
+    "Pacific/Apia",
+    "Asia/Kathmandu",
+    "UTC",
+];
+
+/// Days before clocks are turned in one of them.
+const TURNED: [&str; 6] = [
+    "2011-12-27T00:00:00Z",
+    "2026-03-06T00:00:00Z",
+    "2026-03-26T00:00:00Z",
+    "2026-04-03T00:00:00Z",
+    "2026-10-22T00:00:00Z",
+    "2026-10-30T00:00:00Z",
+];
+
+prop_compose! {
+    fn any_window()(
+        days in 1u8..128, from in 0u16..1440, length in 1u16..1440, zone_number in 0..ZONES.len(),
+        bounds in prop::option::weighted(0.3, (0u64..9 * DAY, 1u64..9 * DAY)),
+    ) -> (u8, u16, u16, usize, Option<(u64, u64)>) {
+        (days, from, length, zone_number, bounds)
+    }
+}
+
+fn window(begin: u64, said: (u8, u16, u16, usize, Option<(u64, u64)>)) -> Window {
+    let (days, from, length, zone_number, bounds) = said;
+    let to = if from + length == 1440 { 1440 } else { (from + length) % 1440 };
+    let weekly = Weekly::new(Weekdays(days), TimeOfDay(from), TimeOfDay(to), zone(ZONES[zone_number]));
+    let moments = bounds.map(|(after, length)| (begin + after, begin + after + length));
+    let [after, before] = [moments.map(|m| m.0), moments.map(|m| m.1)].map(|m| m.map(Timestamp::from_secs));
+    Window::new(weekly.ok(), after, before).unwrap_or_else(|_| window(begin, (1, 0, 60, 0, None)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn turns_are_those_of_a_look_each_minute(
+        windows in prop::collection::vec(any_window(), 1..4),
+        // Weeks in which clocks are turned somewhere, and any others from 2011 (Samoa's lost day) to 2040.
+        begin in prop_oneof![
+            prop::sample::select(&TURNED[..]).prop_map(|text| moment(text).secs()), 1_300_000_000u64..2_200_000_000
+        ],
+        offset in 0u64..3600,
+    ) {
+        let windows: Vec<Window> = windows.into_iter().map(|said| window(begin, said)).collect();
+        let schedule = Schedule::new(windows.clone()).unwrap();
+        let begin = begin / 60 * 60;
+        let open = |at: Timestamp| windows.iter().any(|window| {
+            window.after.is_none_or(|after| after <= at) && window.before.is_none_or(|before| at < before)
+                && window.weekly.as_ref().is_none_or(|weekly| shown_open(weekly, at))
+        });
+        // Bounds are no whole minutes, so that each second near them is looked at as well.
+        let edges = windows.iter().flat_map(|window| [window.after, window.before]).flatten().map(Timestamp::secs);
+        let edges = edges.filter(|edge| (begin..begin + 8 * DAY).contains(edge));
+        let mut looks: Vec<u64> = (0..8 * 24 * 60).map(|minute| begin + minute * 60).chain(edges).collect();
+        looks.push(begin + offset);
+        looks.sort_unstable();
+        looks.dedup();
+        let seen: Vec<(u64, bool)> = looks.into_iter().map(|at| (at, open(Timestamp::from_secs(at)))).collect();
+        let mut at = Timestamp::from_secs(begin);
+        let mut expected = seen.windows(2).filter(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1].0);
+        let last = seen.last().unwrap().0;
+        for (at, open) in &seen {
+            prop_assert_eq!(schedule.is_open(Timestamp::from_secs(*at)), *open);
+        }
+        loop {
+            let turn = schedule.turn(at);
+            let until = turn.until.map(Timestamp::secs).filter(|until| *until <= last && seen[0].0 <= *until);
+            let wanted = expected.by_ref().find(|edge| *edge > at.secs() && *edge <= last);
+            prop_assert_eq!(until, wanted);
+            let Some(until) = until else { break };
+            at = Timestamp::from_secs(until);
+        }
+    }
+
+    #[test]
+    fn a_turn_does_not_depend_on_when_it_is_looked_for(said in any_window(), begin in 1_300_000_000u64..2_200_000_000) {
+        let schedule = Schedule::new(vec![window(begin, said)]).unwrap();
+        let first = schedule.turn(Timestamp::from_secs(begin));
+        if let Some(until) = first.until {
+            for part in 0..8 {
+                let between = begin + (until.secs() - begin) * part / 8;
+                prop_assert_eq!(schedule.turn(Timestamp::from_secs(between)), first);
+            }
+            prop_assert_ne!(schedule.turn(until).open, first.open);
+        }
+    }
+}

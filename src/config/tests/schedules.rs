@@ -1,0 +1,95 @@
+//! Windows of members: what they mean, and each fault with its place and way out.
+
+use fairway_model::Timestamp;
+
+use super::*;
+
+fn config(policy: &str, open: &str) -> String {
+    format!(
+        "version: 1\nclusters: [{{name: c, addresses: [192.0.2.1]}}, {{name: d, addresses: [192.0.2.2]}}]\n\
+        pools: [{{name: p, policy: {policy}, members: [{{cluster: c{open}}}, {{cluster: d}}]}}]\n"
+    )
+}
+
+/// Whether the first member is open at a moment.
+fn is_open(open: &str, at: &str) -> bool {
+    let loaded = loaded(&config("[schedule, weighted]", &format!(", open: [{open}]")));
+    let pool = loaded.desired.pools.values().next().unwrap();
+    assert!(pool.policy.schedule && pool.members[1].open.is_none());
+    pool.members[0].open.as_ref().unwrap().is_open(at.parse::<Timestamp>().unwrap())
+}
+
+#[test]
+fn a_window_has_days_hours_a_zone_and_moments_and_each_may_be_left_out() {
+    let hours = "{days: mon-fri, from: \"08:00\", to: \"20:00\", zone: Europe/Berlin}";
+    assert!(is_open(hours, "2026-11-23T07:00:00Z") && !is_open(hours, "2026-11-22T12:00:00Z"));
+    // Unquoted times are text as well.
+    let night = "{from: 22:00, to: 06:00, zone: UTC}";
+    assert!(is_open(night, "2026-11-23T05:59:00Z") && !is_open(night, "2026-11-23T06:00:00Z"));
+    let weekend = "{days: \"sat,sun\", zone: UTC}";
+    assert!(is_open(weekend, "2026-11-22T23:59:00Z") && !is_open(weekend, "2026-11-23T00:00:00Z"));
+    let moved = "{after: \"2026-12-01T00:00:00+01:00\"}";
+    assert!(is_open(moved, "2026-11-30T23:00:00Z") && !is_open(moved, "2026-11-30T22:59:59Z"));
+    let until_then = "{before: \"2026-12-01T00:00:00Z\", days: mon, zone: UTC}, {before: \"2026-01-01T00:00:00Z\"}";
+    assert!(is_open(until_then, "2026-11-30T12:00:00Z") && !is_open(until_then, "2026-12-07T12:00:00Z"));
+}
+
+#[test]
+fn what_is_no_window_is_told_with_its_place_and_the_way_out() {
+    let told = |open: &str| faults_of(&config("[schedule, weighted]", &format!(", open: {open}"))).join("\n");
+    for (open, fault) in [
+        ("[]", "pools[0].members[0].open: the list is empty"),
+        (
+            "[{}]",
+            "pools[0].members[0].open[0]: the window says nothing; give zone with days or times of day, or after or",
+        ),
+        (
+            "[{zone: Europe/Berlim, days: mon}]",
+            "open[0].zone: \"Europe/Berlim\" is not a zone of the IANA database; did you mean Europe/Berlin?",
+        ),
+        ("[{zone: UTC, days: monday}]", "open[0].days: \"monday\" is not days of the week; write it like mon-fri"),
+        ("[{zone: UTC, from: \"8:00\"}]", "open[0].from: \"8:00\" is not a time of day from 00:00 to 24:00"),
+        (
+            "[{zone: UTC, days: mon}, {zone: UTC, from: \"08:00\", to: \"08:00\"}]",
+            "open[1].to: the window opens and closes at 08:00, so that it is no time long; give another time, or leave",
+        ),
+        (
+            "[{zone: UTC, from: \"24:00\", to: \"06:00\"}]",
+            "open[0].from: no day has an hour after 24:00; let it open at",
+        ),
+        (
+            "[{from: \"08:00\"}]",
+            "open[0]: the window has days or times of day, and no zone whose clocks show them; add zone",
+        ),
+        ("[{zone: UTC}]", "open[0]: the window is open at every hour of the week; give days or times of day"),
+        (
+            "[{after: \"2026-12-01T00:00:00Z\", before: \"2026-12-01T00:00:00Z\"}]",
+            "open[0].before: the window ends before it begins; give a moment that is past `after`",
+        ),
+        ("[{zone: UTC, till: \"08:00\"}]", "open[0].till"),
+        ("mon-fri", "pools[0].members[0].open: "),
+    ] {
+        let told = told(open);
+        assert!(told.contains(fault) && told.lines().count() == 1, "{open}: {told}");
+    }
+    let many = vec!["{days: mon, zone: UTC}"; 17].join(", ");
+    assert!(told(&format!("[{many}]")).contains("pools[0].members[0].open: "), "{}", told(&format!("[{many}]")));
+}
+
+#[test]
+fn windows_that_the_policy_would_pass_over_are_a_fault_and_a_step_without_windows_a_warning() {
+    let open = ", open: [{days: mon, zone: UTC}]";
+    let told = faults_of(&config("weighted", open)).join("\n");
+    let fault =
+        "pools[0].members[0].open: the member has windows, and the policy does not heed them; add the step schedule";
+    assert!(told.contains(fault), "{told}");
+    let warnings = loaded(&config("[schedule, failover]", "")).warnings;
+    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|told| told.contains("has the step schedule, and no member has windows")), "{told:?}");
+    let told = faults_of(&config("[load, schedule, weighted]", open)).join("\n");
+    assert!(told.contains("pools[0].policy[1]: schedule says who takes part, and load passes clients on"), "{told}");
+    assert_eq!(
+        loaded(&config("schedule", open)).desired.pools.values().next().unwrap().policy.to_string(),
+        "schedule, weighted"
+    );
+}

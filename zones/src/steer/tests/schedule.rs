@@ -1,0 +1,193 @@
+//! Members that are closed by their schedules: out in every way of choosing, and no evidence against the others.
+
+use fairway_model::{DownAnswer, Mode, Permille, Policy, Pool, Timestamp, Window};
+use proptest::prelude::*;
+
+use super::{laws::scene, *};
+use crate::{
+    steer::{Basis, Reason},
+    times::Times,
+};
+
+/// Seconds: members for the day are open before, those for the night from then on.
+const DUSK: u64 = 1000;
+
+fn moment(secs: u64) -> Timestamp {
+    Timestamp::from_secs(secs)
+}
+
+impl Scene {
+    /// The same pool with a letter a member: open by `d`ay, by `n`ight, `a`lways.
+    fn scheduled(&self, letters: &str) -> Self {
+        let mut pool = self.pool.clone();
+        pool.policy.schedule = true;
+        for (member, letter) in pool.members.iter_mut().zip(letters.chars()) {
+            let (after, before) = match letter {
+                'd' => (None, Some(moment(DUSK))),
+                'n' => (Some(moment(DUSK)), None),
+                _ => continue,
+            };
+            member.open = Schedule::new(vec![Window::new(None, after, before).unwrap()]);
+        }
+        self.recompiled(pool)
+    }
+
+    fn times(&self, secs: u64, before: Option<&Times>) -> Times {
+        Times::new(&self.schedules, std::slice::from_ref(&self.steer), moment(secs), before)
+    }
+
+    fn conditions_at(&self, states: &str, secs: u64) -> Conditions {
+        let times = Some(self.times(secs, None));
+        Conditions::of(&self.targets, std::slice::from_ref(&self.steer), times, self.health(states))
+    }
+
+    /// The same conditions at another moment.
+    fn later(&self, conditions: &Conditions, secs: u64) -> Conditions {
+        conditions.timed(std::slice::from_ref(&self.steer), self.times(secs, conditions.times()))
+    }
+
+    fn answer_at(&self, conditions: &Conditions) -> String {
+        self.text(Kind::V4, self.choose(Kind::V4, conditions, "198.51.100.7").answer)
+    }
+}
+
+#[test]
+fn a_member_is_answered_in_its_windows_only_and_the_next_tier_takes_its_place() {
+    let scene = Scene::weighted("a b@2").scheduled("da");
+    let day = scene.conditions_at("u u", DUSK - 1);
+    assert_eq!(scene.answer_at(&day), "a");
+    let night = scene.later(&day, DUSK);
+    assert_eq!(scene.answer_at(&night), "b");
+    // The clock is set back.
+    assert_eq!(scene.answer_at(&scene.later(&night, DUSK - 1)), "a");
+}
+
+#[test]
+fn without_the_step_in_the_policy_windows_say_nothing() {
+    let mut pool = Scene::weighted("a").scheduled("d").pool;
+    pool.policy.schedule = false;
+    let scene = Scene::weighted("a").recompiled(pool);
+    assert_eq!(scene.answer_at(&scene.conditions_at("u", DUSK)), "a");
+}
+
+#[test]
+fn where_all_are_closed_the_down_answer_holds_and_names_no_member() {
+    let answers = |down: DownAnswer| {
+        let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.down = down).scheduled("dd");
+        let choice = scene.choose(Kind::V4, &scene.conditions_at("u U", DUSK), "198.51.100.7");
+        assert_eq!(choice.basis, Basis::Down);
+        scene.text(Kind::V4, choice.answer)
+    };
+    assert_eq!(answers(DownAnswer::All), "nothing");
+    assert_eq!(answers(DownAnswer::LastGood), "nothing");
+    assert_eq!(answers(DownAnswer::Empty), "nothing");
+    assert_eq!(answers(DownAnswer::Refuse), "refuse");
+    assert_eq!(answers(DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()])), "z");
+}
+
+#[test]
+fn closed_members_are_no_evidence_for_panic_and_are_not_answered_in_it() {
+    let panics = |pool: &mut Pool| pool.panic_threshold = Permille::new(600).unwrap();
+    let scene = Scene::new(Policy::FAILOVER, "a b c d", panics).scheduled("ddaa");
+    // Of what is open at night all is live: half of the pool's weight, which would mean panic by day if it were down.
+    let basis = |states: &str, secs| scene.choose(Kind::V4, &scene.conditions_at(states, secs), "198.51.100.7").basis;
+    assert_eq!((basis("d d u u", DUSK), basis("d d u u", DUSK - 1)), (Basis::Live, Basis::Panic));
+    let night = scene.conditions_at("u u d u", DUSK);
+    let choice = scene.choose(Kind::V4, &night, "198.51.100.7");
+    assert_eq!((scene.text(Kind::V4, choice.answer), choice.basis), ("c".to_owned(), Basis::Panic));
+}
+
+#[test]
+fn who_is_closed_is_not_the_last_that_was_up() {
+    let remembers = |pool: &mut Pool| pool.down = DownAnswer::LastGood;
+    let scene = Scene::new(Policy::FAILOVER, "a b c", remembers).scheduled("dna");
+    let day = scene.conditions_at("u u d", DUSK - 1);
+    let night = scene.later(&day, DUSK);
+    let all_down = scene.changed(&night, "d d d");
+    assert_eq!(scene.answer_at(&all_down), "b");
+    // By day again nobody of those remembered may be answered: any other may.
+    assert_eq!(scene.answer_at(&scene.later(&all_down, DUSK - 1)), "a");
+}
+
+#[test]
+fn what_is_closed_is_told_with_the_moment_at_which_it_opens() {
+    let scene = Scene::weighted("a b c").scheduled("nda");
+    let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
+    let told = |secs, member: usize| {
+        let explanation = scene.steer.explain(Kind::V4, &scene.conditions_at("d u u", secs), client, Draw(0));
+        (explanation.members[member].reason, explanation.members[member].why())
+    };
+    assert_eq!(told(0, 0), (Reason::Closed, "closed: opens 1970-01-01T00:16:40Z".to_owned()));
+    assert_eq!(told(DUSK, 0), (Reason::Down, "down".to_owned()));
+    assert_eq!(told(DUSK, 1), (Reason::Closed, "closed: opens at no time that is in sight".to_owned()));
+}
+
+#[test]
+fn the_id_tells_who_is_closed_and_nothing_of_the_moment() {
+    let scene = Scene::weighted("a b").scheduled("dn");
+    let id = |secs| scene.conditions_at("u u", secs).id();
+    assert_eq!(id(0), id(DUSK - 1));
+    assert_ne!(id(0), id(DUSK));
+    let open = Scene::weighted("a b").scheduled("da");
+    assert_eq!(open.conditions_at("u u", 0).id(), open.conditions("u u").id());
+    let (day, night) = (scene.conditions_at("u u", 0), scene.conditions_at("u u", DUSK));
+    assert_eq!((scene.later(&day, DUSK).id(), scene.later(&night, 0).id()), (night.id(), day.id()));
+}
+
+/// The clusters of an answer, by number.
+fn answered(scene: &Scene, kind: Kind, choice: &Choice) -> Vec<u8> {
+    let mut numbers = choice.members.as_slice().to_vec();
+    let Kind::Addresses(family) = kind else { return numbers };
+    let Answer::Set(set) = choice.answer else { return numbers };
+    if Some(set) == scene.steer.fallback_set(family) {
+        return numbers;
+    }
+    let sets = scene.steer.sets(family);
+    let of =
+        |number: u8| sets[usize::from(set)].iter().any(|a| scene.steer.addresses(number, family).any(|own| own == *a));
+    numbers.extend((0..scene.pool.members.len() as u8).filter(|number| of(*number)));
+    numbers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// The whole rule: a member that is closed is what one is that an operator took out, and so is never answered under any
+    /// health, force, panic, share or down answer.
+    #[test]
+    fn a_closed_member_is_as_one_that_is_taken_out(
+        (plain, states) in scene(), letters in "[dna]{13}", night in any::<bool>(), client in any::<u32>(),
+        load in any::<bool>(), cname in any::<bool>(), draw in any::<u64>(),
+    ) {
+        let mut pool = plain.pool.clone();
+        pool.policy.load = load;
+        pool.mode = if cname { Mode::Cname } else { Mode::Address };
+        if cname && matches!(pool.down, DownAnswer::FallbackAddresses(_)) {
+            pool.down = DownAnswer::All;
+        }
+        let plain = plain.recompiled(pool);
+        let scene = plain.scheduled(&letters);
+        let closed = |at: usize| letters.as_bytes()[at] == if night { b'd' } else { b'n' };
+        let taken_out: Vec<&str> =
+            states.split(' ').enumerate().map(|(at, state)| if closed(at) { "x" } else { state }).collect();
+        let conditions = scene.conditions_at(&states, if night { DUSK } else { 0 });
+        let expected = plain.conditions(&taken_out.join(" "));
+        let shares = "a:30000+500 b:0+0 c:65535+0";
+        let (conditions, expected) = (scene.balanced(&conditions, shares), plain.balanced(&expected, shares));
+        let kinds = if cname { vec![Kind::Cname] } else { vec![Kind::V4, Kind::V6] };
+        for kind in kinds {
+            let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
+            let choice = scene.steer.choose(kind, &conditions, client, Draw(draw), &mut ());
+            prop_assert_eq!(choice, plain.steer.choose(kind, &expected, client, Draw(draw), &mut ()));
+            let numbers = answered(&scene, kind, &choice);
+            prop_assert!(!numbers.iter().any(|number| closed(usize::from(*number))), "{:?} of {}", choice, letters);
+            let explanation = scene.steer.explain(kind, &conditions, client, Draw(draw));
+            for (at, member) in explanation.members.iter().enumerate().filter(|(at, _)| closed(*at)) {
+                prop_assert!(matches!(member.reason, Reason::Closed | Reason::LacksFamily), "{}: {:?}", at, member);
+            }
+            if let (Kind::Addresses(family), false) = (kind, scene.schedules.is_empty()) {
+                prop_assert_eq!(scene.steer.choose_quickly(family, &conditions, client, Draw(draw)), None);
+            }
+        }
+    }
+}

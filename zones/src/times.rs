@@ -1,0 +1,152 @@
+//! Which members are closed by their schedules at a moment, for one snapshot.
+//!
+//! A bit a member stands beside health in [`Conditions`]; whoever looks at a clock asks now and then for the conditions of the
+//! moment. What a schedule says at a moment is [`Schedule::turn`].
+
+use std::{fmt, sync::Arc};
+
+use fairway_model::{ClusterName, PoolName, Schedule, Timestamp, Turn};
+
+use crate::{Conditions, Snapshot, steer::SteerPool};
+
+/// How schedules stand at a moment.
+#[derive(Debug)]
+pub(crate) struct Times {
+    /// One bit a member that is closed, by its number, in whole words a pool; only pools that heed schedules have some.
+    closed: Box<[u64]>,
+    /// Each schedule by its number.
+    turns: Box<[Arc<ScheduleTurn>]>,
+    /// When this was looked at.
+    at: Timestamp,
+    /// When it is to be looked at again.
+    due: Timestamp,
+    /// What they add to the id of conditions.
+    pub(crate) id: u64,
+}
+
+/// How the schedule of a member stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleTurn {
+    /// Whether it takes part, and until when.
+    pub turn: Turn,
+    /// That moment by the clock of the schedule's zone; none where no change is in sight.
+    pub until: Option<String>,
+}
+
+impl fmt::Display for ScheduleTurn {
+    /// `closed: opens 2026-11-23T08:00:00+01:00[Europe/Berlin]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.turn.open, &self.until) {
+            (true, Some(until)) => write!(f, "open: closes {until}"),
+            (true, None) => f.write_str("open: closes at no time that is in sight"),
+            (false, Some(until)) => write!(f, "closed: opens {until}"),
+            (false, None) => f.write_str("closed: opens at no time that is in sight"),
+        }
+    }
+}
+
+impl ScheduleTurn {
+    fn new(schedule: &Schedule, at: Timestamp) -> Self {
+        let turn = schedule.turn(at);
+        Self { turn, until: turn.until.map(|until| schedule.show(until)) }
+    }
+
+    /// Whether it still says what it said at a moment that is not past this one.
+    fn holds(&self, at: Timestamp) -> bool {
+        self.turn.until.is_some_and(|until| at < until)
+    }
+}
+
+/// A member whose schedule opened or closed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberTurn {
+    /// The pool.
+    pub pool: PoolName,
+    /// The member's cluster.
+    pub cluster: ClusterName,
+    /// How its schedule stands now.
+    pub turn: Arc<ScheduleTurn>,
+}
+
+impl Times {
+    /// How schedules stand; of those that were looked at before and not later, only what may have changed is looked at anew.
+    pub(crate) fn new(schedules: &[Schedule], pools: &[SteerPool], at: Timestamp, before: Option<&Self>) -> Self {
+        let known = before.filter(|before| before.at <= at && before.turns.len() == schedules.len());
+        let turn = |(number, schedule): (usize, &Schedule)| {
+            let known = known.map(|known| &known.turns[number]).filter(|turn| turn.holds(at));
+            known.map_or_else(|| Arc::new(ScheduleTurn::new(schedule, at)), Arc::clone)
+        };
+        let turns: Box<[_]> = schedules.iter().enumerate().map(turn).collect();
+        let mut closed = vec![0; pools.iter().map(|pool| pool.closed_words().end).max().unwrap_or_default()];
+        let mut id = 0u64;
+        for pool in pools {
+            let words = &mut closed[pool.closed_words()];
+            for (member, schedule) in pool.schedules() {
+                if !turns[*schedule as usize].turn.open {
+                    words[usize::from(member / 64)] |= 1 << (member % 64);
+                }
+            }
+            id = id.wrapping_add(pool.closed_hash(words));
+        }
+        let due = turns.iter().filter_map(|turn| turn.turn.until).fold(at.plus(LOOK_AGAIN), Timestamp::min);
+        Self { closed: closed.into(), turns, at, due, id }
+    }
+
+    /// Whether it is what a look at this moment would give. A clock that was set back says no.
+    fn holds(&self, at: Timestamp) -> bool {
+        self.at <= at && at < self.due
+    }
+
+    /// The members of a pool that are closed, by number, one bit each.
+    pub(crate) fn closed(&self, pool: &SteerPool) -> &[u64] {
+        self.closed.get(pool.closed_words()).unwrap_or_default()
+    }
+
+    /// How the schedule of this number stands.
+    pub(crate) fn turn(&self, schedule: u32) -> Option<&Arc<ScheduleTurn>> {
+        self.turns.get(schedule as usize)
+    }
+}
+
+impl Conditions {
+    /// The same conditions at a moment; none where they are those of that moment already.
+    ///
+    /// To be asked each second or so: until the next member opens or closes that is two comparisons.
+    pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
+        let is_known = self.times().is_some_and(|times| times.holds(now));
+        (!is_known && !snapshot.schedules.is_empty()).then(|| {
+            self.timed(
+                snapshot.steer_pools(),
+                Times::new(&snapshot.schedules, snapshot.steer_pools(), now, self.times()),
+            )
+        })
+    }
+
+    /// How the schedule of a pool's member stands; none for a member that has none.
+    pub fn schedule(&self, snapshot: &Snapshot, pool: &PoolName, cluster: &ClusterName) -> Option<&ScheduleTurn> {
+        let pool = snapshot.steer_pools().iter().find(|compiled| compiled.name() == pool)?;
+        let number = pool.clusters().position(|of| of == cluster)?;
+        pool.turn(u8::try_from(number).ok()?, self).map(|turn| &**turn)
+    }
+
+    /// Members that are open now and were closed in other conditions of this snapshot, or the other way round.
+    pub fn turned(&self, snapshot: &Snapshot, before: &Self) -> Vec<MemberTurn> {
+        let mut turned: Vec<MemberTurn> = Vec::new();
+        for pool in snapshot.steer_pools() {
+            for (member, _) in pool.schedules() {
+                let was_open = pool.turn(*member, before).is_none_or(|turn| turn.turn.open);
+                let Some(turn) = pool.turn(*member, self).filter(|turn| turn.turn.open != was_open) else { continue };
+                let (name, cluster) = (pool.name().clone(), pool.cluster(*member).clone());
+                let turn = MemberTurn { pool: name, cluster, turn: Arc::clone(turn) };
+                // A pool may be compiled for several zones.
+                if !turned.contains(&turn) {
+                    turned.push(turn);
+                }
+            }
+        }
+        turned
+    }
+}
+
+/// Schedules without a change in sight are looked at so often; a change is seen weeks ahead.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
