@@ -149,7 +149,7 @@ pub struct ClusterState {
 pub struct PoolState {
     /// Its name.
     pub name: String,
-    /// `weighted` or `failover`.
+    /// Its steps in order, in the words of the configuration: `weighted`, or `nearest, load, weighted`.
     pub policy: String,
     /// Names it answers for.
     pub names: Vec<String>,
