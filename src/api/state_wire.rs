@@ -149,7 +149,7 @@ pub struct ClusterState {
 pub struct PoolState {
     /// Its name.
     pub name: String,
-    /// As in the configuration: `weighted`, or `schedule, geo, nearest, load, weighted`.
+    /// Its steps in order, in the words of the configuration: `weighted`, or `schedule, nearest, load, weighted`.
     pub policy: String,
     /// Names it answers for.
     pub names: Vec<String>,

@@ -1,6 +1,8 @@
-//! Who asks: networks with demand by Zipf's law, each with its order of clusters and its caches.
+//! Who asks: networks with demand by Zipf's law, each at its place on earth with its caches.
 
 use std::time::Duration;
+
+use fairway_model::Coordinates;
 
 use super::{chance::Chance, scenario::Scenario};
 
@@ -9,10 +11,10 @@ use super::{chance::Chance, scenario::Scenario};
 pub(super) struct Network {
     /// Its demand, in the unit of the capacities.
     pub(super) demand: f64,
-    /// Its row: which order of clusters holds for it.
+    /// Where its clients are.
+    pub(super) at: Coordinates,
+    /// Its row: which order of clusters by distance is its own.
     pub(super) row: u16,
-    /// Its number within the row.
-    pub(super) number: u16,
     /// The cluster that is nearest.
     pub(super) home: usize,
     /// Its caches, each of which asks for itself.
@@ -21,40 +23,49 @@ pub(super) struct Network {
     pub(super) gap: f64,
 }
 
-/// All of them, and the orders they go by.
+/// All of them, and the orders that there are.
 #[derive(Clone, Debug)]
 pub(super) struct Population {
     pub(super) networks: Vec<Network>,
-    /// Clusters from the nearest on, a list a row.
+    /// Clusters from the nearest on, a list a row. What answers does not go by these: they are what it is judged by.
     pub(super) rows: Vec<Vec<usize>>,
 }
 
-/// Orders of the farther clusters for each nearest one.
-const ORDERS: usize = 6;
+/// How far from their nearest cluster clients may be, in degrees north and east.
+const SURROUNDINGS: f64 = 60.0;
 
 impl Population {
     pub(super) fn new(scenario: &Scenario, chance: &mut Chance) -> Self {
         let clients = &scenario.clients;
-        let rows = orders(scenario.clusters.len(), chance);
+        let sites: Vec<Coordinates> = scenario.clusters.iter().map(|cluster| cluster.at).collect();
         let capacity: f64 = scenario.clusters.iter().map(|c| c.capacity as f64).sum();
         let weights: Vec<f64> = (1..=clients.networks).map(|n| f64::from(n).powf(-clients.zipf)).collect();
         let scale = scenario.offered * capacity / weights.iter().sum::<f64>();
         let mean = scenario.offered * capacity / f64::from(clients.networks);
         let mut missing: Vec<f64> = clients.near.iter().map(|part| part * scenario.offered * capacity).collect();
-        let mut used = vec![0u16; rows.len()];
-        let mut networks: Vec<Network> = Vec::new();
+        let mut population = Self { networks: Vec::new(), rows: Vec::new() };
         for demand in weights.into_iter().map(|weight| weight * scale) {
             let home = pick(&missing, chance);
             missing[home] -= demand;
-            let row = home * (rows.len() / clients.near.len()) + chance.below(rows.len() / clients.near.len());
+            let at = around(home, &sites, chance);
+            let row = population.row(by_distance(at, &sites));
             let many = chance.part() < clients.many_caches;
             let caches = if many { (8.0 * demand / mean).round().clamp(2.0, 400.0) } else { 1.0 } as u16;
             let gap = gap(scenario, chance);
-            networks.push(Network { demand, row: row as u16, number: used[row], home, caches, gap });
-            used[row] += 1;
+            population.networks.push(Network { demand, at, row, home, caches, gap });
         }
-        chance.shuffle(&mut networks);
-        Self { networks, rows }
+        chance.shuffle(&mut population.networks);
+        population
+    }
+
+    /// The number of an order.
+    fn row(&mut self, order: Vec<usize>) -> u16 {
+        let known = self.rows.iter().position(|row| *row == order);
+        let row = known.unwrap_or_else(|| {
+            self.rows.push(order);
+            self.rows.len() - 1
+        });
+        u16::try_from(row).unwrap_or(u16::MAX)
     }
 }
 
@@ -71,14 +82,39 @@ fn pick(missing: &[f64], chance: &mut Chance) -> usize {
     missing.len() - 1
 }
 
-/// The nearest first, the others in several random orders.
-fn orders(clusters: usize, chance: &mut Chance) -> Vec<Vec<usize>> {
-    let order = |home: usize, chance: &mut Chance| {
-        let mut others: Vec<usize> = (0..clusters).filter(|place| *place != home).collect();
-        chance.shuffle(&mut others);
-        std::iter::once(home).chain(others).collect::<Vec<_>>()
+/// A point to which this cluster is nearest: the closer to it, the oftener others are near by.
+fn around(home: usize, sites: &[Coordinates], chance: &mut Chance) -> Coordinates {
+    let (latitude, longitude) = degrees(sites[home]);
+    let mut reach = SURROUNDINGS;
+    while reach > 1e-5 {
+        let north = (latitude + reach * (2.0 * chance.part() - 1.0)).clamp(-85.0, 85.0);
+        let east = longitude + reach * (2.0 * chance.part() - 1.0);
+        let at = Coordinates::from_degrees(north, (east + 540.0) % 360.0 - 180.0).unwrap_or(sites[home]);
+        if by_distance(at, sites)[0] == home {
+            return at;
+        }
+        reach *= 0.8;
+    }
+    sites[home]
+}
+
+/// All clusters from the nearest on, by the haversine formula: not the way in which the server comes to it.
+pub(super) fn by_distance(from: Coordinates, sites: &[Coordinates]) -> Vec<usize> {
+    let (latitude, longitude) = degrees(from);
+    let half_chord = |site: &Coordinates| {
+        let (north, east) = degrees(*site);
+        let sin = |degrees: f64| (degrees.to_radians() / 2.0).sin();
+        let parallel = latitude.to_radians().cos() * north.to_radians().cos();
+        sin(north - latitude).powi(2) + parallel * sin(east - longitude).powi(2)
     };
-    (0..clusters).flat_map(|home| (0..ORDERS).map(move |_| home)).map(|home| order(home, chance)).collect()
+    let distances: Vec<f64> = sites.iter().map(half_chord).collect();
+    let mut order: Vec<usize> = (0..sites.len()).collect();
+    order.sort_by(|a, b| distances[*a].total_cmp(&distances[*b]));
+    order
+}
+
+fn degrees(at: Coordinates) -> (f64, f64) {
+    (f64::from(at.latitude()) / 1e6, f64::from(at.longitude()) / 1e6)
 }
 
 fn gap(scenario: &Scenario, chance: &mut Chance) -> f64 {

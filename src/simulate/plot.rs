@@ -15,6 +15,9 @@ const RIGHT: f64 = 770.0;
 /// Colours of the clusters, in turn; told apart also by those who see red and green alike (Okabe and Ito).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
+/// Colour of the line that load should stay below.
+const CAPACITY: &str = "#c00";
+
 /// Part of the picture, and the values at its lower and upper edge.
 struct Panel {
     top: f64,
@@ -25,7 +28,7 @@ struct Panel {
 /// Draws one run.
 pub fn draw(scenario: &Scenario, recording: &Recording, seed: u64) -> String {
     let highest = recording.samples.iter().flat_map(|s| &s.loads).copied().fold(1.1, f64::max);
-    let loads = Panel { top: 40.0, bottom: 270.0, most: highest * 1.05 };
+    let loads = Panel { top: 40.0, bottom: 260.0, most: highest * 1.05 };
     let parts = Panel { top: 300.0, bottom: 400.0, most: 1.0 };
     let length = scenario.length.as_secs_f64() / scenario.ttl.as_secs_f64();
     let mut svg = format!(
@@ -46,19 +49,13 @@ pub fn draw(scenario: &Scenario, recording: &Recording, seed: u64) -> String {
     for (place, cluster) in scenario.clusters.iter().enumerate() {
         let colour = COLOURS[place % COLOURS.len()];
         loads.line(&mut svg, colour, recording.samples.iter().map(|s| s.loads[place]));
-        let y = 60.0 + 16.0 * place as f64;
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{}\" y=\"{}\" width=\"10\" height=\"3\" fill=\"{colour}\"/>",
-            RIGHT + 8.0,
-            y - 5.0
-        );
-        text(&mut svg, RIGHT + 22.0, y, "start", cluster.name.as_str());
+        key(&mut svg, colour, loads.y(1.0) + 24.0 + 16.0 * place as f64, cluster.name.as_str());
     }
+    key(&mut svg, CAPACITY, loads.y(1.0) + 4.0, "capacity");
     parts.line(&mut svg, COLOURS[0], recording.samples.iter().map(|s| s.near));
     parts.line(&mut svg, COLOURS[1], churn(recording).into_iter());
-    text(&mut svg, RIGHT + 8.0, 320.0, "start", "near");
-    text(&mut svg, RIGHT + 8.0, 390.0, "start", "changed");
+    key(&mut svg, COLOURS[0], 320.0, "near");
+    key(&mut svg, COLOURS[1], 336.0, "changed");
     svg.push_str("</svg>\n");
     svg
 }
@@ -80,7 +77,7 @@ impl Panel {
 
     fn frame(&self, svg: &mut String, values: &[f64], length: f64) {
         for value in values {
-            let (y, colour) = (self.y(*value), if *value == 1.0 { "#c00" } else { "#ddd" });
+            let (y, colour) = (self.y(*value), if *value == 1.0 { CAPACITY } else { "#ddd" });
             let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{RIGHT}\" stroke=\"{colour}\" stroke-width=\"0.7\"/>");
             text(svg, LEFT - 5.0, y + 4.0, "end", &value.to_string());
         }
@@ -108,6 +105,13 @@ impl Panel {
             points.join(" ")
         );
     }
+}
+
+/// What a colour stands for, right of a panel.
+fn key(svg: &mut String, colour: &str, y: f64, name: &str) {
+    let (x, above) = (RIGHT + 8.0, y - 5.0);
+    let _ = writeln!(svg, "<rect x=\"{x}\" y=\"{above:.1}\" width=\"10\" height=\"3\" fill=\"{colour}\"/>");
+    text(svg, RIGHT + 22.0, y, "start", name);
 }
 
 fn text(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {

@@ -13,6 +13,8 @@ pub struct Sample {
     pub loads: Vec<f64>,
     /// Demand that is at the nearest cluster, then as a part of the whole.
     pub near: f64,
+    /// The same of the nearest and the next.
+    pub nearby: f64,
 }
 
 /// A drain, what was said of its end when it began, and when it really ended.
@@ -64,6 +66,7 @@ impl Recording {
 
     pub(super) fn sample(&mut self, mut sample: Sample, carried_by_drained: &[Option<f64>]) {
         sample.near /= self.whole;
+        sample.nearby /= self.whole;
         for drain in self.drained.iter_mut().filter(|drain| drain.over.is_none()) {
             if carried_by_drained[drain.place].is_some_and(|carried| carried < 1e-6 * self.whole) {
                 drain.over = Some(sample.at);
@@ -85,6 +88,7 @@ impl Recording {
             Figure::Highest => highest.fold(0.0, f64::max),
             Figure::Overload => highest.filter(|load| *load > 1.0).count() as f64 / part.len() as f64,
             Figure::Near => part.iter().map(|s| s.near).sum::<f64>() / part.len() as f64,
+            Figure::Nearby => part.iter().map(|s| s.nearby).sum::<f64>() / part.len() as f64,
             Figure::Churn => {
                 let before = begin.checked_sub(1).map_or((0, 0), |at| self.answers[at]);
                 let after = self.answers[end - 1];

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use fairway_model::{ClusterName, Permille};
+use fairway_model::{ClusterName, Coordinates, Permille};
 
 /// A scenario, checked: every name in it is declared, every part is in its range.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub struct SimulatedCluster {
     pub capacity: u64,
     /// Load it is kept under.
     pub soft: Permille,
+    /// Where it stands.
+    pub at: Coordinates,
 }
 
 /// The networks that ask, each behind a resolver of one or several caches.
@@ -145,6 +147,8 @@ pub enum Figure {
     Churn,
     /// Part of the demand that is answered with the client's nearest cluster.
     Near,
+    /// Part of the demand that is answered with the client's nearest cluster, or its next best.
+    Nearby,
     /// Most that the load of a cluster changes within a TTL.
     Slope,
     /// Farthest that a cluster's part of the demand is from its part of the capacity, at the end.
@@ -157,12 +161,13 @@ pub enum Figure {
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Peak,
         Self::Highest,
         Self::Overload,
         Self::Churn,
         Self::Near,
+        Self::Nearby,
         Self::Slope,
         Self::OffSplit,
         Self::Turns,
@@ -177,6 +182,7 @@ impl Figure {
             Self::Overload => "overload",
             Self::Churn => "churn",
             Self::Near => "near",
+            Self::Nearby => "nearby",
             Self::Slope => "slope",
             Self::OffSplit => "offSplit",
             Self::Turns => "turns",

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{ClusterName, Permille};
+use fairway_model::{ClusterName, Coordinates, Permille};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -41,6 +41,15 @@ struct ClusterWire {
     near: f64,
     #[serde(default = "soft")]
     soft: u16,
+    location: Option<LocationWire>,
+}
+
+/// In degrees.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LocationWire {
+    latitude: f64,
+    longitude: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -129,10 +138,10 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
     };
     let ttl = positive("ttl", file.ttl)?;
     let length = bounded("length", file.length, 1.0..=10_000.0)?;
-    let clusters: Vec<SimulatedCluster> = file.clusters.iter().map(cluster).collect::<Result<_, _>>()?;
-    if clusters.is_empty() || clusters.len() > 64 {
-        return Err(format!("clusters: {} are given; give 1 to 64", clusters.len()));
+    if file.clusters.is_empty() || file.clusters.len() > 64 {
+        return Err(format!("clusters: {} are given; give 1 to 64", file.clusters.len()));
     }
+    let clusters = clusters(&file.clusters)?;
     let near: Vec<f64> = file.clusters.iter().map(|c| c.near).collect();
     if (near.iter().sum::<f64>() - 1.0).abs() > 0.01 || near.iter().any(|n| *n < 0.0) {
         return Err("clusters: the parts `near` do not add up to 1".to_owned());
@@ -167,13 +176,34 @@ fn bounded(what: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Resu
     Err(format!("{what}: {value} is not from {} to {}", range.start(), range.end()))
 }
 
-fn cluster(wire: &ClusterWire) -> Result<SimulatedCluster, String> {
+fn clusters(wires: &[ClusterWire]) -> Result<Vec<SimulatedCluster>, String> {
+    let clusters = wires.iter().enumerate().map(|(place, wire)| cluster(wire, spread(place, wires.len())));
+    let clusters: Vec<SimulatedCluster> = clusters.collect::<Result<_, _>>()?;
+    for (place, cluster) in clusters.iter().enumerate() {
+        if let Some(other) = clusters[..place].iter().find(|other| other.at == cluster.at) {
+            return Err(format!("clusters: {} and {} are at one place; none is the nearer", other.name, cluster.name));
+        }
+    }
+    Ok(clusters)
+}
+
+fn cluster(wire: &ClusterWire, else_at: LocationWire) -> Result<SimulatedCluster, String> {
     let name = ClusterName::new(&wire.name).map_err(|error| format!("clusters: {error}"))?;
     let soft = Permille::new(wire.soft).map_err(|error| format!("clusters: soft: {error}"))?;
     if wire.capacity == 0 {
         return Err(format!("clusters: {name} has no capacity; give at least 1"));
     }
-    Ok(SimulatedCluster { name, capacity: wire.capacity, soft })
+    let LocationWire { latitude, longitude } = wire.location.unwrap_or(else_at);
+    let at = Coordinates::from_degrees(latitude, longitude);
+    let at = at.ok_or_else(|| format!("clusters: {name}: no place on earth is at {latitude}, {longitude}"))?;
+    Ok(SimulatedCluster { name, capacity: wire.capacity, soft, at })
+}
+
+/// Clusters without a location stand evenly over the earth: on a spiral by the golden angle, between the polar circles.
+fn spread(place: usize, count: usize) -> LocationWire {
+    let height = 1.0 - (2 * place + 1) as f64 / count as f64;
+    let east = (place as f64 * 137.508) % 360.0;
+    LocationWire { latitude: (0.9 * height).asin().to_degrees(), longitude: east - 180.0 }
 }
 
 fn clients(wire: &ClientsWire, near: Vec<f64>) -> Result<Clients, String> {

@@ -1,94 +1,106 @@
 //! The server's own decision, asked for simulated clients.
 //!
-//! Each order of clusters is a pool with a tier a cluster, as a configuration would write it, so that everything that
-//! answers a query is at work: compiled snapshot, conditions, shares, choice.
+//! There is one pool with `policy: [nearest, load, weighted]`, and a map of all client networks to coordinates, as a
+//! configuration would write them. A cache's query goes the whole way of an answer: the octets of a query with the client's
+//! subnet are read, the name is found, places and shares are looked up, an answer is written.
 
-use std::{collections::HashMap, net::Ipv4Addr, sync::Arc};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use fairway_model::{
-    Cluster, ClusterName, Demand, Desired, Health, Member, Name, Policy, Pool, PoolName, ProbeAddress, Shares,
-    SteeredName, Target, Tier, ZoneSpec,
+    Bias, ClientMap, ClientPlace, Cluster, Demand, Desired, Health, Location, MapLayer, MapName, Member, Name, Network,
+    Policy, Pool, PoolName, ProbeAddress, Rank, Rtype, Shares, SteeredName, Target, ZoneSpec,
 };
 use fairway_zones::{
-    Conditions, Draw, ServerOptions, Snapshot, TargetIndex, compile,
-    steer::{ClientNet, Kind},
+    Conditions, Draw, Played, Player, ServerOptions, Snapshot, TargetIndex, View, compile,
+    steer::{ClientNet, SteerPool},
     text::read_zone,
 };
 
 use super::{
-    clients::{Network, Population},
-    scenario::Scenario,
+    clients::Population,
+    scenario::{Scenario, SimulatedCluster},
 };
 
-/// The zone that the pools' names are in.
+/// The zone that the steered name is in, and that name.
 const ZONE: &str = "sim.test";
+const NAME: &str = "shop.sim.test";
 
-/// Pools and clients, compiled once a run.
+/// The pool and its clients, compiled once a run.
 pub(super) struct Steering {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     /// The cluster that each target speaks for.
     judged: Vec<usize>,
-    /// By network: its pool, and how the pool knows it.
-    clients: Vec<(usize, ClientNet)>,
+    /// By network: how the pool knows it.
+    clients: Vec<ClientNet>,
     networks: HashMap<Demand, u32>,
+    player: Player,
+    name: Name,
 }
 
 impl Steering {
     pub(super) fn new(scenario: &Scenario, population: &Population) -> Self {
-        let snapshot = snapshot(scenario, population);
+        let snapshot = Arc::new(snapshot(scenario, population));
         let cluster = |target: &Target| match &target.address {
             ProbeAddress::Address(address) => (0..scenario.clusters.len()).find(|place| ip(*place) == *address),
             ProbeAddress::Host(..) | ProbeAddress::Socket(_) => None,
         };
         let judged = snapshot.targets().iter().map(|target| cluster(target).unwrap_or_default()).collect();
-        let pool = |row: u16| {
-            let name = pool_name(row);
-            snapshot.steer_pools().iter().position(|pool| *pool.name() == name).expect("each row has its pool")
-        };
-        let pools: Vec<usize> = (0..).take(population.rows.len()).map(pool).collect();
-        let client = |network: &Network| {
-            let pool = pools[usize::from(network.row)];
-            let address = Ipv4Addr::from_bits(0x0a00_0000 | u32::from(network.number) << 8);
-            (pool, snapshot.steer_pools()[pool].client_net(address.into()))
-        };
-        let clients: Vec<_> = population.networks.iter().map(client).collect();
-        let mut steering = Self { snapshot, judged, clients, networks: HashMap::new() };
-        steering.networks = (0..).take(population.networks.len()).map(|n| (steering.demand(n), n)).collect();
-        steering
+        let pool = &snapshot.steer_pools()[0];
+        let known = |network: u32| pool.client_net(subnet(network).address());
+        let clients: Vec<ClientNet> = (0..).take(population.networks.len()).map(known).collect();
+        let networks = (0..).zip(&clients).map(|(network, client)| (pool.demand(*client, Draw(0)), network)).collect();
+        let name = NAME.parse().expect("a name");
+        Self { judged, clients, networks, player: Player::default(), name, snapshot }
+    }
+
+    fn pool(&self) -> &SteerPool {
+        &self.snapshot.steer_pools()[0]
     }
 
     /// What answers are given by: the health of each cluster, and the shares.
-    pub(super) fn conditions(&self, shares: &Shares, health: &[Health]) -> Conditions {
+    pub(super) fn conditions(&self, shares: &Shares, health: &[Health]) -> Arc<Conditions> {
         let judge = |target: TargetIndex| health[self.judged[target.0 as usize]];
-        Conditions::new(&self.snapshot, judge).with_shares(&self.snapshot, &Arc::new(shares.clone()))
+        Arc::new(Conditions::new(&self.snapshot, judge).with_shares(&self.snapshot, &Arc::new(shares.clone())))
     }
 
     /// What stands for the demand of a network.
     pub(super) fn demand(&self, network: u32) -> Demand {
-        let (pool, client) = self.clients[network as usize];
-        self.snapshot.steer_pools()[pool].demand(client, Draw(0))
+        self.pool().demand(self.clients[network as usize], Draw(0))
     }
 
-    /// The network whose demand this is.
-    pub(super) fn network(&self, demand: Demand) -> Option<u32> {
-        self.networks.get(&demand).copied()
+    /// The cluster that a demand is answered with under other conditions; none where nobody knows whose it is.
+    pub(super) fn place(&self, demand: Demand, conditions: &Conditions) -> Option<usize> {
+        let client = self.clients[*self.networks.get(&demand)? as usize];
+        let route = self.pool().route(self.pool().usual_kind(), conditions, client, Draw(0))?;
+        self.pool().clusters().position(|cluster| cluster == route.cluster)
     }
 
-    /// The cluster that a network is answered with.
-    pub(super) fn answer(&self, network: u32, conditions: &Conditions) -> Option<usize> {
-        let (pool, client) = self.clients[network as usize];
-        let choice = self.snapshot.steer_pools()[pool].choose(Kind::V4, conditions, client, Draw(0), &mut ());
+    /// The cluster that a query of a network is answered with.
+    pub(super) fn answer(&mut self, network: u32, conditions: &Arc<Conditions>) -> Option<usize> {
+        let view = View { snapshot: Arc::clone(&self.snapshot), conditions: Arc::clone(conditions) };
+        let subnet = Some(subnet(network));
+        let query = Played { name: self.name.clone(), rtype: Rtype::A, address: RESOLVER.into(), subnet };
+        let mut answer = None;
         // Members are declared in the order of the clusters, so that their number is the cluster's place.
-        choice.members.as_slice().first().map(|number| usize::from(*number))
+        self.player.play(&view, &query, Draw(0), |heard| answer = heard.members.first().copied());
+        answer.map(usize::from)
     }
 }
 
-fn ip(place: usize) -> std::net::IpAddr {
-    Ipv4Addr::from_bits(0xc633_6400 | place as u32).into()
+/// Where all queries come from: only the subnet tells clients apart (TEST-NET-1, RFC 5737).
+const RESOLVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// The addresses of a client network: of 200,000 the last is below 14.0.0.0.
+fn subnet(network: u32) -> Network {
+    Network::of(Ipv4Addr::from_bits(0x0a00_0000 + (network << 8)).into(), 24)
 }
 
-fn pool_name(row: u16) -> PoolName {
-    PoolName::new(&format!("row{row}")).expect("letters and digits")
+fn ip(place: usize) -> IpAddr {
+    Ipv4Addr::from_bits(0xc633_6400 | place as u32).into()
 }
 
 fn snapshot(scenario: &Scenario, population: &Population) -> Snapshot {
@@ -96,35 +108,76 @@ fn snapshot(scenario: &Scenario, population: &Population) -> Snapshot {
     let mut desired = Desired::default();
     desired.zones.insert(apex.clone(), ZoneSpec::new(apex.clone()));
     for (place, declared) in scenario.clusters.iter().enumerate() {
-        desired.clusters.insert(declared.name.clone(), cluster(&declared.name, place, declared.capacity));
+        desired.clusters.insert(declared.name.clone(), cluster(declared, place));
     }
-    for (row, order) in (0..).zip(&population.rows) {
-        let mut pool = Pool::new(pool_name(row), Policy { load: true, ..Policy::WEIGHTED });
-        let tier = |place: usize| order.iter().position(|other| *other == place).map_or(1, |at| at as u8 + 1);
-        let member = |(place, declared): (usize, &super::scenario::SimulatedCluster)| {
-            let mut member = Member::new(declared.name.clone());
-            member.tier = Tier::new(tier(place)).unwrap_or_default();
-            member
-        };
-        pool.members = scenario.clusters.iter().enumerate().map(member).collect();
-        let name: Name = format!("row{row}.{ZONE}").parse().expect("a name");
-        let steered = SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
-        desired.names.insert(name, steered);
-        desired.pools.insert(pool.name.clone(), pool);
-    }
+    let map = map(population);
+    desired.maps.insert(map.name().clone(), Arc::new(map));
+    let name = PoolName::new("shop").expect("letters");
+    let mut pool = Pool::new(name.clone(), Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED });
+    pool.members = scenario.clusters.iter().map(|declared| Member::new(declared.name.clone())).collect();
+    desired.pools.insert(name.clone(), pool);
+    let steered: Name = NAME.parse().expect("a name");
+    desired.names.insert(steered.clone(), SteeredName { name: steered, pool: name, ttl: None });
     let text = format!("$ORIGIN {ZONE}.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n");
     let (zone, _) = read_zone(&apex, ZONE, text.as_bytes(), &mut |_| Err("nothing is included".into()));
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).expect("a zone without a fault");
     snapshot
 }
 
-fn cluster(name: &ClusterName, place: usize, capacity: u64) -> Cluster {
+fn map(population: &Population) -> ClientMap {
+    let place = |network: &super::clients::Network| ClientPlace { coordinates: Some(network.at), ..Default::default() };
+    let networks: Vec<_> = (0..).zip(&population.networks).map(|(at, network)| (subnet(at), place(network))).collect();
+    ClientMap::new(MapName::new("clients").expect("letters"), MapLayer::of_networks(&networks))
+}
+
+fn cluster(declared: &SimulatedCluster, place: usize) -> Cluster {
+    let degrees = |micro: i32| f64::from(micro) / 1e6;
     Cluster {
-        name: name.clone(),
+        name: declared.name.clone(),
         addresses: vec![ip(place)],
         dns_name: None,
-        location: None,
-        capacity: Some(capacity),
+        location: Some(Location {
+            latitude: degrees(declared.at.latitude()),
+            longitude: degrees(declared.at.longitude()),
+            region: None,
+            bias: Bias::default(),
+        }),
+        capacity: Some(declared.capacity),
         services: vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::Verdict;
+    use serde_json::json;
+
+    use super::{
+        super::{chance::Chance, read},
+        *,
+    };
+
+    #[test]
+    fn a_client_goes_to_the_nearest_cluster_that_is_up_as_the_haversine_formula_has_it() {
+        let clusters: Vec<_> =
+            ["a", "b", "c", "d", "e"].iter().map(|c| json!({ "name": c, "capacity": 10, "near": 0.2 })).collect();
+        let scenario = read(json!({
+            "version": 1, "title": "t", "ttl": 30, "length": 1, "offered": 0.5, "seeds": [], "clusters": clusters,
+            "clients": { "networks": 300, "zipf": 0.6 }, "reports": { "every": 10, "late": 10 },
+        }));
+        let scenario = scenario.unwrap();
+        let population = Population::new(&scenario, &mut Chance::new(1));
+        assert!(population.rows.len() > 15, "{} orders of five clusters", population.rows.len());
+        let mut steering = Steering::new(&scenario, &population);
+        for (number, network) in (0..).zip(&population.networks) {
+            let order = &population.rows[usize::from(network.row)];
+            for (gone, nearest) in order.iter().enumerate() {
+                let verdict = |place| if order[..gone].contains(&place) { Verdict::Down } else { Verdict::Up };
+                let health: Vec<_> = (0..5).map(|place| Health::new(verdict(place), None)).collect();
+                let conditions = steering.conditions(&Shares::default(), &health);
+                assert_eq!(steering.answer(number, &conditions), Some(*nearest), "network {number}, {gone} down");
+                assert_eq!(steering.place(steering.demand(number), &conditions), Some(*nearest));
+            }
+        }
     }
 }

@@ -141,6 +141,13 @@ fn what_is_wrong_with_a_scenario_is_said() {
     assert_eq!(fault(&|f| f["ttl"] = json!(0)), "ttl: 0 is not over 0");
     assert_eq!(fault(&|f| f["clusters"][0]["near"] = json!(0.5)), "clusters: the parts `near` do not add up to 1");
     assert_eq!(fault(&|f| f["clusters"][0]["capacity"] = json!(0)), "clusters: a has no capacity; give at least 1");
+    let nowhere = json!({ "latitude": 91, "longitude": 0 });
+    let fault_of_place = fault(&|f| f["clusters"][0]["location"] = nowhere.clone());
+    assert_eq!(fault_of_place, "clusters: a: no place on earth is at 91, 0");
+    let here = json!({ "latitude": 1, "longitude": 1 });
+    let [a, b] = ["a", "b"].map(|name| json!({ "name": name, "capacity": 1, "near": 0.5, "location": here }));
+    let fault_of_two = fault(&|f| f["clusters"] = json!([a, b]));
+    assert_eq!(fault_of_two, "clusters: a and b are at one place; none is the nearer");
     assert_eq!(fault(&|f| f["clients"]["networks"] = json!(0)), "clients.networks: 0 is not from 1 to 200000");
     let events = |event: Value| fault(&|f| f["events"] = json!([event]));
     assert_eq!(events(json!({ "at": 1, "dies": "z" })), "events: dies: \"z\" is no declared cluster");

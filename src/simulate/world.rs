@@ -5,6 +5,7 @@
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -73,13 +74,14 @@ pub(super) struct World<'a> {
     monitor: Monitor,
     balancer: Balancer,
     /// What answers are given by.
-    held: Conditions,
+    held: Arc<Conditions>,
     /// The clock that the server sees.
     start: Instant,
     pending: Vec<LoadReport>,
     silent: bool,
     queries: u64,
     near: f64,
+    nearby: f64,
     recording: Recording,
 }
 
@@ -116,6 +118,7 @@ impl<'a> World<'a> {
             silent: false,
             queries: 0,
             near: 0.0,
+            nearby: 0.0,
             scenario,
             population,
             steering,
@@ -186,7 +189,9 @@ impl<'a> World<'a> {
         if former != answer {
             former.inspect(|place| self.gateways[*place].carried -= part);
             answer.inspect(|place| self.gateways[*place].carried += part);
-            self.near += part * (f64::from(answer == Some(client.home)) - f64::from(former == Some(client.home)));
+            let order = &self.population.rows[usize::from(client.row)];
+            self.near += part * (is_of(answer, order, 1) - is_of(former, order, 1));
+            self.nearby += part * (is_of(answer, order, 2) - is_of(former, order, 2));
         }
         let stays = former.is_some_and(|place| self.is_up(place));
         self.recording.answered(stays && former != answer);
@@ -252,7 +257,7 @@ impl<'a> World<'a> {
         let steering = &self.steering;
         let mut places = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
             let held = steering.conditions(shares, &health);
-            demands.iter().map(|demand| steering.answer(steering.network(*demand)?, &held)).collect()
+            demands.iter().map(|demand| steering.place(*demand, &held)).collect()
         };
         self.balancer.step(self.start + now, &mut places);
         self.held = self.steering.conditions(self.balancer.shares(), &health);
@@ -263,7 +268,7 @@ impl<'a> World<'a> {
         let load = |(cluster, gateway): (&super::scenario::SimulatedCluster, &Gateway)| {
             if gateway.serves { gateway.carried / cluster.capacity as f64 } else { 0.0 }
         };
-        let sample = Sample { at: now, loads: clusters.map(load).collect(), near: self.near };
+        let sample = Sample { at: now, loads: clusters.map(load).collect(), near: self.near, nearby: self.nearby };
         let drains: Vec<_> = self.gateways.iter().map(|g| g.drained.then_some(g.carried)).collect();
         self.recording.sample(sample, &drains);
         self.put(now + self.scenario.ttl / SAMPLES, Next::Sample);
@@ -325,11 +330,18 @@ impl<'a> World<'a> {
             network.demand *= factor;
             for answer in caches.iter().filter_map(|cache| cache.answer) {
                 self.gateways[answer].carried += more;
-                self.near += if answer == place { more } else { 0.0 };
+                let order = &self.population.rows[usize::from(network.row)];
+                self.near += more * is_of(Some(answer), order, 1);
+                self.nearby += more * is_of(Some(answer), order, 2);
             }
         }
         self.recording.whole = offered * capacity;
     }
+}
+
+/// 1 where an answer is one of the first few of an order, else 0.
+fn is_of(answer: Option<usize>, order: &[usize], first: usize) -> f64 {
+    f64::from(answer.is_some_and(|place| order.iter().take(first).any(|near| *near == place)))
 }
 
 fn settings(scenario: &Scenario) -> Settings {

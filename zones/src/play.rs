@@ -9,7 +9,7 @@ use crate::{
     explain::{self, question},
     lookup::Found,
     respond::{Query, find, read, write_traced},
-    steer::{Basis, Choice, ClientNet, Kind, SteerPool, Trace},
+    steer::{Choice, ClientNet, Kind, SteerPool, Trace},
 };
 
 /// A query to be played.
@@ -32,8 +32,6 @@ pub struct Heard<'a> {
     pub pool: &'a SteerPool,
     /// The client, as the pool tells clients apart.
     pub client: ClientNet,
-    /// What the choice rests on.
-    pub basis: Basis,
     /// The members that were answered, by number, best first; none where the answer is not a choice among members.
     pub members: &'a [u8],
 }
@@ -80,7 +78,7 @@ impl<F: FnMut(Heard<'_>)> Trace for Listener<'_, F> {
     fn end(&mut self, choice: &Choice) {
         let Some((place, client)) = self.asked.take() else { return };
         let pool = &self.view.snapshot.steer_pools()[place];
-        (self.each)(Heard { pool, client, basis: choice.basis, members: choice.members.as_slice() });
+        (self.each)(Heard { pool, client, members: choice.members.as_slice() });
     }
 }
 

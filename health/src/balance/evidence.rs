@@ -11,8 +11,12 @@ use super::demands::{Demands, Tracked};
 const BELIEVABLE: f64 = 0.15;
 /// By how many standard deviations a step must surprise to say that one of those that moved is of another size.
 const SURPRISING: f64 = 3.0;
-/// What the level drifts by from one report to the next: 2 % of it, squared.
-const DRIFT: f64 = 0.0004;
+/// What the level drifts by from one report to the next: 1 % of it, squared. What drifts faster shows in the trend.
+const DRIFT: f64 = 0.0001;
+/// What no demand is known better than: to 2 % of it, squared.
+const KNOWN: f64 = 0.0004;
+/// Part of each error that goes into the trend: the mean of about the last five.
+const TREND: f64 = 0.2;
 /// Error of the model itself, as a part of the level, squared.
 const COARSE: f64 = 0.0001;
 
@@ -28,11 +32,13 @@ pub(super) struct Evidence {
     noise: f64,
     /// By what part of it the last report was off what was expected.
     surprise: f64,
+    /// The same of the last few reports in the mean.
+    trend: f64,
 }
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { sequence: None, last: None, level: 1.0, noise: 0.005, surprise: 0.0 }
+        Self { sequence: None, last: None, level: 1.0, noise: 0.005, surprise: 0.0, trend: 0.0 }
     }
 }
 
@@ -132,7 +138,7 @@ impl Evidence {
             if open > 0.0 && it.load > 0.0 {
                 let grown = 1.0 + factor * open / it.load;
                 it.load *= grown;
-                it.doubt = (it.doubt * grown * grown).max(DRIFT * it.load * it.load);
+                it.doubt = (it.doubt * grown * grown).max(KNOWN * it.load * it.load);
             }
         }
     }
@@ -140,8 +146,8 @@ impl Evidence {
     /// How much of an error of this part of the level is believed: Kalman's gain for a level that drifts.
     ///
     /// The noise is what jumps from one report to the next; a jump counts for four times the noise at most, so that a
-    /// step of demand is not taken for noise. Two errors of the same sign far over the noise are such a step: then the
-    /// level is not known any more.
+    /// step of demand is not taken for noise. Two errors of the same sign far over the noise are such a step, and so is a
+    /// trend that chance does not make: then the level is not known any more.
     fn gain(&mut self, error: f64) -> f64 {
         let jump = error - self.surprise;
         if self.level < 0.1 {
@@ -152,6 +158,15 @@ impl Evidence {
             self.level += error * error / 2.0;
         }
         self.surprise = error;
+        if self.level < 0.1 {
+            self.trend += TREND * (error.clamp(-1.0, 1.0) - self.trend);
+        }
+        let square = self.trend * self.trend;
+        // Variance of such a mean of errors that have nothing to do with each other.
+        if square > SURPRISING * SURPRISING * TREND / (2.0 - TREND) * (self.level + noise) {
+            self.level += square;
+            self.trend = 0.0;
+        }
         self.level += DRIFT;
         let gain = self.level / (self.level + noise);
         self.level *= 1.0 - gain;

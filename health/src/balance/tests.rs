@@ -96,6 +96,24 @@ fn a_report_tells_what_its_clients_carry() {
 }
 
 #[test]
+fn noise_moves_little_and_a_rise_within_the_noise_is_still_followed() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    let mut whole_after = |reports: std::ops::Range<u64>, load: f64| {
+        for number in reports {
+            stage.ask(0..100, 0, number * 10 - 1);
+            // Between -0.2 and 0.2, without order: 41 is prime.
+            let error = 0.2 * ((number * 16 % 41) as f64 / 20.0 - 1.0);
+            stage.report(0, (load * (1.0 + error)) as u32, number * 10);
+        }
+        (0..100).map(|demand| stage.load(demand)).sum::<f64>()
+    };
+    let steady: Vec<f64> = (1..4).map(|turn| whole_after(20 * turn..20 * turn + 20, 500.0)).collect();
+    assert!(steady[1..].iter().all(|whole| (whole - 500.0).abs() < 25.0), "once the noise is known: {steady:?}");
+    let risen = whole_after(80..100, 600.0);
+    assert!((risen - 600.0).abs() < 30.0, "{risen}");
+}
+
+#[test]
 fn the_step_after_a_move_shows_a_large_demand() {
     let mut stage = Stage::new(&[1000, 1000]);
     stage.ask(0..100, 0, 1);
