@@ -95,6 +95,7 @@ impl Actor {
                 }
                 _ = tick.tick() => self.tick().await,
                 news = self.news.recv() => self.hear(news),
+                () = self.balance.stepped() => self.share(),
                 _ = balance_tick.tick(), if self.balance.runs() => self.rebalance(),
             }
         }
@@ -124,7 +125,8 @@ impl Actor {
     /// Publishes what was answered lately, by counters; of what is balanced, by the demand that was found.
     fn count_answers(&mut self) {
         let now = Instant::now();
-        if self.minute.is_due(now) {
+        // While a step runs, it is not known who has which demand.
+        if self.minute.is_due(now) && !self.balance.is_stepping() {
             let view = self.shared.view.load();
             let mut answered = self.minute.look(self.shared.transports.tallies().answers, &view.snapshot, now);
             self.balance.weigh(&mut answered, &view.snapshot, &view.conditions);
@@ -137,21 +139,32 @@ impl Actor {
         // Of reports that were lost, later ones say what counts now.
         let Ok(news) = news else { return };
         let now = Instant::now();
-        if self.balance.hear(&news, now) {
+        if self.balance.note_told() {
             let (published, view) = (self.shared.published.load_full(), self.shared.view.load_full());
             self.balance.follow(&published.configured.desired, &view.snapshot, now);
-            self.balance.hear(&news, now);
         }
+        self.balance.hear(news, now);
     }
 
-    /// Takes who asked, and decides anew where it is time.
+    /// Takes who asked, and begins to decide anew where it is time.
     fn rebalance(&mut self) {
+        if self.balance.is_stepping() {
+            return;
+        }
         let (view, now) = (self.shared.view.load_full(), Instant::now());
         let tallies = self.shared.transports.with(|server| server.counters().tallies_by_thread().to_vec());
         for tally in tallies.iter().flatten() {
             tally.take_asked(|asked| self.balance.asked(&asked, &view.snapshot, now));
         }
-        if let Some(conditions) = self.balance.step(&view.snapshot, &view.conditions, now) {
+        if let Some(conditions) = self.balance.look(&view.snapshot, &view.conditions, now) {
+            self.publish_conditions(&view, conditions);
+        }
+    }
+
+    /// Publishes what a step decided.
+    fn share(&mut self) {
+        let view = self.shared.view.load_full();
+        if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
             self.publish_conditions(&view, conditions);
         }
     }
@@ -174,7 +187,7 @@ impl Actor {
     }
 
     /// Publishes other conditions of the snapshot that serves.
-    pub(super) fn publish_conditions(&mut self, view: &View, conditions: Conditions) {
+    pub(super) fn publish_conditions(&mut self, view: &View, conditions: impl Into<Arc<Conditions>>) {
         self.publish_view(View { snapshot: Arc::clone(&view.snapshot), conditions: conditions.into() });
         self.shared.counts.conditions.fetch_add(1, Relaxed);
     }

@@ -145,6 +145,8 @@ impl Actor {
         let feeds = ClusterFeed::all(&configured.desired);
         let previous = self.shared.view.load_full();
         let mut view = view_of(snapshot, Some(&previous), &verdicts, &self.forced);
+        // A part of a second at most, and flips wait for the view anyway.
+        self.balance.rest().await;
         let now = (self.clock)();
         let snapshot = Arc::clone(&view.snapshot);
         self.balance.follow(&configured.desired, &snapshot, Instant::now());

@@ -8,8 +8,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Desired, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, SteeredName,
-    Target, Ttl, Visibility, ZoneSpec,
+    ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, SteeredName, Target, Ttl,
+    ZoneSpec,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -18,7 +18,7 @@ use crate::{
     entries::EntryWriter,
     place::{Placed, Placements, TooLarge},
     snapshot::{PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, Territory, stable_hash},
+    steer::{Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, Territory, Variant, stable_hash},
     tally::SLOTS_MAX,
 };
 
@@ -51,7 +51,7 @@ pub(super) struct Pools<'a> {
     declared: StableMap<&'a PoolName, &'a Pool>,
     /// A pool whose members take their zone's monitor is another pool in another zone, and so is one with internal members
     /// in a public zone and in a private one.
-    numbers: StableMap<(&'a PoolName, Option<&'a MonitorName>, bool), u32>,
+    numbers: StableMap<(&'a PoolName, Variant<'a>), u32>,
     /// Where the counters of each pool begin.
     first_counters: Vec<u32>,
     /// A pool's answers, by TTL.
@@ -136,13 +136,9 @@ impl<'a> Pools<'a> {
     }
 
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
-        let of_zone = zone.and_then(|z| z.monitor.as_ref());
-        let takes_it = pool.monitor.is_none() && pool.members.iter().any(|m| m.monitor.is_none());
-        let monitor = of_zone.filter(|_| takes_it);
-        let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
-        let hides = is_public && pool.members.iter().any(|member| member.internal);
+        let variant = Variant::of(pool, zone);
         let number = self.compiled.pools.len() as u32;
-        let known = *self.numbers.entry((&pool.name, monitor, hides)).or_insert(number);
+        let known = *self.numbers.entry((&pool.name, variant)).or_insert(number);
         if known != number {
             return known;
         }
@@ -171,7 +167,7 @@ impl<'a> Pools<'a> {
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
         let digest = placed.as_ref().map_or(0, |placed| placed.digest);
-        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, hides, digest)));
+        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, variant.hides, digest)));
         compiled.placed.push(placed);
         compiled.infos.push(PoolInfo { name: pool.name.clone(), clusters, ttl: pool.ttl, names: Vec::new() });
         compiled.pools.push(steer);
