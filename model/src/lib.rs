@@ -4,6 +4,7 @@
 //! those live in the crates that turn the outside world into these types and back.
 #![forbid(unsafe_code)]
 
+mod aim;
 mod cluster;
 mod desired;
 mod fault;
@@ -30,6 +31,7 @@ mod spelling;
 mod timestamp;
 mod units;
 
+pub use aim::{AimError, LoadAim};
 pub use cluster::{Cluster, Location};
 pub use desired::{Desired, Problem, SteeredName, Subject, Visibility, ZoneSpec};
 pub use fault::{Fault, Place, Severity};

@@ -52,6 +52,7 @@ fn render(palette: Palette, state: &State) -> String {
     part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool)).collect());
     part("Targets", targets(palette, &state.targets, now));
     part("Load", load::loads(palette, &state.clusters));
+    part("Drains", load::drains(palette, &state.clusters, now));
     part("Overrides", overrides::list_text(palette, &state.overrides, now));
     part("Conflicts", state.conflicts.iter().map(|line| format!("  {line}\n")).collect());
     text

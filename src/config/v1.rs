@@ -266,6 +266,12 @@ pub(super) struct Cluster {
     pub(super) location: Option<Location>,
     /// How much it can carry, in the unit of its load reports.
     pub(super) capacity: Option<Int<u64, 1, 9_007_199_254_740_991>>,
+    /// Load that pools which heed load keep it under while others have room, as a part of its capacity. Over 0.
+    #[schemars(extend("default" = "80%"))]
+    pub(super) target: Option<Fraction>,
+    /// Load above which they give it nothing as long as others have room. At least the target.
+    #[schemars(extend("default" = "100%"))]
+    pub(super) limit: Option<Fraction>,
     /// The source its load is read from. Default: none, so that its load is unknown unless it is pushed.
     pub(super) load: Option<As<LoadName>>,
     /// Where its gateways are asked for their load. Default: its IPv4 addresses (IPv6 where it has no other), at the

@@ -22,6 +22,7 @@ use super::{
     balance::Balance,
     command::Command,
     configured::{Reader, Reading},
+    drains::{DrainWatch, forced_out},
     keeper::Keeper,
     retired::Retired,
     shared::{Clock, Published, Shared},
@@ -59,6 +60,7 @@ pub(super) struct Actor {
     pub(super) balance: Balance,
     /// What was answered in the last minute.
     pub(super) minute: Minute,
+    pub(super) drains: DrainWatch,
 }
 
 /// A reading under way.
@@ -119,7 +121,25 @@ impl Actor {
         self.end_overrides().await;
         self.keeper.tick(&self.shared);
         self.count_answers();
+        self.watch_drains();
         self.free_retired();
+    }
+
+    /// Publishes until when clients are still sent to clusters that are taken out.
+    pub(super) fn watch_drains(&mut self) {
+        // While a step runs, nobody can say what is left.
+        if self.balance.is_stepping() {
+            return;
+        }
+        let published = self.shared.published.load();
+        let mut out = forced_out(&self.forced, &published.configured.uses);
+        out.extend(self.balance.exhausted().filter(|cluster| !out.contains(cluster)).cloned().collect::<Vec<_>>());
+        let now = Instant::now();
+        self.drains.follow(&out, &published.configured.desired, (now, (self.clock)()));
+        let drains = self.drains.look(&self.balance, now);
+        if **self.shared.drains.load() != drains {
+            self.shared.drains.store(Arc::new(drains));
+        }
     }
 
     /// Publishes what was answered lately, by counters; of what is balanced, by the demand that was found.
@@ -163,7 +183,10 @@ impl Actor {
 
     /// Publishes what a step decided.
     fn share(&mut self) {
-        let view = self.shared.view.load_full();
+        let (view, now) = (self.shared.view.load_full(), Instant::now());
+        if self.balance.is_keeping_due(now) {
+            self.balance.keep((self.clock)()).into_iter().for_each(|kept| self.keeper.balance_changed(kept));
+        }
         if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
             self.publish_conditions(&view, conditions);
         }
@@ -174,7 +197,9 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let states = self.during(async move { shared.checker.states().await }).await;
         let shared = Arc::clone(&self.shared);
-        self.keeper.write_last(&shared, states).await;
+        self.balance.rest().await;
+        let balance = self.balance.keep((self.clock)());
+        self.keeper.write_last(&shared, states, balance).await;
     }
 
     /// Publishes a view and keeps the one it replaces.

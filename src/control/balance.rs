@@ -11,27 +11,32 @@
 //! ```
 
 mod clusters;
+#[cfg(test)]
+mod cost_tests;
 mod learnt;
+mod past;
 
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use fairway_health::{
-    balance::{Balancer, Settings},
+    balance::{Balancer, Drain, Settings},
     load::LoadNews,
 };
-use fairway_model::{Desired, PoolName, Shares};
+use fairway_model::{ClusterName, Desired, PoolName, Shares, Timestamp};
 use fairway_zones::{Asked, Conditions, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use self::{
     clusters::{Clusters, balanced_pools, settings},
     learnt::{Learnt, Places, Step},
+    past::Past,
 };
 use super::truth::Answered;
+use crate::store::KeptBalance;
 
 /// Balances the clusters of pools that heed load; nothing where there are none.
 #[derive(Default)]
@@ -39,6 +44,10 @@ pub(super) struct Balance {
     running: Option<Running>,
     /// Whether anybody told a load since the start: what is pushed is not foreseen by the configuration.
     told: bool,
+    /// What a process before this one had learnt, and the time by the clock that it was left in.
+    past: Option<(KeptBalance, Timestamp)>,
+    /// When what was learnt is to be kept next.
+    next_keep: Option<Instant>,
 }
 
 /// What runs while there is something to balance.
@@ -63,6 +72,11 @@ enum Work {
 }
 
 impl Balance {
+    /// Goes on from what a process before this one had learnt, if anything and if it is not too old; `now` by the clock.
+    pub(super) fn after(past: Option<KeptBalance>, now: Timestamp) -> Self {
+        Self { past: past.map(|past| (past, now)), ..Self::default() }
+    }
+
     /// Follows a configuration: what is learnt goes on where the clusters are the same. No step may run: see
     /// [`Balance::stepped`].
     pub(super) fn follow(&mut self, desired: &Desired, snapshot: &Snapshot, now: Instant) {
@@ -75,7 +89,11 @@ impl Balance {
         let before = self.running.take();
         let mut running = match before {
             Some(before) if before.settings == settings => before,
-            before => Running::new(settings, before, snapshot, now),
+            Some(before) => Running::new(settings, before.past(), snapshot, now),
+            None => {
+                let past = self.past.take().and_then(|(kept, now)| Past::of(kept, now, &settings, snapshot));
+                Running::new(settings, past, snapshot, now)
+            }
         };
         running.find_again(snapshot);
         self.running = Some(running);
@@ -149,6 +167,33 @@ impl Balance {
         changed
     }
 
+    /// Clusters whose gateways drain or are overloaded.
+    pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
+        self.running.iter().flat_map(|running| running.clusters.exhausted())
+    }
+
+    /// How far the drain of a cluster is; none where it is not balanced, or while a step runs.
+    pub(super) fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
+        let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return None };
+        places.clusters.get(cluster).map(|place| learnt.balancer.drain(*place, now))
+    }
+
+    /// What a process after this one should find; nothing while a step runs.
+    pub(super) fn keep(&self, now: Timestamp) -> Option<KeptBalance> {
+        let Some(Running { work: Work::Idle(learnt), .. }) = &self.running else { return None };
+        Some(past::keep(learnt, now))
+    }
+
+    /// Whether what was learnt should be kept now: once a report period, and every ten seconds at most.
+    pub(super) fn is_keeping_due(&mut self, now: Instant) -> bool {
+        let Some(running) = &self.running else { return false };
+        if self.next_keep.is_some_and(|next| now < next) {
+            return false;
+        }
+        self.next_keep = Some(now + running.settings.period.max(KEEP_PERIOD));
+        true
+    }
+
     /// Waits for the step that runs; for ever where none does. Nothing is lost where this is not waited for to the end.
     pub(super) async fn stepped(&mut self) {
         let Some(Running { work: Work::Stepping(step), .. }) = &mut self.running else {
@@ -175,14 +220,9 @@ impl Balance {
 
 impl Running {
     /// Goes on from what another balance of other clusters has learnt.
-    fn new(settings: Settings, before: Option<Self>, snapshot: &Snapshot, now: Instant) -> Self {
-        let before = before.and_then(|before| match before.work {
-            Work::Idle(learnt) => Some(learnt),
-            _ => None,
-        });
-        let kept = before.as_ref().map(|learnt| learnt.balancer.keep());
-        let balancer = Balancer::new(settings.clone(), now, kept.as_ref());
-        let clients = before.map(|learnt| learnt.clients).unwrap_or_default();
+    fn new(settings: Settings, past: Option<Past>, snapshot: &Snapshot, now: Instant) -> Self {
+        let balancer = Balancer::new(settings.clone(), now, past.as_ref().map(|past| &past.learnt));
+        let clients = past.map(|past| past.clients).unwrap_or_default();
         Self {
             clusters: Clusters::new(&settings, snapshot),
             decided: balancer.shares().clone(),
@@ -192,6 +232,12 @@ impl Running {
             waiting: vec![],
             next_step: now,
         }
+    }
+
+    /// What others can go on from.
+    fn past(self) -> Option<Past> {
+        let Work::Idle(learnt) = self.work else { return None };
+        Some(Past { learnt: learnt.balancer.keep(), clients: learnt.clients })
     }
 
     /// Finds everything again in a snapshot.
@@ -248,5 +294,7 @@ impl Running {
     }
 }
 
+/// What was learnt is written at most this often.
+const KEEP_PERIOD: Duration = Duration::from_secs(10);
 /// Most reports that wait for the end of a step: the gateways' next words say more than lost ones did.
 const WAITING_MAX: usize = 4096;

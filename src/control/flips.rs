@@ -67,6 +67,7 @@ impl Actor {
             .collect();
         self.forced = forced;
         self.change_conditions(&changes);
+        self.watch_drains();
     }
 }
 

@@ -18,6 +18,7 @@ mod changes;
 mod command;
 mod configured;
 mod daemon;
+mod drains;
 mod flips;
 mod handle;
 mod keeper;

@@ -119,3 +119,51 @@ clusters:
     let secret = faults_of("version: 1\nload: [{ name: a, type: promql, url: \"http://u:p@x\", query: x }]\n");
     assert!(secret[0].contains("holds a user or a password") && !secret[0].contains("u:p"), "{secret:?}");
 }
+
+#[test]
+fn a_cluster_says_how_far_it_is_loaded_on_purpose() {
+    let text = "version: 1
+clusters:
+  - { name: a, addresses: [192.0.2.1], capacity: 800, target: 70%, limit: 0.9 }
+  - { name: b, addresses: [192.0.2.2], capacity: 800, limit: 60% }
+  - { name: c, addresses: [192.0.2.3], capacity: 800, target: 95% }
+  - { name: d, addresses: [192.0.2.4], capacity: 800 }
+";
+    let aims = loaded(text).desired.load_aims;
+    let shown = |name: &str| {
+        let aim = aims.get(&ClusterName::new(name).unwrap())?;
+        Some((aim.target().thousandths(), aim.limit().thousandths()))
+    };
+    // A limit under the usual target is the target, too.
+    let expected = [Some((700, 900)), Some((600, 600)), Some((950, 1000)), None];
+    assert_eq!(["a", "b", "c", "d"].map(shown), expected);
+}
+
+#[test]
+fn an_aim_at_nothing_or_above_its_limit_is_refused_at_its_place() {
+    let faults = faults_of(
+        "version: 1
+clusters:
+  - { name: a, addresses: [192.0.2.1], capacity: 8, target: 0 }
+  - { name: b, addresses: [192.0.2.2], capacity: 8, target: 90%, limit: 80% }
+  - { name: c, addresses: [192.0.2.3], capacity: 8, limit: 0% }
+  - { name: d, addresses: [192.0.2.4], capacity: 8, limit: 101% }
+",
+    );
+    for part in [
+        "clusters[0].target: a target of 0 would send nothing there; to take a cluster out, drain it",
+        "clusters[3].limit: \"101%\" is over the whole; give at most 100%",
+    ] {
+        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+    }
+    let over = faults_of(
+        "version: 1
+clusters:
+  - { name: b, addresses: [192.0.2.2], capacity: 8, target: 90%, limit: 80% }
+  - { name: c, addresses: [192.0.2.3], capacity: 8, limit: 0% }
+",
+    );
+    for part in ["clusters[0].target: target 90% is over the limit 80%", "clusters[1].limit: a target of 0"] {
+        assert!(over.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {over:#?}");
+    }
+}

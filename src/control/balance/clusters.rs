@@ -9,7 +9,7 @@ use fairway_health::{
     balance::{Declared, Settings},
     load::LoadNews,
 };
-use fairway_model::{Acceptance, ClusterName, Desired, Permille, Shares, Standing};
+use fairway_model::{Acceptance, ClusterName, Desired, Shares, Standing};
 use fairway_zones::{Conditions, Snapshot, TargetIndex, steer::SteerPool};
 
 /// Clusters by their place in [`Settings::clusters`].
@@ -81,6 +81,11 @@ impl Clusters {
         turned
     }
 
+    /// Clusters whose gateways drain or are overloaded.
+    pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
+        self.exhausted.keys().map(|place| &self.names[*place])
+    }
+
     /// Each cluster's place, and whether it can be answered.
     pub(super) fn all_up(&self) -> impl Iterator<Item = Turned> {
         self.up.iter().copied().enumerate()
@@ -140,8 +145,8 @@ pub(super) fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Setting
     let names: BTreeSet<&ClusterName> = used.into_iter().collect();
     let declared = |name: &ClusterName| {
         let capacity = desired.clusters.get(name)?.capacity?;
-        let part = |thousandths| Permille::new(thousandths).unwrap_or_default();
-        let (soft, hard) = (part(TARGET), part(1000));
+        let aim = desired.load_aims.get(name).copied().unwrap_or_default();
+        let (soft, hard) = (aim.target(), aim.limit());
         Some(Declared { name: name.clone(), capacity, soft, hard, split: capacity })
     };
     let clusters: Vec<Declared> = names.iter().filter_map(|name| declared(name)).collect();
@@ -153,7 +158,5 @@ pub(super) fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Setting
     (!clusters.is_empty()).then_some(Settings { clusters, period, ttl, sampled: 1 })
 }
 
-/// Load that is aimed at, in thousandths of the capacity.
-const TARGET: u16 = 800;
 /// How many periods long the word counts that a cluster is exhausted.
 const PERIODS_HELD: u32 = 3;
