@@ -170,6 +170,10 @@ pub struct PoolState {
     pub name: String,
     /// `weighted` or `failover`.
     pub policy: String,
+    /// TTL of its answers, in seconds, where a name does not declare its own.
+    pub ttl: u32,
+    /// Why it is that.
+    pub ttl_reason: String,
     /// Names it answers for.
     pub names: Vec<String>,
     /// Its members in declared order.

@@ -260,6 +260,8 @@ mod tests {
             zones: vec![ZoneState { name: "gslb.example.".into(), serial: Some(9), records: 1_204, names: vec![] }],
             pools: vec![PoolState {
                 name: "shop".into(),
+                ttl: 30,
+                ttl_reason: "as declared".to_owned(),
                 policy: "weighted".into(),
                 names: vec!["shop.gslb.example.".into()],
                 members: vec![MemberState {

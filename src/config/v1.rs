@@ -415,6 +415,11 @@ pub(super) struct Pool {
     /// TTL of its answers; at most 1d.
     #[schemars(extend("default" = "30s"))]
     pub(super) ttl: Option<As<Ttl>>,
+    /// TTL while something is at risk: a member is down or drained, load is above its target. At most `ttl`, which is the
+    /// default: then it stays as it is.
+    pub(super) ttl_min: Option<As<Ttl>>,
+    /// TTL after ten TTLs in which nothing was at risk and nothing moved; at most 1d. At least `ttl`, which is the default.
+    pub(super) ttl_max: Option<As<Ttl>>,
     /// How many clusters an answer names; all addresses of each go together.
     #[schemars(extend("default" = 1))]
     pub(super) answers: Option<Int<u8, 1, 8>>,

@@ -24,6 +24,7 @@ use super::{
     configured::{Reader, Reading},
     drains::{DrainWatch, forced_out},
     keeper::Keeper,
+    pace::Pacer,
     retired::Retired,
     shared::{Clock, Published, Shared},
     truth::Minute,
@@ -61,6 +62,8 @@ pub(super) struct Actor {
     /// What was answered in the last minute.
     pub(super) minute: Minute,
     pub(super) drains: DrainWatch,
+    /// Which TTLs hold.
+    pub(super) pacer: Pacer,
 }
 
 /// A reading under way.
@@ -122,7 +125,16 @@ impl Actor {
         self.keeper.tick(&self.shared);
         self.count_answers();
         self.watch_drains();
+        self.keep_pace();
         self.free_retired();
+    }
+
+    /// Publishes the conditions with the TTLs of now, where these changed.
+    fn keep_pace(&mut self) {
+        let view = self.shared.view.load_full();
+        if let Some(paced) = self.pacer.pace(&view.snapshot, &view.conditions, &self.balance, Instant::now()) {
+            self.publish_conditions(&view, paced);
+        }
     }
 
     /// Publishes until when clients are still sent to clusters that are taken out.

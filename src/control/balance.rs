@@ -23,7 +23,7 @@ use std::{
 };
 
 use fairway_health::{
-    balance::{Balancer, Drain, Settings},
+    balance::{Balancer, Caution, Drain, Settings},
     load::LoadNews,
 };
 use fairway_model::{ClusterName, Desired, PoolName, Shares, Timestamp};
@@ -61,6 +61,7 @@ struct Running {
     /// What the last step decided.
     decided: Shares,
     next_step: Instant,
+    caution: Caution,
 }
 
 /// What was learnt is here, or where a step decides from it.
@@ -172,6 +173,11 @@ impl Balance {
         self.running.iter().flat_map(|running| running.clusters.exhausted())
     }
 
+    /// How much TTLs should leave to the next minutes, as the last step saw it; where nothing is balanced, as declared.
+    pub(super) fn caution(&self) -> Caution {
+        self.running.as_ref().map_or(Caution::Ordinary, |running| running.caution)
+    }
+
     /// How far the drain of a cluster is; none where it is not balanced, or while a step runs.
     pub(super) fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
         let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return None };
@@ -231,6 +237,7 @@ impl Running {
             places: Arc::default(),
             waiting: vec![],
             next_step: now,
+            caution: Caution::Ordinary,
         }
     }
 
@@ -283,6 +290,7 @@ impl Running {
         // Those that did not turn are passed over.
         self.clusters.all_up().for_each(|(place, up)| learnt.balancer.available(place, up, now));
         self.decided = learnt.balancer.shares().clone();
+        self.caution = learnt.balancer.caution(now);
         self.clusters.step_ended();
         self.work = Work::Idle(Box::new(learnt));
     }

@@ -87,7 +87,7 @@ pub(super) fn forced_out(forced: &[Option<Forced>], uses: &Uses) -> Vec<ClusterN
 fn largest_ttl(desired: &Desired, cluster: &ClusterName) -> Ttl {
     let has =
         |name| desired.pools.get(name).filter(|pool| pool.members.iter().any(|member| member.cluster == *cluster));
-    let ttls = desired.names.values().filter_map(|name| Some(name.ttl.unwrap_or(has(&name.pool)?.ttl)));
+    let ttls = desired.names.values().filter_map(|name| Some(name.ttl.unwrap_or(has(&name.pool)?.ttl_max())));
     ttls.max().unwrap_or(Ttl::STEERED)
 }
 

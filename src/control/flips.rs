@@ -51,7 +51,9 @@ impl Actor {
         let conditions = Arc::new(view.conditions.with(&view.snapshot, changes));
         // A cluster that came or went changes the shares of the others at once, and not a report later.
         let balanced = self.balance.look(&view.snapshot, &conditions, Instant::now());
-        self.publish_conditions(&view, balanced.map_or(conditions, Arc::new));
+        let conditions = balanced.map_or(conditions, Arc::new);
+        let paced = self.pacer.pace(&view.snapshot, &conditions, &self.balance, Instant::now());
+        self.publish_conditions(&view, paced.map_or(conditions, Arc::new));
     }
 
     /// Brings what is forced in line with the overrides.

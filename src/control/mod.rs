@@ -24,6 +24,7 @@ mod handle;
 mod keeper;
 mod load;
 mod offline;
+mod pace;
 mod reload;
 mod replace;
 mod retired;

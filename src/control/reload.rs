@@ -154,6 +154,10 @@ impl Actor {
             // What was decided for a balance that is no more holds nobody back.
             view.conditions = Arc::new(view.conditions.with_shares(&snapshot, &Arc::default()));
         }
+        self.pacer.follow(&snapshot);
+        if let Some(paced) = self.pacer.pace(&snapshot, &view.conditions, &self.balance, Instant::now()) {
+            view.conditions = Arc::new(paced);
+        }
         // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
         self.publish_view(view);
         self.publish(|published| {

@@ -33,6 +33,7 @@ use super::{
     daemon::Tasks,
     drains::DrainWatch,
     keeper::Keeper,
+    pace::Pacer,
     reload::view_of,
     replace::{self, Predecessor},
     retired::Retired,
@@ -368,6 +369,8 @@ impl Parts {
         });
         let mut balance = Balance::after(past.balance, (self.clock)());
         begin_balance(&mut balance, &shared);
+        let mut pacer = Pacer::default();
+        pacer.follow(&shared.view.load().snapshot);
         let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
         let (fingerprint, files) = watch::channel(self.fingerprint);
         let actor = Actor {
@@ -389,6 +392,7 @@ impl Parts {
             balance,
             minute: Minute::default(),
             drains: DrainWatch::default(),
+            pacer,
         };
         (Control { shared, commands }, actor, files)
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    Acceptance, Cluster, Desired, Forced, Health, Member, Name, Permille, Pool, PoolName, Standing, Target, Timestamp,
-    Verdict,
+    Acceptance, Cluster, Desired, Forced, Health, Member, Name, Pace, Permille, Pool, PoolName, Standing, Target,
+    Timestamp, Verdict,
 };
 use fairway_zones::{TargetIndex, View};
 
@@ -43,7 +43,9 @@ pub(super) fn render(
     load::add(&mut clusters, loads);
     accepted(&mut clusters, view);
     drained(&mut clusters, &shared.drains.load());
-    let page = Page { view, published, states, names };
+    let infos = view.snapshot.pool_infos().iter().enumerate().filter(|(_, info)| info.bounds.is_some());
+    let paces = infos.map(|(place, info)| (&info.name, view.conditions.pace(place))).collect();
+    let page = Page { view, published, states, names, paces };
     let mut pools: Vec<_> = configured.desired.pools.values().map(|pool| page.pool(pool)).collect();
     truth::add(&mut pools, &configured.desired, &shared.answered.load(), loads);
     State {
@@ -125,6 +127,8 @@ struct Page<'a> {
     states: HashMap<&'a Target, &'a TargetState>,
     /// The names that each pool answers.
     names: HashMap<&'a PoolName, Vec<String>>,
+    /// Which TTL each pool answers with, where that is not its own.
+    paces: HashMap<&'a PoolName, Pace>,
 }
 
 impl Page<'_> {
@@ -148,9 +152,13 @@ impl Page<'_> {
     }
 
     fn pool(&self, pool: &Pool) -> PoolState {
+        let pace = self.paces.get(&pool.name).copied().unwrap_or_default();
+        let ttl = pool.ttl_bounds.map_or(pool.ttl, |bounds| pace.ttl(pool.ttl, bounds));
         PoolState {
             name: pool.name.to_string(),
             policy: pool.policy.to_string(),
+            ttl: ttl.secs(),
+            ttl_reason: pace.reason().to_owned(),
             names: self.names.get(&pool.name).cloned().unwrap_or_default(),
             members: pool.members.iter().map(|member| self.member(pool, member)).collect(),
         }

@@ -10,6 +10,7 @@ use fairway_model::{Health, Shares, Target};
 use crate::{
     Snapshot,
     balanced::{Balanced, BalancedClusters},
+    paces::Paces,
     steer::{SteerPool, mix, target_hash},
 };
 
@@ -25,8 +26,9 @@ pub struct Conditions {
     last_good: Arc<[u64]>,
     /// Where everybody takes everything there is none.
     balanced: Option<Arc<Balanced>>,
-    /// The sum over targets, remembering pools and shares, wrapping.
-    id: u64,
+    pub(crate) paces: Paces,
+    /// The sum over targets, remembering pools, shares and paces, wrapping.
+    pub(crate) id: u64,
     fixed: Arc<Fixed>,
 }
 
@@ -116,7 +118,8 @@ impl Conditions {
         let words = pools.iter().map(|pool| pool.memory().end).max().unwrap_or_default();
         let id = hashes.iter().zip(&health).fold(0u64, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
         let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
-        let mut conditions = Self { health, last_good: vec![0; words].into(), balanced: None, id, fixed };
+        let mut conditions =
+            Self { health, last_good: vec![0; words].into(), balanced: None, paces: Paces::default(), id, fixed };
         for (_, pool) in remembering() {
             conditions.id = conditions.id.wrapping_add(pool.memory_hash(conditions.last_good(pool)));
             conditions.remember(pool);

@@ -167,3 +167,31 @@ clusters:
         assert!(over.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {over:#?}");
     }
 }
+
+#[test]
+fn a_ttl_may_go_by_risk_between_bounds_around_it() {
+    let pool = |keys: &str| {
+        format!(
+            "version: 1
+clusters: [{{ name: c, addresses: [192.0.2.1] }}]
+pools: [{{ name: p, policy: weighted, {keys}, members: [{{ cluster: c }}] }}]
+"
+        )
+    };
+    let bounds = |keys: &str| {
+        let desired = loaded(&pool(keys)).desired;
+        let pool = desired.pools.values().next().unwrap().clone();
+        (pool.ttl.secs(), pool.ttl_bounds.map(|bounds| (bounds.short.secs(), bounds.long.secs())))
+    };
+    assert_eq!(bounds("ttl: 30s"), (30, None));
+    assert_eq!(bounds("ttlMin: 15s, ttlMax: 2m"), (30, Some((15, 120))));
+    assert_eq!(bounds("ttl: 1m, ttlMin: 15s"), (60, Some((15, 60))));
+    for (keys, part) in [
+        ("ttl: 10s, ttlMin: 11s", "pools[0].ttlMin: ttlMin 11 s is over the TTL 10 s; give at most the TTL"),
+        ("ttl: 1m, ttlMax: 30s", "pools[0].ttlMax: ttlMax 30 s is under the TTL 60 s; give at least the TTL"),
+        ("ttlMax: 2d", "pools[0].ttlMax: ttlMax 172800 s is over a day"),
+    ] {
+        let faults = faults_of(&pool(keys));
+        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+    }
+}

@@ -150,7 +150,7 @@ pub(super) fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Setting
         Some(Declared { name: name.clone(), capacity, soft, hard, split: capacity })
     };
     let clusters: Vec<Declared> = names.iter().filter_map(|name| declared(name)).collect();
-    let ttl = balanced_pools(snapshot).map(|(place, _)| snapshot.pool_infos()[place].ttl).max()?;
+    let ttl = balanced_pools(snapshot).map(|(place, _)| snapshot.pool_infos()[place].ttl_max()).max()?;
     let feeds = names.iter().filter_map(|name| desired.load_feeds.get(*name));
     let periods = feeds.filter_map(|feed| desired.load_sources.get(&feed.source)).map(|source| source.period);
     let period = periods.max().unwrap_or(Duration::from_secs(10));

@@ -5,6 +5,7 @@ mod daemon;
 mod flips;
 mod load;
 mod overrides;
+mod pace;
 mod reload;
 
 use std::{

@@ -9,7 +9,7 @@ use std::{
 
 use fairway_model::{
     ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, SteeredName, Target, Ttl,
-    ZoneSpec,
+    TtlBounds, ZoneSpec,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -54,8 +54,8 @@ pub(super) struct Pools<'a> {
     numbers: StableMap<(&'a PoolName, Variant<'a>), u32>,
     /// Where the counters of each pool begin.
     first_counters: Vec<u32>,
-    /// A pool's answers, by TTL.
-    by_ttl: StableMap<(u32, Ttl), u32>,
+    /// A pool's answers, by TTL and the bounds of it.
+    by_ttl: StableMap<(u32, Ttl, Option<TtlBounds>), u32>,
     /// Record sets of answers: many pools answer with the same clusters.
     sets: StableMap<Shape<'a>, Steered>,
     targets: TargetTable,
@@ -113,15 +113,20 @@ impl<'a> Pools<'a> {
         let compiled = &mut self.compiled;
         compiled.infos[number as usize].names.push(name.name.clone());
         compiled.id = compiled.id.wrapping_add(stable_hash(&(&name.name, &pool.name, ttl)));
-        if let Some(steered) = self.by_ttl.get(&(number, ttl)) {
+        // Who declares a TTL at a name wants that one.
+        let bounds = pool.ttl_bounds.filter(|_| name.ttl.is_none());
+        if let Some(steered) = self.by_ttl.get(&(number, ttl, bounds)) {
             return *steered;
         }
-        let answers = self.answers(number, pool, ttl, entries);
         let counters = self.first_counters[number as usize];
-        self.compiled.steered.push(Steered { pool: number, counters, ..answers });
-        let steered = self.compiled.steered.len() as u32;
-        self.by_ttl.insert((number, ttl), steered);
-        steered
+        let paces = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
+        let first = self.compiled.steered.len() as u32 + 1;
+        for ttl in iter::once(ttl).chain(paces) {
+            let answers = self.answers(number, pool, ttl, entries);
+            self.compiled.steered.push(Steered { pool: number, paced: bounds.is_some(), counters, ..answers });
+        }
+        self.by_ttl.insert((number, ttl, bounds), first);
+        first
     }
 
     /// What [`Pools::steered`] gave, and the name of the pool.
@@ -169,7 +174,13 @@ impl<'a> Pools<'a> {
         let digest = placed.as_ref().map_or(0, |placed| placed.digest);
         compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, variant.hides, digest)));
         compiled.placed.push(placed);
-        compiled.infos.push(PoolInfo { name: pool.name.clone(), clusters, ttl: pool.ttl, names: Vec::new() });
+        compiled.infos.push(PoolInfo {
+            name: pool.name.clone(),
+            clusters,
+            ttl: pool.ttl,
+            bounds: pool.ttl_bounds,
+            names: Vec::new(),
+        });
         compiled.pools.push(steer);
         number
     }
@@ -260,7 +271,7 @@ fn write_answers(
         DownAnswer::FallbackCname(target) => alias(target),
         _ => Steered::NONE,
     };
-    Steered { pool: 0, cname: pool.mode == Mode::Cname, v4, v6, members, fallback, counters: 0 }
+    Steered { pool: 0, cname: pool.mode == Mode::Cname, paced: false, v4, v6, members, fallback, counters: 0 }
 }
 
 impl Compiled {

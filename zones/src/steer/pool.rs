@@ -204,7 +204,10 @@ impl SteerPool {
             cold: Box::new(Cold::new(pool, &declared, &seen, targets)),
             members: members.into(),
         };
-        built.quick = Family::BOTH.map(|family| built.quick_way(family));
+        // Which TTL holds is looked up on the long way, so that pools without bounds need not look.
+        if pool.ttl_bounds.is_none() {
+            built.quick = Family::BOTH.map(|family| built.quick_way(family));
+        }
         built
     }
 

@@ -31,3 +31,31 @@ impl<'a> Variant<'a> {
         if of_zone == 0 { pool_key } else { hash::mix(pool_key ^ of_zone) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::{ClusterName, Member, Name, Policy, PoolName};
+
+    use super::*;
+
+    fn key(pool: &Pool, zone: Option<&ZoneSpec>) -> u64 {
+        Variant::of(pool, zone).key(42)
+    }
+
+    #[test]
+    fn what_a_zone_gives_to_a_pool_makes_another_one_of_it_and_nothing_else_does() {
+        let zone = ZoneSpec::new("example.test".parse::<Name>().unwrap());
+        let private = ZoneSpec { visibility: Visibility::Private, ..zone.clone() };
+        let judged = ZoneSpec { monitor: Some(MonitorName::new("gateway").unwrap()), ..private.clone() };
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
+        pool.members = vec![Member::new(ClusterName::new("eu1").unwrap())];
+        assert_eq!([&zone, &private].map(|zone| key(&pool, Some(zone))), [42, 42]);
+        assert_ne!(key(&pool, Some(&judged)), 42, "the zone's monitor judges its member");
+        pool.monitor = Some(MonitorName::new("own").unwrap());
+        assert_eq!(key(&pool, Some(&judged)), 42);
+        pool.members[0].internal = true;
+        assert_eq!([Some(&private), Some(&judged)].map(|zone| key(&pool, zone)), [42, 42]);
+        assert_ne!(key(&pool, Some(&zone)), 42, "a public zone hides its member");
+        assert_eq!(key(&pool, Some(&zone)), key(&pool, None));
+    }
+}
