@@ -6,7 +6,9 @@ use super::*;
 
 #[tokio::test]
 async fn a_drain_makes_the_ttl_short_at_once_and_quiet_brings_it_back() {
-    let scene = Scene::new(&silent().replace("policy: failover", "policy: failover, ttl: 2s, ttlMin: 1s, ttlMax: 9s"));
+    let scene = Scene::new(
+        &config("type: always").replace("policy: failover", "policy: failover, ttl: 2s, ttlMin: 1s, ttlMax: 9s"),
+    );
     let (control, _actor) = scene.run().await;
     let pace = || control.shared.view.load().conditions.pace(0);
     assert_eq!(pace(), Pace::Declared);
