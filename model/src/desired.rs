@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    Choose, ClientMap, Cluster, ClusterName, DownAnswer, Geo, LatencyTable, LoadFeed, LoadName, LoadSource, LoadUnit,
-    MapName, Mode, Monitor, MonitorName, Name, Permille, Pool, PoolName, Rank, Rtype, Severity, TableName, Ttl,
-    closest,
+    Choose, ClientMap, Cluster, ClusterName, DownAnswer, Geo, LatencyTable, LoadAim, LoadFeed, LoadName, LoadSource,
+    LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Pool, PoolName, Rank, Rtype, Severity, TableName,
+    Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -32,6 +32,8 @@ pub struct Desired {
     pub load_sources: BTreeMap<LoadName, Arc<LoadSource>>,
     /// From where the load of clusters is read; of others it is unknown, unless it is pushed.
     pub load_feeds: BTreeMap<ClusterName, LoadFeed>,
+    /// How far clusters are loaded on purpose; others by [`LoadAim::DEFAULT`].
+    pub load_aims: BTreeMap<ClusterName, LoadAim>,
 }
 
 /// A zone as declared, apart from its records.
@@ -157,6 +159,12 @@ impl Desired {
         }
         for (cluster, feed) in &self.load_feeds {
             self.check_feed(cluster, feed, &mut found);
+        }
+        for cluster in self.load_aims.keys().filter_map(|name| self.clusters.get(name)).filter(|c| c.capacity.is_none())
+        {
+            let what =
+                format!("cluster {} has a target or limit of its load, and no capacity it is a part of", cluster.name);
+            found.push(warning(Subject::Cluster(cluster.name.clone()), what, "give its capacity"));
         }
         for (name, source) in &self.load_sources {
             check_load_times(name, source, &mut found);

@@ -4,6 +4,7 @@
 //! those live in the crates that turn the outside world into these types and back.
 #![forbid(unsafe_code)]
 
+mod aim;
 mod cluster;
 mod desired;
 mod fault;
@@ -18,6 +19,7 @@ mod merge;
 mod monitor;
 mod name;
 mod octets;
+mod pace;
 mod partition;
 mod place;
 mod policy;
@@ -31,6 +33,7 @@ mod spelling;
 mod timestamp;
 mod units;
 
+pub use aim::{AimError, LoadAim};
 pub use cluster::{Cluster, Location};
 pub use desired::{Desired, Problem, SteeredName, Subject, Visibility, ZoneSpec};
 pub use fault::{Fault, Place, Severity};
@@ -45,6 +48,7 @@ pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
 pub use name::{Name, NameError};
 pub use octets::Octets;
+pub use pace::{Pace, Risk, TtlBounds};
 pub use partition::{Found, Partition, PartitionBuilder};
 pub use place::{ClientPlace, Continent, Coordinates, Country, PlaceError, Subdivision};
 pub use policy::{Choose, Policy, Rank};

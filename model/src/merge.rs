@@ -91,7 +91,7 @@ struct Merger {
 impl Merger {
     fn add(&mut self, from: Contribution) {
         let who = (from.source, from.owner);
-        let Desired { zones, clusters, monitors, maps, latencies, pools, names, load_sources, load_feeds } =
+        let Desired { zones, clusters, monitors, maps, latencies, pools, names, load_sources, load_feeds, load_aims } =
             from.desired;
         for (key, zone) in zones {
             let said = keep_first(&mut self.desired.zones, &key, zone);
@@ -112,6 +112,12 @@ impl Merger {
         for (key, feed) in load_feeds {
             // Of a cluster that another declares: whose word holds is recorded with the cluster.
             let said = keep_first(&mut self.desired.load_feeds, &key, feed);
+            if matches!(said, Said::Otherwise) {
+                self.record(Subject::Cluster(key), &who, said);
+            }
+        }
+        for (key, aim) in load_aims {
+            let said = keep_first(&mut self.desired.load_aims, &key, aim);
             if matches!(said, Said::Otherwise) {
                 self.record(Subject::Cluster(key), &who, said);
             }

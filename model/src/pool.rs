@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::{
     Bias, ClientPrefix, ClusterName, MonitorName, Name, Network, Permille, PlaceRules, Policy, PoolName, ProbeAddress,
-    Schedule, Tier, Ttl, Weight,
+    Schedule, Tier, Ttl, TtlBounds, Weight,
 };
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
@@ -18,6 +18,8 @@ pub struct Pool {
     pub mode: Mode,
     /// TTL of its answers.
     pub ttl: Ttl,
+    /// Bounds within which the TTL goes by risk; none keeps it as it is. A name's own TTL is never changed.
+    pub ttl_bounds: Option<TtlBounds>,
     /// How many clusters an answer names, 1 to 8; all addresses of each go together.
     pub answers: u8,
     /// What is answered when no member can be.
@@ -49,6 +51,11 @@ impl Pool {
     /// Most networks of clients that its members name together: each may split the address space in 128 blocks.
     pub const NETWORKS_MAX: usize = 4096;
 
+    /// The largest TTL that it answers with.
+    pub fn ttl_max(&self) -> Ttl {
+        self.ttl_bounds.map_or(self.ttl, |bounds| bounds.long)
+    }
+
     /// A pool with every default and no member.
     pub fn new(name: PoolName, policy: Policy) -> Self {
         Self {
@@ -56,6 +63,7 @@ impl Pool {
             policy,
             mode: Mode::Address,
             ttl: Ttl::STEERED,
+            ttl_bounds: None,
             answers: 1,
             down: DownAnswer::All,
             spread: Spread::Client,

@@ -131,16 +131,35 @@ pub struct ClusterState {
     pub region: Option<String>,
     /// How much it can carry, in the unit of its load.
     pub capacity: Option<u64>,
+    /// Load that it is kept under while others have room, in percent of the capacity; none without one.
+    pub target: Option<f64>,
+    /// Load above which it is given nothing as long as others have room, in percent.
+    pub limit: Option<f64>,
     /// What is said of its load, the most trusted first; at most one word counts.
     pub load: Vec<LoadState>,
     /// What its gateways warn of.
     pub warnings: Vec<String>,
     /// Whether all its gateways that answer drain or are overloaded.
     pub exhausted: bool,
+    /// How far its drain is; none while it is answered.
+    pub drain: Option<DrainState>,
     /// How much it takes of clients to whom it is the best, in percent; 100 unless it is balanced.
     pub accepts_near: f64,
     /// How much it takes of clients whom a better one did not take, in percent.
     pub accepts_spill: f64,
+}
+
+/// A cluster that is taken out: clients keep answers that were given before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DrainState {
+    /// Since when it is not answered any more.
+    pub since: String,
+    /// When the last client should have left: the largest TTL given, or the time for which clients were seen to keep answers,
+    /// and a tenth of the TTL.
+    pub over: String,
+    /// How much of its demand is still there, in percent; none where it is not balanced by load.
+    pub left: Option<f64>,
 }
 
 /// One pool.
@@ -151,6 +170,10 @@ pub struct PoolState {
     pub name: String,
     /// Its steps in order, in the words of the configuration: `weighted`, or `schedule, nearest, load, weighted`.
     pub policy: String,
+    /// TTL of its answers, in seconds, where a name does not declare its own.
+    pub ttl: u32,
+    /// Why it is that.
+    pub ttl_reason: String,
     /// Names it answers for.
     pub names: Vec<String>,
     /// Its members in declared order.

@@ -13,6 +13,20 @@ pub(super) fn loads(palette: Palette, clusters: &[ClusterState]) -> String {
     }
 }
 
+/// One line for each cluster that is taken out.
+pub(super) fn drains(palette: Palette, clusters: &[ClusterState], now: &str) -> String {
+    let row = |cluster: &ClusterState| {
+        let drain = cluster.drain.as_ref()?;
+        let is_over = drain.over.as_str() <= now;
+        let by = format!("{} {}", if is_over { "drained since" } else { "drained by" }, drain.over);
+        let left = drain.left.map(|left| format!("{left} % of the demand still there"));
+        let tone = if is_over { Tone::Good } else { Tone::Warn };
+        Some(vec![cluster.name.as_str().into(), Cell::new(tone, by), left.unwrap_or_default().into()])
+    };
+    let rows: Vec<Vec<Cell>> = clusters.iter().filter_map(row).collect();
+    if rows.is_empty() { String::new() } else { table(palette, 2, &["cluster", "", ""], &rows) }
+}
+
 fn row(cluster: &ClusterState, load: &LoadState) -> Vec<Cell> {
     let tone = match load.standing.as_str() {
         "counts" => Tone::Good,
@@ -41,6 +55,21 @@ fn row(cluster: &ClusterState, load: &LoadState) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cluster_that_is_taken_out_says_until_when_clients_are_there() {
+        let drain = crate::api::state_wire::DrainState {
+            since: "2030-01-01T00:00:00Z".to_owned(),
+            over: "2030-01-01T00:00:33Z".to_owned(),
+            left: Some(12.5),
+        };
+        let eu1 = ClusterState { name: "eu1".to_owned(), drain: Some(drain), ..ClusterState::default() };
+        let clusters = [eu1, ClusterState { name: "us1".to_owned(), ..ClusterState::default() }];
+        let text = drains(Palette::PLAIN, &clusters, "2030-01-01T00:00:10Z");
+        assert!(text.contains("eu1") && text.contains("drained by 2030-01-01T00:00:33Z"), "{text}");
+        assert!(text.contains("12.5 % of the demand still there") && !text.contains("us1"), "{text}");
+        assert!(drains(Palette::PLAIN, &clusters, "2030-01-01T00:00:33Z").contains("drained since"));
+    }
 
     #[test]
     fn each_word_on_a_load_has_its_age_and_whether_it_counts() {

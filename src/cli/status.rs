@@ -52,6 +52,7 @@ fn render(palette: Palette, state: &State) -> String {
     part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool)).collect());
     part("Targets", targets(palette, &state.targets, now));
     part("Load", load::loads(palette, &state.clusters));
+    part("Drains", load::drains(palette, &state.clusters, now));
     part("Overrides", overrides::list_text(palette, &state.overrides, now));
     part("Conflicts", state.conflicts.iter().map(|line| format!("  {line}\n")).collect());
     text
@@ -260,6 +261,8 @@ mod tests {
             zones: vec![ZoneState { name: "gslb.example.".into(), serial: Some(9), records: 1_204, names: vec![] }],
             pools: vec![PoolState {
                 name: "shop".into(),
+                ttl: 30,
+                ttl_reason: "as declared".to_owned(),
                 policy: "weighted".into(),
                 names: vec!["shop.gslb.example.".into()],
                 members: vec![MemberState {

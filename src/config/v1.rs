@@ -267,6 +267,12 @@ pub(super) struct Cluster {
     pub(super) location: Option<Location>,
     /// How much it can carry, in the unit of its load reports.
     pub(super) capacity: Option<Int<u64, 1, 9_007_199_254_740_991>>,
+    /// Load that pools which heed load keep it under while others have room, as a part of its capacity. Over 0.
+    #[schemars(extend("default" = "80%"))]
+    pub(super) target: Option<Fraction>,
+    /// Load above which they give it nothing as long as others have room. At least the target.
+    #[schemars(extend("default" = "100%"))]
+    pub(super) limit: Option<Fraction>,
     /// The source its load is read from. Default: none, so that its load is unknown unless it is pushed.
     pub(super) load: Option<As<LoadName>>,
     /// Where its gateways are asked for their load. Default: its IPv4 addresses (IPv6 where it has no other), at the
@@ -410,6 +416,11 @@ pub(super) struct Pool {
     /// TTL of its answers; at most 1d.
     #[schemars(extend("default" = "30s"))]
     pub(super) ttl: Option<As<Ttl>>,
+    /// TTL while something is at risk: a member is down or drained, load is above its target. At most `ttl`, which is the
+    /// default: then it stays as it is.
+    pub(super) ttl_min: Option<As<Ttl>>,
+    /// TTL after ten TTLs in which nothing was at risk and nothing moved; at most 1d. At least `ttl`, which is the default.
+    pub(super) ttl_max: Option<As<Ttl>>,
     /// How many clusters an answer names; all addresses of each go together.
     #[schemars(extend("default" = 1))]
     pub(super) answers: Option<Int<u8, 1, 8>>,

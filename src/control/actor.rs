@@ -22,7 +22,9 @@ use super::{
     balance::Balance,
     command::Command,
     configured::{Reader, Reading},
+    drains::{DrainWatch, forced_out},
     keeper::Keeper,
+    pace::Pacer,
     retired::Retired,
     shared::{Clock, Published, Shared},
     truth::Minute,
@@ -59,6 +61,9 @@ pub(super) struct Actor {
     pub(super) balance: Balance,
     /// What was answered in the last minute.
     pub(super) minute: Minute,
+    pub(super) drains: DrainWatch,
+    /// Which TTLs hold.
+    pub(super) pacer: Pacer,
 }
 
 /// A reading under way.
@@ -95,6 +100,7 @@ impl Actor {
                 }
                 _ = tick.tick() => self.tick().await,
                 news = self.news.recv() => self.hear(news),
+                () = self.balance.stepped() => self.share(),
                 _ = balance_tick.tick(), if self.balance.runs() => self.rebalance(),
             }
         }
@@ -122,13 +128,41 @@ impl Actor {
         self.end_overrides().await;
         self.keeper.tick(&self.shared);
         self.count_answers();
+        self.watch_drains();
+        self.keep_pace();
         self.free_retired();
+    }
+
+    /// Publishes the conditions with the TTLs of now, where these changed.
+    fn keep_pace(&mut self) {
+        let view = self.shared.view.load_full();
+        if let Some(paced) = self.pacer.pace(&view.snapshot, &view.conditions, &self.balance, Instant::now()) {
+            self.publish_conditions(&view, paced);
+        }
+    }
+
+    /// Publishes until when clients are still sent to clusters that are taken out.
+    pub(super) fn watch_drains(&mut self) {
+        // While a step runs, nobody can say what is left.
+        if self.balance.is_stepping() {
+            return;
+        }
+        let published = self.shared.published.load();
+        let mut out = forced_out(&self.forced, &published.configured.uses);
+        out.extend(self.balance.exhausted().filter(|cluster| !out.contains(cluster)).cloned().collect::<Vec<_>>());
+        let now = Instant::now();
+        self.drains.follow(&out, &published.configured.desired, (now, (self.clock)()));
+        let drains = self.drains.look(&self.balance, now);
+        if **self.shared.drains.load() != drains {
+            self.shared.drains.store(Arc::new(drains));
+        }
     }
 
     /// Publishes what was answered lately, by counters; of what is balanced, by the demand that was found.
     fn count_answers(&mut self) {
         let now = Instant::now();
-        if self.minute.is_due(now) {
+        // While a step runs, it is not known who has which demand.
+        if self.minute.is_due(now) && !self.balance.is_stepping() {
             let view = self.shared.view.load();
             let mut answered = self.minute.look(self.shared.transports.tallies().answers, &view.snapshot, now);
             self.balance.weigh(&mut answered, &view.snapshot, &view.conditions);
@@ -141,21 +175,35 @@ impl Actor {
         // Of reports that were lost, later ones say what counts now.
         let Ok(news) = news else { return };
         let now = Instant::now();
-        if self.balance.hear(&news, now) {
+        if self.balance.note_told() {
             let (published, view) = (self.shared.published.load_full(), self.shared.view.load_full());
             self.balance.follow(&published.configured.desired, &view.snapshot, now);
-            self.balance.hear(&news, now);
         }
+        self.balance.hear(news, now);
     }
 
-    /// Takes who asked, and decides anew where it is time.
+    /// Takes who asked, and begins to decide anew where it is time.
     fn rebalance(&mut self) {
+        if self.balance.is_stepping() {
+            return;
+        }
         let (view, now) = (self.shared.view.load_full(), Instant::now());
         let tallies = self.shared.transports.with(|server| server.counters().tallies_by_thread().to_vec());
         for tally in tallies.iter().flatten() {
             tally.take_asked(|asked| self.balance.asked(&asked, &view.snapshot, now));
         }
-        if let Some(conditions) = self.balance.step(&view.snapshot, &view.conditions, now) {
+        if let Some(conditions) = self.balance.look(&view.snapshot, &view.conditions, now) {
+            self.publish_conditions(&view, conditions);
+        }
+    }
+
+    /// Publishes what a step decided.
+    fn share(&mut self) {
+        let (view, now) = (self.shared.view.load_full(), Instant::now());
+        if self.balance.is_keeping_due(now) {
+            self.balance.keep((self.clock)()).into_iter().for_each(|kept| self.keeper.balance_changed(kept));
+        }
+        if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
             self.publish_conditions(&view, conditions);
         }
     }
@@ -165,7 +213,9 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let states = self.during(async move { shared.checker.states().await }).await;
         let shared = Arc::clone(&self.shared);
-        self.keeper.write_last(&shared, states).await;
+        self.balance.rest().await;
+        let balance = self.balance.keep((self.clock)());
+        self.keeper.write_last(&shared, states, balance).await;
     }
 
     /// Publishes a view and keeps the one it replaces.
@@ -178,7 +228,7 @@ impl Actor {
     }
 
     /// Publishes other conditions of the snapshot that serves.
-    pub(super) fn publish_conditions(&mut self, view: &View, conditions: Conditions) {
+    pub(super) fn publish_conditions(&mut self, view: &View, conditions: impl Into<Arc<Conditions>>) {
         self.publish_view(View { snapshot: Arc::clone(&view.snapshot), conditions: conditions.into() });
         self.shared.counts.conditions.fetch_add(1, Relaxed);
     }

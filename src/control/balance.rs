@@ -3,6 +3,18 @@
 //! What is decided is `fairway_health::balance`; where a client would be sent under other shares is asked of the very code
 //! that answers. Nothing runs unless a pool's policy says `load`, and somebody tells the load of one of its clusters: else
 //! there would be nothing to go by, and pools go by their other steps.
+//!
+//! ```text
+//!            ┌── idle ◄─────────── stepped ───────────┐
+//!  reports ─►│ who asked, health ──── begin ──► a step, on a thread of its own
+//!            └── what comes meanwhile waits
+//! ```
+
+mod clusters;
+#[cfg(test)]
+mod cost_tests;
+mod learnt;
+mod past;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,16 +23,20 @@ use std::{
 };
 
 use fairway_health::{
-    balance::{Balancer, Declared, Heard, Settings},
+    balance::{Balancer, Caution, Drain, Settings},
     load::LoadNews,
 };
-use fairway_model::{Acceptance, ClusterName, Demand, Desired, Permille, PoolName, Shares};
-use fairway_zones::{
-    Asked, Conditions, Draw, Slot, Snapshot,
-    steer::{ClientNet, SteerPool},
-};
+use fairway_model::{ClusterName, Desired, PoolName, Shares, Timestamp};
+use fairway_zones::{Asked, Conditions, Snapshot};
+use tokio::task::{JoinHandle, spawn_blocking};
 
+use self::{
+    clusters::{Clusters, balanced_pools, settings},
+    learnt::{Learnt, Places, Step},
+    past::Past,
+};
 use super::truth::Answered;
+use crate::store::KeptBalance;
 
 /// Balances the clusters of pools that heed load; nothing where there are none.
 #[derive(Default)]
@@ -28,25 +44,42 @@ pub(super) struct Balance {
     running: Option<Running>,
     /// Whether anybody told a load since the start: what is pushed is not foreseen by the configuration.
     told: bool,
+    /// What a process before this one had learnt, and the time by the clock that it was left in.
+    past: Option<(KeptBalance, Timestamp)>,
+    /// When what was learnt is to be kept next.
+    next_keep: Option<Instant>,
 }
 
 /// What runs while there is something to balance.
 struct Running {
-    balancer: Balancer,
     settings: Settings,
-    /// Pools that heed load, by their key: the place in the snapshot.
-    pools: HashMap<u64, usize>,
-    /// Who asks for what, as far as it is known.
-    clients: HashMap<Demand, (u64, ClientNet)>,
-    /// Clusters whose gateways drain or are overloaded, until when that is known.
-    exhausted: HashMap<usize, Instant>,
-    /// Clusters that can be answered, as the balancer knows it.
-    up: Vec<bool>,
+    places: Arc<Places>,
+    clusters: Clusters,
+    work: Work,
+    /// Reports that came while a step ran, with their times.
+    waiting: Vec<(LoadNews, Instant)>,
+    /// What the last step decided.
+    decided: Shares,
     next_step: Instant,
+    caution: Caution,
+}
+
+/// What was learnt is here, or where a step decides from it.
+enum Work {
+    Idle(Box<Learnt>),
+    Stepping(JoinHandle<Learnt>),
+    /// On the way from one to the other.
+    Between,
 }
 
 impl Balance {
-    /// Follows a configuration: what is learnt goes on where the clusters are the same.
+    /// Goes on from what a process before this one had learnt, if anything and if it is not too old; `now` by the clock.
+    pub(super) fn after(past: Option<KeptBalance>, now: Timestamp) -> Self {
+        Self { past: past.map(|past| (past, now)), ..Self::default() }
+    }
+
+    /// Follows a configuration: what is learnt goes on where the clusters are the same. No step may run: see
+    /// [`Balance::stepped`].
     pub(super) fn follow(&mut self, desired: &Desired, snapshot: &Snapshot, now: Instant) {
         let settings = settings(desired, snapshot);
         let is_read = |settings: &Settings| settings.clusters.iter().any(|c| desired.load_feeds.contains_key(&c.name));
@@ -54,29 +87,17 @@ impl Balance {
             self.running = None;
             return;
         };
-        let pools = balanced_pools(snapshot).map(|(place, pool)| (pool.key(), place)).collect();
-        match &mut self.running {
-            Some(running) if running.settings == settings => {
-                running.pools = pools;
-                running.find_clients_again(snapshot);
+        let before = self.running.take();
+        let mut running = match before {
+            Some(before) if before.settings == settings => before,
+            Some(before) => Running::new(settings, before.past(), snapshot, now),
+            None => {
+                let past = self.past.take().and_then(|(kept, now)| Past::of(kept, now, &settings, snapshot));
+                Running::new(settings, past, snapshot, now)
             }
-            before => {
-                let kept = before.as_ref().map(|running| running.balancer.keep());
-                let balancer = Balancer::new(settings.clone(), now, kept.as_ref());
-                let up = vec![true; settings.clusters.len()];
-                let mut running = Running {
-                    balancer,
-                    settings,
-                    pools,
-                    clients: before.take().map(|running| running.clients).unwrap_or_default(),
-                    exhausted: HashMap::new(),
-                    up,
-                    next_step: now,
-                };
-                running.find_clients_again(snapshot);
-                *before = Some(running);
-            }
-        }
+        };
+        running.find_again(snapshot);
+        self.running = Some(running);
     }
 
     /// Whether there is anything to balance.
@@ -84,168 +105,204 @@ impl Balance {
         self.running.is_some()
     }
 
-    /// Takes a report; whether it is the first one of all, so that there may be something to balance now.
-    pub(super) fn hear(&mut self, news: &LoadNews, now: Instant) -> bool {
-        let is_first = !std::mem::replace(&mut self.told, true);
-        self.take(news, now);
-        is_first && self.running.is_none()
+    /// Whether a step runs: until it ends, nothing can be asked of what was learnt.
+    pub(super) fn is_stepping(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| matches!(running.work, Work::Stepping(_)))
     }
 
-    fn take(&mut self, news: &LoadNews, now: Instant) {
+    /// Notes that somebody tells a load; whether there may be something to balance from now on, so that the configuration
+    /// is to be followed again.
+    pub(super) fn note_told(&mut self) -> bool {
+        !std::mem::replace(&mut self.told, true) && self.running.is_none()
+    }
+
+    /// Takes a report.
+    pub(super) fn hear(&mut self, news: LoadNews, now: Instant) {
         let Some(running) = &mut self.running else { return };
-        let Some(cluster) = running.place(&news.report.cluster) else { return };
-        if running.balancer.report(&news.report, now) == Heard::Disbelieved {
-            let (cluster, load) = (&news.report.cluster, news.report.load);
-            tracing::debug!(%cluster, %load, "load is not believed: far less than what was sent there");
+        let Some(place) = running.places.clusters.get(&news.report.cluster) else { return };
+        running.clusters.hear(*place, &news, now);
+        match &mut running.work {
+            Work::Idle(learnt) => learnt.hear(&news, now),
+            // A step takes a part of a period: these are a report or two a cluster.
+            _ if running.waiting.len() < WAITING_MAX => running.waiting.push((news, now)),
+            _ => {}
         }
-        let end = news.exhausted.then(|| now + news.period * PERIODS_HELD);
-        match end {
-            Some(end) => running.exhausted.insert(cluster, end),
-            None => running.exhausted.remove(&cluster),
-        };
     }
 
-    /// Takes who asked since the last call.
+    /// Takes who asked since the last call; what is asked while a step runs waits with those who answer.
     pub(super) fn asked(&mut self, asked: &Asked, snapshot: &Snapshot, now: Instant) {
         let Some(running) = &mut self.running else { return };
-        let Some(pool) = running.pools.get(&asked.pool).map(|place| &snapshot.steer_pools()[*place]) else { return };
-        let Some(cluster) = pool.clusters().nth(usize::from(asked.member)) else { return };
-        let Some(cluster) = running.place(cluster) else { return };
-        let client = pool.client_net(asked.client.address());
-        let demand = pool.demand(client, Draw(0));
-        running.know(demand, (asked.pool, client));
-        running.balancer.asked(demand, cluster, now);
+        if let Work::Idle(learnt) = &mut running.work {
+            learnt.asked(asked, &running.places, snapshot, now);
+        }
     }
 
-    /// Replaces counts of answers by the demand that goes to each member, in pools that are balanced.
+    /// Replaces counts of answers by the demand that goes to each member, in pools that are balanced. No step may run.
     pub(super) fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, conditions: &Conditions) {
-        let Some(Running { balancer, pools, clients, .. }) = &self.running else { return };
-        let mut weighed = Answered::new();
-        for (demand, load, ..) in balancer.keep().demands {
-            let Some((key, client)) = clients.get(&demand) else { continue };
-            let Some(pool) = pools.get(key).map(|place| &snapshot.steer_pools()[*place]) else { continue };
-            let Some(route) = pool.route(pool.usual_kind(), conditions, *client, Draw(0)) else { continue };
-            let slot = Slot { pool: pool.name().clone(), cluster: route.cluster.clone() };
-            *weighed.entry(slot).or_default() += load;
-        }
+        let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return };
+        let weighed = learnt.weigh(places, snapshot, conditions);
         let pools: BTreeSet<PoolName> = weighed.keys().map(|slot| slot.pool.clone()).collect();
         answered.retain(|slot, _| !pools.contains(&slot.pool));
         answered.extend(weighed);
     }
 
-    /// Decides anew where it is time, or where a cluster came or went; the conditions with the new shares, if they differ.
+    /// Looks which clusters came or went, and begins a step where one did or where it is time.
     ///
-    /// `conditions` are what is to be served next, with the health of now.
-    pub(super) fn step(&mut self, snapshot: &Snapshot, conditions: &Conditions, now: Instant) -> Option<Conditions> {
+    /// `conditions` are what is to be served next, with the health of now; what is returned takes their place.
+    pub(super) fn look(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        conditions: &Arc<Conditions>,
+        now: Instant,
+    ) -> Option<Conditions> {
         let running = self.running.as_mut()?;
-        let turned = running.see_health(snapshot, conditions, now);
-        if !turned && now < running.next_step {
-            return None;
+        let turned = running.clusters.look(snapshot, conditions, now);
+        if let Work::Idle(learnt) = &mut running.work {
+            turned.iter().for_each(|(place, up)| learnt.balancer.available(*place, *up, now));
         }
-        running.next_step = now + running.settings.period;
-        let Running { balancer, settings, pools, clients, .. } = running;
-        let mut places = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
-            let tried = conditions.with_shares(snapshot, &Arc::new(shares.clone()));
-            let route = |demand: &Demand| {
-                let (pool, client) = clients.get(demand)?;
-                let pool = &snapshot.steer_pools()[*pools.get(pool)?];
-                let route = pool.route(pool.usual_kind(), &tried, *client, Draw(0))?;
-                settings.clusters.iter().position(|cluster| cluster.name == *route.cluster)
-            };
-            demands.iter().map(route).collect()
+        let changed = (!turned.is_empty()).then(|| running.share(snapshot, conditions)).flatten();
+        if !turned.is_empty() || now >= running.next_step {
+            running.next_step = now + running.settings.period;
+            running.begin(snapshot, conditions, now);
+        }
+        changed
+    }
+
+    /// Clusters whose gateways drain or are overloaded.
+    pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
+        self.running.iter().flat_map(|running| running.clusters.exhausted())
+    }
+
+    /// How much TTLs should leave to the next minutes, as the last step saw it; where nothing is balanced, as declared.
+    pub(super) fn caution(&self) -> Caution {
+        self.running.as_ref().map_or(Caution::Ordinary, |running| running.caution)
+    }
+
+    /// How far the drain of a cluster is; none where it is not balanced, or while a step runs.
+    pub(super) fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
+        let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return None };
+        places.clusters.get(cluster).map(|place| learnt.balancer.drain(*place, now))
+    }
+
+    /// What a process after this one should find; nothing while a step runs.
+    pub(super) fn keep(&self, now: Timestamp) -> Option<KeptBalance> {
+        let Some(Running { work: Work::Idle(learnt), .. }) = &self.running else { return None };
+        Some(past::keep(learnt, now))
+    }
+
+    /// Whether what was learnt should be kept now: once a report period, and every ten seconds at most.
+    pub(super) fn is_keeping_due(&mut self, now: Instant) -> bool {
+        let Some(running) = &self.running else { return false };
+        if self.next_keep.is_some_and(|next| now < next) {
+            return false;
+        }
+        self.next_keep = Some(now + running.settings.period.max(KEEP_PERIOD));
+        true
+    }
+
+    /// Waits for the step that runs; for ever where none does. Nothing is lost where this is not waited for to the end.
+    pub(super) async fn stepped(&mut self) {
+        let Some(Running { work: Work::Stepping(step), .. }) = &mut self.running else {
+            return std::future::pending().await;
         };
-        balancer.step(now, &mut places);
-        let shares = running.shares();
+        let ended = step.await;
+        if let Some(running) = &mut self.running {
+            running.end(ended.ok());
+        }
+    }
+
+    /// Waits for the step that runs, if one does.
+    pub(super) async fn rest(&mut self) {
+        if self.is_stepping() {
+            self.stepped().await;
+        }
+    }
+
+    /// The conditions under what was decided last, if these differ.
+    pub(super) fn share(&self, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
+        self.running.as_ref()?.share(snapshot, conditions)
+    }
+}
+
+impl Running {
+    /// Goes on from what another balance of other clusters has learnt.
+    fn new(settings: Settings, past: Option<Past>, snapshot: &Snapshot, now: Instant) -> Self {
+        let balancer = Balancer::new(settings.clone(), now, past.as_ref().map(|past| &past.learnt));
+        let clients = past.map(|past| past.clients).unwrap_or_default();
+        Self {
+            clusters: Clusters::new(&settings, snapshot),
+            decided: balancer.shares().clone(),
+            work: Work::Idle(Box::new(Learnt { balancer, clients })),
+            settings,
+            places: Arc::default(),
+            waiting: vec![],
+            next_step: now,
+            caution: Caution::Ordinary,
+        }
+    }
+
+    /// What others can go on from.
+    fn past(self) -> Option<Past> {
+        let Work::Idle(learnt) = self.work else { return None };
+        Some(Past { learnt: learnt.balancer.keep(), clients: learnt.clients })
+    }
+
+    /// Finds everything again in a snapshot.
+    fn find_again(&mut self, snapshot: &Snapshot) {
+        let pools = balanced_pools(snapshot).map(|(place, pool)| (pool.key(), place)).collect();
+        self.places = Arc::new(Places { pools, clusters: self.clusters.places() });
+        self.clusters.find_targets(snapshot);
+        if let Work::Idle(learnt) = &mut self.work {
+            learnt.find_clients_again(&self.places, snapshot);
+        }
+    }
+
+    /// Begins a step, unless one runs.
+    fn begin(&mut self, snapshot: &Arc<Snapshot>, conditions: &Arc<Conditions>, now: Instant) {
+        self.work = match std::mem::replace(&mut self.work, Work::Between) {
+            Work::Idle(learnt) => {
+                self.clusters.step_begins();
+                let (places, snapshot, conditions) =
+                    (Arc::clone(&self.places), Arc::clone(snapshot), Arc::clone(conditions));
+                let step = Step { learnt: *learnt, places, snapshot, conditions, now };
+                Work::Stepping(spawn_blocking(|| step.run()))
+            }
+            stepping => {
+                // What turned meanwhile is told to it when it ends, and then it decides again.
+                self.next_step = now;
+                stepping
+            }
+        };
+    }
+
+    /// Takes what a step leaves; one that was lost with its thread leaves nothing, and everything is learnt anew.
+    fn end(&mut self, learnt: Option<Learnt>) {
+        let now = Instant::now();
+        let mut learnt = learnt.unwrap_or_else(|| {
+            tracing::error!(
+                "balancing by load failed, and begins from the declared split; please report this as a bug"
+            );
+            Learnt { balancer: Balancer::new(self.settings.clone(), now, None), clients: HashMap::new() }
+        });
+        for (news, at) in self.waiting.drain(..) {
+            learnt.hear(&news, at);
+        }
+        // Those that did not turn are passed over.
+        self.clusters.all_up().for_each(|(place, up)| learnt.balancer.available(place, up, now));
+        self.decided = learnt.balancer.shares().clone();
+        self.caution = learnt.balancer.caution(now);
+        self.clusters.step_ended();
+        self.work = Work::Idle(Box::new(learnt));
+    }
+
+    fn share(&self, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
+        let shares = self.clusters.without_those_down(&self.decided);
         let same = conditions.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
         (!same).then(|| conditions.with_shares(snapshot, &Arc::new(shares)))
     }
 }
 
-impl Running {
-    fn place(&self, cluster: &ClusterName) -> Option<usize> {
-        self.settings.clusters.iter().position(|declared| declared.name == *cluster)
-    }
-
-    /// Keeps in mind who has a demand; where too many are known, those that the balancer has forgotten go.
-    fn know(&mut self, demand: Demand, client: (u64, ClientNet)) {
-        if self.clients.len() >= CLIENTS_MAX && !self.clients.contains_key(&demand) {
-            let tracked: BTreeSet<Demand> = self.balancer.tracked().collect();
-            self.clients.retain(|demand, _| tracked.contains(demand));
-            if self.clients.len() >= CLIENTS_MAX {
-                return;
-            }
-        }
-        self.clients.insert(demand, client);
-    }
-
-    /// Another snapshot may tell clients apart by other places.
-    fn find_clients_again(&mut self, snapshot: &Snapshot) {
-        let before = std::mem::take(&mut self.clients);
-        for (key, client) in before.into_values() {
-            let Some(place) = self.pools.get(&key) else { continue };
-            let pool = &snapshot.steer_pools()[*place];
-            let client = pool.client_net(client.network().address());
-            self.clients.insert(pool.demand(client, Draw(0)), (key, client));
-        }
-    }
-
-    /// Tells the balancer which clusters can be answered; whether that changed.
-    fn see_health(&mut self, snapshot: &Snapshot, conditions: &Conditions, now: Instant) -> bool {
-        self.exhausted.retain(|_, end| *end > now);
-        let answerable: BTreeSet<&ClusterName> =
-            self.pools.values().flat_map(|place| snapshot.steer_pools()[*place].answerable(conditions)).collect();
-        let mut turned = false;
-        for (place, declared) in self.settings.clusters.iter().enumerate() {
-            let up = answerable.contains(&declared.name) && !self.exhausted.contains_key(&place);
-            if up != self.up[place] {
-                self.up[place] = up;
-                turned = true;
-                self.balancer.available(place, up, now);
-            }
-        }
-        turned
-    }
-
-    /// What was decided, with nothing for clusters that are exhausted.
-    fn shares(&self) -> Shares {
-        let mut shares = self.balancer.shares().clone();
-        for place in self.exhausted.keys() {
-            let cluster = &self.settings.clusters[*place].name;
-            shares.acceptance.insert(cluster.clone(), Acceptance::NONE);
-            shares.pins.retain(|_, held| held != cluster);
-        }
-        shares
-    }
-}
-
-fn balanced_pools(snapshot: &Snapshot) -> impl Iterator<Item = (usize, &SteerPool)> {
-    snapshot.steer_pools().iter().enumerate().filter(|(_, pool)| pool.is_balanced())
-}
-
-/// What there is to balance; none where no pool heeds load.
-///
-/// Clusters without capacity cannot be compared: they take everything.
-fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Settings> {
-    let names: BTreeSet<&ClusterName> = balanced_pools(snapshot).flat_map(|(_, pool)| pool.clusters()).collect();
-    let declared = |name: &ClusterName| {
-        let capacity = desired.clusters.get(name)?.capacity?;
-        let part = |thousandths| Permille::new(thousandths).unwrap_or_default();
-        let (soft, hard) = (part(TARGET), part(1000));
-        Some(Declared { name: name.clone(), capacity, soft, hard, split: capacity })
-    };
-    let clusters: Vec<Declared> = names.iter().filter_map(|name| declared(name)).collect();
-    let balanced = |(place, _): (usize, &SteerPool)| snapshot.pool_infos()[place].ttl;
-    let ttl = balanced_pools(snapshot).map(balanced).max()?;
-    let feeds = names.iter().filter_map(|name| desired.load_feeds.get(*name));
-    let periods = feeds.filter_map(|feed| desired.load_sources.get(&feed.source)).map(|source| source.period);
-    let period = periods.max().unwrap_or(Duration::from_secs(10));
-    let ttl = Duration::from_secs(u64::from(ttl.secs().max(1)));
-    (!clusters.is_empty()).then_some(Settings { clusters, period, ttl, sampled: 1 })
-}
-
-/// Load that is aimed at, in thousandths of the capacity.
-const TARGET: u16 = 800;
-/// Clients whose demand is known one by one: twice as many as the balancer keeps.
-const CLIENTS_MAX: usize = 8192;
-/// How many periods long the word counts that a cluster is exhausted.
-const PERIODS_HELD: u32 = 3;
+/// What was learnt is written at most this often.
+const KEEP_PERIOD: Duration = Duration::from_secs(10);
+/// Most reports that wait for the end of a step: the gateways' next words say more than lost ones did.
+const WAITING_MAX: usize = 4096;

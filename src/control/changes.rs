@@ -14,6 +14,7 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
         line("monitors", &before.monitors, &after.monitors),
         line("load sources", &before.load_sources, &after.load_sources),
         line("load feeds", &before.load_feeds, &after.load_feeds),
+        line("load aims", &before.load_aims, &after.load_aims),
         line("maps", &before.maps, &after.maps),
         line("latencies", &before.latencies, &after.latencies),
         line("pools", &before.pools, &after.pools),

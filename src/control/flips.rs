@@ -1,6 +1,9 @@
 //! Flips and force into conditions, and what is said about them.
 
-use std::time::{Instant, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use fairway_health::Flip;
 use fairway_model::{Health, Verdict};
@@ -45,10 +48,12 @@ impl Actor {
             return;
         }
         let view = self.shared.view.load_full();
-        let conditions = view.conditions.with(&view.snapshot, changes);
+        let conditions = Arc::new(view.conditions.with(&view.snapshot, changes));
         // A cluster that came or went changes the shares of the others at once, and not a report later.
-        let balanced = self.balance.step(&view.snapshot, &conditions, Instant::now());
-        self.publish_conditions(&view, balanced.unwrap_or(conditions));
+        let balanced = self.balance.look(&view.snapshot, &conditions, Instant::now());
+        let conditions = balanced.map_or(conditions, Arc::new);
+        let paced = self.pacer.pace(&view.snapshot, &conditions, &self.balance, Instant::now());
+        self.publish_conditions(&view, paced.map_or(conditions, Arc::new));
     }
 
     /// Brings what is forced in line with the overrides.
@@ -64,6 +69,7 @@ impl Actor {
             .collect();
         self.forced = forced;
         self.change_conditions(&changes);
+        self.watch_drains();
     }
 }
 

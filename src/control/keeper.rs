@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::shared::Shared;
-use crate::store::{DataFolder, KeptOverride};
+use crate::store::{DataFolder, KeptBalance, KeptOverride};
 
 /// Writes what must survive a restart, if there is a data folder.
 #[derive(Debug, Default)]
@@ -17,7 +17,9 @@ pub(super) struct Keeper {
     folder: Option<Arc<DataFolder>>,
     /// Whether verdicts changed since they were last written.
     is_due: bool,
-    /// The write of verdicts that runs now.
+    /// What balancing has learnt since that was last written.
+    balance: Option<KeptBalance>,
+    /// The write that runs now.
     writing: Option<oneshot::Receiver<Written>>,
     /// Not before: writing may take a twentieth of the time at most.
     rest_until: Option<Instant>,
@@ -45,6 +47,11 @@ impl Keeper {
         self.is_due = true;
     }
 
+    /// Notes what balancing has learnt.
+    pub(super) fn balance_changed(&mut self, kept: KeptBalance) {
+        self.balance = Some(kept);
+    }
+
     /// Looks after the write that runs, and starts another where one is due.
     pub(super) fn tick(&mut self, shared: &Arc<Shared>) {
         match self.writing.as_mut().map(oneshot::Receiver::try_recv) {
@@ -60,28 +67,29 @@ impl Keeper {
         }
         self.writing = None;
         let rests = self.rest_until.is_some_and(|until| Instant::now() < until);
-        let Some(folder) = self.folder.clone().filter(|_| self.is_due && !rests) else { return };
-        self.is_due = false;
+        let is_due = self.is_due || self.balance.is_some();
+        let Some(folder) = self.folder.clone().filter(|_| is_due && !rests) else { return };
+        let (verdicts, balance) = (std::mem::take(&mut self.is_due), self.balance.take());
         let (reply, written) = oneshot::channel();
         self.writing = Some(written);
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
-            let states = shared.checker.states().await;
+            let states = if verdicts { Some(shared.checker.states().await) } else { None };
             let begun = Instant::now();
-            let outcome = on_disk(move || folder.write_health(&states)).await;
+            let outcome = on_disk(move || write(&folder, states.as_deref(), balance.as_ref())).await;
             // The control task may have ended: then it has written a newer state itself.
             let _ = reply.send((begun.elapsed(), outcome));
         });
     }
 
-    /// Writes verdicts for the last time, after the write that may run still.
-    pub(super) async fn write_last(&mut self, shared: &Shared, states: Vec<TargetState>) {
+    /// Writes verdicts and what balancing has learnt for the last time, after the write that may run still.
+    pub(super) async fn write_last(&mut self, shared: &Shared, states: Vec<TargetState>, balance: Option<KeptBalance>) {
         if let Some(running) = self.writing.take() {
             // Its outcome does not matter: this write takes its place.
             let _ = running.await;
         }
         let Some(folder) = self.folder.clone() else { return };
-        let outcome = on_disk(move || folder.write_health(&states)).await;
+        let outcome = on_disk(move || write(&folder, Some(&states), balance.as_ref())).await;
         self.note(shared, &outcome);
     }
 
@@ -109,6 +117,13 @@ impl Keeper {
         }
         self.is_failing = outcome.is_err();
     }
+}
+
+/// Writes what is given; the one that fails does not keep the other from being written.
+fn write(folder: &DataFolder, states: Option<&[TargetState]>, balance: Option<&KeptBalance>) -> io::Result<()> {
+    let states = states.map_or(Ok(()), |states| folder.write_health(states));
+    let balance = balance.map_or(Ok(()), |kept| folder.write_balance(kept));
+    states.and(balance)
 }
 
 /// Does disk work where it may block.

@@ -144,6 +144,8 @@ impl Actor {
         self.forced = book.forced(&configured.uses);
         let feeds = ClusterFeed::all(&configured.desired);
         let previous = self.shared.view.load_full();
+        // A part of a second at most, and flips wait for the view anyway.
+        self.balance.rest().await;
         let now = (self.clock)();
         let mut view = view_of(snapshot, Some(&previous), now, &verdicts, &self.forced);
         let snapshot = Arc::clone(&view.snapshot);
@@ -151,6 +153,10 @@ impl Actor {
         if !self.balance.runs() && view.conditions.shares().is_some() {
             // What was decided for a balance that is no more holds nobody back.
             view.conditions = Arc::new(view.conditions.with_shares(&snapshot, &Arc::default()));
+        }
+        self.pacer.follow(&snapshot);
+        if let Some(paced) = self.pacer.pace(&snapshot, &view.conditions, &self.balance, Instant::now()) {
+            view.conditions = Arc::new(paced);
         }
         // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
         self.publish_view(view);

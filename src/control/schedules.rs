@@ -1,6 +1,9 @@
 //! Members that open and close by the clock.
 
-use std::{sync::atomic::Ordering::Relaxed, time::Instant};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Instant,
+};
 
 use fairway_zones::MemberTurn;
 
@@ -17,8 +20,9 @@ impl Actor {
         let Some(conditions) = view.conditions.at(&view.snapshot, now) else { return };
         let turned = conditions.turned(&view.snapshot, &view.conditions);
         // A cluster that came or went changes the shares of the others at once, and not a report later.
-        let balanced = self.balance.step(&view.snapshot, &conditions, Instant::now());
-        self.publish_conditions(&view, balanced.unwrap_or(conditions));
+        let conditions = Arc::new(conditions);
+        let balanced = self.balance.look(&view.snapshot, &conditions, Instant::now());
+        self.publish_conditions(&view, balanced.map_or(conditions, Arc::new));
         for MemberTurn { pool, cluster, turn } in turned {
             let is_open = turn.turn.open;
             self.shared.counts.turns[usize::from(is_open)].fetch_add(1, Relaxed);

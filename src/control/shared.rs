@@ -14,7 +14,9 @@ use fairway_model::{Timestamp, Verdict};
 use fairway_zones::{Snapshot, View};
 use tokio::sync::{broadcast, watch};
 
-use super::{FlipApplied, Stopping, book::Book, configured::Configured, transports::Transports, truth::Answered};
+use super::{
+    FlipApplied, Stopping, book::Book, configured::Configured, drains::Drains, transports::Transports, truth::Answered,
+};
 use crate::api::state_wire::{ListenerState, ReloadReport};
 
 /// Tells the time; tests bring their own.
@@ -108,6 +110,8 @@ pub(crate) struct Shared {
     pub(crate) transports: Transports,
     /// What was answered lately.
     pub(crate) answered: ArcSwap<Answered>,
+    /// Clusters that are being drained.
+    pub(crate) drains: ArcSwap<Drains>,
     /// Events counted.
     pub(crate) counts: Counts,
     /// Flips, once they are in the answers.

@@ -16,7 +16,7 @@ use fairway_health::{
     load::{ClusterFeed, Loads},
 };
 use fairway_model::{Fault, Timestamp};
-use fairway_zones::Snapshot;
+use fairway_zones::{Snapshot, View};
 use tokio::{
     net::UnixListener,
     sync::{broadcast, mpsc, watch},
@@ -31,7 +31,9 @@ use super::{
     bound::Bound,
     configured::{Configured, Reader, describe},
     daemon::Tasks,
+    drains::DrainWatch,
     keeper::Keeper,
+    pace::Pacer,
     reload::view_of,
     replace::{self, Predecessor},
     retired::Retired,
@@ -49,7 +51,9 @@ use crate::{
         handover::{HandoverError, Offer},
         raise_open_files,
     },
-    store::{DataFolder, FolderError, KeptOverride, Remembered, peek_health, peek_overrides},
+    store::{
+        DataFolder, FolderError, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides,
+    },
 };
 
 /// Why a daemon does not start.
@@ -116,7 +120,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         if replace { ask(&settings, inherited).await? } else { (None, inherited, None) };
     let bound = Bound::new(&settings, inherited, http, workers).await?;
     become_user(&settings)?;
-    let (folder, remembered, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
+    let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
 
     let parts = Parts {
         reader,
@@ -125,7 +129,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         logs: logs.clone(),
         fingerprint: reading.fingerprint,
     };
-    let (control, actor, fingerprint) = parts.begin(configured, snapshot, remembered, kept).await;
+    let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
     let actor = tokio::spawn(actor.run());
     let mut tasks = Tasks(vec![tokio::spawn(watch_files(fingerprint, control.commands.clone()))]);
     if signals {
@@ -249,26 +253,44 @@ fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
     QueryLog::start(server.counters().tallies_by_thread().to_vec(), Box::new(wanted))
 }
 
-type Opened = (Option<Arc<DataFolder>>, Vec<Remembered>, Vec<KeptOverride>);
+/// What is known from before this start.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    pub(super) health: Vec<Remembered>,
+    pub(super) overrides: Vec<KeptOverride>,
+    pub(super) balance: Option<KeptBalance>,
+}
+
+impl Past {
+    pub(super) fn read(folder: &DataFolder) -> Self {
+        let (health, overrides) = (folder.read_health(), folder.read_overrides());
+        Self { health, overrides, balance: folder.read_balance() }
+    }
+
+    /// Without the lock, and moving nothing aside.
+    fn peek(path: &Path) -> Self {
+        Self { health: peek_health(path), overrides: peek_overrides(path), balance: peek_balance(path) }
+    }
+}
 
 /// Opens the data folder and reads what is in it. A disk that cannot be written to must not keep a name server from
 /// starting: then what can be read is read, and nothing is kept.
 /// While another process has the folder (`is_taken`), it is only looked into.
-fn open_folder(path: Option<&Path>, is_taken: bool) -> Result<Opened, StartError> {
-    let Some(path) = path else { return Ok((None, vec![], vec![])) };
+fn open_folder(path: Option<&Path>, is_taken: bool) -> Result<(Option<Arc<DataFolder>>, Past), StartError> {
+    let Some(path) = path else { return Ok((None, Past::default())) };
     if is_taken {
-        return Ok((None, peek_health(path), peek_overrides(path)));
+        return Ok((None, Past::peek(path)));
     }
     match DataFolder::open(path) {
         Ok(folder) => {
-            let (health, overrides) = (folder.read_health(), folder.read_overrides());
-            Ok((Some(Arc::new(folder)), health, overrides))
+            let past = Past::read(&folder);
+            Ok((Some(Arc::new(folder)), past))
         }
         Err(FolderError::Unusable { path, source })
             if matches!(source.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::StorageFull) =>
         {
             tracing::error!(path = %path.display(), error = %source, "data folder cannot be written to: nothing is kept");
-            Ok((None, peek_health(&path), peek_overrides(&path)))
+            Ok((None, Past::peek(&path)))
         }
         Err(error) => Err(error.into()),
     }
@@ -305,19 +327,18 @@ impl Parts {
         self,
         configured: Configured,
         snapshot: Snapshot,
-        remembered: Vec<Remembered>,
-        kept: Vec<KeptOverride>,
+        past: Past,
     ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
         let (flips, flips_in) = mpsc::channel::<Flip>(FLIPS_WAITING_MAX);
         let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
         let checker = Checker::start(settings, flips);
         let targets = snapshot.targets().to_vec();
-        let restored = Remembered::find(remembered, &targets);
+        let restored = Remembered::find(past.health, &targets);
         checker.set_targets(targets, restored).await;
         let verdicts: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.verdict)).collect();
         let loads = Loads::start();
         loads.set(ClusterFeed::all(&configured.desired)).await;
-        let book = first_book(&configured, kept, (self.clock)());
+        let book = first_book(&configured, past.overrides, (self.clock)());
         let forced = book.forced(&configured.uses);
         let view = view_of(snapshot, None, (self.clock)(), &verdicts, &forced);
         let published = Published {
@@ -336,6 +357,7 @@ impl Parts {
             loads,
             transports: Transports::default(),
             answered: ArcSwap::default(),
+            drains: ArcSwap::default(),
             counts: Counts::default(),
             flips: broadcast::channel(FLIPS_KEPT).0,
             readiness: watch::channel(Readiness::Starting).0,
@@ -346,8 +368,10 @@ impl Parts {
             listeners: OnceLock::new(),
             source: describe(&self.reader.source),
         });
-        let mut balance = Balance::default();
-        balance.follow(&shared.published.load().configured.desired, &shared.view.load().snapshot, Instant::now());
+        let mut balance = Balance::after(past.balance, (self.clock)());
+        begin_balance(&mut balance, &shared);
+        let mut pacer = Pacer::default();
+        pacer.follow(&shared.view.load().snapshot);
         let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
         let (fingerprint, files) = watch::channel(self.fingerprint);
         let actor = Actor {
@@ -368,8 +392,19 @@ impl Parts {
             news: shared.loads.news(),
             balance,
             minute: Minute::default(),
+            drains: DrainWatch::default(),
+            pacer,
         };
         (Control { shared, commands }, actor, files)
+    }
+}
+
+/// Follows the first configuration, and shows the shares that were kept before anybody asks.
+fn begin_balance(balance: &mut Balance, shared: &Shared) {
+    let view = shared.view.load_full();
+    balance.follow(&shared.published.load().configured.desired, &view.snapshot, Instant::now());
+    if let Some(conditions) = balance.share(&view.snapshot, &view.conditions) {
+        shared.view.store(Arc::new(View { snapshot: Arc::clone(&view.snapshot), conditions: Arc::new(conditions) }));
     }
 }
 

@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    Acceptance, Cluster, Forced, Health, Member, Name, Pool, PoolName, Standing, Target, Timestamp, Verdict,
+    Acceptance, Cluster, Desired, Forced, Health, Member, Name, Pace, Permille, Pool, PoolName, Standing, Target,
+    Timestamp, Verdict,
 };
 use fairway_zones::{TargetIndex, View};
 
 use super::{
     book::Book,
-    command, load,
+    command,
+    drains::Drains,
+    load,
     shared::{Published, Readiness, Shared},
     truth,
     uses::Site,
 };
 use crate::api::state_wire::{
-    self, AddressState, ClusterState, ConfigState, MemberState, PoolState, ShareState, State, ZoneState,
+    self, AddressState, ClusterState, ConfigState, DrainState, MemberState, PoolState, ShareState, State, ZoneState,
 };
 
 /// Writes out everything there is to show.
@@ -36,9 +39,13 @@ pub(super) fn render(
     }
     let states = states.iter().map(|state| (&state.target, state)).collect();
     let mut clusters: Vec<_> = configured.desired.clusters.values().map(cluster).collect();
+    aimed(&mut clusters, &configured.desired);
     load::add(&mut clusters, loads);
     accepted(&mut clusters, view);
-    let page = Page { view, published, states, names };
+    drained(&mut clusters, &shared.drains.load());
+    let infos = view.snapshot.pool_infos().iter().enumerate().filter(|(_, info)| info.bounds.is_some());
+    let paces = infos.map(|(place, info)| (&info.name, view.conditions.pace(place))).collect();
+    let page = Page { view, published, states, names, paces };
     let mut pools: Vec<_> = configured.desired.pools.values().map(|pool| page.pool(pool)).collect();
     truth::add(&mut pools, &configured.desired, &shared.answered.load(), loads);
     State {
@@ -66,6 +73,28 @@ pub(super) fn render(
         targets: page.targets(),
         overrides: published.book.all().map(|(id, said)| command::shown(id, said, &configured.uses)).collect(),
         conflicts: configured.conflicts.clone(),
+    }
+}
+
+/// Adds to clusters in order of name how far they are loaded on purpose.
+fn aimed(clusters: &mut [ClusterState], desired: &Desired) {
+    let percent = |part: Permille| f64::from(part.thousandths()) / 10.0;
+    for (state, cluster) in clusters.iter_mut().zip(desired.clusters.values()).filter(|(_, c)| c.capacity.is_some()) {
+        let aim = desired.load_aims.get(&cluster.name).copied().unwrap_or_default();
+        (state.target, state.limit) = (Some(percent(aim.target())), Some(percent(aim.limit())));
+    }
+}
+
+/// Adds to clusters that are taken out until when clients are still there.
+fn drained(clusters: &mut [ClusterState], drains: &Drains) {
+    for (name, drain) in drains {
+        if let Ok(place) = clusters.binary_search_by(|cluster| cluster.name.as_str().cmp(name.as_str())) {
+            clusters[place].drain = Some(DrainState {
+                since: drain.since.to_string(),
+                over: drain.over.to_string(),
+                left: drain.left.map(|left| (1000.0 * left).round() / 10.0),
+            });
+        }
     }
 }
 
@@ -98,6 +127,8 @@ struct Page<'a> {
     states: HashMap<&'a Target, &'a TargetState>,
     /// The names that each pool answers.
     names: HashMap<&'a PoolName, Vec<String>>,
+    /// Which TTL each pool answers with, where that is not its own.
+    paces: HashMap<&'a PoolName, Pace>,
 }
 
 impl Page<'_> {
@@ -121,9 +152,13 @@ impl Page<'_> {
     }
 
     fn pool(&self, pool: &Pool) -> PoolState {
+        let pace = self.paces.get(&pool.name).copied().unwrap_or_default();
+        let ttl = pool.ttl_bounds.map_or(pool.ttl, |bounds| pace.ttl(pool.ttl, bounds));
         PoolState {
             name: pool.name.to_string(),
             policy: pool.policy.to_string(),
+            ttl: ttl.secs(),
+            ttl_reason: pace.reason().to_owned(),
             names: self.names.get(&pool.name).cloned().unwrap_or_default(),
             members: pool.members.iter().map(|member| self.member(pool, member)).collect(),
         }

@@ -14,7 +14,7 @@ use std::{
 use fairway_model::Timestamp;
 use nix::unistd::User;
 
-use super::{KeptOverride, Remembered, atomic, health, overrides, state_wire::FileError};
+use super::{KeptBalance, KeptOverride, Remembered, atomic, balance, health, overrides, state_wire::FileError};
 
 /// A data folder that this process alone writes to, until the value is dropped.
 #[derive(Debug)]
@@ -111,6 +111,16 @@ impl DataFolder {
         self.read(OVERRIDES, overrides::decode)
     }
 
+    /// What balancing had learnt before this start; nothing where there is no readable file.
+    pub fn read_balance(&self) -> Option<KeptBalance> {
+        self.read(BALANCE, |text| balance::decode(text).map(|kept| vec![kept])).pop()
+    }
+
+    /// Replaces what balancing has learnt.
+    pub fn write_balance(&self, kept: &KeptBalance) -> io::Result<()> {
+        atomic::replace(&self.path, BALANCE, &balance::encode(kept))
+    }
+
     /// Replaces what is known of targets.
     pub fn write_health(&self, states: &[fairway_health::TargetState]) -> io::Result<()> {
         atomic::replace(&self.path, HEALTH, &health::encode(states, SystemTime::now().into()))
@@ -156,6 +166,12 @@ pub(crate) fn peek_overrides(path: &Path) -> Vec<KeptOverride> {
     text.and_then(|text| overrides::decode(&text).ok()).unwrap_or_default()
 }
 
+/// What balancing has learnt, read without the lock: as [`peek_health`].
+pub(crate) fn peek_balance(path: &Path) -> Option<KeptBalance> {
+    let text = atomic::read(path, BALANCE, FILE_MAX).ok().flatten();
+    text.and_then(|text| balance::decode(&text).ok())
+}
+
 /// Why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
@@ -185,6 +201,7 @@ pub enum FolderError {
 }
 
 const LOCK: &str = "lock";
+const BALANCE: &str = "balance.json";
 const HEALTH: &str = "health.json";
 const OVERRIDES: &str = "overrides.json";
 /// Most octets of a state file: 10,000 targets with full history and long causes are under 40 MB.

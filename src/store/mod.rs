@@ -1,10 +1,11 @@
-//! What must survive a restart: health history and overrides, in a data folder of one process at a time.
+//! What must survive a restart: health history, overrides and what balancing has learnt, in a data folder of one process at a time.
 //!
 //! ```text
 //! data folder, 0700 ── lock            held while the process lives; holds its process id
 //!                   ├─ health.json     verdicts and history: written after flips, read once at the start
 //!                   ├─ overrides.json  what operators force: on disk before it is acknowledged
 //!                   ├─ latency-*.csv   tables of latencies that were pushed: as `config` reads them
+//!                   ├─ balance.json    shares and demands: written every few reports and at the end
 //!                   └─ control.sock    the API's local socket
 //! ```
 //!
@@ -13,14 +14,16 @@
 //! Configuration and zones are not kept here: they are files of their own.
 
 mod atomic;
+mod balance;
 mod folder;
 mod health;
 mod overrides;
 mod state_wire;
 mod tables;
 
+pub use balance::KeptBalance;
 pub use folder::{DataFolder, FolderError};
-pub(crate) use folder::{peek_health, peek_overrides};
+pub(crate) use folder::{peek_balance, peek_health, peek_overrides};
 pub use health::Remembered;
 pub use overrides::KeptOverride;
 pub(crate) use tables::{read_table, replace_table};

@@ -55,6 +55,46 @@ pub(super) struct OverrideLine {
     pub(super) expires: String,
 }
 
+/// `balance.json`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct BalanceFile {
+    pub(super) version: u32,
+    /// When it was written.
+    pub(super) written: String,
+    pub(super) acceptance: Vec<AcceptanceLine>,
+    pub(super) pins: Vec<PinLine>,
+    pub(super) demands: Vec<DemandLine>,
+}
+
+/// How much one cluster takes, in 65535ths.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct AcceptanceLine {
+    pub(super) cluster: String,
+    pub(super) near: u16,
+    pub(super) spill: u16,
+}
+
+/// A demand that is held, in 16 hexadecimal digits.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PinLine {
+    pub(super) demand: String,
+    pub(super) cluster: String,
+}
+
+/// What one client network asks of a pool.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DemandLine {
+    pub(super) demand: String,
+    /// In the unit of the capacities, with the variance of that.
+    pub(super) load: f64,
+    pub(super) doubt: f64,
+    /// Where it was sent.
+    pub(super) cluster: String,
+    /// The pool's key, in 16 hexadecimal digits.
+    pub(super) pool: String,
+    pub(super) client: String,
+}
+
 /// Reads a state file of the one version known.
 pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, FileError> {
     #[derive(Deserialize)]

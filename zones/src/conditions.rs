@@ -11,6 +11,7 @@ use fairway_model::{Health, Shares, Target, Timestamp};
 use crate::{
     Snapshot,
     balanced::{Balanced, BalancedClusters},
+    paces::Paces,
     steer::{SteerPool, mix, target_hash},
     times::Times,
 };
@@ -29,8 +30,9 @@ pub struct Conditions {
     balanced: Option<Arc<Balanced>>,
     /// Where nobody said what time it is, or nobody has a schedule, there is none, and everybody is open.
     times: Option<Arc<Times>>,
-    /// The sum over targets, remembering pools, shares and closed members, wrapping.
-    id: u64,
+    pub(crate) paces: Paces,
+    /// The sum over targets, remembering pools, shares, closed members and paces, wrapping.
+    pub(crate) id: u64,
     fixed: Arc<Fixed>,
 }
 
@@ -152,7 +154,7 @@ impl Conditions {
             hashes.iter().zip(&health).fold(of_times, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
         let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
         let (last_good, times) = (vec![0; words].into(), times.map(Arc::new));
-        let mut conditions = Self { health, last_good, balanced: None, times, id, fixed };
+        let mut conditions = Self { health, last_good, balanced: None, times, paces: Paces::default(), id, fixed };
         for (_, pool) in remembering() {
             conditions.id = conditions.id.wrapping_add(pool.memory_hash(conditions.last_good(pool)));
             conditions.remember(pool);

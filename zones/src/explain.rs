@@ -141,7 +141,7 @@ pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) 
         step.place =
             step.pool.as_ref().and_then(|pool| view.snapshot.placed(&pool.pool)).map(|placed| placed.tell(address));
     }
-    let ttl_reason = ttl_reason(&view.snapshot, &steps, &message);
+    let ttl_reason = ttl_reason(view, &steps, &message);
     Explained {
         ids: ViewIds::of(view),
         name: name.clone(),
@@ -158,7 +158,7 @@ pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) 
     }
 }
 
-fn ttl_reason(snapshot: &Snapshot, steps: &[ExplainedStep], message: &decode::Decoded) -> String {
+fn ttl_reason(view: &View, steps: &[ExplainedStep], message: &decode::Decoded) -> String {
     let Some(first) = message.answer.first() else {
         return match message.authority.iter().find(|r| r.rtype == Rtype::SOA) {
             Some(soa) => format!("{} s: the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5)", soa.ttl.secs()),
@@ -167,10 +167,15 @@ fn ttl_reason(snapshot: &Snapshot, steps: &[ExplainedStep], message: &decode::De
     };
     let ttl = first.ttl;
     let pool = steps.first().and_then(|s| s.pool.as_ref());
-    match pool.and_then(|p| snapshot.pool_infos().iter().find(|i| i.name == p.pool)) {
-        Some(info) if info.ttl == ttl => format!("{ttl}: of pool {}", info.name),
-        Some(info) => format!("{ttl}: declared at the name, in place of pool {}'s {}", info.name, info.ttl),
-        None => format!("{ttl}: of the zone's records"),
+    let infos = || view.snapshot.pool_infos().iter().enumerate();
+    let Some((place, info)) = pool.and_then(|p| infos().find(|(_, info)| info.name == p.pool)) else {
+        return format!("{ttl}: of the zone's records");
+    };
+    let pace = view.conditions.pace(place);
+    match info.bounds {
+        Some(bounds) if pace.ttl(info.ttl, bounds) == ttl => format!("{ttl}: {}: of pool {}", pace.reason(), info.name),
+        _ if info.ttl == ttl => format!("{ttl}: of pool {}", info.name),
+        _ => format!("{ttl}: declared at the name, in place of pool {}'s {}", info.name, info.ttl),
     }
 }
 

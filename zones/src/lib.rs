@@ -11,6 +11,7 @@ mod entries;
 mod explain;
 mod lookup;
 mod memory;
+mod paces;
 mod place;
 mod play;
 mod respond;

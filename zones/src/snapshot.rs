@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use fairway_model::{ClusterName, Name, Network, PoolName, Schedule, Target, Ttl};
+use fairway_model::{ClusterName, Name, Network, PoolName, Schedule, Target, Ttl, TtlBounds};
 
 use crate::{
     balanced::BalancedClusters,
@@ -92,8 +92,17 @@ pub struct PoolInfo {
     pub clusters: Vec<ClusterName>,
     /// TTL of its answers, where a name does not declare its own.
     pub ttl: Ttl,
+    /// Bounds within which that goes by risk.
+    pub bounds: Option<TtlBounds>,
     /// Names it answers.
     pub names: Vec<Name>,
+}
+
+impl PoolInfo {
+    /// The largest TTL that the pool answers with.
+    pub fn ttl_max(&self) -> Ttl {
+        self.bounds.map_or(self.ttl, |bounds| bounds.long)
+    }
 }
 
 /// What is configured, compiled: what the zones' text says, and above it what pools answer.
@@ -183,6 +192,8 @@ pub(crate) struct Steered {
     pub(crate) noted: bool,
     /// One of both: one look tells that it takes no more than [`crate::steer::SteerPool::choose_quickly`].
     pub(crate) special: bool,
+    /// Whether the TTL goes by risk: then the same with the long TTL and with the short one follow.
+    pub(crate) paced: bool,
     /// Where the sets of A, of AAAA, of member CNAMEs begin in `answers`.
     pub(crate) v4: u32,
     pub(crate) v6: u32,

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fairway_health::{MonitorError, load::check_load_source};
 use fairway_model::{
-    ClusterName, LoadFeed, LoadMetric, LoadName, LoadPlace, LoadRead, LoadSignal, LoadSource, LoadUnit, Subject,
+    ClusterName, LoadAim, LoadFeed, LoadMetric, LoadName, LoadPlace, LoadRead, LoadSignal, LoadSource, LoadUnit,
+    Subject,
 };
 
 use super::{Meaning, monitors};
@@ -12,7 +13,7 @@ use crate::config::{
     bounds_wire::{Int, List, Text},
     load_wire::{Load, LoadType, Metric, MetricType, Signal, Unit},
     v1,
-    values_wire::As,
+    values_wire::{As, Fraction},
 };
 
 /// Keys that have a meaning for a type and not for all; the types that a key belongs to follow from this table.
@@ -55,6 +56,29 @@ pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTre
         }
     }
     feeds
+}
+
+/// How far each cluster is loaded on purpose, where that is declared.
+pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadAim> {
+    let mut aims = BTreeMap::new();
+    for (index, cluster) in list.iter().enumerate() {
+        if cluster.target.is_none() && cluster.limit.is_none() {
+            continue;
+        }
+        let usual = LoadAim::DEFAULT;
+        let limit = cluster.limit.as_ref().map_or_else(|| usual.limit(), Fraction::permille);
+        let target = cluster.target.as_ref().map_or_else(|| usual.target().min(limit), Fraction::permille);
+        match LoadAim::new(target, limit) {
+            Ok(aim) => _ = aims.entry(cluster.name.0.clone()).or_insert(aim),
+            Err(error) => {
+                let key = if cluster.target.is_some() { "target" } else { "limit" };
+                let said = error.to_string();
+                let (what, way_out) = said.split_once("; ").unwrap_or((&said, ""));
+                meaning.error(format_args!("/clusters/{index}/{key}"), what, way_out);
+            }
+        }
+    }
+    aims
 }
 
 /// A key that another type has is a misunderstanding: what it asks for would silently not be read.

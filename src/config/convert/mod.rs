@@ -60,6 +60,7 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
         places::maps(&mut meaning, config.maps, config.latencies, data_dir.as_deref());
     let mut desired = Desired {
         load_feeds: load::feeds(&mut meaning, &config.clusters),
+        load_aims: load::aims(&mut meaning, &config.clusters),
         load_sources: load::sources(&mut meaning, config.load),
         maps,
         latencies,

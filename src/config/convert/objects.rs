@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
     Bias, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Pool,
-    PoolName, Spread, SteeredName, Subject, Tier, Ttl, Weight,
+    PoolName, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Meaning, places, schedule};
@@ -78,12 +78,14 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
     for (number, wire) in wire.members.0.into_iter().enumerate() {
         members.push(member(meaning, format_args!("{pointer}/members/{number}"), wire));
     }
+    let own = ttl(meaning, pointer, wire.ttl).unwrap_or(default.ttl);
     Pool {
         mode: match wire.mode {
             None | Some(v1::Mode::Address) => Mode::Address,
             Some(v1::Mode::Cname) => Mode::Cname,
         },
-        ttl: ttl(meaning, pointer, wire.ttl).unwrap_or(default.ttl),
+        ttl: own,
+        ttl_bounds: ttl_bounds(meaning, pointer, own, (wire.ttl_min, wire.ttl_max)),
         answers: wire.answers.map_or(default.answers, |Int(answers)| answers),
         down: wire.down.map_or(DownAnswer::All, |wire| down(meaning, pointer, wire)),
         spread: match wire.spread {
@@ -163,6 +165,32 @@ fn ttl(meaning: &mut Meaning<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl
         );
     }
     Some(ttl)
+}
+
+/// The bounds within which a pool's TTL goes by risk, where any is declared.
+fn ttl_bounds(
+    meaning: &mut Meaning<'_, '_>,
+    pool: Arguments<'_>,
+    own: Ttl,
+    (min, max): (Option<As<Ttl>>, Option<As<Ttl>>),
+) -> Option<TtlBounds> {
+    if min.is_none() && max.is_none() {
+        return None;
+    }
+    let bounds = TtlBounds { short: min.map_or(own, |As(ttl)| ttl), long: max.map_or(own, |As(ttl)| ttl) };
+    if bounds.short > own {
+        let what = format!("ttlMin {} is over the TTL {own}", bounds.short);
+        meaning.error(format_args!("{pool}/ttlMin"), what, "give at most the TTL");
+    }
+    if bounds.long < own {
+        let what = format!("ttlMax {} is under the TTL {own}", bounds.long);
+        meaning.error(format_args!("{pool}/ttlMax"), what, "give at least the TTL");
+    }
+    if bounds.long.secs() > 86_400 {
+        let what = format!("ttlMax {} is over a day, and no answer follows health for that long", bounds.long);
+        meaning.error(format_args!("{pool}/ttlMax"), what, "give at most 1d");
+    }
+    Some(bounds)
 }
 
 /// Steered names.

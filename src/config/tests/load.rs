@@ -119,3 +119,79 @@ clusters:
     let secret = faults_of("version: 1\nload: [{ name: a, type: promql, url: \"http://u:p@x\", query: x }]\n");
     assert!(secret[0].contains("holds a user or a password") && !secret[0].contains("u:p"), "{secret:?}");
 }
+
+#[test]
+fn a_cluster_says_how_far_it_is_loaded_on_purpose() {
+    let text = "version: 1
+clusters:
+  - { name: a, addresses: [192.0.2.1], capacity: 800, target: 70%, limit: 0.9 }
+  - { name: b, addresses: [192.0.2.2], capacity: 800, limit: 60% }
+  - { name: c, addresses: [192.0.2.3], capacity: 800, target: 95% }
+  - { name: d, addresses: [192.0.2.4], capacity: 800 }
+";
+    let aims = loaded(text).desired.load_aims;
+    let shown = |name: &str| {
+        let aim = aims.get(&ClusterName::new(name).unwrap())?;
+        Some((aim.target().thousandths(), aim.limit().thousandths()))
+    };
+    // A limit under the usual target is the target, too.
+    let expected = [Some((700, 900)), Some((600, 600)), Some((950, 1000)), None];
+    assert_eq!(["a", "b", "c", "d"].map(shown), expected);
+}
+
+#[test]
+fn an_aim_at_nothing_or_above_its_limit_is_refused_at_its_place() {
+    let faults = faults_of(
+        "version: 1
+clusters:
+  - { name: a, addresses: [192.0.2.1], capacity: 8, target: 0 }
+  - { name: b, addresses: [192.0.2.2], capacity: 8, target: 90%, limit: 80% }
+  - { name: c, addresses: [192.0.2.3], capacity: 8, limit: 0% }
+  - { name: d, addresses: [192.0.2.4], capacity: 8, limit: 101% }
+",
+    );
+    for part in [
+        "clusters[0].target: a target of 0 would send nothing there; to take a cluster out, drain it",
+        "clusters[3].limit: \"101%\" is over the whole; give at most 100%",
+    ] {
+        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+    }
+    let over = faults_of(
+        "version: 1
+clusters:
+  - { name: b, addresses: [192.0.2.2], capacity: 8, target: 90%, limit: 80% }
+  - { name: c, addresses: [192.0.2.3], capacity: 8, limit: 0% }
+",
+    );
+    for part in ["clusters[0].target: target 90% is over the limit 80%", "clusters[1].limit: a target of 0"] {
+        assert!(over.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {over:#?}");
+    }
+}
+
+#[test]
+fn a_ttl_may_go_by_risk_between_bounds_around_it() {
+    let pool = |keys: &str| {
+        format!(
+            "version: 1
+clusters: [{{ name: c, addresses: [192.0.2.1] }}]
+pools: [{{ name: p, policy: weighted, {keys}, members: [{{ cluster: c }}] }}]
+"
+        )
+    };
+    let bounds = |keys: &str| {
+        let desired = loaded(&pool(keys)).desired;
+        let pool = desired.pools.values().next().unwrap().clone();
+        (pool.ttl.secs(), pool.ttl_bounds.map(|bounds| (bounds.short.secs(), bounds.long.secs())))
+    };
+    assert_eq!(bounds("ttl: 30s"), (30, None));
+    assert_eq!(bounds("ttlMin: 15s, ttlMax: 2m"), (30, Some((15, 120))));
+    assert_eq!(bounds("ttl: 1m, ttlMin: 15s"), (60, Some((15, 60))));
+    for (keys, part) in [
+        ("ttl: 10s, ttlMin: 11s", "pools[0].ttlMin: ttlMin 11 s is over the TTL 10 s; give at most the TTL"),
+        ("ttl: 1m, ttlMax: 30s", "pools[0].ttlMax: ttlMax 30 s is under the TTL 60 s; give at least the TTL"),
+        ("ttlMax: 2d", "pools[0].ttlMax: ttlMax 172800 s is over a day"),
+    ] {
+        let faults = faults_of(&pool(keys));
+        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+    }
+}

@@ -8,7 +8,13 @@ use tokio::{
 };
 
 use super::{daemon::start, *};
-use crate::api::client::{Client, Reach};
+use crate::{
+    api::{
+        client::{Client, Reach},
+        state_wire::NewOverride,
+    },
+    control::Daemon,
+};
 
 /// Client networks, each of which carries one unit.
 const CLIENTS: usize = 160;
@@ -118,6 +124,64 @@ async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
     ] {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");
     }
+    until("acceptance that moved", async || near(&daemon).is_some_and(|near| near != COLD)).await;
+    daemon.stop().await;
+    a_restart_goes_on_from_there(&scene, &world).await;
+    a_damaged_state_is_put_aside(&scene, &world).await;
+    a_drain_goes_on_until_nothing_is_left(&scene, &world).await;
+}
+
+/// A hundredth: what clusters take as near in the declared split.
+const COLD: u16 = 655;
+
+/// What a daemon gives to the first tier as near, in 65535ths.
+fn near(daemon: &Daemon) -> Option<u16> {
+    let shares = daemon.control().shared().view.load().conditions.shares().cloned()?;
+    shares.acceptance.iter().find(|(name, _)| name.as_str() == "eu1").map(|(_, given)| given.near)
+}
+
+async fn a_drain_goes_on_until_nothing_is_left(scene: &Scene, world: &World) {
+    let daemon = start(scene).await;
+    let (server, client) = (daemon.dns_addresses()[0], Client::new(Reach::Http(daemon.http_address().unwrap())));
+    world.ask(server);
+    let drain = async || client.state().await.unwrap().clusters[0].drain.clone();
+    assert_eq!(drain().await, None);
+    let new = NewOverride {
+        scope: "eu1".to_owned(),
+        force: "drain".to_owned(),
+        reason: "planned work".to_owned(),
+        for_secs: 60,
+    };
+    let socket = Client::new(Reach::of_data_dir(&scene.data()));
+    let id = socket.add_override(&new).await.unwrap().id.unwrap();
+    until("demand that is still there", async || {
+        drain().await.is_some_and(|drain| drain.left.is_some_and(|left| left > 0.0) && drain.over > drain.since)
+    })
+    .await;
+    world.ask(server);
+    assert_eq!(world.loads()[0], 0);
+    until("nothing left", async || drain().await.is_some_and(|drain| drain.left == Some(0.0))).await;
+    socket.remove_override(&id).await.unwrap();
+    until("the end of the drain", async || drain().await.is_none()).await;
+    daemon.stop().await;
+}
+
+async fn a_restart_goes_on_from_there(scene: &Scene, world: &World) {
+    let daemon = start(scene).await;
+    assert!(near(&daemon).is_some_and(|near| near != COLD), "{:?}", near(&daemon));
+    world.ask(daemon.dns_addresses()[0]);
+    assert!(world.loads().iter().all(|load| *load <= 100), "{:?}", world.loads());
+    daemon.stop().await;
+}
+
+async fn a_damaged_state_is_put_aside(scene: &Scene, world: &World) {
+    let file = scene.data().join("balance.json");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &text[..text.len() / 2]).unwrap();
+    let daemon = start(scene).await;
+    assert_eq!(near(&daemon), Some(COLD));
+    assert_eq!(fs::read_to_string(scene.data().join("balance.json.unreadable")).unwrap(), text[..text.len() / 2]);
+    world.ask(daemon.dns_addresses()[0]);
     daemon.stop().await;
 }
 

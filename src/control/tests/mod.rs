@@ -6,6 +6,7 @@ mod flips;
 mod latency;
 mod load;
 mod overrides;
+mod pace;
 mod reload;
 mod schedules;
 
@@ -24,7 +25,12 @@ use fairway_model::{Health, Target, Timestamp, Verdict};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use super::{Control, Environment, actor::Actor, configured::Reader, start::Parts};
+use super::{
+    Control, Environment,
+    actor::Actor,
+    configured::Reader,
+    start::{Parts, Past},
+};
 use crate::{config::Source, store::DataFolder};
 
 /// Longest wait for what must come.
@@ -76,7 +82,7 @@ impl Scene {
         let reading = reader.read(None, self.now()).await.unwrap();
         let (configured, snapshot) = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
         let folder = Arc::new(DataFolder::open(&self.data()).unwrap());
-        let (health, overrides) = (folder.read_health(), folder.read_overrides());
+        let past = Past::read(&folder);
         let time = Arc::clone(&self.clock);
         let parts = Parts {
             reader,
@@ -85,7 +91,7 @@ impl Scene {
             logs: None,
             fingerprint: reading.fingerprint,
         };
-        let (control, actor, _) = parts.begin(configured, snapshot, health, overrides).await;
+        let (control, actor, _) = parts.begin(configured, snapshot, past).await;
         (control, actor)
     }
 

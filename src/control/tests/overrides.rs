@@ -23,6 +23,23 @@ async fn an_override_is_in_the_answers_and_on_disk_when_it_is_acknowledged() {
 }
 
 #[tokio::test]
+async fn a_drain_says_when_the_last_answer_given_before_has_run_out() {
+    let scene = Scene::new(&silent());
+    let (control, _actor) = scene.run().await;
+    let drains = || control.shared.drains.load_full();
+    let id = control.add_override(said(&scene, "eu1", Forced::Drain, 60)).await.unwrap().id.unwrap();
+    // The pool's TTL of 30 s, and a tenth.
+    let [(cluster, drain)] = &drains().iter().map(|(name, drain)| (name.to_string(), *drain)).collect::<Vec<_>>()[..]
+    else {
+        panic!("one cluster is out: {:?}", drains())
+    };
+    assert_eq!((cluster.as_str(), drain.since, drain.left), ("eu1", scene.now(), None));
+    assert_eq!(drain.over, scene.now().plus(Duration::from_secs(33)));
+    control.remove_override(&id).await.unwrap();
+    assert_eq!(*drains(), Default::default());
+}
+
+#[tokio::test]
 async fn a_removed_override_is_gone_from_answers_and_disk_and_an_unknown_one_is_named() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;

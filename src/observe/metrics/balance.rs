@@ -1,6 +1,7 @@
 //! Balancing: what clusters take, and how shares that were declared, answered and arrived compare.
 
 use fairway_health::load::ClusterLoad;
+use fairway_model::Timestamp;
 use fairway_zones::View;
 
 use super::Sheet;
@@ -21,6 +22,15 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View, published: 
         sheet.gauge("fairway_demand_pins", "Demands that are held where they are.", shares.pins.len() as f64);
         sheet.counter("fairway_balance_decisions_total", "Decisions that changed the shares.", shares.epoch);
     }
+    let drains = shared.drains.load();
+    let now = Timestamp::from(std::time::SystemTime::now());
+    let rows = drains.iter().map(|(cluster, drain)| ([cluster.to_string()], drain.over.since(now).as_secs_f64()));
+    let help = "Until the last client should have left a cluster that is taken out; absent while it is answered.";
+    sheet.gauges("fairway_cluster_drain_seconds", help, &["cluster"], rows);
+    let rows = drains.iter().filter_map(|(cluster, drain)| Some(([cluster.to_string()], drain.left?)));
+    let help =
+        "Part of the demand that is still at a cluster that is taken out; absent where it is not balanced by load.";
+    sheet.gauges("fairway_cluster_drain_left_ratio", help, &["cluster"], rows);
     let desired = &published.configured.desired;
     let (answered, carried) = (shared.answered.load(), truth::carried(desired, loads));
     let asked = desired.pools.values().filter(|pool| {

@@ -8,8 +8,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Desired, DownAnswer, Fault, Mode, MonitorName, Name, Place, Pool, PoolName, Rtype, Schedule,
-    SteeredName, Target, Ttl, Visibility, ZoneSpec,
+    ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, Schedule, SteeredName, Target,
+    Ttl, TtlBounds, ZoneSpec,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -18,7 +18,7 @@ use crate::{
     entries::EntryWriter,
     place::{Placed, Placements, TooLarge},
     snapshot::{PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, Territory, stable_hash},
+    steer::{Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, Territory, Variant, stable_hash},
     tally::SLOTS_MAX,
 };
 
@@ -52,11 +52,11 @@ pub(super) struct Pools<'a> {
     declared: StableMap<&'a PoolName, &'a Pool>,
     /// A pool whose members take their zone's monitor is another pool in another zone, and so is one with internal members
     /// in a public zone and in a private one.
-    numbers: StableMap<(&'a PoolName, Option<&'a MonitorName>, bool), u32>,
+    numbers: StableMap<(&'a PoolName, Variant<'a>), u32>,
     /// Where the counters of each pool begin.
     first_counters: Vec<u32>,
-    /// A pool's answers, by TTL.
-    by_ttl: StableMap<(u32, Ttl), u32>,
+    /// A pool's answers, by TTL and the bounds of it.
+    by_ttl: StableMap<(u32, Ttl, Option<TtlBounds>), u32>,
     /// Record sets of answers: many pools answer with the same clusters.
     sets: StableMap<Shape<'a>, Steered>,
     targets: TargetTable,
@@ -114,15 +114,20 @@ impl<'a> Pools<'a> {
         let compiled = &mut self.compiled;
         compiled.infos[number as usize].names.push(name.name.clone());
         compiled.id = compiled.id.wrapping_add(stable_hash(&(&name.name, &pool.name, ttl)));
-        if let Some(steered) = self.by_ttl.get(&(number, ttl)) {
+        // Who declares a TTL at a name wants that one.
+        let bounds = pool.ttl_bounds.filter(|_| name.ttl.is_none());
+        if let Some(steered) = self.by_ttl.get(&(number, ttl, bounds)) {
             return *steered;
         }
-        let answers = self.answers(number, pool, ttl, entries);
         let counters = self.first_counters[number as usize];
-        self.compiled.steered.push(Steered { pool: number, counters, ..answers });
-        let steered = self.compiled.steered.len() as u32;
-        self.by_ttl.insert((number, ttl), steered);
-        steered
+        let paces = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
+        let first = self.compiled.steered.len() as u32 + 1;
+        for ttl in iter::once(ttl).chain(paces) {
+            let answers = self.answers(number, pool, ttl, entries);
+            self.compiled.steered.push(Steered { pool: number, paced: bounds.is_some(), counters, ..answers });
+        }
+        self.by_ttl.insert((number, ttl, bounds), first);
+        first
     }
 
     /// What [`Pools::steered`] gave, and the name of the pool.
@@ -137,13 +142,9 @@ impl<'a> Pools<'a> {
     }
 
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
-        let of_zone = zone.and_then(|z| z.monitor.as_ref());
-        let takes_it = pool.monitor.is_none() && pool.members.iter().any(|m| m.monitor.is_none());
-        let monitor = of_zone.filter(|_| takes_it);
-        let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
-        let hides = is_public && pool.members.iter().any(|member| member.internal);
+        let variant = Variant::of(pool, zone);
         let number = self.compiled.pools.len() as u32;
-        let known = *self.numbers.entry((&pool.name, monitor, hides)).or_insert(number);
+        let known = *self.numbers.entry((&pool.name, variant)).or_insert(number);
         if known != number {
             return known;
         }
@@ -172,9 +173,15 @@ impl<'a> Pools<'a> {
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
         let digest = placed.as_ref().map_or(0, |placed| placed.digest);
-        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, hides, digest)));
+        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, variant.hides, digest)));
         compiled.placed.push(placed);
-        compiled.infos.push(PoolInfo { name: pool.name.clone(), clusters, ttl: pool.ttl, names: Vec::new() });
+        compiled.infos.push(PoolInfo {
+            name: pool.name.clone(),
+            clusters,
+            ttl: pool.ttl,
+            bounds: pool.ttl_bounds,
+            names: Vec::new(),
+        });
         compiled.pools.push(steer);
         number
     }
@@ -266,7 +273,7 @@ fn write_answers(
         _ => Steered::NONE,
     };
     let cname = pool.mode == Mode::Cname;
-    Steered { pool: 0, cname, noted: false, special: cname, v4, v6, members, fallback, counters: 0 }
+    Steered { pool: 0, cname, noted: false, special: cname, paced: false, v4, v6, members, fallback, counters: 0 }
 }
 
 impl Compiled {

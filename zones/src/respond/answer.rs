@@ -159,7 +159,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         if let Some(number) = node.steered().checked_sub(1)
-            && self.steer(step, node, &snapshot.steered[number as usize])?
+            && self.steer(step, node, snapshot.paced(number, &self.from.view.conditions))?
         {
             return Ok(());
         }

@@ -28,11 +28,6 @@ impl SteerPool {
         words
     }
 
-    /// The clusters that can be answered now, each of them or a part of its addresses.
-    pub fn answerable(&self, conditions: &Conditions) -> Vec<&ClusterName> {
-        self.clusters_among(&self.live(conditions)).collect()
-    }
-
     /// The clusters of the members whose bit is set.
     pub(crate) fn clusters_among(&self, words: &[u64]) -> impl Iterator<Item = &ClusterName> {
         let is_set = |number: usize| words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1);

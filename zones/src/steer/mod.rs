@@ -27,6 +27,7 @@ mod standing;
 mod targets;
 mod territory;
 mod trace;
+mod variant;
 mod views;
 mod weighted;
 
@@ -46,4 +47,5 @@ pub use trace::{Sight, Trace};
 
 pub(crate) use hash::{StableHasher, StableMap, digest, mix};
 pub(crate) use targets::{stable_hash, target_hash};
+pub(crate) use variant::Variant;
 pub(crate) use views::MemberSet;

@@ -19,6 +19,7 @@ use super::{
     sets::Plan,
     targets::TargetTable,
     territory::{Placement, Territory},
+    variant::Variant,
     views::{MemberSet, Refined, Seen},
 };
 use crate::{Conditions, ScheduleTurn, TargetIndex, balanced::UNBALANCED};
@@ -32,7 +33,7 @@ pub struct SteerPool {
     pub(super) orders: Orders,
     /// Where clients are told apart by place and by what they may see; none where everybody is in one row.
     territory: Option<Box<Territory>>,
-    /// Stable hash of the pool's name.
+    /// Stable hash of the pool's name, and of what makes another pool of it in some zones.
     pub(super) key: u64,
     /// Targets of members with several addresses in a family, one an address.
     pub(super) targets: Box<[TargetIndex]>,
@@ -195,7 +196,7 @@ impl SteerPool {
             quick: [Quick::No; 2],
             orders: Orders::new(&members, &ranking, rows),
             territory: (!territory.is_everywhere()).then(|| Box::new(territory.clone())),
-            key: pool_key,
+            key: Variant::of(pool, zone).key(pool_key),
             plans,
             targets: spread_targets.into(),
             chooses: pool.policy.choose,
@@ -212,7 +213,10 @@ impl SteerPool {
             cold: Box::new(Cold { schedules, ..Cold::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
-        built.quick = Family::BOTH.map(|family| built.quick_way(family));
+        // Which TTL holds is looked up on the long way, so that pools without bounds need not look.
+        if pool.ttl_bounds.is_none() {
+            built.quick = Family::BOTH.map(|family| built.quick_way(family));
+        }
         built
     }
 
@@ -231,7 +235,8 @@ impl SteerPool {
         self.cold.sites.iter().map(|site| &site.cluster)
     }
 
-    /// What stands for it in what is noted of queries: a stable hash of its name.
+    /// What stands for it in what is noted of queries, and in demand: a stable hash of its name, and of what makes another
+    /// pool of it in some zones.
     #[inline]
     pub fn key(&self) -> u64 {
         self.key
@@ -376,10 +381,32 @@ impl SteerPool {
         self.down == Down::LastGood
     }
 
+    /// The targets that each member is judged by, with its number and cluster; some more than once. A cluster can be answered,
+    /// or a part of its addresses, where one of them is up or unknown.
+    pub fn member_targets(&self) -> impl Iterator<Item = (u8, &ClusterName, TargetIndex)> {
+        self.members.iter().flat_map(move |member| {
+            let held = member.spots.into_iter().filter(|spot| spot.addresses() > 0);
+            let cluster = self.cluster(member.number);
+            held.flat_map(move |spot| {
+                let looked_at = if spot.has_one_target() { 1 } else { spot.addresses() as usize };
+                (0..looked_at).map(move |address| (member.number, cluster, self.target_of(&spot, address)))
+            })
+        })
+    }
+
+    /// Whether the schedule of a member keeps it out under these conditions.
+    pub fn is_closed(&self, number: u8, conditions: &Conditions) -> bool {
+        self.turn(number, conditions).is_some_and(|turn| !turn.turn.open)
+    }
+
+    /// Whether a schedule may keep any member out.
+    pub fn heeds_schedules(&self) -> bool {
+        self.closed_count > 0
+    }
+
     /// Every target that the pool looks at, some more than once.
     pub(crate) fn all_targets(&self) -> impl Iterator<Item = TargetIndex> {
-        let spots = self.members.iter().flat_map(|m| &m.spots).filter(|s| s.addresses() > 0);
-        spots.flat_map(|spot| (0..spot.addresses() as usize).map(|address| self.target_of(spot, address)))
+        self.member_targets().map(|(.., target)| target)
     }
 }
 

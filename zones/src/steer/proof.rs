@@ -14,7 +14,7 @@ pub struct Proof {
     pub place: ClientPlace,
     /// Stands for the client, or for the draw of the query; 0 where every client gets the same.
     pub seed: u64,
-    /// Stable hash of the pool's name.
+    /// Stable hash of the pool's name, and of what makes another pool of it in some zones: the zone's monitor and visibility.
     pub pool_key: u64,
     /// Members by their number, group by group in the order of the client's row.
     pub groups: Vec<Vec<u8>>,

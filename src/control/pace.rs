@@ -1,0 +1,126 @@
+//! Which TTL pools with bounds answer with: short at once where something is at risk, long only after long quiet.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use fairway_health::balance::Caution;
+use fairway_model::{Pace, PoolName, Risk, Standing};
+use fairway_zones::{Conditions, Snapshot};
+
+use super::balance::Balance;
+
+/// The paces of pools that declare bounds.
+#[derive(Debug, Default)]
+pub(super) struct Pacer {
+    /// Places of these pools in the snapshot.
+    pools: Vec<usize>,
+    states: HashMap<PoolName, State>,
+}
+
+/// How one pool stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct State {
+    pace: Pace,
+    /// Since when nothing was at risk.
+    quiet: Instant,
+}
+
+impl Pacer {
+    /// Follows a snapshot: pools of the same name go on.
+    pub(super) fn follow(&mut self, snapshot: &Snapshot) {
+        let infos = snapshot.pool_infos();
+        self.pools = (0..infos.len()).filter(|place| infos[*place].bounds.is_some()).collect();
+        self.states.retain(|name, _| self.pools.iter().any(|place| infos[*place].name == *name));
+    }
+
+    /// The conditions with the paces of now, if these differ.
+    pub(super) fn pace(
+        &mut self,
+        snapshot: &Snapshot,
+        conditions: &Conditions,
+        balance: &Balance,
+        now: Instant,
+    ) -> Option<Conditions> {
+        // A pool that is compiled twice has one pace: that of the worse of both.
+        let mut risks: HashMap<&PoolName, (Option<Risk>, Duration, bool)> = HashMap::new();
+        for place in &self.pools {
+            let (info, pool) = (&snapshot.pool_infos()[*place], &snapshot.steer_pools()[*place]);
+            let risk = risk(*place, snapshot, conditions, balance);
+            let own = Duration::from_secs(info.ttl.secs().max(1).into());
+            let (known, ..) = risks.entry(&info.name).or_insert_with(|| (None, own, pool.is_balanced()));
+            *known = [*known, risk].into_iter().flatten().min();
+        }
+        for (name, (risk, own, balanced)) in risks {
+            let caution = if balanced { balance.caution() } else { Caution::Calm };
+            let start = State { pace: Pace::Declared, quiet: now };
+            let state = self.states.entry(name.clone()).or_insert(start);
+            *state = state.next(risk, caution, own, now);
+        }
+        let of = |place: usize| self.states.get(&snapshot.pool_infos()[place].name).map_or(Pace::Declared, |s| s.pace);
+        let differs = self.pools.iter().any(|place| conditions.pace(*place) != of(*place));
+        differs.then(|| conditions.with_paces(snapshot, of))
+    }
+}
+
+impl State {
+    /// How it stands next: short at once, one step longer after so many quiet TTLs.
+    fn next(self, risk: Option<Risk>, caution: Caution, own: Duration, now: Instant) -> Self {
+        if let Some(risk) = risk {
+            return Self { pace: Pace::Risky(risk), quiet: now };
+        }
+        let quiet = now.saturating_duration_since(self.quiet);
+        let pace = match self.pace {
+            Pace::Risky(_) if quiet < own * SHORT_FOR => Pace::Risky(Risk::Lately),
+            _ if quiet >= own * LONG_AFTER && caution == Caution::Calm => Pace::Calm,
+            _ => Pace::Declared,
+        };
+        Self { pace, ..self }
+    }
+}
+
+/// The gravest risk of a pool, if there is one.
+fn risk(place: usize, snapshot: &Snapshot, conditions: &Conditions, balance: &Balance) -> Option<Risk> {
+    let pool = &snapshot.steer_pools()[place];
+    let of_member = pool.member_targets().filter_map(|(.., target)| match conditions.health(target).standing() {
+        Standing::Out => Some(Risk::Drain),
+        Standing::Down => Some(Risk::Down),
+        Standing::Up | Standing::Unknown | Standing::Pending => None,
+    });
+    let exhausted = balance.exhausted().any(|cluster| pool.clusters().any(|member| member == cluster));
+    let loaded = pool.is_balanced() && balance.caution() == Caution::Short;
+    let others = [exhausted.then_some(Risk::Drain), loaded.then_some(Risk::Load)];
+    of_member.chain(others.into_iter().flatten()).min()
+}
+
+/// TTLs of the pool's own that must be quiet until a short one ends.
+const SHORT_FOR: u32 = 3;
+/// And until the long one begins.
+const LONG_AFTER: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_short_at_once_and_long_only_after_long_quiet() {
+        let (own, start) = (Duration::from_secs(30), Instant::now());
+        let after = |secs| start + Duration::from_secs(secs);
+        let begun = State { pace: Pace::Declared, quiet: start };
+        let next = |state: State, risk, secs| state.next(risk, Caution::Calm, own, after(secs));
+        assert_eq!(next(begun, None, 299).pace, Pace::Declared);
+        let calm = next(begun, None, 300);
+        assert_eq!(calm.pace, Pace::Calm);
+        let risky = next(calm, Some(Risk::Down), 400);
+        assert_eq!(risky, State { pace: Pace::Risky(Risk::Down), quiet: after(400) });
+        // A member that flaps keeps it short: each time begins anew.
+        let lately = next(risky, None, 489);
+        assert_eq!(lately.pace, Pace::Risky(Risk::Lately));
+        assert_eq!(next(lately, Some(Risk::Down), 489).quiet, after(489));
+        assert_eq!(next(lately, None, 490).pace, Pace::Declared);
+        assert_eq!(next(next(lately, None, 490), None, 700).pace, Pace::Calm);
+        // While acceptance moves, it is not calm.
+        assert_eq!(calm.next(None, Caution::Ordinary, own, after(301)).pace, Pace::Declared);
+    }
+}

@@ -1,0 +1,26 @@
+//! TTLs that go by risk, in the whole control task.
+
+use fairway_model::{Forced, Override, Pace, Risk};
+
+use super::*;
+
+#[tokio::test]
+async fn a_drain_makes_the_ttl_short_at_once_and_quiet_brings_it_back() {
+    let scene = Scene::new(
+        &config("type: always").replace("policy: failover", "policy: failover, ttl: 2s, ttlMin: 1s, ttlMax: 9s"),
+    );
+    let (control, _actor) = scene.run().await;
+    let pace = || control.shared.view.load().conditions.pace(0);
+    assert_eq!(pace(), Pace::Declared);
+    let expires = scene.now().plus(Duration::from_secs(60));
+    let scope = "eu1".parse().unwrap();
+    let said = Override::new(scope, Forced::Drain, "planned work", expires, scene.now()).unwrap();
+    let id = control.add_override(said).await.unwrap().id.unwrap();
+    assert_eq!(pace(), Pace::Risky(Risk::Drain), "with the drain itself");
+    // What was given before may be kept for as long as the largest TTL.
+    let over = control.shared.drains.load().values().next().unwrap().over;
+    assert_eq!(over, scene.now().plus(Duration::from_secs(10)));
+    control.remove_override(&id).await.unwrap();
+    assert_eq!(pace(), Pace::Risky(Risk::Lately));
+    until("the declared TTL", async || pace() == Pace::Declared).await;
+}

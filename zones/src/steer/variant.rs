@@ -1,0 +1,61 @@
+//! What makes several pools of one: the zone of the name that it answers for.
+
+use fairway_model::{MonitorName, Pool, Visibility, ZoneSpec};
+
+use super::hash;
+
+/// What a pool has from the zone of its name. Names whose zones give the same share one compiled pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Variant<'a> {
+    /// The zone's monitor, where members are judged by it.
+    monitor: Option<&'a MonitorName>,
+    /// Whether the zone is public, so that it hides members that are internal.
+    pub(crate) hides: bool,
+}
+
+impl<'a> Variant<'a> {
+    /// Where no zone is given, it is public.
+    pub(crate) fn of(pool: &Pool, zone: Option<&'a ZoneSpec>) -> Self {
+        let takes_monitor = pool.monitor.is_none() && pool.members.iter().any(|member| member.monitor.is_none());
+        let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
+        Self {
+            monitor: zone.and_then(|zone| zone.monitor.as_ref()).filter(|_| takes_monitor),
+            hides: is_public && pool.members.iter().any(|member| member.internal),
+        }
+    }
+
+    /// Stands for the pool and the variant: that of the pool's name alone, where nothing comes from the zone.
+    pub(super) fn key(self, pool_key: u64) -> u64 {
+        let monitor = self.monitor.map_or(0, |monitor| hash::text(hash::seed::POOL, monitor.as_str()));
+        let of_zone = monitor ^ u64::from(self.hides);
+        if of_zone == 0 { pool_key } else { hash::mix(pool_key ^ of_zone) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::{ClusterName, Member, Name, Policy, PoolName};
+
+    use super::*;
+
+    fn key(pool: &Pool, zone: Option<&ZoneSpec>) -> u64 {
+        Variant::of(pool, zone).key(42)
+    }
+
+    #[test]
+    fn what_a_zone_gives_to_a_pool_makes_another_one_of_it_and_nothing_else_does() {
+        let zone = ZoneSpec::new("example.test".parse::<Name>().unwrap());
+        let private = ZoneSpec { visibility: Visibility::Private, ..zone.clone() };
+        let judged = ZoneSpec { monitor: Some(MonitorName::new("gateway").unwrap()), ..private.clone() };
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
+        pool.members = vec![Member::new(ClusterName::new("eu1").unwrap())];
+        assert_eq!([&zone, &private].map(|zone| key(&pool, Some(zone))), [42, 42]);
+        assert_ne!(key(&pool, Some(&judged)), 42, "the zone's monitor judges its member");
+        pool.monitor = Some(MonitorName::new("own").unwrap());
+        assert_eq!(key(&pool, Some(&judged)), 42);
+        pool.members[0].internal = true;
+        assert_eq!([Some(&private), Some(&judged)].map(|zone| key(&pool, zone)), [42, 42]);
+        assert_ne!(key(&pool, Some(&zone)), 42, "a public zone hides its member");
+        assert_eq!(key(&pool, Some(&zone)), key(&pool, None));
+    }
+}

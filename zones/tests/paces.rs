@@ -1,0 +1,106 @@
+//! TTLs that go by risk: within their bounds, told by explain, and nobody else's.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
+use std::sync::Arc;
+
+use fairway_model::{
+    Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Pace, Policy, Pool, PoolName, Risk, Rtype,
+    SteeredName, Ttl, TtlBounds, Verdict, ZoneSpec,
+};
+use fairway_zones::{Conditions, Explained, ServerOptions, View, compile, explain, text::read_zone};
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn secs(secs: u32) -> Ttl {
+    Ttl::from_secs(secs).unwrap()
+}
+
+const BOUNDS: (u32, u32, u32) = (15, 30, 120);
+const PACES: [Pace; 5] =
+    [Pace::Declared, Pace::Calm, Pace::Risky(Risk::Drain), Pace::Risky(Risk::Load), Pace::Risky(Risk::Lately)];
+
+/// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
+fn view(verdict: Verdict, pace: Pace) -> View {
+    let zone = name("example.test");
+    let mut desired = Desired { zones: [(zone.clone(), ZoneSpec::new(zone.clone()))].into(), ..Desired::default() };
+    for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
+        let name = ClusterName::new(cluster).unwrap();
+        let dns_name = Some(format!("{cluster}.example.test").parse().unwrap());
+        let addresses = vec![address.parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        let made =
+            Cluster { name: name.clone(), addresses, dns_name, location: None, capacity: None, services: vec![] };
+        desired.clusters.insert(name, made);
+    }
+    let mut add = |pool: &str, adjust: &dyn Fn(&mut Pool)| {
+        let mut pool = Pool::new(PoolName::new(pool).unwrap(), Policy::WEIGHTED);
+        pool.members = ["eu1", "us1"].map(|name| Member::new(ClusterName::new(name).unwrap())).into();
+        let (short, own, long) = BOUNDS;
+        (pool.ttl, pool.ttl_bounds) = (secs(own), Some(TtlBounds { short: secs(short), long: secs(long) }));
+        adjust(&mut pool);
+        let steered = name(&format!("{}.example.test", pool.name));
+        desired.names.insert(steered.clone(), SteeredName { name: steered, pool: pool.name.clone(), ttl: None });
+        desired.pools.insert(pool.name.clone(), pool);
+    };
+    add("paced", &|_| {});
+    add("alias", &|pool| pool.mode = Mode::Cname);
+    add("back", &|pool| pool.down = DownAnswer::FallbackCname(name("elsewhere.test")));
+    add("fixed", &|pool| pool.ttl_bounds = None);
+    let (own, pool) = (name("own.example.test"), PoolName::new("paced").unwrap());
+    desired.names.insert(own.clone(), SteeredName { name: own, pool, ttl: Some(secs(30)) });
+    let text = "$ORIGIN example.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
+    let (zone, _) = read_zone(&zone, "zone", text.as_bytes(), &mut |_| Err("none".into()));
+    let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
+    let conditions = Conditions::new(&snapshot, |_| Health::new(verdict, None)).with_paces(&snapshot, |_| pace);
+    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+}
+
+fn ask(view: &View, pool: &str, rtype: Rtype) -> Explained {
+    explain(view, &name(&format!("{pool}.example.test")), rtype, None)
+}
+
+#[test]
+fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
+    let (short, own, long) = BOUNDS;
+    for verdict in [Verdict::Up, Verdict::Down] {
+        for pace in PACES {
+            let view = view(verdict, pace);
+            let due = match pace {
+                Pace::Declared => own,
+                Pace::Calm => long,
+                Pace::Risky(_) => short,
+            };
+            for (pool, rtype) in [("paced", Rtype::A), ("paced", Rtype::AAAA), ("alias", Rtype::A), ("back", Rtype::A)]
+            {
+                let explained = ask(&view, pool, rtype);
+                assert_eq!(explained.answer[0].ttl, secs(due), "{pool} {rtype} {pace:?} {verdict:?}");
+                let reason = format!("{due} s: {}: of pool {pool}", pace.reason());
+                assert_eq!(explained.ttl_reason, reason);
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
+    for pace in PACES {
+        let view = view(Verdict::Up, pace);
+        assert_eq!(ask(&view, "fixed", Rtype::A).answer[0].ttl, secs(30));
+        assert_eq!(ask(&view, "own", Rtype::A).answer[0].ttl, secs(30));
+    }
+}
+
+#[test]
+fn a_pace_changes_the_ttl_and_nothing_else_of_an_answer_and_its_id_with_it() {
+    let bare = view(Verdict::Up, Pace::Declared);
+    let ids: Vec<u64> = PACES.iter().map(|pace| view(Verdict::Up, *pace).conditions.id()).collect();
+    let same: Vec<bool> = ids.iter().map(|id| *id == bare.conditions.id()).collect();
+    assert_eq!(same, [true, false, false, false, false]);
+    assert_eq!((ids[2], ids[2]), (ids[3], ids[4]), "why it is short changes no answer");
+    let risky = view(Verdict::Up, PACES[2]);
+    let data = |view: &View| ask(view, "paced", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>();
+    assert_eq!(data(&bare), data(&risky));
+    let back = risky.conditions.with_paces(&risky.snapshot, |_| Pace::Declared);
+    assert_eq!(back.id(), bare.conditions.id());
+}
