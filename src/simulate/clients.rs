@@ -6,34 +6,36 @@ use super::{chance::Chance, scenario::Scenario};
 
 /// A client network.
 #[derive(Clone, Debug)]
-pub(super) struct Network {
+pub struct Network {
     /// Its demand, in the unit of the capacities.
-    pub(super) demand: f64,
+    pub demand: f64,
     /// Its row: which order of clusters holds for it.
-    pub(super) row: u16,
+    pub row: u16,
     /// Its number within the row.
-    pub(super) number: u16,
+    pub number: u16,
     /// The cluster that is nearest.
-    pub(super) home: usize,
+    pub home: usize,
     /// Its caches, each of which asks for itself.
-    pub(super) caches: u16,
+    pub caches: u16,
     /// From one query of a cache to the next.
-    pub(super) gap: f64,
+    pub gap: f64,
 }
 
 /// All of them, and the orders they go by.
 #[derive(Clone, Debug)]
-pub(super) struct Population {
-    pub(super) networks: Vec<Network>,
+pub struct Population {
+    /// In no order.
+    pub networks: Vec<Network>,
     /// Clusters from the nearest on, a list a row.
-    pub(super) rows: Vec<Vec<usize>>,
+    pub rows: Vec<Vec<usize>>,
 }
 
 /// Orders of the farther clusters for each nearest one.
 const ORDERS: usize = 6;
 
 impl Population {
-    pub(super) fn new(scenario: &Scenario, chance: &mut Chance) -> Self {
+    /// Draws them.
+    pub fn new(scenario: &Scenario, chance: &mut Chance) -> Self {
         let clients = &scenario.clients;
         let rows = orders(scenario.clusters.len(), chance);
         let capacity: f64 = scenario.clusters.iter().map(|c| c.capacity as f64).sum();
