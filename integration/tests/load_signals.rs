@@ -3,12 +3,13 @@
 
 use std::{
     io::{Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream, UdpSocket},
     time::{Duration, Instant},
 };
 
 use fairway_integration::{
     gateway::{BOOTSTRAP, Gateway},
+    load::{Reply, connect, query, receive},
     real::{Fairway, free_port, http_get, wait_until},
 };
 use serde_json::Value;
@@ -90,7 +91,7 @@ const FORMS: [Form; 6] = [
     Form { cluster: "hybrid", address: "127.0.0.16", tag: None, ..TUNED },
 ];
 
-/// Gateways, and a server that reads their load: permille are requests or connections, since each capacity is 1000.
+/// Gateways, and a server that reads their load: with a capacity of 1000, permille are requests or connections.
 struct Scene {
     gateways: Vec<(&'static str, Gateway)>,
     server: Fairway,
@@ -98,16 +99,21 @@ struct Scene {
 
 impl Scene {
     fn new(forms: &[&Form], source: &str) -> Self {
+        Self::steering(forms, source, 1000, "")
+    }
+
+    /// One with clusters of this capacity and something that is steered: the rest of the configuration.
+    fn steering(forms: &[&Form], source: &str, capacity: u32, names: &str) -> Self {
         let gateways: Vec<_> = forms.iter().map(|form| (form.cluster, form.start())).collect();
         let clusters: String = forms
             .iter()
             .zip(&gateways)
             .map(|(form, (_, gateway))| {
                 let (name, address, stats) = (form.cluster, form.address, gateway.stats);
-                format!("  - {{ name: {name}, addresses: [{address}], capacity: 1000, load: gw, scrape: [\"{address}:{stats}\"] }}\n")
+                format!("  - {{ name: {name}, addresses: [{address}], capacity: {capacity}, load: gw, scrape: [\"{address}:{stats}\"] }}\n")
             })
             .collect();
-        let config = format!("load: [{{ name: gw, type: prometheus, {source} }}]\nclusters:\n{clusters}");
+        let config = format!("load: [{{ name: gw, type: prometheus, {source} }}]\nclusters:\n{clusters}{names}");
         let server = Fairway::start(&config, &[]);
         Self { gateways, server }
     }
@@ -241,4 +247,98 @@ fn ask(gateway: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(gateway) else { return false };
     let request = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
     stream.write_all(request).and_then(|()| stream.read(&mut [0; 1024])).is_ok_and(|length| length > 0)
+}
+
+/// Client networks, each with a request in flight at the cluster it was last answered with.
+struct Clients {
+    socket: UdpSocket,
+    gateways: Vec<SocketAddr>,
+    held: Vec<Option<(usize, TcpStream)>>,
+}
+
+/// Client networks: their requests are a fifth of each cluster's capacity of 200.
+const CLIENTS: u8 = 120;
+/// What is held on the first gateway beside them, so that it is over its capacity.
+const BESIDE: usize = 200;
+
+impl Clients {
+    fn new(scene: &Scene) -> Self {
+        let gateways = scene.gateways.iter().map(|(_, gateway)| gateway.at(gateway.data)).collect();
+        let held = (0..CLIENTS).map(|_| None).collect();
+        Self { socket: connect(scene.server.dns), gateways, held }
+    }
+
+    /// Every one asks once, and goes where it is sent; returns the first gateway's part of the answers.
+    fn ask(&mut self) -> f64 {
+        for client in 0..CLIENTS {
+            let mut packet = query("shop.gslb.example", u16::from(client));
+            // An OPT record with the client's subnet (RFC 7871); ARCOUNT is the last octet of the header.
+            packet.extend([0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, 198, 18, client]);
+            packet[11] = 1;
+            self.socket.send(&packet).expect("loopback takes it");
+            let answer = receive(&self.socket, u16::from(client)).and_then(|octets| Reply::read(&octets));
+            let sent_to =
+                (0..SHARED.len()).find(|place| answer.as_ref().is_some_and(|a| a.is(&[SHARED[*place].address])));
+            let sent_to = sent_to.expect("one cluster is answered");
+            let held = &mut self.held[usize::from(client)];
+            if held.as_ref().is_none_or(|(at, _)| *at != sent_to) {
+                *held = hold(self.gateways[sent_to], 1).pop().map(|stream| (sent_to, stream));
+            }
+        }
+        let at_first = self.held.iter().flatten().filter(|(at, _)| *at == 0).count();
+        at_first as f64 / f64::from(CLIENTS)
+    }
+
+    /// Asks again and again, some times a TTL, until the first gateway's part is such.
+    fn ask_until(&mut self, what: &str, limit: Duration, mut such: impl FnMut(f64) -> bool) {
+        let mut part = 0.0;
+        wait_until(what, limit, || {
+            std::thread::park_timeout(Duration::from_millis(100));
+            part = self.ask();
+            such(part)
+        });
+    }
+}
+
+const SHARED: [Form; 3] = [
+    Form { cluster: "tuned", address: "127.0.0.21", ..TUNED },
+    Form { cluster: "second", address: "127.0.0.22", ..TUNED },
+    Form { cluster: "third", address: "127.0.0.23", ..TUNED },
+];
+
+/// Three gateways that share what clients ask for, and the server between.
+fn shared(source: &str, ttl: &str) -> Scene {
+    let names = format!(
+        "zones: [ {{ name: gslb.example, ns: [ns.example.net] }} ]\n\
+         monitors: [ {{ name: none, type: always }} ]\n\
+         pools: [ {{ name: shop, policy: [load, weighted], ttl: {ttl}, monitor: none, members: [ {{ cluster: tuned }}, \
+         {{ cluster: second }}, {{ cluster: third }} ] }} ]\n\
+         names: [ {{ name: shop.gslb.example, pool: shop }} ]\n"
+    );
+    let forms: Vec<&Form> = SHARED.iter().collect();
+    Scene::steering(&forms, source, 200, &names)
+}
+
+/// Whether a third of the answers is the first one's, but for what chance gives to 120 clients.
+fn is_a_third(part: f64) -> bool {
+    (0.23..0.44).contains(&part)
+}
+
+#[test]
+fn a_gateway_with_two_hundred_held_requests_is_answered_less_within_three_periods_and_again_after() {
+    let scene = shared("period: 1s", "3s");
+    let mut clients = Clients::new(&scene);
+    let mut settled = 0;
+    clients.ask_until("a third for each", LIMIT, |part| {
+        settled = if is_a_third(part) { settled + 1 } else { 0 };
+        settled > 60
+    });
+    let before = clients.ask();
+    let held = hold(clients.gateways[0], BESIDE);
+    let began = Instant::now();
+    clients.ask_until("its part falls", LIMIT, |part| part <= 0.8 * before);
+    // A reading is drawn up to a tenth apart from the period.
+    assert!(began.elapsed() <= Duration::from_millis(3_300), "only after {:?}", began.elapsed());
+    drop(held);
+    clients.ask_until("its part returns", LIMIT, |part| part >= 0.9 * before);
 }

@@ -2,16 +2,13 @@
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::{
     args::SimulateArgs,
     output::{Cell, Out, Tone, table},
 };
-use crate::{
-    config,
-    simulate::{self, Reached, Runs, scenario::Scenario},
-};
+use crate::simulate::{self, Reached, Runs, scenario::Scenario};
 
 /// Plays every scenario; tells by the exit status whether the marks hold, where that is asked.
 pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode> {
@@ -31,11 +28,7 @@ pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode
 }
 
 fn read(path: &Path) -> anyhow::Result<Scenario> {
-    let tree = config::read_tree(path).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        anyhow!("{}", faults.join("\n"))
-    })?;
-    simulate::read(tree).map_err(|what| anyhow!("{}: {what}", path.display()))
+    simulate::read_file(path).map_err(anyhow::Error::msg)
 }
 
 fn show(out: Out, path: &Path, scenario: &Scenario, runs: &Runs) -> anyhow::Result<()> {

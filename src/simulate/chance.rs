@@ -2,15 +2,16 @@
 
 /// A stream of chance.
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub struct Chance(u64);
 
 impl Chance {
-    pub(super) const fn new(seed: u64) -> Self {
+    /// The same seed gives the same stream.
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
-    pub(super) const fn bits(&mut self) -> u64 {
+    pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -18,22 +19,22 @@ impl Chance {
     }
 
     /// Evenly from 0 up to, not including, 1.
-    pub(super) fn part(&mut self) -> f64 {
+    pub fn part(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Evenly below a number.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.bits()) * end as u128) >> 64) as usize
     }
 
     /// Exponentially with this mean.
-    pub(super) fn wait(&mut self, mean: f64) -> f64 {
+    pub fn wait(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.part()).ln()
     }
 
     /// Puts a list in random order.
-    pub(super) fn shuffle<T>(&mut self, list: &mut [T]) {
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for end in (1..list.len()).rev() {
             list.swap(end, self.below(end + 1));
         }

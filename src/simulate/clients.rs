@@ -8,34 +8,41 @@ use super::{chance::Chance, scenario::Scenario};
 
 /// A client network.
 #[derive(Clone, Debug)]
-pub(super) struct Network {
+pub struct Network {
     /// Its demand, in the unit of the capacities.
-    pub(super) demand: f64,
+    pub demand: f64,
     /// Where its clients are.
-    pub(super) at: Coordinates,
+    pub at: Coordinates,
     /// Its row: which order of clusters by distance is its own.
-    pub(super) row: u16,
+    pub row: u16,
     /// The cluster that is nearest.
-    pub(super) home: usize,
+    pub home: usize,
     /// Its caches, each of which asks for itself.
-    pub(super) caches: u16,
+    pub caches: u16,
     /// From one query of a cache to the next.
-    pub(super) gap: f64,
+    pub gap: f64,
 }
 
 /// All of them, and the orders that there are.
 #[derive(Clone, Debug)]
-pub(super) struct Population {
-    pub(super) networks: Vec<Network>,
+pub struct Population {
+    /// In no order.
+    pub networks: Vec<Network>,
     /// Clusters from the nearest on, a list a row. What answers does not go by these: they are what it is judged by.
-    pub(super) rows: Vec<Vec<usize>>,
+    pub rows: Vec<Vec<usize>>,
 }
 
 /// How far from their nearest cluster clients may be, in degrees north and east.
 const SURROUNDINGS: f64 = 60.0;
 
+/// 1 where an answer is one of the first few of an order of clusters, else 0.
+pub fn is_near(answer: Option<usize>, order: &[usize], first: usize) -> f64 {
+    f64::from(answer.is_some_and(|place| order.iter().take(first).any(|near| *near == place)))
+}
+
 impl Population {
-    pub(super) fn new(scenario: &Scenario, chance: &mut Chance) -> Self {
+    /// Draws them.
+    pub fn new(scenario: &Scenario, chance: &mut Chance) -> Self {
         let clients = &scenario.clients;
         let sites: Vec<Coordinates> = scenario.clusters.iter().map(|cluster| cluster.at).collect();
         let capacity: f64 = scenario.clusters.iter().map(|c| c.capacity as f64).sum();

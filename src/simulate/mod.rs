@@ -17,14 +17,28 @@ mod world;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use self::scenario::Scenario;
 pub use self::{
+    chance::Chance,
+    clients::{Network, Population, is_near},
     plot::draw,
     recording::{Drained, Recording, Sample},
     verdict::{Reached, Runs},
 };
+use crate::config;
+
+/// Reads a scenario; what is wrong with it, in words.
+pub fn read_file(path: &Path) -> Result<Scenario, String> {
+    let tree = config::read_tree(path).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        faults.join("\n")
+    })?;
+    read(tree).map_err(|what| format!("{}: {what}", path.display()))
+}
 
 /// Reads a scenario from the tree of its file; what is wrong with it, in words.
 pub fn read(tree: Value) -> Result<Scenario, String> {

@@ -39,14 +39,16 @@ pub struct Recording {
     pub answers: Vec<(u64, u64)>,
     /// The drains.
     pub drained: Vec<Drained>,
-    pub(super) whole: f64,
+    /// All demand, in the unit of the capacities.
+    pub whole: f64,
     counts: (u64, u64),
     capacities: Vec<f64>,
     ttl: Duration,
 }
 
 impl Recording {
-    pub(super) fn new(scenario: &Scenario) -> Self {
+    /// Nothing seen yet.
+    pub fn new(scenario: &Scenario) -> Self {
         let capacities: Vec<f64> = scenario.clusters.iter().map(|c| c.capacity as f64).collect();
         Self {
             samples: Vec::new(),
@@ -59,12 +61,15 @@ impl Recording {
         }
     }
 
-    pub(super) fn answered(&mut self, changed: bool) {
+    /// An answer came; whether it is another one than before, which could have stayed.
+    pub fn answered(&mut self, changed: bool) {
         self.counts.0 += 1;
         self.counts.1 += u64::from(changed);
     }
 
-    pub(super) fn sample(&mut self, mut sample: Sample, carried_by_drained: &[Option<f64>]) {
+    /// Takes how things stand, with demand at the nearest cluster in the unit of the capacities, and what clusters that are
+    /// drained carry still.
+    pub fn sample(&mut self, mut sample: Sample, carried_by_drained: &[Option<f64>]) {
         sample.near /= self.whole;
         sample.nearby /= self.whole;
         for drain in self.drained.iter_mut().filter(|drain| drain.over.is_none()) {

@@ -35,7 +35,11 @@ impl Reached {
 impl Runs {
     /// Plays the scenario with each seed.
     pub fn play(scenario: &Scenario, seeds: &[u64]) -> Self {
-        let recordings: Vec<_> = seeds.iter().map(|seed| (*seed, play(scenario, *seed))).collect();
+        Self::judge(scenario, seeds.iter().map(|seed| (*seed, play(scenario, *seed))).collect())
+    }
+
+    /// Holds recordings, by seed, against the marks of their scenario.
+    pub fn judge(scenario: &Scenario, recordings: Vec<(u64, Recording)>) -> Self {
         let marks = scenario.marks.iter().map(|mark| worst(mark, &recordings)).collect();
         Self { recordings, marks }
     }

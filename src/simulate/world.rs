@@ -21,7 +21,7 @@ use fairway_zones::Conditions;
 
 use super::{
     chance::Chance,
-    clients::Population,
+    clients::{Population, is_near},
     recording::{Drained, Recording, Sample},
     scenario::{Event, Scenario},
     steering::Steering,
@@ -190,8 +190,8 @@ impl<'a> World<'a> {
             former.inspect(|place| self.gateways[*place].carried -= part);
             answer.inspect(|place| self.gateways[*place].carried += part);
             let order = &self.population.rows[usize::from(client.row)];
-            self.near += part * (is_of(answer, order, 1) - is_of(former, order, 1));
-            self.nearby += part * (is_of(answer, order, 2) - is_of(former, order, 2));
+            self.near += part * (is_near(answer, order, 1) - is_near(former, order, 1));
+            self.nearby += part * (is_near(answer, order, 2) - is_near(former, order, 2));
         }
         let stays = former.is_some_and(|place| self.is_up(place));
         self.recording.answered(stays && former != answer);
@@ -331,17 +331,12 @@ impl<'a> World<'a> {
             for answer in caches.iter().filter_map(|cache| cache.answer) {
                 self.gateways[answer].carried += more;
                 let order = &self.population.rows[usize::from(network.row)];
-                self.near += more * is_of(Some(answer), order, 1);
-                self.nearby += more * is_of(Some(answer), order, 2);
+                self.near += more * is_near(Some(answer), order, 1);
+                self.nearby += more * is_near(Some(answer), order, 2);
             }
         }
         self.recording.whole = offered * capacity;
     }
-}
-
-/// 1 where an answer is one of the first few of an order, else 0.
-fn is_of(answer: Option<usize>, order: &[usize], first: usize) -> f64 {
-    f64::from(answer.is_some_and(|place| order.iter().take(first).any(|near| *near == place)))
 }
 
 fn settings(scenario: &Scenario) -> Settings {

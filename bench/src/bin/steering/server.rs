@@ -1,0 +1,211 @@
+//! The server under judgement: its configuration, made of a scenario, and its process.
+
+use std::{
+    fs::{self, File},
+    io,
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use fairway::{
+    api::client::{Client, Reach},
+    simulate::{Population, scenario::Scenario},
+};
+use fairway_model::Coordinates;
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, sleep, timeout},
+};
+
+use crate::gateway::Gateway;
+
+/// The steered name.
+pub(crate) const NAME: &str = "shop.live.test";
+/// Longest time for a start or an end.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The address that stands for a cluster in answers.
+pub(crate) fn address(cluster: usize) -> Ipv4Addr {
+    Ipv4Addr::new(192, 0, 2, cluster as u8 + 1)
+}
+
+/// The first three octets of a client network, by its number.
+pub(crate) const fn network(number: u32) -> [u8; 3] {
+    [10, (number >> 8) as u8, number as u8]
+}
+
+/// Networks that there is room for.
+pub(crate) const NETWORKS_MAX: usize = 1 << 16;
+
+/// A server with a folder of its own.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Where it answers.
+    pub(crate) address: SocketAddr,
+    program: PathBuf,
+    folder: TempDir,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// Starts it and waits until it answers.
+    pub(crate) async fn start(
+        program: &Path,
+        scenario: &Scenario,
+        population: &Population,
+        gateways: &[Gateway],
+    ) -> io::Result<Self> {
+        let folder = TempDir::with_prefix("fairway-steering")?;
+        let address = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+        fs::write(folder.path().join("fairway.yaml"), config(scenario, population, gateways, address))?;
+        let mut server = Self { address, program: program.to_owned(), folder, child: None };
+        server.run().await?;
+        Ok(server)
+    }
+
+    /// A client of its control socket.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(Reach::of_data_dir(&self.data()))
+    }
+
+    /// Ends it and starts it again, with what it kept or with nothing.
+    pub(crate) async fn restart(&mut self, kept: Kept) -> io::Result<()> {
+        self.stop().await;
+        if kept == Kept::Nothing {
+            fs::remove_dir_all(self.data())?;
+        }
+        self.run().await
+    }
+
+    /// Ends it as a service manager does.
+    pub(crate) async fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        let told = self.client().stop().await.is_ok();
+        if !told || timeout(LIMIT, child.wait()).await.is_err() {
+            let _ = child.kill().await;
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    async fn run(&mut self) -> io::Result<()> {
+        let log = self.folder.path().join("log");
+        let mut command = Command::new(&self.program);
+        command.arg("serve").arg("--config").arg(self.folder.path().join("fairway.yaml"));
+        command.arg("--data-dir").arg(self.data());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?).kill_on_drop(true);
+        let child = self.child.insert(command.spawn()?);
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await?;
+        socket.connect(self.address).await?;
+        let (question, end, mut answer) = (fairway_bench::question(NAME, 1), Instant::now() + LIMIT, [0; 512]);
+        loop {
+            if let Some(status) = child.try_wait()? {
+                let log = fs::read_to_string(&log).unwrap_or_default();
+                return Err(io::Error::other(format!("the server ended at its start, {status}:\n{log}")));
+            }
+            if Instant::now() > end {
+                return Err(io::Error::other(format!("the server does not answer within {LIMIT:?}")));
+            }
+            let _ = socket.send(&question).await;
+            let answered = timeout(Duration::from_millis(10), socket.recv(&mut answer)).await;
+            if matches!(answered, Ok(Ok(length)) if length > question.len() && answer[3] & 15 == 0) {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// What a restart finds again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The data folder as it was left.
+    State,
+    /// An empty one.
+    Nothing,
+}
+
+/// Degrees north and east.
+fn degrees(at: Coordinates) -> (f64, f64) {
+    (f64::from(at.latitude()) / 1e6, f64::from(at.longitude()) / 1e6)
+}
+
+fn config(scenario: &Scenario, population: &Population, gateways: &[Gateway], address: SocketAddr) -> String {
+    let millis = |duration: Duration| format!("{}ms", duration.as_millis().max(50));
+    let (every, probes) = (scenario.reports.every, &scenario.probes);
+    let ttl = scenario.ttl.as_secs();
+    let mut text = format!(
+        "version: 1\nlisten: {{ dns: [\"{address}\"], http: \"off\" }}\nudp: {{ workers: 1 }}\nlog: {{ level: warn }}\n\
+         zones: [ {{ name: live.test, ns: [ns.example.net] }} ]\n\
+         load: [ {{ name: gw, type: prometheus, path: /stats/prometheus, period: {} }} ]\n\
+         monitors: [ {{ name: gw, type: http, port: 80, path: /ready, period: {}, fall: {}, rise: {} }} ]\n\
+         names: [ {{ name: {NAME}, pool: shop }} ]\nmaps:\n  - name: world\n    networks:\n",
+        millis(every),
+        millis(probes.period),
+        probes.fall,
+        probes.rise,
+    );
+    for (number, client) in (0..).zip(&population.networks) {
+        let ([a, b, c], (north, east)) = (network(number), degrees(client.at));
+        text += &format!("      - {{ network: {a}.{b}.{c}.0/24, latitude: {north:.6}, longitude: {east:.6} }}\n");
+    }
+    text += "clusters:\n";
+    for (number, (cluster, gateway)) in scenario.clusters.iter().zip(gateways).enumerate() {
+        let ((north, east), at, port) = (degrees(cluster.at), self::address(number), gateway.port);
+        text += &format!(
+            "  - {{ name: {}, addresses: [{at}], capacity: {}, load: gw, scrape: [\"127.0.0.1:{port}\"], \
+             location: {{ latitude: {north:.6}, longitude: {east:.6} }} }}\n",
+            cluster.name, cluster.capacity,
+        );
+    }
+    text += &format!("pools:\n  - name: shop\n    policy: [nearest, load, weighted]\n    ttl: {ttl}s\n");
+    text += "    monitor: gw\n    members:\n";
+    for (cluster, gateway) in scenario.clusters.iter().zip(gateways) {
+        let (name, weight, port) = (&cluster.name, cluster.capacity.min(65_535), gateway.port);
+        text += &format!("      - {{ cluster: {name}, weight: {weight}, probe: \"127.0.0.1:{port}\" }}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway::{
+        config::{self, Source},
+        simulate::{self, Chance},
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_scenario_makes_a_configuration_without_a_fault() {
+        let folder = TempDir::new().unwrap();
+        let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+        for entry in fs::read_dir(scenarios).unwrap() {
+            let path = entry.unwrap().path();
+            let scenario = simulate::read_file(&path).unwrap();
+            let population = Population::new(&scenario, &mut Chance::new(1));
+            let mut gateways = Vec::new();
+            for _ in &scenario.clusters {
+                gateways.push(Gateway::start(&scenario.reports, 1).await.unwrap());
+            }
+            let text = config(&scenario, &population, &gateways, "127.0.0.1:5300".parse().unwrap());
+            let file = folder.path().join("fairway.yaml");
+            fs::write(&file, text).unwrap();
+            let faults = config::check(&Source::Path(file), &|_| None);
+            assert!(faults.is_empty(), "{}: {faults:?}", path.display());
+        }
+    }
+
+    #[test]
+    fn networks_are_told_apart() {
+        assert_eq!(
+            [network(0), network(255), network(256), network(65_535)],
+            [[10, 0, 0], [10, 0, 255], [10, 1, 0], [10, 255, 255]]
+        );
+    }
+}
