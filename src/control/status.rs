@@ -90,8 +90,8 @@ fn drained(clusters: &mut [ClusterState], drains: &Drains) {
     for (name, drain) in drains {
         if let Ok(place) = clusters.binary_search_by(|cluster| cluster.name.as_str().cmp(name.as_str())) {
             clusters[place].drain = Some(DrainState {
-                since: drain.since.to_string(),
-                over: drain.over.to_string(),
+                since: format!("{:.3}", drain.since),
+                over: format!("{:.3}", drain.over),
                 left: drain.left.map(|left| (1000.0 * left).round() / 10.0),
             });
         }

@@ -30,7 +30,7 @@ const SLACK: f64 = 0.06;
 const FULL: f64 = 0.1;
 /// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, while a cluster fades, and
 /// while one is over its budget.
-const PACE: (f64, f64, f64) = (0.12, 0.03, 0.48);
+const PACE: (f64, f64, f64) = (0.12, 0.04, 0.48);
 /// Times that a plan is corrected after a flip.
 const FLIP_ROUNDS: usize = 4;
 /// Halvings of a step until it counts as impossible.
@@ -50,6 +50,9 @@ pub(super) struct Plan {
     lag: f64,
     /// When acceptance moved last.
     moved: f64,
+    /// How much of the demand may be moved now. While a cluster fades this is saved up for what is larger than a step, so that
+    /// a fade goes at its pace whatever the sizes.
+    saved: f64,
     /// A cluster is away or over its budget.
     strained: bool,
     /// It began without anything kept.
@@ -80,6 +83,7 @@ impl Plan {
             urgent: false,
             lag: settings.period.as_secs_f64(),
             moved: 0.0,
+            saved: 0.0,
             strained: false,
             is_blank: true,
         }
@@ -173,10 +177,16 @@ impl Plan {
         self.strained = over > 0.0 || self.available.contains(&false);
         let full = |(place, budget): (usize, &f64)| before.total[place] > budget * (1.0 + FULL);
         let is_full = scene.clusters().zip(scene.clusters().map(|place| &budgets.unfaded[place])).any(full);
+        let fades = scene.budgets != budgets.unfaded;
+        let share = whole * self.pace(settings, is_full, fades);
         // At least as much as the largest demand that is not pinned, or it would be in the way for ever.
-        let limit = whole * self.pace(settings, is_full, scene.budgets != budgets.unfaded);
-        let limit = limit.max(1.01 * LUMP * smallest(settings));
-        let mut next = self.choose(&mut scene, &before, over > 0.0, limit);
+        let most = share.max(1.01 * LUMP * smallest(settings));
+        self.saved = if fades { (self.saved + share).min(most) } else { most };
+        let mut next = self.choose(&mut scene, &before, over > 0.0, self.saved);
+        if fades {
+            let after = scene.look(&next);
+            self.saved = (self.saved - scene.moved(&before, &after)).max(0.0);
+        }
         if self.urgent {
             next = self.settle(&mut scene, next);
         }

@@ -358,13 +358,18 @@ impl World<'_> {
     }
 }
 
-/// How long the drain of a cluster will take, as the server states it; none where it does not.
+/// How long the drain of a cluster will take, as the server states it; none where it does not within a second.
 async fn drain_left(client: &Client, cluster: &str) -> Option<Duration> {
-    let state = serde_json::to_value(client.state().await.ok()?).ok()?;
-    let clusters = state["clusters"].as_array()?;
-    let drain = &clusters.iter().find(|state| state["name"] == cluster)?["drain"];
-    let over: Timestamp = drain["over"].as_str()?.parse().ok()?;
-    Some(SystemTime::from(over).duration_since(SystemTime::now()).unwrap_or_default())
+    // While it decides who takes the clients, it does not say.
+    for _ in 0..20 {
+        let state = client.state().await.ok()?;
+        let drain = state.clusters.iter().find(|state| state.name == cluster)?.drain.as_ref();
+        if let Some(over) = drain.and_then(|drain| drain.over.parse::<Timestamp>().ok()) {
+            return Some(SystemTime::from(over).duration_since(SystemTime::now()).unwrap_or_default());
+        }
+        sleep_until(Instant::now() + Duration::from_millis(50)).await;
+    }
+    None
 }
 
 /// ID, cluster and TTL of an answer; none if it is no answer with an address of a cluster.
