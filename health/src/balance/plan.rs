@@ -30,7 +30,7 @@ const SLACK: f64 = 0.06;
 const FULL: f64 = 0.1;
 /// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, while a cluster fades, and
 /// while one is over its budget.
-const PACE: (f64, f64, f64) = (0.12, 0.04, 0.48);
+const PACE: (f64, f64, f64) = (0.12, 0.033, 0.48);
 /// Times that a plan is corrected after a flip.
 const FLIP_ROUNDS: usize = 4;
 /// Halvings of a step until it counts as impossible.
