@@ -225,3 +225,54 @@ fn nothing_known_of_a_cluster_that_is_not_declared_or_of_no_demand_does_no_harm(
     stage.report(0, 500, 100);
     stage.balancer.step(stage.at(100), &mut |_, _| vec![]);
 }
+
+/// Where shares send a demand of these: each one's best cluster is its number modulo three, and the next ones follow.
+fn route(shares: &Shares, demand: u64) -> usize {
+    let draw = |group: usize| ((demand * 31 + group as u64 * 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16;
+    let order = [0, 1, 2].map(|step| (demand as usize + step) % 3);
+    if let Some(held) = shares.pins.get(&Demand(demand)) {
+        return (0..3).find(|place| name(*place) == *held).unwrap();
+    }
+    let given = |place: usize| shares.acceptance.get(&name(place)).copied().unwrap_or_default();
+    let takes = |(step, place): (usize, &usize)| {
+        let taken = if step == 0 { given(*place).near } else { given(*place).spill };
+        (draw(*place) < taken).then_some(*place)
+    };
+    let rest = || *order.iter().max_by_key(|place| given(**place).near).unwrap();
+    order.iter().enumerate().find_map(takes).unwrap_or_else(rest)
+}
+
+#[test]
+fn who_stood_alone_at_the_start_gives_its_clients_away_once_others_are_there() {
+    let mut stage = Stage::new(&[1000, 1000, 1000]);
+    let start = stage.start;
+    let after = |secs: u64| start + Duration::from_secs(secs);
+    let places = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
+        demands.iter().map(|demand| Some(route(shares, demand.0))).collect()
+    };
+    for away in [1, 2] {
+        stage.balancer.available(away, false, start);
+    }
+    stage.balancer.step(start, &mut |shares, demands| places(shares, demands));
+    for back in [1, 2] {
+        stage.balancer.available(back, true, after(1));
+    }
+    // The first cluster is told of before it has one client, and is far over its capacity from then on.
+    let mut loads = [0.0; 3];
+    for turn in 1..40u64 {
+        stage.balancer.step(after(10 * turn), &mut |shares, demands| places(shares, demands));
+        let shares = stage.balancer.shares().clone();
+        loads = [0.0; 3];
+        for demand in 0..300 {
+            let place = route(&shares, demand);
+            loads[place] += 7.0;
+            stage.balancer.asked(Demand(demand), place, after(10 * turn + 1));
+        }
+        for (place, load) in loads.iter().enumerate() {
+            let (sequence, at) = (turn, after(10 * turn + 9));
+            let (cluster, load, signal) = (name(place), Load(*load as u32), LoadSignal::InFlight);
+            stage.balancer.report(&LoadReport { cluster, load, signal, sequence, at }, at);
+        }
+    }
+    assert!(loads.iter().all(|load| *load < 1000.0), "{loads:?}");
+}
