@@ -129,6 +129,11 @@ impl Desired {
         None
     }
 
+    /// The largest TTL that a steered name is answered with: its own, else its pool's.
+    pub fn ttl_max(&self, name: &SteeredName) -> Option<Ttl> {
+        name.ttl.or_else(|| self.pools.get(&name.pool).map(Pool::ttl_max))
+    }
+
     /// The map of a pool: the one it names, else the only one there is.
     pub fn map_of(&self, pool: &Pool) -> Option<&Arc<ClientMap>> {
         named_or_only(&self.maps, pool.place.map.as_ref())

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Context, anyhow};
-use fairway_model::{Fault, Verdict};
+use fairway_model::Fault;
 
 use super::{
     args::ImpactArgs,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     config::Source,
-    control::{self, Environment, Offline},
+    control::{Environment, Offline},
     impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms},
 };
 
@@ -31,14 +31,14 @@ pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool)
     Ok(ExitCode::from(status(&report, strict)))
 }
 
-/// One configuration with every target up.
+/// One configuration.
 fn side(source: &Source) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
     let faulty = |faults: Vec<Fault>| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("nothing is judged, since the configuration is faulty:{}", faults.concat())
     };
-    control::of_files(source, &environment, |_| Verdict::Up).map_err(faulty)
+    impact::read(source, &environment).map_err(faulty)
 }
 
 /// 0 where all rules hold, 1 where one is broken by this configuration, 3 where those that are broken were so before.

@@ -327,16 +327,18 @@ object_name! {
     TableName => "the name of a table of latencies", "rtt";
 }
 
+/// What a text is refused with, and the way out.
+#[cfg(test)]
+pub(super) fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
+    let refusal = T::parse(text).unwrap_err();
+    format!("{}; {}", refusal.what, refusal.way_out)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
-        let refusal = T::parse(text).unwrap_err();
-        format!("{}; {}", refusal.what, refusal.way_out)
-    }
 
     #[test]
     fn durations_add_their_units_up() {

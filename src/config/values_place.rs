@@ -94,11 +94,7 @@ impl TextValue for Milliseconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
-        let refusal = T::parse(text).unwrap_err();
-        format!("{}; {}", refusal.what, refusal.way_out)
-    }
+    use crate::config::values::refusal;
 
     #[test]
     fn distances_have_a_unit_and_stay_on_earth() {

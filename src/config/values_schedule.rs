@@ -68,11 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
-        let refusal = T::parse(text).unwrap_err();
-        format!("{}; {}", refusal.what, refusal.way_out)
-    }
+    use crate::config::values::refusal;
 
     #[test]
     fn days_are_names_and_ranges_also_over_the_end_of_the_week() {

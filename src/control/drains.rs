@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{ClusterName, Desired, Forced, Timestamp, Ttl};
+use fairway_model::{ClusterName, Desired, Forced, SteeredName, Timestamp, Ttl};
 use fairway_zones::TargetIndex;
 
 use super::{balance::Balance, uses::Uses};
@@ -85,9 +85,10 @@ pub(super) fn forced_out(forced: &[Option<Forced>], uses: &Uses) -> Vec<ClusterN
 
 /// The largest TTL that an answer with the cluster is given with.
 fn largest_ttl(desired: &Desired, cluster: &ClusterName) -> Ttl {
-    let has =
-        |name| desired.pools.get(name).filter(|pool| pool.members.iter().any(|member| member.cluster == *cluster));
-    let ttls = desired.names.values().filter_map(|name| Some(name.ttl.unwrap_or(has(&name.pool)?.ttl_max())));
+    let has = |name: &&SteeredName| {
+        desired.pools.get(&name.pool).is_some_and(|pool| pool.members.iter().any(|member| member.cluster == *cluster))
+    };
+    let ttls = desired.names.values().filter(has).filter_map(|name| desired.ttl_max(name));
     ttls.max().unwrap_or(Ttl::STEERED)
 }
 

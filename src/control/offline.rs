@@ -1,7 +1,7 @@
 //! The view that files alone would give, for `fairway explain --config`, `check --impact` and `replay`: nothing is probed, nothing
 //! is bound.
 
-use std::{collections::HashMap, time::SystemTime};
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use fairway_model::{ClusterName, Desired, Fault, Health, Verdict};
 use fairway_zones::{Conditions, TargetIndex, View};
@@ -21,6 +21,13 @@ pub struct Offline {
 }
 
 impl Offline {
+    /// The same whatever the time is: every member is open.
+    pub(crate) fn at_any_time(self) -> Self {
+        let View { snapshot, conditions } = self.view;
+        let open = Conditions::new(&snapshot, |target| conditions.health(target));
+        Self { view: View { snapshot, conditions: Arc::new(open) }, ..self }
+    }
+
     /// The conditions with every target of these clusters down, whoever else is judged by it; what is forced stays forced.
     pub(crate) fn without<'a>(&self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> Conditions {
         let View { snapshot, conditions } = &self.view;

@@ -15,11 +15,23 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::PoolName;
+use fairway_model::{Fault, PoolName, Verdict};
 
-use crate::control::Offline;
+use crate::{
+    config::Source,
+    control::{Environment, Offline, of_files},
+};
 
 pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};
+
+/// Reads a configuration to be judged: every target is up, and every member open, whatever the time is.
+///
+/// # Errors
+///
+/// The faults of the configuration.
+pub(crate) fn read(source: &Source, environment: &Environment) -> Result<Offline, Vec<Fault>> {
+    of_files(source, environment, |_| Verdict::Up).map(Offline::at_any_time)
+}
 
 /// What rules are held against, where they need to be told.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{ClusterName, Desired, Permille, Pool, PoolName};
+use fairway_model::{ClusterName, Desired, Permille, Pool, PoolName, Ttl};
 use fairway_zones::steer::{Basis, ClientNet, SteerPool};
 
 use super::{
@@ -155,8 +155,7 @@ fn unreachable<'a>(pool: &'a Pool, reached: &'a BTreeSet<ClusterName>) -> impl I
 /// The longest TTL of the names that a pool answers, in seconds.
 fn ttl(desired: &Desired, pool: &PoolName) -> u32 {
     let names = desired.names.values().filter(|name| name.pool == *pool);
-    let own = desired.pools[pool].ttl;
-    names.map(|name| name.ttl.unwrap_or(own).secs()).max().unwrap_or_default()
+    names.filter_map(|name| desired.ttl_max(name)).max().map_or(0, Ttl::secs)
 }
 
 fn too_long(pool: &PoolName, ttl: u32, budget: u32) -> Option<Breach> {

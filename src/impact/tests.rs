@@ -2,13 +2,8 @@
 
 use std::{fs, sync::Arc};
 
-use fairway_model::Verdict;
-
 use super::*;
-use crate::{
-    config::Source,
-    control::{Environment, of_files},
-};
+use crate::{config::Source, control::Environment};
 
 /// A configuration with these clusters (name, region, capacity or 0 for none) and pools.
 fn offline(clusters: &[(&str, &str, u32)], rest: &str) -> Offline {
@@ -26,7 +21,7 @@ fn offline(clusters: &[(&str, &str, u32)], rest: &str) -> Offline {
         format!("version: 1\nzones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nclusters:\n{clusters}{rest}");
     fs::write(&path, text).unwrap();
     let environment: Environment = Arc::new(|_: &str| None);
-    of_files(&Source::Path(path), &environment, |_| Verdict::Up).unwrap_or_else(|faults| panic!("{faults:?}"))
+    read(&Source::Path(path), &environment).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 const THREE: &[(&str, &str, u32)] = &[("eu1", "eu", 100), ("eu2", "eu", 100), ("us1", "us", 100)];
@@ -67,6 +62,19 @@ fn a_cluster_alone_is_one_failure_domain() {
 }
 
 #[test]
+fn what_the_clock_says_changes_no_judgement() {
+    let closed = "{ cluster: eu1, open: [{ before: \"2020-01-01T00:00:00Z\" }] }, { cluster: us1 }";
+    let report = alone(&offline(THREE, &pool(&format!("policy: [schedule, weighted], members: [{closed}]"))));
+    assert_eq!((said(&report), report.pools[0].clusters_least), (vec![], 2));
+}
+
+#[test]
+fn the_ttl_of_quiet_times_counts_where_it_is_longer() {
+    let paced = pool(&format!("policy: weighted, ttl: 30s, ttlMax: 120s, members: [{ALL}]"));
+    assert_eq!(alone(&offline(THREE, &paced)).pools[0].ttl_seconds, 120);
+}
+
+#[test]
 fn clusters_of_one_address_fail_together() {
     let shared = "version: 1
 zones: [{ name: gslb.example, ns: [ns1.example.net] }]
@@ -78,7 +86,7 @@ names: [{ name: shop.gslb.example, pool: shop }]
     let path = folder.path().join("fairway.yaml");
     fs::write(&path, shared).unwrap();
     let environment: Environment = Arc::new(|_: &str| None);
-    let side = of_files(&Source::Path(path), &environment, |_| Verdict::Up).unwrap();
+    let side = read(&Source::Path(path), &environment).unwrap();
     assert!(said(&alone(&side)).contains(&"with a down no live cluster is left for any client"));
 }
 

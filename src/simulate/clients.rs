@@ -35,12 +35,28 @@ pub struct Population {
 /// How far from their nearest cluster clients may be, in degrees north and east.
 const SURROUNDINGS: f64 = 60.0;
 
+impl Network {
+    /// Its demand grows by this factor; gives what each of its caches carries more.
+    pub fn grow(&mut self, factor: f64) -> f64 {
+        let more = self.demand * (factor - 1.0) / f64::from(self.caches);
+        self.demand *= factor;
+        more
+    }
+}
+
 /// 1 where an answer is one of the first few of an order of clusters, else 0.
 pub fn is_near(answer: Option<usize>, order: &[usize], first: usize) -> f64 {
     f64::from(answer.is_some_and(|place| order.iter().take(first).any(|near| *near == place)))
 }
 
 impl Population {
+    /// By what the demand near one cluster has to grow so that all demand together is this.
+    pub fn growth(&self, near: usize, whole: f64) -> f64 {
+        let all: f64 = self.networks.iter().map(|n| n.demand).sum();
+        let here: f64 = self.networks.iter().filter(|n| n.home == near).map(|n| n.demand).sum();
+        ((whole - (all - here)) / here).max(0.0)
+    }
+
     /// Draws them.
     pub fn new(scenario: &Scenario, chance: &mut Chance) -> Self {
         let clients = &scenario.clients;

@@ -25,12 +25,12 @@ impl Conditions {
         let infos = snapshot.pool_infos().iter().enumerate();
         let paces: Arc<[Pace]> =
             infos.map(|(place, info)| info.bounds.map_or(Pace::Declared, |_| pace(place))).collect();
-        let moved = paces.iter().enumerate().filter(|(_, pace)| **pace != Pace::Declared);
+        let moves = |(_, pace): &(usize, &Pace)| **pace != Pace::Declared;
         let part = |(place, pace): (usize, &Pace)| {
             mix(stable_hash(&snapshot.pool_infos()[place].name) ^ (1 + column(*pace) as u64))
         };
-        let id = moved.map(part).fold(0u64, u64::wrapping_add);
-        let by_pool = (id != 0).then_some(paces);
+        let id = paces.iter().enumerate().filter(moves).map(part).fold(0u64, u64::wrapping_add);
+        let by_pool = paces.iter().enumerate().any(|each| moves(&each)).then_some(paces);
         let mut next = self.clone();
         next.id = self.id.wrapping_sub(self.paces.id).wrapping_add(id);
         next.paces = Paces { by_pool, id };

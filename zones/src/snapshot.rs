@@ -190,7 +190,7 @@ pub(crate) struct Steered {
     pub(crate) cname: bool,
     /// Whether its answers are explained to some in the answer itself.
     pub(crate) noted: bool,
-    /// One of both: one look tells that it takes no more than [`crate::steer::SteerPool::choose_quickly`].
+    /// Whether `cname` or `noted` holds, so that the short way looks at one of them only.
     pub(crate) special: bool,
     /// Whether the TTL goes by risk: then the same with the long TTL and with the short one follow.
     pub(crate) paced: bool,

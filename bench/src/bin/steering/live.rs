@@ -293,15 +293,12 @@ impl World<'_> {
     /// The demand near one cluster grows or shrinks, so that the whole is what is offered.
     fn demand(&mut self, place: usize, offered: f64) {
         let capacity: f64 = self.scenario.clusters.iter().map(|c| c.capacity as f64).sum();
-        let whole: f64 = self.population.networks.iter().map(|n| n.demand).sum();
-        let here: f64 = self.population.networks.iter().filter(|n| n.home == place).map(|n| n.demand).sum();
-        let factor = ((offered * capacity - (whole - here)) / here).max(0.0);
+        let factor = self.population.growth(place, offered * capacity);
         for (network, caches) in self.population.networks.iter_mut().zip(&self.caches) {
             if network.home != place {
                 continue;
             }
-            let more = network.demand * (factor - 1.0) / f64::from(network.caches);
-            network.demand *= factor;
+            let more = network.grow(factor);
             for answer in caches.iter().filter_map(|cache| cache.answer) {
                 self.carried[answer] += more;
                 let order = &self.population.rows[usize::from(network.row)];

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io,
-    net::{Ipv4Addr, SocketAddr, UdpSocket},
+    net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -59,7 +59,7 @@ impl Server {
         gateways: &[Gateway],
     ) -> io::Result<Self> {
         let folder = TempDir::with_prefix("fairway-steering")?;
-        let address = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+        let address = free_address()?;
         fs::write(folder.path().join("fairway.yaml"), config(scenario, population, gateways, address))?;
         let mut server = Self { address, program: program.to_owned(), folder, child: None };
         server.run().await?;
@@ -128,6 +128,18 @@ pub(crate) enum Kept {
     State,
     /// An empty one.
     Nothing,
+}
+
+/// An address whose port is free for UDP and for TCP.
+fn free_address() -> io::Result<SocketAddr> {
+    for _ in 0..100 {
+        let stream = TcpListener::bind("127.0.0.1:0")?;
+        let address = stream.local_addr()?;
+        if UdpSocket::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
 }
 
 /// Degrees north and east.
