@@ -342,3 +342,23 @@ fn a_gateway_with_two_hundred_held_requests_is_answered_less_within_three_period
     drop(held);
     clients.ask_until("its part returns", LIMIT, |part| part >= 0.9 * before);
 }
+
+#[test]
+fn the_share_of_a_gateway_whose_statistics_stand_still_goes_back_to_the_declared_one() {
+    let mut scene = shared("period: 500ms", "1s");
+    let mut clients = Clients::new(&scene);
+    clients.ask_until("a third for each", LIMIT, is_a_third);
+    let held = hold(clients.gateways[0], BESIDE);
+    clients.ask_until("its part falls", LIMIT, |part| part <= 0.15);
+    // What it told last, it would tell for ever: more than its capacity.
+    scene.gateway("tuned").signal("STOP");
+    let mut settled = 0;
+    clients.ask_until("its part is as declared", 2 * LIMIT, |part| {
+        settled = if is_a_third(part) { settled + 1 } else { 0 };
+        settled > 30
+    });
+    scene.gateway("tuned").signal("CONT");
+    clients.ask_until("it tells its load, and its part falls", LIMIT, |part| part <= 0.15);
+    drop(held);
+    clients.ask_until("its part returns", LIMIT, is_a_third);
+}

@@ -156,7 +156,7 @@ pub struct DrainState {
     /// Since when it is not answered any more.
     pub since: String,
     /// When the last client should have left: the largest TTL given, or the time for which clients were seen to keep answers,
-    /// and a tenth of the TTL.
+    /// and a twentieth of the TTL.
     pub over: String,
     /// How much of its demand is still there, in percent; none where it is not balanced by load.
     pub left: Option<f64>,

@@ -92,7 +92,7 @@ fn largest_ttl(desired: &Desired, cluster: &ClusterName) -> Ttl {
     ttls.max().unwrap_or(Ttl::STEERED)
 }
 
-/// For what answers are under way, and for clocks of caches that count in whole seconds.
+/// For answers that are under way, and clocks of caches that count in whole seconds.
 fn slack(ttl: Duration) -> Duration {
-    (ttl / 10).max(Duration::from_secs(1))
+    ttl / 20
 }

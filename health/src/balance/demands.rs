@@ -12,6 +12,8 @@ use fairway_model::Demand;
 pub(super) const TRACKED_MAX: usize = 4_096;
 /// Most demands outside of the table whose queries are counted.
 const COUNTED_MAX: usize = 1_024;
+/// How much longer than the TTL a pause may look, as a part of it, only because queries are not seen at once.
+const JITTER: f64 = 0.1;
 /// Caches that make a demand one of the large ones.
 const MANY_CACHES: f64 = 8.0;
 
@@ -235,6 +237,21 @@ impl Demands {
         }
     }
 
+    /// What each carries. Where that is forgotten, it is taken for as much as its caches carry elsewhere in the mean;
+    /// `forgotten` says of each cluster, 0 to 1, how far it is.
+    pub(super) fn loads(&self, forgotten: &[f64]) -> Vec<f64> {
+        let left = |it: &Tracked| 1.0 - it.at.and_then(|place| forgotten.get(place)).copied().unwrap_or(0.0);
+        let count = |it: &Tracked| it.caches(self.ttl) * it.stands;
+        let mean = |weight: &dyn Fn(&Tracked) -> f64| {
+            let add = |sum: (f64, f64), it: &Tracked| (sum.0 + weight(it) * it.load, sum.1 + weight(it) * count(it));
+            let (load, caches) = self.tracked.values().fold((0.0, 0.0), add);
+            (caches > 0.0).then(|| load / caches)
+        };
+        let typical = mean(&left).or_else(|| mean(&|_| 1.0)).unwrap_or(0.0);
+        let load = |it: &Tracked| it.load + (1.0 - left(it)) * (typical * count(it) - it.load);
+        self.tracked.values().map(load).collect()
+    }
+
     /// How many caches were at a cluster at a time.
     pub(super) fn caches_at(&self, cluster: usize, at: f64) -> f64 {
         let here = |it: &Tracked| it.part(cluster, at, self.ttl) * it.caches(self.ttl) * it.stands;
@@ -250,7 +267,8 @@ impl Demands {
     /// When the last demand will have left a cluster that is not answered any more, and what is left there.
     pub(super) fn left(&self, cluster: usize, now: f64) -> (f64, f64) {
         let here = self.tracked.values().filter(|it| it.at == Some(cluster));
-        let over = here.clone().map(|it| it.asked + it.pause.max(self.ttl)).fold(now, f64::max);
+        let kept = |it: &Tracked| if it.pause > (1.0 + JITTER) * self.ttl { it.pause } else { self.ttl };
+        let over = here.clone().map(|it| it.asked + kept(it)).fold(now, f64::max);
         (over, here.map(|it| it.load).sum())
     }
 }

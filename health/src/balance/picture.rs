@@ -109,9 +109,24 @@ impl Scene<'_, '_> {
         self.clusters().map(|place| (picture.total[place] - self.budgets[place] * (1.0 + slack)).max(0.0)).sum()
     }
 
-    /// Load of demands that are elsewhere in another picture.
-    pub(super) fn moved(&self, from: &Picture, to: &Picture) -> f64 {
-        let both = from.place.iter().zip(&to.place).zip(&self.loads);
-        both.filter(|((from, to), _)| from != to).map(|(_, load)| load).sum()
+    /// What moves from one picture to another.
+    pub(super) fn flow(&self, from: &Picture, to: &Picture) -> Flow {
+        let mut whole = 0.0;
+        let (mut gained, mut lost) = (vec![0.0; self.budgets.len()], vec![0.0; self.budgets.len()]);
+        for ((from, to), load) in from.place.iter().zip(&to.place).zip(&self.loads).filter(|((from, to), _)| from != to)
+        {
+            whole += load;
+            from.and_then(|place| lost.get_mut(place)).into_iter().for_each(|all| *all += load);
+            to.and_then(|place| gained.get_mut(place)).into_iter().for_each(|all| *all += load);
+        }
+        Flow { whole, each: gained.into_iter().zip(lost).map(|(gained, lost)| f64::max(gained, lost)).collect() }
     }
+}
+
+/// Load of the demands that are elsewhere in another picture.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) whole: f64,
+    /// Of each cluster: what it gains, or what it loses where that is more.
+    pub(super) each: Vec<f64>,
 }

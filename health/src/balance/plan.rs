@@ -10,7 +10,7 @@ use super::{
     demands::Demands,
     evidence::Evidence,
     goal::BAND,
-    picture::{Picture, Scene, Setting},
+    picture::{Flow, Picture, Scene, Setting},
 };
 
 /// What the declared split is made of: clusters take this little as near and nothing as spill, so that nearly every client
@@ -28,9 +28,11 @@ const WORTH: f64 = 0.01;
 const SLACK: f64 = 0.06;
 /// What a cluster must be over its budget by for larger steps.
 const FULL: f64 = 0.1;
-/// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, while a cluster fades, and
-/// while one is over its budget.
-const PACE: (f64, f64, f64) = (0.12, 0.033, 0.48);
+/// Part of the demand that may move within the time in which a move shows, TTL + lag: in calm, and while a cluster is over
+/// its budget.
+const PACE: (f64, f64) = (0.12, 0.48);
+/// Part of its capacity that a cluster may gain, and lose, within that time while one fades.
+const FADE_PACE: f64 = 0.04;
 /// Times that a plan is corrected after a flip.
 const FLIP_ROUNDS: usize = 4;
 /// Halvings of a step until it counts as impossible.
@@ -50,9 +52,11 @@ pub(super) struct Plan {
     lag: f64,
     /// When acceptance moved last.
     moved: f64,
-    /// How much of the demand may be moved now. While a cluster fades this is saved up for what is larger than a step, so that
-    /// a fade goes at its pace whatever the sizes.
-    saved: f64,
+    /// What each cluster was thought to carry when it was heard last; none where its load was never known.
+    held: Vec<Option<f64>>,
+    /// What each cluster may gain and lose now while one fades. It is saved up for what is larger than a step, so that a
+    /// fade goes at its pace whatever the sizes.
+    saved: Vec<f64>,
     /// A cluster is away or over its budget.
     strained: bool,
     /// It began without anything kept.
@@ -69,6 +73,22 @@ struct Attempt {
     slack: f64,
 }
 
+/// What one step may move.
+struct Limit {
+    /// In all.
+    whole: f64,
+    /// Into and out of each cluster; clusters beyond its end are not bounded.
+    each: Vec<f64>,
+}
+
+impl Limit {
+    const NONE: Self = Self { whole: f64::INFINITY, each: vec![] };
+
+    fn allows(&self, flow: &Flow) -> bool {
+        flow.whole <= self.whole && flow.each.iter().zip(&self.each).all(|(moved, most)| moved <= most)
+    }
+}
+
 impl Plan {
     /// The declared split.
     pub(super) fn new(settings: &Settings) -> Self {
@@ -83,7 +103,8 @@ impl Plan {
             urgent: false,
             lag: settings.period.as_secs_f64(),
             moved: 0.0,
-            saved: 0.0,
+            held: vec![None; count],
+            saved: vec![0.0; count],
             strained: false,
             is_blank: true,
         }
@@ -150,22 +171,27 @@ impl Plan {
         evidence: &[Evidence],
         places: &mut Places<'_>,
     ) {
-        let whole: f64 = demands.iter().map(|(_, it)| it.load).sum();
         let silent = evidence.iter().all(|evidence| evidence.told().is_none());
-        if whole <= 0.0 || silent || (self.is_blank && now < self.warm_up(settings)) {
+        if self.is_blank && (silent || now < self.warm_up(settings)) {
             return;
         }
+        let means = self.means(now, settings, evidence);
+        let loads = demands.loads(&means.all(Means::forgotten));
+        let whole: f64 = loads.iter().sum();
+        if whole <= 0.0 {
+            return;
+        }
+        let (budgets, fades) = (budgets::budgets(&means, whole), means.all(Means::fade));
         self.update_pins(settings, demands);
-        let (available, since, lag) = (&self.available, &self.since, self.lag);
-        let budgets = budgets::budgets(&Means { settings, evidence, available, since, lag, now }, whole);
+        self.save(settings, fades.iter().any(|fade| *fade > 0.0));
         let names: Vec<Demand> = demands.iter().map(|(demand, _)| *demand).collect();
         let mut home = places(&Shares::default(), &names);
         home.resize(names.len(), None);
         let mut scene = Scene {
             settings,
             pins: &self.pins,
-            available,
-            loads: demands.iter().map(|(_, it)| it.load).collect(),
+            available: &self.available,
+            loads,
             pinned: names.iter().map(|demand| self.pins.contains_key(demand)).collect(),
             home,
             demands: names,
@@ -173,20 +199,18 @@ impl Plan {
             places,
         };
         let before = scene.look(&self.setting);
+        for (place, _) in fades.iter().enumerate().filter(|(_, fade)| **fade == 0.0) {
+            self.held[place] = Some(before.total[place]);
+        }
         let over = scene.excess(&before, BAND);
         self.strained = over > 0.0 || self.available.contains(&false);
         let full = |(place, budget): (usize, &f64)| before.total[place] > budget * (1.0 + FULL);
         let is_full = scene.clusters().zip(scene.clusters().map(|place| &budgets.unfaded[place])).any(full);
-        let fades = scene.budgets != budgets.unfaded;
-        let share = whole * self.pace(settings, is_full, fades);
-        // At least as much as the largest demand that is not pinned, or it would be in the way for ever.
-        let most = share.max(1.01 * LUMP * smallest(settings));
-        self.saved = if fades { (self.saved + share).min(most) } else { most };
-        let mut next = self.choose(&mut scene, &before, over > 0.0, self.saved);
-        if fades {
-            let after = scene.look(&next);
-            self.saved = (self.saved - scene.moved(&before, &after)).max(0.0);
-        }
+        let limit = self.limit(settings, whole, is_full);
+        let mut next = self.choose(&mut scene, &before, over > 0.0, &limit);
+        let after = scene.look(&next);
+        let flow = scene.flow(&before, &after);
+        self.saved.iter_mut().zip(flow.each).for_each(|(saved, moved)| *saved -= moved);
         if self.urgent {
             next = self.settle(&mut scene, next);
         }
@@ -194,6 +218,12 @@ impl Plan {
             (self.setting, self.moved) = (next, now);
         }
         self.urgent = false;
+    }
+
+    /// What budgets follow from.
+    fn means<'a>(&'a self, now: f64, settings: &'a Settings, evidence: &'a [Evidence]) -> Means<'a> {
+        let Self { available, since, lag, held, .. } = self;
+        Means { settings, evidence, available, since, lag: *lag, held, now }
     }
 
     /// How long it takes until every client has asked once and a report has told of it: before, most of the demand is
@@ -210,26 +240,41 @@ impl Plan {
             if scene.excess(&picture, BAND) <= 0.0 {
                 break;
             }
-            plan.setting = plan.choose(scene, &picture, true, f64::INFINITY);
+            plan.setting = plan.choose(scene, &picture, true, &Limit::NONE);
         }
         plan.setting
     }
 
-    /// Part of the demand that one step may move: so little that what it leads to is seen before much more has moved.
-    fn pace(&self, settings: &Settings, is_full: bool, fades: bool) -> f64 {
-        if self.urgent {
-            return f64::INFINITY;
+    /// What a cluster may gain and lose grows with each step, up to what the largest demand that is not pinned needs; while
+    /// none fades it is not bounded.
+    fn save(&mut self, settings: &Settings, fades: bool) {
+        let part = FADE_PACE * self.shown(settings);
+        let lump = lump(settings);
+        for (saved, declared) in self.saved.iter_mut().zip(&settings.clusters) {
+            let share = part * declared.capacity.max(1) as f64;
+            let most = share.max(lump);
+            *saved = if fades { saved.min(most - share).max(0.0) + share } else { f64::INFINITY };
         }
-        let (calm, fading, full) = PACE;
-        let period = settings.period.as_secs_f64();
-        let part = if is_full {
-            full
-        } else if fades {
-            fading
+    }
+
+    /// What one step may move: so little that what it leads to is seen before much more has moved.
+    fn limit(&self, settings: &Settings, whole: f64, is_full: bool) -> Limit {
+        if self.urgent {
+            return Limit::NONE;
+        }
+        let (calm, full) = PACE;
+        // At least as much as the largest demand that is not pinned, or it would be in the way for ever.
+        let most = |part: f64| (whole * part * self.shown(settings)).max(lump(settings));
+        if is_full {
+            Limit { whole: most(full), each: vec![] }
         } else {
-            calm
-        };
-        part * (period / (settings.ttl.as_secs_f64() + self.lag)).min(1.0)
+            Limit { whole: most(calm), each: self.saved.clone() }
+        }
+    }
+
+    /// What part of the time in which a move shows one period is.
+    fn shown(&self, settings: &Settings) -> f64 {
+        (settings.period.as_secs_f64() / (settings.ttl.as_secs_f64() + self.lag)).min(1.0)
     }
 
     /// Demands too large to be moved with the margin stay where they are, as long as that can be answered.
@@ -250,7 +295,7 @@ impl Plan {
     }
 
     /// The step that leads over budgets least, and of several such that which brings most of the demand nearer.
-    fn choose(&self, scene: &mut Scene<'_, '_>, before: &Picture, is_over: bool, limit: f64) -> Setting {
+    fn choose(&self, scene: &mut Scene<'_, '_>, before: &Picture, is_over: bool, limit: &Limit) -> Setting {
         let attempt = |pull, fills, slack| Attempt { pull, fills, slack };
         let mut best = if is_over { (f64::INFINITY, f64::NEG_INFINITY) } else { (0.0, before.near()) };
         let mut chosen = None;
@@ -278,14 +323,14 @@ impl Plan {
         chosen.unwrap_or_else(|| self.setting.clone())
     }
 
-    /// As far towards a goal as a step may go: it moves no more than the limit, and adds nothing to what is over budgets.
+    /// As far towards a goal as a step may go: it keeps to the limit, and adds nothing to what is over budgets.
     fn approach(
         &self,
         scene: &mut Scene<'_, '_>,
         goal: &Setting,
         before: &Picture,
         slack: f64,
-        limit: f64,
+        limit: &Limit,
     ) -> Option<(Setting, Picture)> {
         if *goal == self.setting {
             return None;
@@ -295,13 +340,18 @@ impl Plan {
         for _ in 0..HALVINGS {
             let setting = self.setting.towards(goal, part);
             let picture = scene.look(&setting);
-            if scene.moved(before, &picture) <= limit && scene.excess(&picture, slack) <= allowed {
+            if limit.allows(&scene.flow(before, &picture)) && scene.excess(&picture, slack) <= allowed {
                 return Some((setting, picture));
             }
             part /= 2.0;
         }
         None
     }
+}
+
+/// What the largest demand that is not pinned carries.
+fn lump(settings: &Settings) -> f64 {
+    1.01 * LUMP * smallest(settings)
 }
 
 /// The smallest capacity.

@@ -1,5 +1,7 @@
 //! The controller in single steps. How it does over minutes of traffic is for the simulator to show.
 
+mod silence;
+
 use std::time::{Duration, Instant};
 
 use fairway_model::{ClusterName, Demand, Load, LoadReport, LoadSignal, Permille, Shares};

@@ -28,13 +28,13 @@ async fn a_drain_says_when_the_last_answer_given_before_has_run_out() {
     let (control, _actor) = scene.run().await;
     let drains = || control.shared.drains.load_full();
     let id = control.add_override(said(&scene, "eu1", Forced::Drain, 60)).await.unwrap().id.unwrap();
-    // The pool's TTL of 30 s, and a tenth.
+    // The pool's TTL of 30 s, and a twentieth.
     let [(cluster, drain)] = &drains().iter().map(|(name, drain)| (name.to_string(), *drain)).collect::<Vec<_>>()[..]
     else {
         panic!("one cluster is out: {:?}", drains())
     };
     assert_eq!((cluster.as_str(), drain.since, drain.left), ("eu1", scene.now(), None));
-    assert_eq!(drain.over, scene.now().plus(Duration::from_secs(33)));
+    assert_eq!(drain.over, scene.now().plus(Duration::from_millis(31_500)));
     control.remove_override(&id).await.unwrap();
     assert_eq!(*drains(), Default::default());
 }
