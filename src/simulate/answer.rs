@@ -5,7 +5,7 @@
 /// Equal are those that name the same clusters, in whichever order: clients take any of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Named {
-    places: [u8; Named::MAX],
+    places: [u8; Self::MAX],
     count: u8,
 }
 
