@@ -406,7 +406,7 @@ pub(super) enum ConfigCommand {
 #[command(after_long_help = "\
 Examples:
   fairway simulate bench/scenarios/steady.yaml
-  fairway simulate --check bench/scenarios/*.yaml
+  fairway simulate --check bench/scenarios/*.yaml bench/scenarios/policies/*.yaml
   fairway simulate --seeds 7,8,9 --svg /tmp bench/scenarios/death.yaml")]
 pub(super) struct SimulateArgs {
     /// Scenario files; docs/simulate.md tells what stands in them.

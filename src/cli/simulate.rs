@@ -51,7 +51,7 @@ fn row(scenario: &Scenario, reached: &Reached) -> Vec<Cell> {
     let (tone, word) = if reached.holds() { (Tone::Good, "reached") } else { (Tone::Bad, "missed") };
     let plain = |text: String| Cell::new(Tone::Plain, text);
     vec![
-        plain(reached.mark.figure.word().to_owned()),
+        plain(reached.mark.figure.shown(scenario)),
         plain(ttls(reached.mark.from)),
         plain(ttls(reached.mark.to)),
         plain(asked),

@@ -8,6 +8,7 @@ use std::{
 };
 
 use fairway_model::{Desired, Fault, Name, Place, ZoneSpec};
+use serde_json::Value;
 
 use super::{
     Attempt, FAULTS_MAX, Loaded, Settings, Source, convert,
@@ -129,6 +130,16 @@ fn from_yaml<'a>(
         return None;
     };
     Some((config, Tree::grown_from(tree, names)))
+}
+
+/// Reads a configuration that is at hand as a tree, and names neither files nor the environment.
+pub(super) fn of_tree(tree: &Value) -> Result<Desired, Vec<Fault>> {
+    let (texts, names) = ([Some(tree.to_string())], [Arc::from("configuration")]);
+    let mut reader = Reader::new(&|_| None, None);
+    let config = from_yaml(&texts, &names, &mut reader);
+    let converted = config.map(|(config, tree)| convert::convert(config, &tree, &mut reader));
+    let Reader { faults, refused, .. } = reader;
+    converted.filter(|_| !refused).map(|converted| converted.desired).ok_or(faults)
 }
 
 /// Leaves of a tree what its schema finds sound: what is at fault is told and taken out, so that the faults of meaning

@@ -187,6 +187,16 @@ pub(crate) fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec
     root.map(|root| root.to_json()).ok_or_else(|| fault("holds nothing".to_owned(), "see the manual for what it holds"))
 }
 
+/// What a configuration that was put together in memory wishes for, or its faults; it names no files.
+///
+/// Tables of latencies are without measurements, since those come from files.
+pub(crate) fn desired(tree: &serde_json::Value) -> Result<Desired, Vec<Fault>> {
+    let mut tree = tree.clone();
+    // Nothing that a server keeps is meant.
+    tree["dataDir"] = "/nonexistent".into();
+    attempt::of_tree(&tree)
+}
+
 /// Most octets of a file that is read as a whole into a tree.
 const TREE_MAX: u64 = 1 << 20;
 

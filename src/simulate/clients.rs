@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairway_model::Coordinates;
 
-use super::{chance::Chance, scenario::Scenario};
+use super::{answer::Named, chance::Chance, scenario::Scenario};
 
 /// A client network.
 #[derive(Clone, Debug)]
@@ -47,6 +47,11 @@ impl Network {
 /// 1 where an answer is one of the first few of an order of clusters, else 0.
 pub fn is_near(answer: Option<usize>, order: &[usize], first: usize) -> f64 {
     f64::from(answer.is_some_and(|place| order.iter().take(first).any(|near| *near == place)))
+}
+
+/// The same of an answer that may name several: the part of them.
+pub(super) fn near_part(answer: Named, order: &[usize], first: usize) -> f64 {
+    answer.mean(|place| is_near(Some(place), order, first))
 }
 
 impl Population {
@@ -123,17 +128,23 @@ fn around(home: usize, sites: &[Coordinates], chance: &mut Chance) -> Coordinate
 
 /// All clusters from the nearest on, by the haversine formula: not the way in which the server comes to it.
 pub(super) fn by_distance(from: Coordinates, sites: &[Coordinates]) -> Vec<usize> {
-    let (latitude, longitude) = degrees(from);
-    let half_chord = |site: &Coordinates| {
-        let (north, east) = degrees(*site);
-        let sin = |degrees: f64| (degrees.to_radians() / 2.0).sin();
-        let parallel = latitude.to_radians().cos() * north.to_radians().cos();
-        sin(north - latitude).powi(2) + parallel * sin(east - longitude).powi(2)
-    };
-    let distances: Vec<f64> = sites.iter().map(half_chord).collect();
+    let distances: Vec<f64> = sites.iter().map(|site| half_chord(from, *site)).collect();
     let mut order: Vec<usize> = (0..sites.len()).collect();
     order.sort_by(|a, b| distances[*a].total_cmp(&distances[*b]));
     order
+}
+
+/// Along the great circle.
+pub(super) fn kilometres(from: Coordinates, to: Coordinates) -> f64 {
+    2.0 * 6371.009 * half_chord(from, to).sqrt().min(1.0).asin()
+}
+
+/// The square of half the chord, where the earth's radius is 1.
+fn half_chord(from: Coordinates, to: Coordinates) -> f64 {
+    let ((latitude, longitude), (north, east)) = (degrees(from), degrees(to));
+    let sin = |degrees: f64| (degrees.to_radians() / 2.0).sin();
+    let parallel = latitude.to_radians().cos() * north.to_radians().cos();
+    sin(north - latitude).powi(2) + parallel * sin(east - longitude).powi(2)
 }
 
 fn degrees(at: Coordinates) -> (f64, f64) {

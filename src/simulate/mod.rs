@@ -4,9 +4,12 @@
 //! No second implementation: what chooses is `fairway_zones`, what judges and balances is `fairway_health`. It opens no
 //! socket and reads no clock.
 
+mod answer;
 mod chance;
 mod clients;
+mod paths;
 mod plot;
+mod pool_wire;
 mod recording;
 pub mod scenario;
 mod scenario_wire;
@@ -14,6 +17,8 @@ mod steering;
 mod verdict;
 mod world;
 
+#[cfg(test)]
+mod policy_tests;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +31,7 @@ pub use self::{
     chance::Chance,
     clients::{Network, Population, is_near},
     plot::draw,
-    recording::{Drained, Recording, Sample},
+    recording::{Drained, Recording, Sample, Turned},
     verdict::{Reached, Runs},
 };
 use crate::config;

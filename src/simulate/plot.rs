@@ -1,8 +1,13 @@
-//! A run as a picture: load of each cluster above, nearness and changed answers below, in SVG.
+//! A run as a picture: load of each cluster and what happens above, nearness and changed answers below, in SVG.
 
 use std::fmt::Write as _;
 
-use super::{Recording, scenario::Scenario};
+use fairway_model::{Pool, Rank, Spread};
+
+use super::{
+    Recording,
+    scenario::{Event, Scenario},
+};
 
 /// Width of the picture, in pixels.
 const WIDTH: f64 = 860.0;
@@ -18,6 +23,9 @@ const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00
 /// Colour of the line that load should stay below.
 const CAPACITY: &str = "#c00";
 
+/// Colour of what happens.
+const EVENT: &str = "#777";
+
 /// Part of the picture, and the values at its lower and upper edge.
 struct Panel {
     top: f64,
@@ -28,7 +36,8 @@ struct Panel {
 /// Draws one run.
 pub fn draw(scenario: &Scenario, recording: &Recording, seed: u64) -> String {
     let highest = recording.samples.iter().flat_map(|s| &s.loads).copied().fold(1.1, f64::max);
-    let loads = Panel { top: 40.0, bottom: 260.0, most: highest * 1.05 };
+    let words = (scenario.events.len() + recording.turned.len()).min(WORDS);
+    let loads = Panel { top: 40.0 + WORD * words as f64, bottom: 260.0, most: highest * 1.05 };
     let parts = Panel { top: 300.0, bottom: 400.0, most: 1.0 };
     let length = scenario.length.as_secs_f64() / scenario.ttl.as_secs_f64();
     let mut svg = format!(
@@ -37,13 +46,8 @@ pub fn draw(scenario: &Scenario, recording: &Recording, seed: u64) -> String {
     );
     text(&mut svg, LEFT, 18.0, "start", &format!("{} (seed {seed})", scenario.title));
     text(&mut svg, LEFT, 33.0, "start", "load, 1 = capacity");
-    text(
-        &mut svg,
-        LEFT,
-        293.0,
-        "start",
-        "part of the demand at its nearest cluster; answers changed without need, x10",
-    );
+    text(&mut svg, LEFT, 293.0, "start", &legend(recording));
+    happenings(&mut svg, &loads, scenario, recording, words);
     loads.frame(&mut svg, &[0.25, 0.5, 0.75, 1.0], length);
     parts.frame(&mut svg, &[0.25, 0.5, 0.75], length);
     for (place, cluster) in scenario.clusters.iter().enumerate() {
@@ -53,11 +57,109 @@ pub fn draw(scenario: &Scenario, recording: &Recording, seed: u64) -> String {
     }
     key(&mut svg, CAPACITY, loads.y(1.0) + 4.0, "capacity");
     parts.line(&mut svg, COLOURS[0], recording.samples.iter().map(|s| s.near));
+    if loses(recording) {
+        parts.line(&mut svg, CAPACITY, recording.samples.iter().map(|s| s.lost));
+        key(&mut svg, CAPACITY, 352.0, "lost");
+    }
     parts.line(&mut svg, COLOURS[1], churn(recording).into_iter());
     key(&mut svg, COLOURS[0], 320.0, "near");
     key(&mut svg, COLOURS[1], 336.0, "changed");
     svg.push_str("</svg>\n");
     svg
+}
+
+fn legend(recording: &Recording) -> String {
+    let lost = if loses(recording) { "; part that comes to nobody" } else { "" };
+    format!("part of the demand at its nearest cluster{lost}; answers changed without need, x10")
+}
+
+fn loses(recording: &Recording) -> bool {
+    recording.samples.iter().any(|sample| sample.lost > 0.0)
+}
+
+/// Most lines of words above the panel of loads, for what happens.
+const WORDS: usize = 3;
+/// Height of each.
+const WORD: f64 = 13.0;
+
+/// A line for each thing that happens, with its words above the panel at one of a few heights, so that neighbours can be
+/// read.
+fn happenings(svg: &mut String, panel: &Panel, scenario: &Scenario, recording: &Recording, words: usize) {
+    let length = scenario.length.as_secs_f64() / scenario.ttl.as_secs_f64();
+    let ttls = |at: std::time::Duration| at.as_secs_f64() / scenario.ttl.as_secs_f64();
+    let name = |place: usize| scenario.clusters[place].name.as_str();
+    let mut pool = &scenario.pools[0];
+    let events = scenario.events.iter().map(|(at, event)| {
+        let before = pool;
+        if let Event::Pool(number) = event {
+            pool = &scenario.pools[*number];
+        }
+        (ttls(*at), word(scenario, before, *event))
+    });
+    let turned = recording.turned.iter();
+    let turned = turned.map(|t| (ttls(t.at), format!("{} {}", name(t.place), if t.open { "opens" } else { "closes" })));
+    let mut all: Vec<(f64, String)> = events.chain(turned).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (number, (at, word)) in all.iter().enumerate() {
+        let (x, bottom) = (LEFT + at / length * (RIGHT - LEFT), panel.bottom);
+        let y = panel.top - 4.0 - WORD * (words - 1 - number % words) as f64;
+        let top = y - WORD + 4.0;
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{x:.1} {top}V{bottom}\" stroke=\"{EVENT}\" stroke-width=\"0.7\" stroke-dasharray=\"3 3\"/>"
+        );
+        let (x, anchor) = if x > RIGHT - 120.0 { (x - 4.0, "end") } else { (x + 4.0, "start") };
+        text(svg, x, y, anchor, word);
+    }
+}
+
+/// What happens, in a few words; what a pool says otherwise than before.
+fn word(scenario: &Scenario, before: &Pool, event: Event) -> String {
+    let name = |place: usize| scenario.clusters[place].name.as_str();
+    match event {
+        Event::Dies(place) => format!("{} dies", name(place)),
+        Event::Returns(place) => format!("{} returns", name(place)),
+        Event::Demand(place, offered) => format!("demand near {}: {offered} of all", name(place)),
+        Event::ReportsLost => "reports lost".to_owned(),
+        Event::ReportsBack => "reports back".to_owned(),
+        Event::Lies(place) => format!("{} lies", name(place)),
+        Event::Honest(place) => format!("{} is honest", name(place)),
+        Event::Drain(place) => format!("{} drained", name(place)),
+        Event::Undrain(place) => format!("{} taken back", name(place)),
+        Event::Partition(place) => format!("{} unseen", name(place)),
+        Event::Heal(place) => format!("{} seen", name(place)),
+        Event::Restart | Event::RestartBlank => "restart".to_owned(),
+        Event::Pool(pool) => changes(before, &scenario.pools[pool]),
+        Event::Measured(off) => format!("new table, ±{:.0} %", off * 100.0),
+    }
+}
+
+/// What a pool says otherwise than one before it.
+fn changes(before: &Pool, after: &Pool) -> String {
+    let mut said = Vec::new();
+    if before.policy.to_string() != after.policy.to_string() {
+        said.push(format!("policy: {}", after.policy));
+    }
+    let tolerance = |pool: &Pool| {
+        pool.policy
+            .ranks
+            .iter()
+            .find_map(|rank| if let Rank::Latency { tolerance } = rank { Some(*tolerance) } else { None })
+    };
+    if let Some(tolerance) = tolerance(after).filter(|now| tolerance(before) != Some(*now)) {
+        said.push(format!("tolerance: {} ms", tolerance.as_millis()));
+    }
+    if before.answers != after.answers {
+        said.push(format!("answers: {}", after.answers));
+    }
+    if before.spread != after.spread {
+        said.push(format!("spread: {}", if after.spread == Spread::Query { "query" } else { "client" }));
+    }
+    let weights = |pool: &Pool| pool.members.iter().map(|member| member.weight.0.to_string()).collect::<Vec<_>>();
+    if weights(before) != weights(after) {
+        said.push(format!("weights: {}", weights(after).join(" ")));
+    }
+    if said.is_empty() { "another pool".to_owned() } else { said.join("; ") }
 }
 
 /// Part of the answers that changed without need within each TTL, times ten, so that a percent can be seen.

@@ -15,6 +15,22 @@ pub struct Sample {
     pub near: f64,
     /// The same of the nearest and the next.
     pub nearby: f64,
+    /// The same of what comes to no gateway that serves.
+    pub lost: f64,
+    /// Sum over the demand of the milliseconds by which it is answered slower than by its fastest cluster, then the mean;
+    /// 0 without latencies.
+    pub slower: f64,
+}
+
+/// A cluster whose windows opened or closed it.
+#[derive(Clone, Debug)]
+pub struct Turned {
+    /// When.
+    pub at: Duration,
+    /// The cluster.
+    pub place: usize,
+    /// Whether it is open now.
+    pub open: bool,
 }
 
 /// A drain, what was said of its end when it began, and when it really ended.
@@ -39,6 +55,8 @@ pub struct Recording {
     pub answers: Vec<(u64, u64)>,
     /// The drains.
     pub drained: Vec<Drained>,
+    /// Clusters that opened and closed.
+    pub turned: Vec<Turned>,
     /// All demand, in the unit of the capacities.
     pub whole: f64,
     counts: (u64, u64),
@@ -54,6 +72,7 @@ impl Recording {
             samples: Vec::new(),
             answers: Vec::new(),
             drained: Vec::new(),
+            turned: Vec::new(),
             whole: scenario.offered * capacities.iter().sum::<f64>(),
             counts: (0, 0),
             capacities,
@@ -72,6 +91,8 @@ impl Recording {
     pub fn sample(&mut self, mut sample: Sample, carried_by_drained: &[Option<f64>]) {
         sample.near /= self.whole;
         sample.nearby /= self.whole;
+        sample.lost /= self.whole;
+        sample.slower /= self.whole;
         for drain in self.drained.iter_mut().filter(|drain| drain.over.is_none()) {
             if carried_by_drained[drain.place].is_some_and(|carried| carried < 1e-6 * self.whole) {
                 drain.over = Some(sample.at);
@@ -92,8 +113,11 @@ impl Recording {
             Figure::Peak => percentile(highest.collect(), 0.99),
             Figure::Highest => highest.fold(0.0, f64::max),
             Figure::Overload => highest.filter(|load| *load > 1.0).count() as f64 / part.len() as f64,
-            Figure::Near => part.iter().map(|s| s.near).sum::<f64>() / part.len() as f64,
-            Figure::Nearby => part.iter().map(|s| s.nearby).sum::<f64>() / part.len() as f64,
+            Figure::Near => mean(part, |s| s.near),
+            Figure::Nearby => mean(part, |s| s.nearby),
+            Figure::Load(place) => mean(part, |s| s.loads[place]),
+            Figure::Lost => mean(part, |s| s.lost),
+            Figure::Slower => mean(part, |s| s.slower),
             Figure::Churn => {
                 let before = begin.checked_sub(1).map_or((0, 0), |at| self.answers[at]);
                 let after = self.answers[end - 1];
@@ -150,6 +174,10 @@ impl Recording {
         }
         f64::from(turns)
     }
+}
+
+fn mean(part: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
+    part.iter().map(of).sum::<f64>() / part.len() as f64
 }
 
 fn percentile(mut values: Vec<f64>, part: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use fairway_model::{ClusterName, Coordinates, Permille};
+use fairway_model::{ClientPlace, ClusterName, Coordinates, Permille, Policy, Pool, Rank, Timestamp};
 
 /// A scenario, checked: every name in it is declared, every part is in its range.
 #[derive(Clone, Debug)]
@@ -17,6 +17,12 @@ pub struct Scenario {
     pub offered: f64,
     /// The clusters.
     pub clusters: Vec<SimulatedCluster>,
+    /// The pool at the beginning, then those that [`Event::Pool`] puts in its place.
+    pub pools: Vec<Pool>,
+    /// The time of day and year at the beginning, for windows of members.
+    pub begins: Timestamp,
+    /// Latencies, where there is a table of them.
+    pub latencies: Option<Detour>,
     /// Who asks.
     pub clients: Clients,
     /// How gateways tell of their load.
@@ -42,6 +48,22 @@ pub struct SimulatedCluster {
     pub soft: Permille,
     /// Where it stands.
     pub at: Coordinates,
+    /// The region it is in.
+    pub region: Option<String>,
+    /// What a map says of the clients that are nearest to it, beside their coordinates.
+    pub clients: ClientPlace,
+}
+
+/// How latencies differ from distances: the round trip takes 1 ms for each 100 km, and up to this part more, for each
+/// network and cluster drawn evenly. At least 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Detour(pub f64);
+
+impl Scenario {
+    /// What the pool of a scenario that says nothing of it does.
+    pub fn default_policy() -> Policy {
+        Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED }
+    }
 }
 
 /// The networks that ask, each behind a resolver of one or several caches.
@@ -119,6 +141,10 @@ pub enum Event {
     Restart,
     /// The server restarts and has lost its state.
     RestartBlank,
+    /// An operator changes the pool, to one of [`Scenario::pools`].
+    Pool(usize),
+    /// A new table of latencies comes, in which each one is off by up to this part.
+    Measured(f64),
 }
 
 /// What must be reached in a part of the run.
@@ -157,11 +183,17 @@ pub enum Figure {
     Turns,
     /// By what part the first statement on when a drain is over was wrong.
     DrainError,
+    /// Mean load of one cluster, by its place.
+    Load(usize),
+    /// Part of the demand that comes to no gateway that serves.
+    Lost,
+    /// By how many milliseconds the demand is answered slower than by its fastest cluster; the mean.
+    Slower,
 }
 
 impl Figure {
-    /// Every figure.
-    pub const ALL: [Self; 10] = [
+    /// Every figure that is not of one cluster.
+    pub const ALL: [Self; 12] = [
         Self::Peak,
         Self::Highest,
         Self::Overload,
@@ -172,6 +204,8 @@ impl Figure {
         Self::OffSplit,
         Self::Turns,
         Self::DrainError,
+        Self::Lost,
+        Self::Slower,
     ];
 
     /// What it is called in files and tables.
@@ -187,6 +221,17 @@ impl Figure {
             Self::OffSplit => "offSplit",
             Self::Turns => "turns",
             Self::DrainError => "drainError",
+            Self::Load(_) => "load",
+            Self::Lost => "lost",
+            Self::Slower => "slower",
+        }
+    }
+
+    /// Its word, with the cluster that it is of.
+    pub fn shown(self, scenario: &Scenario) -> String {
+        match self {
+            Self::Load(place) => format!("{} {}", self.word(), scenario.clusters[place].name),
+            other => other.word().to_owned(),
         }
     }
 }

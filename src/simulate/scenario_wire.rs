@@ -3,11 +3,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{ClusterName, Coordinates, Permille};
+use fairway_model::{ClientPlace, ClusterName, Coordinates, Permille, Pool, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::scenario::{Clients, Event, Figure, Mark, Probes, Reports, Scenario, SimulatedCluster};
+use super::{
+    pool_wire::Surroundings,
+    scenario::{Clients, Detour, Event, Figure, Mark, Probes, Reports, Scenario, SimulatedCluster},
+};
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -22,6 +25,12 @@ struct File {
     offered: f64,
     seeds: Vec<u64>,
     clusters: Vec<ClusterWire>,
+    /// As in a configuration; see `pool_wire`.
+    pool: Option<Value>,
+    /// RFC 3339.
+    #[serde(default = "begins")]
+    begins: String,
+    latencies: Option<LatenciesWire>,
     clients: ClientsWire,
     reports: ReportsWire,
     #[serde(default)]
@@ -42,14 +51,23 @@ struct ClusterWire {
     #[serde(default = "soft")]
     soft: u16,
     location: Option<LocationWire>,
+    /// As a network of a map in a configuration, without `network`.
+    clients: Option<Value>,
 }
 
 /// In degrees.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LocationWire {
     latitude: f64,
     longitude: f64,
+    region: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LatenciesWire {
+    detour: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,6 +127,7 @@ struct EventWire {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct MarkWire {
     figure: String,
+    cluster: Option<String>,
     from: f64,
     to: f64,
     at_least: Option<f64>,
@@ -121,6 +140,10 @@ const fn soft() -> u16 {
 
 const fn abuse() -> f64 {
     2.5
+}
+
+fn begins() -> String {
+    "2030-01-01T00:00:00Z".to_owned()
 }
 
 const fn one() -> u32 {
@@ -141,21 +164,34 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
     if file.clusters.is_empty() || file.clusters.len() > 64 {
         return Err(format!("clusters: {} are given; give 1 to 64", file.clusters.len()));
     }
-    let clusters = clusters(&file.clusters)?;
+    let mut clusters = clusters(&file.clusters)?;
     let near: Vec<f64> = file.clusters.iter().map(|c| c.near).collect();
     if (near.iter().sum::<f64>() - 1.0).abs() > 0.01 || near.iter().any(|n| *n < 0.0) {
         return Err("clusters: the parts `near` do not add up to 1".to_owned());
     }
+    let latencies = file.latencies.map(|wire| bounded("latencies.detour", wire.detour, 0.0..=100.0).map(Detour));
+    let latencies = latencies.transpose()?;
+    let said: Vec<_> = file.clusters.into_iter().map(|wire| wire.clients).collect();
+    let around = Surroundings::new(&clusters, &said, latencies.is_some());
+    let (pool, places) = around.read(file.pool.as_ref())?;
+    clusters.iter_mut().zip(places).for_each(|(cluster, place)| cluster.clients = place);
+    let mut pools = vec![pool];
     let at = |ttls: f64| Duration::from_secs_f64(ttls.clamp(0.0, length) * ttl);
-    let events = file.events.into_iter().map(|e| Ok((at(e.at), event(&e.what, &clusters)?)));
-    let events = events.collect::<Result<Vec<_>, String>>()?;
-    let marks = file.marks.iter().map(|wire| mark(wire, &at)).collect::<Result<Vec<_>, _>>()?;
+    let mut event = |wire: EventWire| Ok((at(wire.at), event(&wire.what, &clusters, &around, &mut pools)?));
+    let events = file.events.into_iter().map(&mut event).collect::<Result<Vec<_>, String>>()?;
+    if latencies.is_none() && events.iter().any(|(_, event)| matches!(event, Event::Measured(_))) {
+        return Err("events: measured: there is no table of latencies; give `latencies`".to_owned());
+    }
+    let marks = file.marks.iter().map(|wire| mark(wire, &clusters, &at)).collect::<Result<Vec<_>, _>>()?;
     Ok(Scenario {
         title: file.title,
         ttl: Duration::from_secs_f64(ttl),
         length: at(length),
         offered: positive("offered", file.offered)?,
         clusters,
+        pools,
+        begins: file.begins.parse::<Timestamp>().map_err(|error| format!("begins: {error}"))?,
+        latencies,
         clients: clients(&file.clients, near)?,
         reports: reports(&file.reports)?,
         probes: Probes {
@@ -193,17 +229,18 @@ fn cluster(wire: &ClusterWire, else_at: LocationWire) -> Result<SimulatedCluster
     if wire.capacity == 0 {
         return Err(format!("clusters: {name} has no capacity; give at least 1"));
     }
-    let LocationWire { latitude, longitude } = wire.location.unwrap_or(else_at);
+    let LocationWire { latitude, longitude, region } = wire.location.clone().unwrap_or(else_at);
     let at = Coordinates::from_degrees(latitude, longitude);
     let at = at.ok_or_else(|| format!("clusters: {name}: no place on earth is at {latitude}, {longitude}"))?;
-    Ok(SimulatedCluster { name, capacity: wire.capacity, soft, at })
+    let clients = ClientPlace::default();
+    Ok(SimulatedCluster { name, capacity: wire.capacity, soft, at, region, clients })
 }
 
 /// Clusters without a location stand evenly over the earth: on a spiral by the golden angle, between the polar circles.
 fn spread(place: usize, count: usize) -> LocationWire {
     let height = 1.0 - (2 * place + 1) as f64 / count as f64;
     let east = (place as f64 * 137.508) % 360.0;
-    LocationWire { latitude: (0.9 * height).asin().to_degrees(), longitude: east - 180.0 }
+    LocationWire { latitude: (0.9 * height).asin().to_degrees(), longitude: east - 180.0, region: None }
 }
 
 fn clients(wire: &ClientsWire, near: Vec<f64>) -> Result<Clients, String> {
@@ -232,7 +269,12 @@ fn reports(wire: &ReportsWire) -> Result<Reports, String> {
     })
 }
 
-fn event(what: &BTreeMap<String, Value>, clusters: &[SimulatedCluster]) -> Result<Event, String> {
+fn event(
+    what: &BTreeMap<String, Value>,
+    clusters: &[SimulatedCluster],
+    around: &Surroundings,
+    pools: &mut Vec<Pool>,
+) -> Result<Event, String> {
     let Some((kind, value)) = what.first_key_value().filter(|_| what.len() == 1) else {
         return Err("events: give each one `at` and one thing that happens".to_owned());
     };
@@ -258,12 +300,27 @@ fn event(what: &BTreeMap<String, Value>, clusters: &[SimulatedCluster]) -> Resul
             let offered = offered.ok_or("events: demand: give `near` and `offered`")?;
             Event::Demand(place(value.get("near").unwrap_or(&Value::Null))?, offered)
         }
+        ("pool", _) => {
+            pools.push(around.read(Some(value)).map_err(|what| format!("events: {what}"))?.0);
+            Event::Pool(pools.len() - 1)
+        }
+        ("measured", _) => {
+            let off = value.as_f64().ok_or("events: measured: give the part by which latencies are off")?;
+            Event::Measured(bounded("events: measured", off, 0.0..=1.0)?)
+        }
         _ => return Err(format!("events: {kind}: {value} is nothing that can happen; see docs/simulate.md")),
     })
 }
 
-fn mark(wire: &MarkWire, at: &impl Fn(f64) -> Duration) -> Result<Mark, String> {
-    let figure = Figure::ALL.into_iter().find(|figure| figure.word() == wire.figure);
+fn mark(wire: &MarkWire, clusters: &[SimulatedCluster], at: &impl Fn(f64) -> Duration) -> Result<Mark, String> {
+    let of = |name: &String| clusters.iter().position(|cluster| cluster.name.as_str() == name);
+    let figure = match &wire.cluster {
+        Some(name) => {
+            let place = of(name).ok_or_else(|| format!("marks: {name:?} is no declared cluster"))?;
+            Some(Figure::Load(place)).filter(|figure| figure.word() == wire.figure)
+        }
+        None => Figure::ALL.into_iter().find(|figure| figure.word() == wire.figure),
+    };
     let figure = figure.ok_or_else(|| format!("marks: {:?} is no figure; see docs/simulate.md", wire.figure))?;
     if wire.at_least.is_none() && wire.at_most.is_none() {
         return Err(format!("marks: {}: give `atLeast`, `atMost` or both", wire.figure));

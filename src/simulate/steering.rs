@@ -1,7 +1,7 @@
 //! The server's own decision, asked for simulated clients.
 //!
-//! There is one pool with `policy: [nearest, load, weighted]`, and a map of all client networks to coordinates, as a
-//! configuration would write them. A cache's query goes the whole way of an answer: the octets of a query with the client's
+//! There is one pool, as the scenario says it, and a map of all client networks to places, as a configuration would write
+//! them. A cache's query goes the whole way of an answer: the octets of a query with the client's
 //! subnet are read, the name is found, places and shares are looked up, an answer is written.
 
 use std::{
@@ -11,8 +11,8 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, ClientMap, ClientPlace, Cluster, Demand, Desired, Health, Location, MapLayer, MapName, Member, Name, Network,
-    Policy, Pool, PoolName, ProbeAddress, Rank, Rtype, Shares, SteeredName, Target, ZoneSpec,
+    Bias, ClientMap, ClientPlace, Cluster, ClusterName, Demand, Desired, Health, LatencyTable, Location, MapLayer,
+    MapName, Name, Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
 };
 use fairway_zones::{
     Conditions, Draw, Played, Player, ServerOptions, Snapshot, TargetIndex, View, compile,
@@ -21,6 +21,7 @@ use fairway_zones::{
 };
 
 use super::{
+    answer::Named,
     clients::Population,
     scenario::{Scenario, SimulatedCluster},
 };
@@ -34,6 +35,8 @@ pub(super) struct Steering {
     snapshot: Arc<Snapshot>,
     /// The cluster that each target speaks for.
     judged: Vec<usize>,
+    /// By the pool's number of a member: the cluster.
+    members: Vec<usize>,
     /// By network: how the pool knows it.
     clients: Vec<ClientNet>,
     networks: HashMap<Demand, u32>,
@@ -42,8 +45,13 @@ pub(super) struct Steering {
 }
 
 impl Steering {
-    pub(super) fn new(scenario: &Scenario, population: &Population) -> Self {
-        let snapshot = Arc::new(snapshot(scenario, population));
+    pub(super) fn new(
+        scenario: &Scenario,
+        population: &Population,
+        pool: &Pool,
+        table: Option<&Arc<LatencyTable>>,
+    ) -> Self {
+        let snapshot = Arc::new(snapshot(scenario, population, pool, table));
         let cluster = |target: &Target| match &target.address {
             ProbeAddress::Address(address) => (0..scenario.clusters.len()).find(|place| ip(*place) == *address),
             ProbeAddress::Host(..) | ProbeAddress::Socket(_) => None,
@@ -54,17 +62,34 @@ impl Steering {
         let clients: Vec<ClientNet> = (0..).take(population.networks.len()).map(known).collect();
         let networks = (0..).zip(&clients).map(|(network, client)| (pool.demand(*client, Draw(0)), network)).collect();
         let name = NAME.parse().expect("a name");
-        Self { judged, clients, networks, player: Player::default(), name, snapshot }
+        let members = pool.clusters().map(|name| place_of(scenario, name)).collect();
+        Self { judged, members, clients, networks, player: Player::default(), name, snapshot }
     }
 
     fn pool(&self) -> &SteerPool {
         &self.snapshot.steer_pools()[0]
     }
 
-    /// What answers are given by: the health of each cluster, and the shares.
-    pub(super) fn conditions(&self, shares: &Shares, health: &[Health]) -> Arc<Conditions> {
+    /// What answers are given by: the health of each cluster, the shares, and who is open at a moment.
+    pub(super) fn conditions(&self, shares: &Shares, health: &[Health], at: Timestamp) -> Arc<Conditions> {
         let judge = |target: TargetIndex| health[self.judged[target.0 as usize]];
-        Arc::new(Conditions::new(&self.snapshot, judge).with_shares(&self.snapshot, &Arc::new(shares.clone())))
+        let conditions = Conditions::new_at(&self.snapshot, at, judge);
+        Arc::new(conditions.with_shares(&self.snapshot, &Arc::new(shares.clone())))
+    }
+
+    /// The same conditions at a moment, where they are not those of that moment already.
+    pub(super) fn at(&self, conditions: &Conditions, at: Timestamp) -> Option<Arc<Conditions>> {
+        conditions.at(&self.snapshot, at).map(Arc::new)
+    }
+
+    /// Whether each of so many clusters is open.
+    pub(super) fn open(&self, clusters: usize, conditions: &Conditions) -> Vec<bool> {
+        let mut open = vec![true; clusters];
+        for (cluster, name) in self.members.iter().zip(self.pool().clusters()) {
+            let turn = conditions.schedule(&self.snapshot, self.pool().name(), name);
+            open[*cluster] = turn.is_none_or(|turn| turn.turn.open);
+        }
+        open
     }
 
     /// What stands for the demand of a network.
@@ -76,18 +101,20 @@ impl Steering {
     pub(super) fn place(&self, demand: Demand, conditions: &Conditions) -> Option<usize> {
         let client = self.clients[*self.networks.get(&demand)? as usize];
         let route = self.pool().route(self.pool().usual_kind(), conditions, client, Draw(0))?;
-        self.pool().clusters().position(|cluster| cluster == route.cluster)
+        let member = self.pool().clusters().position(|cluster| cluster == route.cluster)?;
+        Some(self.members[member])
     }
 
-    /// The cluster that a query of a network is answered with.
-    pub(super) fn answer(&mut self, network: u32, conditions: &Arc<Conditions>) -> Option<usize> {
+    /// The clusters that a query of a network is answered with.
+    pub(super) fn answer(&mut self, network: u32, draw: Draw, conditions: &Arc<Conditions>) -> Named {
         let view = View { snapshot: Arc::clone(&self.snapshot), conditions: Arc::clone(conditions) };
         let subnet = Some(subnet(network));
         let query = Played { name: self.name.clone(), rtype: Rtype::A, address: RESOLVER.into(), subnet };
-        let mut answer = None;
-        // Members are declared in the order of the clusters, so that their number is the cluster's place.
-        self.player.play(&view, &query, Draw(0), |heard| answer = heard.members.first().copied());
-        answer.map(usize::from)
+        let (mut answer, members) = (Named::default(), &self.members);
+        self.player.play(&view, &query, draw, |heard| {
+            answer = heard.members.iter().map(|member| members[usize::from(*member)]).collect();
+        });
+        answer
     }
 }
 
@@ -95,37 +122,43 @@ impl Steering {
 const RESOLVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// The addresses of a client network: of 200,000 the last is below 14.0.0.0.
-fn subnet(network: u32) -> Network {
+pub(super) fn subnet(network: u32) -> Network {
     Network::of(Ipv4Addr::from_bits(0x0a00_0000 + (network << 8)).into(), 24)
 }
 
-fn ip(place: usize) -> IpAddr {
+/// The address of a cluster (TEST-NET-2, RFC 5737).
+pub(super) fn ip(place: usize) -> IpAddr {
     Ipv4Addr::from_bits(0xc633_6400 | place as u32).into()
 }
 
-fn snapshot(scenario: &Scenario, population: &Population) -> Snapshot {
+fn place_of(scenario: &Scenario, name: &ClusterName) -> usize {
+    scenario.clusters.iter().position(|declared| declared.name == *name).unwrap_or_default()
+}
+
+fn snapshot(scenario: &Scenario, population: &Population, pool: &Pool, table: Option<&Arc<LatencyTable>>) -> Snapshot {
     let apex: Name = ZONE.parse().expect("a name");
     let mut desired = Desired::default();
     desired.zones.insert(apex.clone(), ZoneSpec::new(apex.clone()));
     for (place, declared) in scenario.clusters.iter().enumerate() {
         desired.clusters.insert(declared.name.clone(), cluster(declared, place));
     }
-    let map = map(population);
+    let map = map(scenario, population);
     desired.maps.insert(map.name().clone(), Arc::new(map));
-    let name = PoolName::new("shop").expect("letters");
-    let mut pool = Pool::new(name.clone(), Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED });
-    pool.members = scenario.clusters.iter().map(|declared| Member::new(declared.name.clone())).collect();
-    desired.pools.insert(name.clone(), pool);
+    desired.latencies = table.into_iter().map(|table| (table.name().clone(), Arc::clone(table))).collect();
+    desired.pools.insert(pool.name.clone(), pool.clone());
     let steered: Name = NAME.parse().expect("a name");
-    desired.names.insert(steered.clone(), SteeredName { name: steered, pool: name, ttl: None });
+    desired.names.insert(steered.clone(), SteeredName { name: steered, pool: pool.name.clone(), ttl: None });
     let text = format!("$ORIGIN {ZONE}.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n");
     let (zone, _) = read_zone(&apex, ZONE, text.as_bytes(), &mut |_| Err("nothing is included".into()));
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).expect("a zone without a fault");
     snapshot
 }
 
-fn map(population: &Population) -> ClientMap {
-    let place = |network: &super::clients::Network| ClientPlace { coordinates: Some(network.at), ..Default::default() };
+fn map(scenario: &Scenario, population: &Population) -> ClientMap {
+    let place = |network: &super::clients::Network| {
+        let known = scenario.clusters[network.home].clients.clone();
+        ClientPlace { coordinates: Some(network.at), ..known }
+    };
     let networks: Vec<_> = (0..).zip(&population.networks).map(|(at, network)| (subnet(at), place(network))).collect();
     ClientMap::new(MapName::new("clients").expect("letters"), MapLayer::of_networks(&networks))
 }
@@ -139,7 +172,7 @@ fn cluster(declared: &SimulatedCluster, place: usize) -> Cluster {
         location: Some(Location {
             latitude: degrees(declared.at.latitude()),
             longitude: degrees(declared.at.longitude()),
-            region: None,
+            region: declared.region.clone(),
             bias: Bias::default(),
         }),
         capacity: Some(declared.capacity),
@@ -168,14 +201,15 @@ mod tests {
         let scenario = scenario.unwrap();
         let population = Population::new(&scenario, &mut Chance::new(1));
         assert!(population.rows.len() > 15, "{} orders of five clusters", population.rows.len());
-        let mut steering = Steering::new(&scenario, &population);
+        let mut steering = Steering::new(&scenario, &population, &scenario.pools[0], None);
         for (number, network) in (0..).zip(&population.networks) {
             let order = &population.rows[usize::from(network.row)];
             for (gone, nearest) in order.iter().enumerate() {
                 let verdict = |place| if order[..gone].contains(&place) { Verdict::Down } else { Verdict::Up };
                 let health: Vec<_> = (0..5).map(|place| Health::new(verdict(place), None)).collect();
-                let conditions = steering.conditions(&Shares::default(), &health);
-                assert_eq!(steering.answer(number, &conditions), Some(*nearest), "network {number}, {gone} down");
+                let conditions = steering.conditions(&Shares::default(), &health, scenario.begins);
+                let answer = steering.answer(number, Draw(0), &conditions);
+                assert_eq!(answer.first(), Some(*nearest), "network {number}, {gone} down");
                 assert_eq!(steering.place(steering.demand(number), &conditions), Some(*nearest));
             }
         }

@@ -14,15 +14,17 @@ use fairway_health::{
     balance::{Balancer, Declared, Settings},
 };
 use fairway_model::{
-    Cause, Check, Demand, Forced, Health, Load, LoadReport, LoadSignal, Monitor, Outcome, Permille, Shares, Standing,
-    Verdict,
+    Cause, Check, Demand, Forced, Health, LatencyTable, Load, LoadReport, LoadSignal, Monitor, Outcome, Permille, Pool,
+    Shares, Spread, Standing, Timestamp, Verdict,
 };
-use fairway_zones::Conditions;
+use fairway_zones::{Conditions, Draw};
 
 use super::{
+    answer::Named,
     chance::Chance,
-    clients::{Population, is_near},
-    recording::{Drained, Recording, Sample},
+    clients::{Population, near_part},
+    paths::Paths,
+    recording::{Drained, Recording, Sample, Turned},
     scenario::{Event, Scenario},
     steering::Steering,
 };
@@ -36,6 +38,7 @@ enum Next {
     Measure,
     Arrive(usize),
     Step,
+    Look,
     Sample,
 }
 
@@ -60,12 +63,16 @@ impl Gateway {
 /// A cache of a network: where it sends its part of the network's demand.
 #[derive(Clone, Copy)]
 struct Cache {
-    answer: Option<usize>,
+    answer: Named,
 }
 
 pub(super) struct World<'a> {
     scenario: &'a Scenario,
     population: Population,
+    /// The pool that holds, by its number.
+    pool: usize,
+    paths: Option<Paths>,
+    table: Option<Arc<LatencyTable>>,
     steering: Steering,
     chance: Chance,
     queue: BinaryHeap<Reverse<(Duration, Next)>>,
@@ -75,6 +82,8 @@ pub(super) struct World<'a> {
     balancer: Balancer,
     /// What answers are given by.
     held: Arc<Conditions>,
+    /// Whether each cluster's windows are open.
+    open: Vec<bool>,
     /// The clock that the server sees.
     start: Instant,
     pending: Vec<LoadReport>,
@@ -82,17 +91,22 @@ pub(super) struct World<'a> {
     queries: u64,
     near: f64,
     nearby: f64,
+    slower: f64,
     recording: Recording,
 }
 
 /// Samples a TTL.
 const SAMPLES: u32 = 40;
+/// So often the clock is looked at for members that open or close, as the server does.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl<'a> World<'a> {
     pub(super) fn new(scenario: &'a Scenario, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let population = Population::new(scenario, &mut chance);
-        let steering = Steering::new(scenario, &population);
+        let paths = Paths::new(scenario, &population, seed);
+        let table = paths.as_ref().map(|paths| Arc::new(paths.measure(scenario, 0.0, &mut Chance::new(seed))));
+        let steering = Steering::new(scenario, &population, &scenario.pools[0], table.as_ref());
         let start = Instant::now();
         let gateway = |_| Gateway {
             serves: true,
@@ -108,9 +122,12 @@ impl<'a> World<'a> {
         let mut monitor = Monitor::new(Check::Tcp { port: 443 });
         (monitor.period, monitor.fall, monitor.rise) =
             (scenario.probes.period, scenario.probes.fall, scenario.probes.rise);
+        let held = steering.conditions(balancer.shares(), &up, scenario.begins);
+        let nowhere = Cache { answer: Named::default() };
         let mut world = Self {
-            held: steering.conditions(balancer.shares(), &up),
-            caches: population.networks.iter().map(|n| vec![Cache { answer: None }; usize::from(n.caches)]).collect(),
+            open: steering.open(up.len(), &held),
+            held,
+            caches: population.networks.iter().map(|n| vec![nowhere; usize::from(n.caches)]).collect(),
             gateways: scenario.clusters.iter().map(gateway).collect(),
             recording: Recording::new(scenario),
             queue: BinaryHeap::new(),
@@ -119,6 +136,10 @@ impl<'a> World<'a> {
             queries: 0,
             near: 0.0,
             nearby: 0.0,
+            slower: 0.0,
+            pool: 0,
+            paths,
+            table,
             scenario,
             population,
             steering,
@@ -150,6 +171,18 @@ impl<'a> World<'a> {
         self.put(self.scenario.reports.every, Next::Measure);
         self.put(self.scenario.reports.every, Next::Step);
         self.put(self.scenario.ttl / SAMPLES, Next::Sample);
+        if self.scenario.pools.iter().any(|pool| pool.policy.schedule) {
+            self.put(LOOK, Next::Look);
+        }
+    }
+
+    /// What the clock on the wall shows.
+    fn wall(&self, now: Duration) -> Timestamp {
+        self.scenario.begins.plus(now)
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.scenario.pools[self.pool]
     }
 
     fn put(&mut self, at: Duration, next: Next) {
@@ -167,13 +200,14 @@ impl<'a> World<'a> {
                 Next::Ask(network, cache) => self.ask(now, network, cache),
                 Next::Probe(cluster) => self.probe(now, cluster),
                 Next::Measure => self.measure(now),
-                Next::Arrive(report) => {
-                    let report = self.pending[report].clone();
-                    self.balancer.report(&report, self.start + now);
-                }
+                Next::Arrive(report) => self.arrive(now, report),
                 Next::Step => {
                     self.step(now);
                     self.put(now + self.scenario.reports.every, Next::Step);
+                }
+                Next::Look => {
+                    self.look(now);
+                    self.put(now + LOOK, Next::Look);
                 }
                 Next::Sample => self.sample(now),
             }
@@ -182,31 +216,53 @@ impl<'a> World<'a> {
     }
 
     fn ask(&mut self, now: Duration, network: u32, cache: u16) {
-        let answer = self.steering.answer(network, &self.held);
-        let client = &self.population.networks[network as usize];
-        let part = client.demand / f64::from(client.caches);
+        let draw = if self.pool().spread == Spread::Query { Draw(self.chance.bits()) } else { Draw(0) };
+        let answer = self.steering.answer(network, draw, &self.held);
         let former = std::mem::replace(&mut self.caches[network as usize][usize::from(cache)].answer, answer);
         if former != answer {
-            former.inspect(|place| self.gateways[*place].carried -= part);
-            answer.inspect(|place| self.gateways[*place].carried += part);
-            let order = &self.population.rows[usize::from(client.row)];
-            self.near += part * (is_near(answer, order, 1) - is_near(former, order, 1));
-            self.nearby += part * (is_near(answer, order, 2) - is_near(former, order, 2));
+            self.moves(network, former, answer);
         }
-        let stays = former.is_some_and(|place| self.is_up(place));
+        let stays = former.len() > 0 && former.iter().all(|place| self.is_up(place));
         self.recording.answered(stays && former != answer);
         self.queries += 1;
-        if self.queries.is_multiple_of(u64::from(self.scenario.reports.sample))
-            && let Some(place) = answer
+        if self.pool().policy.load
+            && self.queries.is_multiple_of(u64::from(self.scenario.reports.sample))
+            && let Some(place) = answer.first()
         {
             self.balancer.asked(self.steering.demand(network), place, self.start + now);
         }
-        let pause = client.gap + self.chance.wait(0.01 * self.scenario.ttl.as_secs_f64());
+        let gap = self.population.networks[network as usize].gap;
+        let pause = gap + self.chance.wait(0.01 * self.scenario.ttl.as_secs_f64());
         self.put(now + Duration::from_secs_f64(pause), Next::Ask(network, cache));
     }
 
+    /// A cache's part of its network's demand goes over from one answer to another.
+    fn moves(&mut self, network: u32, former: Named, answer: Named) {
+        let client = &self.population.networks[network as usize];
+        let (part, row) = (client.demand / f64::from(client.caches), usize::from(client.row));
+        self.bear(former, -part);
+        self.bear(answer, part);
+        let order = &self.population.rows[row];
+        self.near += part * (near_part(answer, order, 1) - near_part(former, order, 1));
+        self.nearby += part * (near_part(answer, order, 2) - near_part(former, order, 2));
+        if let Some(paths) = &self.paths {
+            let slower = |named: Named| named.mean(|place| paths.slower(network, place));
+            self.slower += part * (slower(answer) - slower(former));
+        }
+    }
+
+    /// Demand comes to the clusters of an answer, evenly; or goes, where it is below 0.
+    fn bear(&mut self, answer: Named, demand: f64) {
+        let reached = answer.reached(|place| self.gateways[place].serves);
+        for place in reached.iter() {
+            self.gateways[place].carried += demand / reached.len() as f64;
+        }
+    }
+
+    /// Whether a client could be sent there.
     fn is_up(&self, cluster: usize) -> bool {
-        matches!(self.gateways[cluster].health().standing(), Standing::Up | Standing::Unknown)
+        let standing = self.gateways[cluster].health().standing();
+        self.open[cluster] && matches!(standing, Standing::Up | Standing::Unknown)
     }
 
     fn probe(&mut self, now: Duration, cluster: usize) {
@@ -252,15 +308,46 @@ impl<'a> World<'a> {
         self.put(now + reports.every, Next::Measure);
     }
 
-    fn step(&mut self, now: Duration) {
+    fn arrive(&mut self, now: Duration, report: usize) {
+        if self.pool().policy.load {
+            let report = self.pending[report].clone();
+            self.balancer.report(&report, self.start + now);
+        }
+    }
+
+    /// Looks at the clock.
+    fn look(&mut self, now: Duration) {
+        if let Some(held) = self.steering.at(&self.held, self.wall(now)) {
+            self.held = held;
+        }
+        let open = self.steering.open(self.gateways.len(), &self.held);
+        let before = std::mem::replace(&mut self.open, open);
+        for cluster in (0..before.len()).filter(|cluster| before[*cluster] != self.open[*cluster]).collect::<Vec<_>>() {
+            self.recording.turned.push(Turned { at: now, place: cluster, open: self.open[cluster] });
+            self.flipped(now, cluster);
+        }
+    }
+
+    fn hold(&mut self, now: Duration) {
         let health: Vec<Health> = self.gateways.iter().map(Gateway::health).collect();
-        let steering = &self.steering;
+        self.held = self.steering.conditions(self.balancer.shares(), &health, self.wall(now));
+    }
+
+    fn step(&mut self, now: Duration) {
+        if self.pool().policy.load {
+            self.balance(now);
+        }
+        self.hold(now);
+    }
+
+    fn balance(&mut self, now: Duration) {
+        let health: Vec<Health> = self.gateways.iter().map(Gateway::health).collect();
+        let (steering, wall) = (&self.steering, self.wall(now));
         let mut places = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
-            let held = steering.conditions(shares, &health);
+            let held = steering.conditions(shares, &health, wall);
             demands.iter().map(|demand| steering.place(*demand, &held)).collect()
         };
         self.balancer.step(self.start + now, &mut places);
-        self.held = self.steering.conditions(self.balancer.shares(), &health);
     }
 
     fn sample(&mut self, now: Duration) {
@@ -268,7 +355,9 @@ impl<'a> World<'a> {
         let load = |(cluster, gateway): (&super::scenario::SimulatedCluster, &Gateway)| {
             if gateway.serves { gateway.carried / cluster.capacity as f64 } else { 0.0 }
         };
-        let sample = Sample { at: now, loads: clusters.map(load).collect(), near: self.near, nearby: self.nearby };
+        let lost = self.gateways.iter().filter(|gateway| !gateway.serves).map(|gateway| gateway.carried.max(0.0)).sum();
+        let (near, nearby, slower) = (self.near, self.nearby, self.slower);
+        let sample = Sample { at: now, loads: clusters.map(load).collect(), near, nearby, lost, slower };
         let drains: Vec<_> = self.gateways.iter().map(|g| g.drained.then_some(g.carried)).collect();
         self.recording.sample(sample, &drains);
         self.put(now + self.scenario.ttl / SAMPLES, Next::Sample);
@@ -276,8 +365,8 @@ impl<'a> World<'a> {
 
     fn happens(&mut self, now: Duration, event: Event) {
         match event {
-            Event::Dies(place) => self.gateways[place].serves = false,
-            Event::Returns(place) => self.gateways[place].serves = true,
+            Event::Dies(place) => self.serves(place, false),
+            Event::Returns(place) => self.serves(place, true),
             Event::Demand(place, offered) => self.demand(place, offered),
             Event::ReportsLost => self.silent = true,
             Event::ReportsBack => self.silent = false,
@@ -292,6 +381,37 @@ impl<'a> World<'a> {
                 self.restart(now, Some(&kept));
             }
             Event::RestartBlank => self.restart(now, None),
+            Event::Pool(pool) => self.configure(now, pool),
+            Event::Measured(off) => {
+                let paths = self.paths.as_ref();
+                self.table = paths.map(|paths| Arc::new(paths.measure(self.scenario, off, &mut self.chance)));
+                self.configure(now, self.pool);
+            }
+        }
+    }
+
+    /// A gateway begins or ceases to serve: clients who know others go over.
+    fn serves(&mut self, place: usize, serves: bool) {
+        let mut torn: Vec<(Named, f64)> = Vec::new();
+        for (network, caches) in self.population.networks.iter().zip(&self.caches) {
+            let part = network.demand / f64::from(network.caches);
+            let several = |cache: &&Cache| cache.answer.len() > 1 && cache.answer.iter().any(|named| named == place);
+            torn.extend(caches.iter().filter(several).map(|cache| (cache.answer, part)));
+        }
+        torn.iter().for_each(|(answer, part)| self.bear(*answer, -part));
+        self.gateways[place].serves = serves;
+        torn.iter().for_each(|(answer, part)| self.bear(*answer, *part));
+    }
+
+    /// A reload: the pool or the table of latencies is another one.
+    fn configure(&mut self, now: Duration, pool: usize) {
+        let balanced = self.pool().policy.load;
+        self.pool = pool;
+        self.steering = Steering::new(self.scenario, &self.population, self.pool(), self.table.as_ref());
+        self.hold(now);
+        self.open = self.steering.open(self.gateways.len(), &self.held);
+        if self.pool().policy.load && !balanced {
+            self.restart(now, None);
         }
     }
 
@@ -302,8 +422,7 @@ impl<'a> World<'a> {
                 self.balancer.available(place, false, self.start + now);
             }
         }
-        let health: Vec<Health> = self.gateways.iter().map(Gateway::health).collect();
-        self.held = self.steering.conditions(self.balancer.shares(), &health);
+        self.hold(now);
     }
 
     fn drain(&mut self, now: Duration, place: usize, drained: bool) {
@@ -320,16 +439,23 @@ impl<'a> World<'a> {
     fn demand(&mut self, place: usize, offered: f64) {
         let capacity: f64 = self.scenario.clusters.iter().map(|c| c.capacity as f64).sum();
         let factor = self.population.growth(place, offered * capacity);
-        for (network, caches) in self.population.networks.iter_mut().zip(&self.caches) {
+        let mut grown = Vec::new();
+        for (number, (network, caches)) in (0..).zip(self.population.networks.iter_mut().zip(&self.caches)) {
             if network.home != place {
                 continue;
             }
             let more = network.grow(factor);
-            for answer in caches.iter().filter_map(|cache| cache.answer) {
-                self.gateways[answer].carried += more;
+            for cache in caches {
                 let order = &self.population.rows[usize::from(network.row)];
-                self.near += more * is_near(Some(answer), order, 1);
-                self.nearby += more * is_near(Some(answer), order, 2);
+                self.near += more * near_part(cache.answer, order, 1);
+                self.nearby += more * near_part(cache.answer, order, 2);
+                grown.push((number, cache.answer, more));
+            }
+        }
+        for (network, answer, more) in grown {
+            self.bear(answer, more);
+            if let Some(paths) = &self.paths {
+                self.slower += more * answer.mean(|place| paths.slower(network, place));
             }
         }
         self.recording.whole = offered * capacity;

@@ -19,14 +19,24 @@ impl Scene<'_, '_> {
     pub(super) fn goal(&mut self, current: &Setting, before: &Picture, pull: f64, fills: bool) -> Setting {
         let reach = self.reach(current, pull);
         let at_home = self.at_home();
+        let overflow = self.clusters().map(|place| (at_home[place] - self.free(before, place)).max(0.0)).sum();
         let (mut goal, mut picture) = (current.clone(), before.clone());
         for round in 0..ROUNDS {
             let mut settled = true;
+            let before = self.foremost(&goal, &at_home);
             for place in self.clusters() {
-                let near = self.correct_near(&mut goal, &picture, place, at_home[place], reach[place]);
+                let near = if at_home[place] > 0.0 {
+                    self.correct_near(&mut goal, &picture, place, at_home[place], reach[place])
+                } else {
+                    Correction::NONE
+                };
                 let spill = self.correct_spill(&mut goal, &picture, place, near.natives, fills);
                 settled &= !near.is_cut && !spill.is_cut;
                 settled &= round >= FILLING_ROUNDS || !near.is_raised && !spill.is_raised;
+            }
+            let growth = if before > 0.0 { self.foremost(&goal, &at_home) / before } else { 1.0 };
+            for place in self.clusters().filter(|place| at_home[*place] <= 0.0) {
+                settled &= !self.keep_up(&mut goal, &picture, place, growth, overflow);
             }
             if settled {
                 break;
@@ -38,10 +48,35 @@ impl Scene<'_, '_> {
 
     /// How far the near acceptance of each cluster may be raised.
     fn reach(&self, current: &Setting, pull: f64) -> Vec<f64> {
-        let most = self.settings.clusters.iter().map(|c| c.split).max().unwrap_or(1).max(1) as f64;
-        let split: Vec<f64> = self.settings.clusters.iter().map(|c| c.split as f64 / most).collect();
+        let split = self.split();
         let foremost = current.near.iter().zip(&split).map(|(near, part)| near / part.max(1e-9)).fold(0.0, f64::max);
         split.iter().map(|part| if pull.is_finite() { ((foremost + pull) * part).min(1.0) } else { 1.0 }).collect()
+    }
+
+    /// The declared split, as parts of the largest.
+    fn split(&self) -> Vec<f64> {
+        let most = self.settings.clusters.iter().map(|c| c.split).max().unwrap_or(1).max(1) as f64;
+        self.settings.clusters.iter().map(|c| c.split as f64 / most).collect()
+    }
+
+    /// Near acceptance of the foremost of those that have clients of their own, as a part of its declared split.
+    fn foremost(&self, goal: &Setting, at_home: &[f64]) -> f64 {
+        let split = self.split();
+        let homes = self.clusters().filter(|place| at_home[*place] > 0.0);
+        homes.map(|place| goal.near[place] / split[place].max(1e-9)).fold(0.0, f64::max)
+    }
+
+    /// A cluster that nobody is at home in, as the dearer one where all go to the cheaper: its near acceptance says only how much
+    /// it gets of what nobody takes. It grows with that of the others, or what nobody takes would all fall to those at
+    /// once; and it is held to what those cannot carry. Tells whether it is corrected.
+    fn keep_up(&self, goal: &mut Setting, picture: &Picture, place: usize, growth: f64, overflow: f64) -> bool {
+        let wanted = overflow.min(self.free(picture, place));
+        let guests = picture.guests[place];
+        let is_off = (guests - wanted).abs() > BAND * self.budgets[place];
+        let factor = if is_off { (wanted / guests.max(1e-9)).clamp(0.5, 2.0) } else { 1.0 };
+        let near = &mut goal.near[place];
+        *near = (*near * growth * factor).min(1.0);
+        is_off
     }
 
     /// Load of the demands that are at home in each cluster, wherever they are now, without pinned ones.
@@ -110,4 +145,8 @@ struct Correction {
     natives: f64,
     is_cut: bool,
     is_raised: bool,
+}
+
+impl Correction {
+    const NONE: Self = Self { natives: 0.0, is_cut: false, is_raised: false };
 }

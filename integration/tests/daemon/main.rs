@@ -26,6 +26,7 @@ mod process;
 mod ready;
 mod reload;
 mod replace;
+mod schedule;
 #[cfg(feature = "real")]
 mod trace;
 mod unreadable;

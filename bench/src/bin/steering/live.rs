@@ -101,6 +101,9 @@ struct World<'a> {
 
 /// Plays a scenario, whose times are meant as they stand, once against a server of its own.
 pub(crate) async fn play(program: &Path, scenario: &Scenario, seed: u64) -> io::Result<Outcome> {
+    if scenario.pools.len() > 1 || scenario.pools[0].policy != Scenario::default_policy() {
+        return Err(io::Error::other("the scenario has a pool of its own, and only the default one is played live"));
+    }
     let mut chance = Chance::new(seed);
     let population = Population::new(scenario, &mut chance);
     if population.networks.len() > server::NETWORKS_MAX {
@@ -253,7 +256,10 @@ impl World<'_> {
             loads.push(if mood.serves { load } else { 0.0 });
         }
         let drains: Vec<_> = self.carried.iter().zip(&self.drained).map(|(c, drained)| drained.then_some(*c)).collect();
-        self.outcome.recording.sample(Sample { at: now, loads, near: self.near, nearby: self.nearby }, &drains);
+        let dead = self.carried.iter().zip(&self.gateways).filter(|(_, gateway)| !gateway.mood().serves);
+        let lost = dead.map(|(carried, _)| carried.max(0.0)).sum();
+        let (near, nearby) = (self.near, self.nearby);
+        self.outcome.recording.sample(Sample { at: now, loads, near, nearby, lost, slower: 0.0 }, &drains);
         self.put(due + self.scenario.ttl / SAMPLES, Next::Sample);
         self.ask_again();
     }
@@ -287,6 +293,8 @@ impl World<'_> {
             Event::Undrain(place) => self.undrain(place),
             Event::Restart => self.restart(Kept::State),
             Event::RestartBlank => self.restart(Kept::Nothing),
+            // Such scenarios are refused.
+            Event::Pool(_) | Event::Measured(_) => {}
         }
     }
 

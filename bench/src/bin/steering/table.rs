@@ -59,7 +59,7 @@ fn row(judged: &Judged, place: usize, mark: &Mark) -> String {
     format!(
         "| {} | {} | {:.0}–{:.0} | {} | {} | {} | {} | {} | {verdict} |\n",
         judged.name,
-        mark.figure.word(),
+        mark.figure.shown(&judged.scenario),
         ttls(mark.from),
         ttls(mark.to),
         asked(mark),
