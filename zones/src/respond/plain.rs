@@ -38,7 +38,7 @@ impl<'a> Response<'a> {
                 }
                 (self.denying_zone(node), Rcode::NOERROR)
             }
-            Found::Nothing(zone) => (zone, Rcode::NXDOMAIN),
+            Found::Nothing(zone) => (zone as u16, Rcode::NXDOMAIN),
             Found::Cut(number) => return self.plain_referral(out, snapshot.node(number)),
             Found::Dname(_) | Found::Outside => return None,
         };
