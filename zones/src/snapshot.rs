@@ -192,6 +192,8 @@ pub(crate) struct Zone {
     pub(crate) origin_len: u8,
     /// Number of the SOA for negative answers, its TTL the smaller of SOA TTL and MINIMUM (RFC 2308 section 5).
     pub(crate) negative: u32,
+    /// Number of the whole answer that denies a name or type in it.
+    pub(crate) denial: u32,
     /// The zone above it that is served here too.
     pub(crate) parent: Option<u16>,
 }
