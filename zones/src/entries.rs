@@ -5,15 +5,19 @@
 //! head    octets of the name (1), flags (1), zone (2), count of sets (2), 0 (2), steered (4), link (4)
 //! set     type (2), count of records (2), octets of the records (2), words of the rest (2), records, rest
 //! rest    count of patches (2), of extras (2), octets of the alias (2), 0 (2), first extra (4), target (4),
-//!         hash of the alias (8), patches (2 each), alias
+//!         hash of the alias (8), answer (4), 0 (4), patches (2 each), alias
 //! ```
 //! A word is eight octets. Each part begins at a whole word, and an entry or a set goes by the word it begins at: its *number*.
 //! Records stand as they go on the wire, owned by a pointer to the question's name (0xc00c). Integers but those in records are
 //! little-endian.
 
+mod whole;
+
 use fairway_model::Rtype;
 
 use crate::wire::same_name;
+
+pub(crate) use whole::{AnswerDraft, AnswerPlace, WholeAnswer};
 
 /// Bit of the number of a node of the upper layer.
 pub(crate) const UPPER: u32 = 1 << 31;
@@ -234,6 +238,7 @@ impl<'a> RrSet<'a> {
             first_extra: word(1) as u32,
             target: (word(1) >> 32) as u32,
             alias_hash: word(2),
+            answer: word(3) as u32,
             behind,
         })
     }
@@ -246,10 +251,23 @@ pub(crate) struct Rest<'a> {
     first_extra: u32,
     target: u32,
     alias_hash: u64,
+    answer: u32,
     behind: &'a [u8],
 }
 
 impl<'a> Rest<'a> {
+    /// Hash of the name that an alias leads to; 0 for a set that is none.
+    #[inline]
+    pub(crate) fn alias_hash(self) -> u64 {
+        self.alias_hash
+    }
+
+    /// Number of the first whole answer that was made of the set: see [`WholeAnswer`].
+    #[inline]
+    pub(crate) fn answer(self) -> Option<u32> {
+        self.answer.checked_sub(1)
+    }
+
     /// Places in the records where a pointer to the zone's apex is due.
     #[inline]
     pub(crate) fn patches(self) -> impl Iterator<Item = usize> {
@@ -416,7 +434,7 @@ impl EntryWriter {
         if extras || alias.is_some() || !self.patches.is_empty() {
             let (hash, name) = alias.map_or((0, &[][..]), |alias| (alias.hash, alias.name));
             let counts = self.patches.len() as u64 | (name.len() as u64) << 32;
-            for word in [counts, 0, hash] {
+            for word in [counts, 0, hash, 0] {
                 self.octets.extend_from_slice(&word.to_le_bytes());
             }
             self.octets.extend(self.patches.iter().flat_map(|at| at.to_le_bytes()));
@@ -440,6 +458,12 @@ impl EntryWriter {
     pub(crate) fn set_target(&mut self, set: u32, target: u32) {
         let at = set as usize * WORD + WORD + self.set(set).rest_at() + WORD + 4;
         self.octets[at..at + 4].copy_from_slice(&(target + 1).to_le_bytes());
+    }
+
+    /// Says which whole answers were made of a set: the number of the first.
+    pub(crate) fn set_answer(&mut self, set: u32, answer: u32) {
+        let at = set as usize * WORD + WORD + self.set(set).rest_at() + 3 * WORD;
+        self.octets[at..at + 4].copy_from_slice(&(answer + 1).to_le_bytes());
     }
 
     /// The sets of an entry, with their numbers.
@@ -472,7 +496,7 @@ const WORD: usize = 8;
 /// Octets of the head of an entry.
 const NODE_HEAD: usize = 16;
 /// Octets of a rest but for its patches and its alias.
-const REST_HEAD: usize = 24;
+const REST_HEAD: usize = 32;
 
 /// So many octets, and what fills the last word of them.
 #[inline]

@@ -237,7 +237,7 @@ impl Trace for Listener {
             }
             Found::Cut(number) => (zone_of(snapshot.node(number).zone()), NodeKind::Delegation(node_name(number))),
             Found::Dname(number) => (zone_of(snapshot.node(number).zone()), NodeKind::Dname(node_name(number))),
-            Found::Nothing(zone) => (zone_of(zone), NodeKind::Nothing),
+            Found::Nothing(zone) => (zone_of(zone as u16), NodeKind::Nothing),
             Found::Outside => (None, NodeKind::Outside),
         };
         let step = ExplainedStep { name: name_of(name).to_lowercase(), zone, node, pool: None, place: None };

@@ -17,20 +17,19 @@ pub(crate) enum Found {
     Cut(u32),
     /// Below this DNAME.
     Dname(u32),
-    /// In this zone, and no such name.
-    Nothing(u16),
+    /// In the zone of this number, and no such name. As wide as the others, so that all travel in two registers.
+    Nothing(u32),
     /// In none of our zones.
     Outside,
 }
 
-/// Says what there is at a name with this hash and so many labels.
-#[inline]
+/// Says what there is at a name with this hash and so many labels. A call of its own, as are those below: what it works with stays
+/// in registers.
+#[inline(never)]
 pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], labels: u8, hash: u64) -> Found {
     match snapshot.find(hash, name) {
-        Some(number) => {
-            let node = snapshot.node(number);
-            if node.is(Node::OPEN) { Found::Exact(number) } else { hidden(snapshot, number, node) }
-        }
+        Some((number, node)) if node.is(Node::OPEN) => Found::Exact(number),
+        Some((number, node)) => hidden(snapshot, number, node),
         None => below(snapshot, name, labels),
     }
 }
@@ -45,24 +44,54 @@ fn hidden(snapshot: &Snapshot, number: u32, node: Node<'_>) -> Found {
     }
 }
 
-/// A name that does not exist: its closest encloser decides.
+/// A name that does not exist: its closest encloser decides, the deepest existing ancestor. Most often that is the parent.
 #[inline(never)]
 fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
-    let Some(number) = closest_encloser(snapshot, name, labels) else { return Found::Outside };
-    let node = snapshot.node(number);
+    if let Some(labels) = labels.checked_sub(1)
+        && usize::from(labels) <= snapshot.labels_max
+    {
+        let parent = &name[usize::from(name[0]) + 1..];
+        if let Some((number, node)) = snapshot.find(name_hash(parent), parent) {
+            return under(snapshot, number, node);
+        }
+    }
+    far_below(snapshot, name, labels)
+}
+
+/// The same where the parent does not exist either.
+///
+/// Looks up at most as many labels as the deepest name of all zones has, so a flood of deep names costs no more than hits.
+#[inline(never)]
+fn far_below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
+    for (labels, start) in ancestors(name, labels.into()).skip(1) {
+        if labels > snapshot.labels_max {
+            continue;
+        }
+        let above = &name[start..];
+        if let Some((number, node)) = snapshot.find(hash_of(above), above) {
+            return under(snapshot, number, node);
+        }
+    }
+    Found::Outside
+}
+
+/// The hash of a name. A call of its own, so that a loop around it keeps its registers.
+#[inline(never)]
+fn hash_of(name: &[u8]) -> u64 {
+    name_hash(name)
+}
+
+/// What there is to say of names that do not exist right below this one.
+#[inline(always)]
+fn under(snapshot: &Snapshot, number: u32, node: Node<'_>) -> Found {
     if !node.is(Node::OPEN) {
         return hidden(snapshot, number, node);
     }
     if node.is(Node::DNAME) {
         return Found::Dname(number);
     }
-    node.wildcard().map_or_else(|| Found::Nothing(node.zone()), Found::Wildcard)
-}
-
-/// The deepest existing ancestor.
-///
-/// Looks up at most as many labels as the deepest name of all zones has, so a flood of deep names costs no more than hits.
-fn closest_encloser(snapshot: &Snapshot, name: &[u8], labels: u8) -> Option<u32> {
-    let mut known = ancestors(name, labels.into()).filter(|(labels, _)| *labels <= snapshot.labels_max);
-    known.find_map(|(_, start)| snapshot.find(name_hash(&name[start..]), &name[start..]))
+    match node.wildcard() {
+        Some(wildcard) => Found::Wildcard(wildcard),
+        None => Found::Nothing(node.zone().into()),
+    }
 }

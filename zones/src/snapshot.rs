@@ -147,10 +147,23 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// The node with exactly this name, in any case.
+    /// The number of the node with exactly this name, in any case.
     #[inline]
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
-        self.table.find(hash, |number| self.entries.node(number).is_called(name))
+        self.find_node(hash, name).map(|(number, _)| number)
+    }
+
+    /// The same with the node itself.
+    #[inline(always)]
+    fn find_node(&self, hash: u64, name: &[u8]) -> Option<(u32, Node<'_>)> {
+        // No closure: a node that one returns goes through memory.
+        for number in self.table.candidates(hash) {
+            let node = self.entries.node(number);
+            if node.is_called(name) {
+                return Some((number, node));
+            }
+        }
+        None
     }
 }
 
@@ -179,6 +192,8 @@ pub(crate) struct Zone {
     pub(crate) origin_len: u8,
     /// Number of the SOA for negative answers, its TTL the smaller of SOA TTL and MINIMUM (RFC 2308 section 5).
     pub(crate) negative: u32,
+    /// Number of the whole answer that denies a name or type in it.
+    pub(crate) denial: u32,
     /// The zone above it that is served here too.
     pub(crate) parent: Option<u16>,
 }
@@ -280,15 +295,13 @@ impl Snapshot {
         self.upper.entries.set(self.answers[place as usize])
     }
 
-    /// The node with exactly this name, in any case.
-    #[inline]
-    pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
-        if !self.upper.table.is_empty()
-            && let Some(number) = self.upper.find(hash, name)
-        {
-            return Some(number | UPPER);
+    /// The node with exactly this name, in any case, and its number.
+    #[inline(always)]
+    pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<(u32, Node<'_>)> {
+        if let Some((number, node)) = self.upper.find_node(hash, name) {
+            return Some((number | UPPER, node));
         }
-        self.text.layer.find(hash, name)
+        self.text.layer.find_node(hash, name)
     }
 
     /// The node that a name with this hash most likely has, without a look at the name.

@@ -61,20 +61,40 @@ impl Table {
     /// The number of the node with this hash for which `is_it` holds.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.candidates(hash).find(|number| is_it(*number))
+    }
+
+    /// The numbers of the nodes whose tag agrees, in the order they are to be looked at.
+    #[inline(always)]
+    pub(crate) fn candidates(&self, hash: u64) -> Candidates<'_> {
+        Candidates { slots: &self.slots, at: hash as usize, hash }
+    }
+}
+
+/// Nodes that a hash may be the hash of.
+pub(crate) struct Candidates<'a> {
+    slots: &'a [u64],
+    at: usize,
+    hash: u64,
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
         // Half of the slots are free, so the run ends.
-        while self.slots[at] != 0 {
-            let slot = self.slots[at];
-            if (slot ^ hash) & TAG == 0 {
-                let number = slot as u32 - 1;
-                if is_it(number) {
-                    return Some(number);
-                }
+        loop {
+            let slot = self.slots[self.at & mask];
+            if slot == 0 {
+                return None;
             }
-            at = (at + 1) & mask;
+            self.at = self.at.wrapping_add(1);
+            if (slot ^ self.hash) & TAG == 0 {
+                return Some(slot as u32 - 1);
+            }
         }
-        None
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is wished for, and the records of the zones, to a [`Snapshot`].
 
+mod answers;
 mod names;
 mod place;
 mod records;

@@ -23,6 +23,7 @@ pub(super) fn compile(zones: &[ZoneData]) -> (TextLayer, Vec<Fault>) {
     compiler.build_entries();
     compiler.build_zones();
     let extras = compiler.link_extras();
+    compiler.build_answers(&extras);
     compiler.finish(extras)
 }
 
@@ -31,11 +32,11 @@ pub(super) struct Compiler<'a> {
     pub(super) origins: Origins<'a>,
     pub(super) names: Names<'a>,
     pub(super) placed: Vec<Placed>,
-    entries: EntryWriter,
+    pub(super) entries: EntryWriter,
     /// The entry of each name.
-    numbers: Vec<u32>,
+    pub(super) numbers: Vec<u32>,
     mentions: Vec<Mention>,
-    zones: Vec<Zone>,
+    pub(super) zones: Vec<Zone>,
     pub(super) faults: Vec<Fault>,
     /// Sum of hashes of all records.
     id: u64,
@@ -160,6 +161,7 @@ impl<'a> Compiler<'a> {
                 origin_len: zone.origin.as_wire().len() as u8,
                 negative: negative
                     .unwrap_or_else(|_| unreachable!("an SOA is two names and five numbers: it always fits")),
+                denial: 0, // given with the other whole answers
                 parent: self.parent_of(&zone.origin),
             });
         }

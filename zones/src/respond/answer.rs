@@ -141,7 +141,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             Found::Nothing(zone) => {
                 self.writer.set_authoritative();
                 self.ending.rcode = Rcode::NXDOMAIN;
-                self.negative(step, zone)?;
+                self.negative(step, zone as u16)?;
             }
             // Told apart by the caller.
             Found::Exact(number) | Found::Wildcard(number) => return self.at_node(step, snapshot.node(number)),

@@ -8,12 +8,12 @@ use fairway_model::Rtype;
 
 use super::{CLASS_IN, Ending, Response, is_for_zones};
 use crate::{
-    entries::{Node, RrSet},
+    entries::{Node, RrSet, WholeAnswer},
     lookup::Found,
     snapshot::Steered,
     steer::Family,
     tally::AnswerKind,
-    wire::{HEADER, Rcode, Section, Writer},
+    wire::{Edns, Rcode, Section, Writer},
 };
 
 impl<'a> Response<'a> {
@@ -24,7 +24,7 @@ impl<'a> Response<'a> {
         if query.class != CLASS_IN || query.refusal.is_some() {
             return None;
         }
-        let (zone, rcode) = match self.found {
+        let (answer, rcode) = match self.found {
             Found::Exact(number) | Found::Wildcard(number) => {
                 let node = snapshot.node(number);
                 if let Some(number) = node.steered().checked_sub(1) {
@@ -33,16 +33,14 @@ impl<'a> Response<'a> {
                 if let Some(set) = node.set(query.rtype) {
                     return if set.is_plain() { self.plain_set(out, set, 0) } else { None };
                 }
-                if node.is(Node::ALIAS) {
-                    return self.plain_alias(out, node);
-                }
-                (self.denying_zone(node), Rcode::NOERROR)
+                let answer = if node.is(Node::ALIAS) { self.alias(node) } else { self.denial(self.denying_zone(node)) };
+                (answer?, Rcode::NOERROR)
             }
-            Found::Nothing(zone) => (zone, Rcode::NXDOMAIN),
-            Found::Cut(number) => return self.plain_referral(out, snapshot.node(number)),
+            Found::Nothing(zone) => (self.denial(zone as u16)?, Rcode::NXDOMAIN),
+            Found::Cut(number) => (self.referral(snapshot.node(number))?, Rcode::NOERROR),
             Found::Dname(_) | Found::Outside => return None,
         };
-        self.plain_denial(out, zone, rcode)
+        self.plain_whole(out, answer, rcode)
     }
 
     /// Writes a set behind the question, whose name is the owner.
@@ -91,53 +89,50 @@ impl<'a> Response<'a> {
         Some(written)
     }
 
-    /// Writes that a zone has no such name, or no such records there.
+    /// Writes an answer that lies there as a whole.
     #[inline(always)]
-    fn plain_denial(&self, out: &mut [u8], zone: u16, rcode: Rcode) -> Option<(usize, Rcode)> {
+    fn plain_whole(&self, out: &mut [u8], answer: WholeAnswer<'_>, rcode: Rcode) -> Option<(usize, Rcode)> {
+        let mut writer = self.begin(out);
+        writer.sections(answer.sections(), answer.counts, answer.patches()).ok()?;
+        if !matches!(self.found, Found::Cut(_)) {
+            writer.set_authoritative();
+        }
+        Some(self.end(writer, rcode, 0))
+    }
+
+    /// That a zone has no such name, or no such records there.
+    #[inline(always)]
+    fn denial(&self, zone: u16) -> Option<WholeAnswer<'a>> {
         let rtype = self.query.rtype;
         let is_explained = || rtype == Rtype::TXT && self.explained().is_some();
         if !is_for_zones(rtype) || rtype == Rtype::ANY || is_explained() {
             return None;
         }
-        let mut writer = self.begin(out);
-        self.deny(&mut writer, zone, self.name_end()).ok()?;
-        writer.set_authoritative();
-        Some(self.end(writer, rcode, 0))
+        let text = &*self.view.snapshot.text;
+        Some(text.layer.entries.whole_answer(text.zones[usize::from(zone)].denial))
     }
 
-    /// Writes a CNAME that leads to records of ours in one step, and these.
-    #[inline(never)]
-    fn plain_alias(&self, out: &mut [u8], node: Node<'a>) -> Option<(usize, Rcode)> {
+    /// A CNAME that leads to records of ours in one step, and these.
+    #[inline(always)]
+    fn alias(&self, node: Node<'_>) -> Option<WholeAnswer<'a>> {
         let snapshot = &*self.view.snapshot;
-        let alias = node.set(Rtype::CNAME)?;
-        let target = snapshot.node(snapshot.target(alias.rest()?)?);
-        let set = target.set(self.query.rtype).filter(|set| set.is_plain() && target.steered() == 0)?;
-        let mut writer = self.begin(out);
-        let start = writer.records(alias.records(), alias.count(), HEADER, Section::Answer).ok()?;
-        let origin = usize::from(snapshot.zone(node.zone()).origin_len);
-        self.point_to_apex(&mut writer, alias, start, self.name_end() - origin);
-        // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        writer.records(set.records(), set.count(), start + 12, Section::Answer).ok()?;
-        writer.set_authoritative();
-        Some(self.end(writer, Rcode::NOERROR, 0))
+        let rest = node.set(Rtype::CNAME)?.rest()?;
+        // A name of the upper layer takes the place of the one that it leads to.
+        if snapshot.upper.table.guess(rest.alias_hash()).is_some() {
+            return None;
+        }
+        snapshot.text.layer.entries.whole_answer_to(rest.answer()?, self.query.rtype)
     }
 
-    /// Refers to the servers of a delegated zone.
-    #[inline(never)]
-    fn plain_referral(&self, out: &mut [u8], cut: Node<'_>) -> Option<(usize, Rcode)> {
+    /// To the servers of a delegated zone.
+    #[inline(always)]
+    fn referral(&self, cut: Node<'_>) -> Option<WholeAnswer<'a>> {
         // DS of a delegated name is the parent's to answer.
         if !is_for_zones(self.query.rtype) || self.query.rtype == Rtype::DS {
             return None;
         }
-        let mut writer = self.begin(out);
-        self.refer(&mut writer, HEADER, self.name_end() - HEADER, cut).ok()?;
-        Some(self.end(writer, Rcode::NOERROR, 0))
-    }
-
-    /// Where the question's name ends: before type and class, four octets.
-    #[inline]
-    fn name_end(&self) -> usize {
-        self.query.question_end() - 4
+        let answer = cut.set(Rtype::NS)?.rest()?.answer()?;
+        Some(self.view.snapshot.text.layer.entries.whole_answer(answer))
     }
 
     /// Begins a response.
@@ -152,11 +147,28 @@ impl<'a> Response<'a> {
     fn end(&self, mut writer: Writer<'_>, rcode: Rcode, scope: u8) -> (usize, Rcode) {
         let edns = self.query.edns.as_ref();
         if let Some(edns) = edns {
-            self.write_opt(&mut writer, edns, &Ending { scope, ..Ending::of(rcode) }, self.limit());
+            if !edns.is_usual() {
+                return self.end_unusually(writer.moved(), edns, rcode, scope);
+            }
+            writer.usual_opt(self.view.snapshot.options.udp_payload, edns, rcode, scope);
         }
+        self.count(rcode, edns);
+        (writer.finish(rcode), rcode)
+    }
+
+    /// The same with more options than the client subnet.
+    #[cold]
+    #[inline(never)]
+    fn end_unusually(&self, mut writer: Writer<'_>, edns: &'a Edns, rcode: Rcode, scope: u8) -> (usize, Rcode) {
+        self.write_opt(&mut writer, edns, &Ending { scope, ..Ending::of(rcode) }, self.limit());
+        self.count(rcode, Some(edns));
+        (writer.finish(rcode), rcode)
+    }
+
+    #[inline(always)]
+    fn count(&self, rcode: Rcode, edns: Option<&Edns>) {
         let ecs = edns.is_some_and(|edns| edns.ecs.is_some());
         self.tally.response(rcode, AnswerKind { truncated: false, edns: edns.is_some(), ecs, down: false });
-        (writer.finish(rcode), rcode)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     find,
     lookup::Found,
     read,
-    respond::{LEVELS, read_level, write_traced},
+    respond::{LEVELS, Response, read_level, write_traced},
     steer,
     text::read_zone,
 };
@@ -42,7 +42,10 @@ const ZONES: [(&str, &str); 4] = [
          *.wild IN A 192.0.2.4\nsub IN NS ns.sub\nns.sub IN A 192.0.2.5\nold IN DNAME new\nold IN A 192.0.2.6\n\
          mx IN MX 10 www\n_s._udp IN SRV 0 0 1 www\nshop IN TXT beside\nto.shop IN CNAME shop\nto.cn CNAME cn\n\
          child NS ns1\nchild DS 1 13 2 0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20\nwww.child A 192.0.2.9\n\
-         in.child CNAME www.child\ninto CNAME www.child\n",
+         in.child CNAME www.child\ninto CNAME www.child\ntwo CNAME both\nboth A 192.0.2.20\nboth A 192.0.2.21\n\
+         both AAAA 2001:db8::20\nboth TXT both\n*.two CNAME www\nitself CNAME itself\nlong CNAME big\nfar CNAME www.child\n\
+         glue NS a.glue\nglue NS b.glue\nglue NS ns1\nglue NS ns.example.net.\na.glue A 192.0.2.30\na.glue AAAA 2001:db8::30\n\
+         b.glue A 192.0.2.31\nbare NS ns.example.net.\n*.mail MX 5 mx\n",
     ),
     (
         "child.example.test",
@@ -53,7 +56,9 @@ const ZONES: [(&str, &str); 4] = [
 ];
 
 /// Every name asked, beside those of steered names: there, not there, above, below, and under a wildcard.
-const NAMES: &str = ". ns host nx alias test x.test hidden.test x.any any x.old www.example.test WWW.Example.TEST nx.example.test \
+const NAMES: &str = "two.example.test x.two.example.test itself.example.test long.example.test glue.example.test x.glue.example.test \
+    a.glue.example.test bare.example.test x.bare.example.test many.test x.many.test x.wide.example.test both.example.test \
+    into.wide.example.test . ns host nx alias test x.test hidden.test x.any any x.old www.example.test WWW.Example.TEST nx.example.test \
     deep.nx.example.test alias.example.test wild.example.test x.wild.example.test sub.example.test x.sub.example.test \
     old.example.test x.old.example.test big.example.test mx.example.test _s._udp.example.test _udp.example.test \
     ns1.example.test example.test to.shop.example.test to.cn.example.test into.example.test child.example.test \
@@ -122,7 +127,9 @@ fn snapshot() -> Snapshot {
     let zones = ZONES.map(|(origin, text)| {
         let big = |i| format!("big IN TXT \"record number {i} of a set of records\"\n");
         let text = text.to_owned() + &(0..40).map(big).collect::<String>();
-        let text = if origin == "example.test" { text } else { text.replace("big IN", "large IN") };
+        let server = |i| format!("wide NS n{i}.wide\nn{i}.wide A 192.0.2.{i}\n");
+        let servers = (0..20).map(server).collect::<String>();
+        let text = if origin == "example.test" { text + &servers } else { text.replace("big IN", "large IN") };
         read_zone(&name(origin), origin, text.as_bytes(), &mut |_| Err("none".into())).0
     });
     let mut desired = Desired::default();
@@ -286,5 +293,51 @@ fn the_plain_way_says_and_counts_what_the_long_way_does() {
             }
         }
         assert_eq!(plain.counted(), long.counted(), "mixture {number}");
+    }
+}
+
+/// Whether the short way answers.
+fn is_plain(view: &View, owner: &str, rtype: Rtype, opt: &[u8]) -> bool {
+    let packet = packet(&name(owner), rtype, 1, opt);
+    let mut query = Query::default();
+    read(&packet, &mut query);
+    find(&view.snapshot, &packet, &mut query);
+    let client = Client { address: [192, 0, 2, 1].into(), port: 4242, transport: Transport::Udp };
+    let Query { asked, found, .. } = &query;
+    let tally = Tally::default();
+    let response =
+        Response { view, client: &client, packet: &packet, query: asked, found: *found, draw: Draw(0), tally: &tally };
+    response.plain(&mut [0; 1232]).is_some()
+}
+
+#[test]
+fn answers_made_with_the_zone_are_taken_as_they_lie() {
+    let view = &views()[0];
+    let made = [
+        ("nx.example.test", Rtype::A),
+        ("www.example.test", Rtype::TXT),
+        ("alias.example.test", Rtype::A),
+        ("two.example.test", Rtype::AAAA),
+        ("two.example.test", Rtype::TXT),
+        ("x.two.example.test", Rtype::A),
+        ("up.child.example.test", Rtype::A),
+        ("sub.example.test", Rtype::A),
+        ("x.glue.example.test", Rtype::A),
+        ("x.bare.example.test", Rtype::A),
+    ];
+    for (owner, rtype) in made {
+        assert!(is_plain(view, owner, rtype, &[]), "{owner} {rtype}");
+    }
+    assert!(is_plain(view, "x.wide.example.test", Rtype::A, OPTS[1]));
+    // Not all of its glue fits; too large to be kept; the target is steered; the end of the chain is further away.
+    let put_together = [
+        ("x.wide.example.test", Rtype::A),
+        ("long.example.test", Rtype::TXT),
+        ("to.shop.example.test", Rtype::TXT),
+        ("to.cn.example.test", Rtype::A),
+        ("itself.example.test", Rtype::A),
+    ];
+    for (owner, rtype) in put_together {
+        assert!(!is_plain(view, owner, rtype, &[]), "{owner} {rtype}");
     }
 }

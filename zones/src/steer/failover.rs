@@ -3,6 +3,6 @@
 use super::{pick::Score, pool::Member};
 
 /// Prefers the member that is tried earlier.
-pub(super) fn score(place: u8, _member: &Member) -> Score {
-    Score { cost: place.into(), weight: 1 }
+pub(super) fn score(place: usize, _member: &Member) -> Score {
+    Score { cost: place as u64, weight: 1 }
 }

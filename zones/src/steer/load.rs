@@ -193,7 +193,7 @@ impl SteerPool {
 
     /// One of all candidates, for a client that nobody takes.
     #[cold]
-    fn rest(&self, offered: &Offered<'_>, fits: impl Fn(&Member) -> Fit) -> Option<Entry> {
+    pub(super) fn rest(&self, offered: &Offered<'_>, fits: impl Fn(&Member) -> Fit) -> Option<Entry> {
         let seed = mix(offered.seed ^ seed::REST);
         let mut best: Option<(Leftover, u8)> = None;
         for step in offered.row {

@@ -162,10 +162,12 @@ pub(super) struct Score {
 impl Score {
     /// What nothing beats.
     pub(super) const FIRST: Self = Self { cost: 0, weight: 1 };
+    /// What every other one beats.
+    pub(super) const LAST: Self = Self { cost: 1 << 48, weight: 1 };
 
     #[inline]
     pub(super) fn beats(&self, other: &Self) -> bool {
-        // Fractions compared by cross-multiplication: exact, without a division, and under 2^63. Equals, about one pair
+        // Fractions compared by cross-multiplication: exact, without a division, and under 2^64. Equals, about one pair
         // in 2^40, are left in declared order.
         self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight)
     }
@@ -270,13 +272,13 @@ impl SteerPool {
     pub(super) fn pick<const K: usize, T: Trace>(
         &self,
         picking: &Picking<'_>,
-        score: impl Fn(u8, &Member) -> Score,
+        score: impl Fn(usize, &Member) -> Score,
         trace: &mut T,
     ) -> Option<Choice> {
         let &Picking { lens, row, admitted, wanted, .. } = picking;
         let mut picked = Picked::<K>::new(wanted, admitted);
         let (mut fit, mut total) = (0u64, 0u64);
-        for (at, step) in (0..=u8::MAX).zip(row) {
+        for (at, step) in row.iter().enumerate() {
             let member = &self.members[usize::from(step.place)];
             let sight = lens.sight(member, admitted, wanted > 1);
             trace.member(member.number, sight);

@@ -268,7 +268,10 @@ impl SteerPool {
     #[inline(always)]
     pub fn client_net(&self, address: IpAddr) -> ClientNet {
         let address = address.to_canonical();
-        let (row, length) = self.territory.as_ref().map_or((0, 0), |territory| territory.lookup(address));
+        let (row, length) = match &self.territory {
+            None => (0, 0),
+            Some(territory) => territory.lookup(address),
+        };
         ClientNet::new(address, length.max(self.scopes[usize::from(!address.is_ipv4())]), row)
     }
 

@@ -2,14 +2,14 @@
 //!
 //! It says nothing that [`SteerPool::choose`] would not say; a law in the tests holds the two against each other.
 
-use fairway_model::{Choose, Mode};
+use fairway_model::{Choose, Health, Mode};
 
 use super::{
     ClientNet, Family, SteerPool, failover,
-    load::Offered,
+    load::{Fit, Offered},
     pick::Score,
     pool::Member,
-    standing::{LIVE, standing},
+    standing::is_live,
     weighted,
 };
 use crate::{Conditions, Draw};
@@ -40,58 +40,51 @@ impl SteerPool {
     ) -> Option<(u16, u8)> {
         let best = match self.quick[family as usize] {
             Quick::No => None,
-            Quick::First => self.best(family, conditions, failover::score),
+            Quick::First => self.best(family, conditions.all(), failover::score),
             Quick::Weighted => {
                 let seed = weighted::seed(self.spread, client, draw);
-                self.best(family, conditions, |_, member| weighted::score(seed, member.key, member.weight))
+                self.best(family, conditions.all(), |_, member| weighted::score(seed, member.key, member.weight))
             }
-            Quick::Groups => self.best_by_groups(family, conditions, client, draw),
+            Quick::Groups => {
+                let offered = Offered {
+                    row: self.orders.row(client.row()),
+                    seed: weighted::seed(self.spread, client, draw),
+                    balanced: conditions.balanced().filter(|_| self.load),
+                };
+                self.best_by_groups(family, conditions.all(), &offered)
+            }
         };
         best.map(|member| (member.spots[family as usize].rank.into(), member.number))
     }
 
-    /// The live member of the first group that has one, and takes the client.
-    #[inline]
-    fn best_by_groups(
-        &self,
-        family: Family,
-        conditions: &Conditions,
-        client: ClientNet,
-        draw: Draw,
-    ) -> Option<&Member> {
-        let health = conditions.all();
-        let fits = |member: &Member, (): &mut ()| {
-            let target = member.spots[family as usize].at as usize;
-            health.get(target).is_some_and(|health| standing(*health) == LIVE).then_some(false)
-        };
-        let offered = Offered {
-            row: self.orders.row(client.row()),
-            seed: weighted::seed(self.spread, client, draw),
-            balanced: conditions.balanced().filter(|_| self.load),
-        };
-        let (entry, _) = self.taker(&offered, fits, &mut ())?;
+    /// The live member that takes the client, or that the client falls to when nobody does.
+    #[inline(never)]
+    fn best_by_groups(&self, family: Family, health: &[Health], offered: &Offered<'_>) -> Option<&Member> {
+        let fits = live(family, health);
+        let taken = self.taker(offered, |member, (): &mut ()| fits(member), &mut ()).map(|(entry, _)| entry);
+        let entry = taken.or_else(|| self.rest(offered, fits).filter(|_| self.load))?;
         Some(&self.members[usize::from(entry.place)])
     }
 
-    /// The live member that scores best; none where nobody is live, or where one who is not might mean panic.
-    #[inline(always)]
-    fn best(&self, family: Family, conditions: &Conditions, score: impl Fn(u8, &Member) -> Score) -> Option<&Member> {
-        let health = conditions.all();
-        let mut best: Option<(Score, &Member)> = None;
-        for (place, member) in (0..=u8::MAX).zip(&self.members) {
+    /// The live member that scores best; none where nobody is live, or where one who is not might mean panic. A call of its own,
+    /// as is the one above: what the loop works with stays in registers.
+    #[inline(never)]
+    fn best(&self, family: Family, health: &[Health], score: impl Fn(usize, &Member) -> Score) -> Option<&Member> {
+        let (mut best, mut winner) = (Score::LAST, None);
+        for (place, member) in self.members.iter().enumerate() {
             let target = member.spots[family as usize].at as usize;
-            if health.get(target).is_none_or(|health| standing(*health) != LIVE) {
+            if health.get(target).is_none_or(|health| !is_live(*health)) {
                 if self.panic_threshold != 0 {
                     return None;
                 }
                 continue;
             }
             let score = score(place, member);
-            if best.as_ref().is_none_or(|(best, _)| score.beats(best)) {
-                best = Some((score, member));
+            if score.beats(&best) {
+                (best, winner) = (score, Some(member));
             }
         }
-        best.map(|(_, member)| member)
+        winner
     }
 
     /// Reads what a choice reads of the pool itself.
@@ -127,5 +120,14 @@ impl SteerPool {
             (_, Choose::First, _) | (.., true) => Quick::Groups,
             _ => Quick::No,
         }
+    }
+}
+
+/// Whether a member is live, and so the whole of it fits: each has one target.
+#[inline(always)]
+fn live(family: Family, health: &[Health]) -> impl Fn(&Member) -> Fit + Copy {
+    move |member| {
+        let target = member.spots[family as usize].at as usize;
+        health.get(target).is_some_and(|health| is_live(*health)).then_some(false)
     }
 }

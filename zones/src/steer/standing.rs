@@ -22,6 +22,22 @@ pub(crate) const fn standing(health: Health) -> Standings {
     (NIBBLES >> (4 * health.bits()) & 15) as Standings
 }
 
+/// Whether the standing of a target is [`LIVE`].
+#[inline]
+pub(crate) const fn is_live(health: Health) -> bool {
+    LIVES >> health.bits() & 1 == 1
+}
+
+/// One bit for each of the 16 health bytes whose standing is [`LIVE`].
+const LIVES: u32 = {
+    let (mut lives, mut i) = (0, 0);
+    while i < 16 {
+        lives |= ((NIBBLES >> (4 * i) & 15 == LIVE as u64) as u32) << i;
+        i += 1;
+    }
+    lives
+};
+
 /// [`Health::standing`] for each of the 16 health bytes, four bits each: one shift instead of a tree of branches.
 const NIBBLES: u64 = {
     const VERDICTS: [Verdict; 4] = [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown];
@@ -54,5 +70,15 @@ mod tests {
         assert_eq!(standing(Health::new(Verdict::Down, Some(Forced::Up))), LIVE);
         assert_eq!(standing(Health::new(Verdict::Up, Some(Forced::Down))), OUT);
         assert_eq!(standing(Health::new(Verdict::Up, Some(Forced::Drain))), OUT);
+    }
+
+    #[test]
+    fn whoever_stands_as_live_is_live() {
+        for verdict in [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown] {
+            for force in [None, Some(Forced::Up), Some(Forced::Down), Some(Forced::Drain)] {
+                let health = Health::new(verdict, force);
+                assert_eq!(is_live(health), standing(health) == LIVE, "{verdict:?} {force:?}");
+            }
+        }
     }
 }

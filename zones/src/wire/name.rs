@@ -10,13 +10,13 @@ pub(crate) fn name_end(message: &[u8], start: usize) -> Option<(usize, u8)> {
     let name = message.get(start..message.len().min(start + Name::OCTETS_MAX))?;
     let (mut at, mut labels) = (0, 0u8);
     loop {
-        let length = usize::from(*name.get(at)?);
-        at += length + 1;
-        match length {
-            0 => return Some((start + at, labels)),
-            1..=Name::LABEL_MAX => labels = labels.wrapping_add(1), // at most 127 in 255 octets
-            _ => return None,
+        let length = *name.get(at)?;
+        at += usize::from(length) + 1;
+        // One comparison for both ends: the root's length is no label's.
+        if length.wrapping_sub(1) >= Name::LABEL_MAX as u8 {
+            return (length == 0).then_some((start + at, labels));
         }
+        labels = labels.wrapping_add(1); // at most 127 in 255 octets
     }
 }
 
@@ -40,16 +40,27 @@ pub(crate) fn name_hash(name: &[u8]) -> u64 {
     if rest.is_empty() { hash } else { mix(hash ^ (rest_of(name, rest) | CASE)) }
 }
 
-/// Whether a name in any case is the one of the same length that these words hold, in lower case and filled up with zeroes.
-/// Called, so that the loop over a table keeps its registers.
+/// Whether a name in any case is the one of the same length that these words begin with, in lower case. What lies behind it in
+/// its last word is zero. Called, so that the loop over a table keeps its registers.
 #[inline(never)]
 pub(crate) fn same_name(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
+    // Most come in lower case. The last word is read so that it ends where the name does, whatever it shares with the one before.
+    let wanted = lower_words.as_flattened().get(..name.len());
+    if let (Some(last), Some(wanted)) = (name.last_chunk::<8>(), wanted)
+        && wanted.last_chunk() == Some(last)
+        && name.as_chunks::<8>().0.iter().zip(wanted.as_chunks().0).all(|(word, wanted)| word == wanted)
+    {
+        return true;
+    }
+    same_folded(name, lower_words)
+}
+
+/// The same for a name that is short or not written in lower case.
+#[inline(never)]
+fn same_folded(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
     let (words, rest) = name.as_chunks::<8>();
-    let same = |word: u64, wanted: &[u8; 8]| {
-        let wanted = u64::from_le_bytes(*wanted);
-        word == wanted || lower(word) == wanted
-    };
     let Some((wanted, last)) = lower_words.split_at_checked(words.len()) else { return false };
+    let same = |word: u64, wanted: &[u8; 8]| lower(word) == u64::from_le_bytes(*wanted);
     words.iter().zip(wanted).all(|(word, wanted)| same(u64::from_le_bytes(*word), wanted))
         && (rest.is_empty() || last.first().is_some_and(|wanted| same(rest_of(name, rest), wanted)))
 }

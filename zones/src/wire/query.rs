@@ -60,12 +60,14 @@ impl Query {
     fn read_question(&mut self, packet: &[u8]) -> Result<(), Refusal> {
         const FORMERR: Refusal = Refusal::Bare(Rcode::FORMERR);
         let (header, _) = packet.split_first_chunk::<HEADER>().ok_or(Refusal::Drop)?;
-        if header[2] & 0x80 != 0 {
-            return Err(Refusal::Drop); // A response: answering it would make a loop.
-        }
-        let opcode = header[2] >> 3 & 15;
-        if !matches!(opcode, QUERY | NOTIFY | UPDATE) {
-            return Err(Refusal::Bare(Rcode::NOTIMP));
+        // With the bit of a response in front of it.
+        let opcode = header[2] >> 3;
+        if opcode != QUERY {
+            match opcode {
+                RESPONSE.. => return Err(Refusal::Drop), // Answering it would make a loop.
+                NOTIFY | UPDATE => {}
+                _ => return Err(Refusal::Bare(Rcode::NOTIMP)),
+            }
         }
         // Of the question and the three sections behind it, 16 bits each.
         let [_, _, _, _, counts @ ..] = *header;
@@ -202,6 +204,8 @@ fn skip_name(packet: &[u8], at: usize) -> Option<usize> {
 const QUERY: u8 = 0;
 const NOTIFY: u8 = 4;
 const UPDATE: u8 = 5;
+/// First number that has the bit of a response (QR) in front of four bits of opcode.
+const RESPONSE: u8 = 16;
 
 #[cfg(test)]
 mod tests {

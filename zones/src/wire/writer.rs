@@ -41,6 +41,13 @@ impl<'a> Writer<'a> {
         Writer { out, at: end, limit, flags: 0x80 | packet[2] & 0x79, counts: questions << 48 }
     }
 
+    /// The same in another place, so that this one can stay in registers where the other one may not.
+    #[inline(always)]
+    pub(crate) fn moved(self) -> Self {
+        let Self { out, at, limit, flags, counts } = self;
+        Self { out, at, limit, flags, counts }
+    }
+
     /// How many octets are written.
     pub(crate) fn at(&self) -> usize {
         self.at
@@ -111,6 +118,27 @@ impl<'a> Writer<'a> {
         Ok(start)
     }
 
+    /// Copies all sections of an answer and adds their counts. At these places are pointers, little-endian, that still lack the
+    /// place where the sections begin.
+    #[inline(always)]
+    pub(crate) fn sections(
+        &mut self,
+        sections: &[u8],
+        counts: u64,
+        pointers: impl Iterator<Item = usize>,
+    ) -> Result<(), Full> {
+        let start = self.copy(sections)?;
+        self.counts += counts;
+        let written = &mut self.out[start..self.at];
+        for at in pointers {
+            if let Some(pointer) = written.get_mut(at..at + 2) {
+                let value = u16::from_le_bytes([pointer[0], pointer[1]]).wrapping_add(start as u16);
+                pointer.copy_from_slice(&value.to_be_bytes());
+            }
+        }
+        Ok(())
+    }
+
     /// Points the owners of records that begin at `start` to another place than the question.
     #[inline(never)]
     fn own(&mut self, start: usize, count: u16, owner: usize) {
@@ -134,7 +162,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes an OPT record with a client subnet at most, into the room that was kept for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn usual_opt(&mut self, payload: u16, query: &Edns, rcode: Rcode, scope: u8) {
         match &query.ecs {
             None => self.open_opt(payload, query, rcode, 0),
