@@ -95,6 +95,8 @@ fn a_large_demand_is_held_where_it_is_until_it_is_clearly_small() {
     table.put(9, 60.0, 0.0, 2);
     table.step(1_000.0);
     assert_eq!((table.pinned(9).as_deref(), table.shares().pins.len()), (Some("c"), 1));
+    table.put(9, 60.0, 0.0, 0);
+    table.step(1_005.0);
     table.put(9, 40.0, 0.0, 0);
     table.step(1_010.0);
     assert_eq!(table.pinned(9).as_deref(), Some("c"), "what is held stays, wherever it was seen since");
