@@ -73,6 +73,7 @@ mod tests {
     #[test]
     fn a_target_lies_above_nothing_and_under_its_limit() {
         let part = |thousandths| Permille::new(thousandths).unwrap();
+        assert_eq!(LoadAim::new(part(800), part(1000)), Ok(LoadAim::default()));
         assert!(LoadAim::new(part(1), part(1)).is_ok() && LoadAim::new(part(1000), part(1000)).is_ok());
         assert_eq!(LoadAim::new(part(0), part(1000)), Err(AimError::Zero));
         let over = LoadAim::new(part(905), part(900)).unwrap_err().to_string();

@@ -259,3 +259,42 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_turn_that_many_looks_lie_before_is_found() {
+    let end = moment("2026-11-20T00:00:00Z");
+    let hours = (1..Schedule::WINDOWS_MAX).map(|hour| weekly(&format!("{hour:02}:00 {hour:02}:30 UTC")));
+    let hours = hours.map(|weekly| Window::new(Some(weekly), None, Some(end)).unwrap());
+    let long = Window::new(None, None, Some(end)).unwrap();
+    let schedule = Schedule::new(hours.chain([long]).collect()).unwrap();
+    // Nine days with thirty moments each, at which nothing changes.
+    let turn = schedule.turn(moment("2026-11-11T00:00:00Z"));
+    assert_eq!(turn, Turn { open: true, until: Some(end) });
+}
+
+#[test]
+fn a_schedule_has_one_window_at_least_and_sixteen_at_most() {
+    let window = Window::new(None, None, Some(moment("2026-11-20T00:00:00Z"))).unwrap();
+    let is_one = |count: usize| Schedule::new(vec![window.clone(); count]).is_some();
+    assert_eq!([0, 1, 16, 17].map(is_one), [false, true, true, false]);
+}
+
+#[test]
+fn moments_are_shown_by_the_first_zone_that_is_named_and_none_is_past_the_last_year() {
+    let end = moment("2026-11-20T00:00:00Z");
+    let of = |zone: &str| Window::new(Some(weekly(&format!("08:00 20:00 {zone}"))), None, None).unwrap();
+    let plain = Window::new(None, None, Some(end)).unwrap();
+    let schedule = Schedule::new(vec![plain.clone(), of("Europe/Berlin"), of("America/New_York")]).unwrap();
+    assert_eq!(schedule.show(end), "2026-11-20T01:00:00+01:00[Europe/Berlin]");
+    assert!(schedule.show(Timestamp::from_secs(u64::MAX)).starts_with("9999-12-"));
+    assert_eq!(Schedule::new(vec![plain, of("America/New_York")]).unwrap().show(end)[..13], *"2026-11-19T19");
+}
+
+#[test]
+fn zones_are_hashed_by_name() {
+    use std::hash::{BuildHasher, RandomState};
+    let state = RandomState::new();
+    let hash = |name: &str| state.hash_one(zone(name));
+    assert_eq!(hash("Europe/Berlin"), hash("Europe/Berlin"));
+    assert_ne!(hash("Europe/Berlin"), hash("America/New_York"));
+}

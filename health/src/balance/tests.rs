@@ -1,12 +1,17 @@
 //! The controller in single steps. How it does over minutes of traffic is for the simulator to show.
 
+mod budgets;
+mod demands;
+mod evidence;
+mod goal;
+mod plan;
 mod silence;
 
 use std::time::{Duration, Instant};
 
 use fairway_model::{ClusterName, Demand, Load, LoadReport, LoadSignal, Permille, Shares};
 
-use super::{Balancer, Caution, Declared, Heard, Settings, demands::TRACKED_MAX};
+use super::{Balancer, Caution, Declared, Heard, Kept, Settings, demands::TRACKED_MAX};
 
 fn name(place: usize) -> ClusterName {
     ClusterName::new(["a", "b", "c"][place]).unwrap()
@@ -277,4 +282,100 @@ fn who_stood_alone_at_the_start_gives_its_clients_away_once_others_are_there() {
         }
     }
     assert!(loads.iter().all(|load| *load < 1000.0), "{loads:?}");
+}
+
+#[test]
+fn a_sample_of_small_demands_holds_no_large_one() {
+    let mut stage = Stage::new(&[1000, 1]);
+    stage.ask(0..30_000, 0, 1);
+    stage.report(0, 600, 10);
+    // Each of those that are known stands for sixteen of 0.02, where 0.05 would be large.
+    let at = stage.at(20);
+    stage.balancer.step(at, &mut |_, demands| vec![Some(0); demands.len()]);
+    assert!(stage.balancer.shares().pins.is_empty());
+}
+
+#[test]
+fn a_cluster_with_few_clients_is_expected_to_carry_little_and_not_nothing() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..100, 0, 1);
+    stage.ask(100..110, 1, 1);
+    stage.report(0, 500, 10);
+    assert_eq!(stage.report(1, 4, 10), Heard::Disbelieved, "ten clients carry some 50");
+    assert_eq!(stage.report(1, 30, 11), Heard::Believed);
+}
+
+#[test]
+fn calm_is_what_stood_still_for_ten_ttls_and_silence_is_none() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    let mut caution = |heard: u64, secs: u64| {
+        [0, 1].into_iter().for_each(|cluster| assert_eq!(stage.report(cluster, 0, heard), Heard::Believed));
+        stage.balancer.caution(stage.at(secs))
+    };
+    // 200 seconds after the start.
+    assert_eq!(caution(0, 5), Caution::Ordinary);
+    assert_eq!(caution(95, 101), Caution::Calm);
+    assert_eq!(caution(96, 126), Caution::Calm, "three periods");
+    assert_eq!(caution(97, 128), Caution::Short);
+}
+
+#[test]
+fn each_change_of_what_holds_has_a_new_number_and_nothing_else_has() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..1, 0, 1);
+    stage.ask(1..100, 1, 1);
+    let step = |stage: &mut Stage, secs: u64| {
+        let at = stage.at(secs);
+        stage.balancer.step(at, &mut |_, demands| demands.iter().map(|d| Some(usize::from(d.0 > 0))).collect());
+        (stage.balancer.shares().epoch, stage.balancer.shares().pins.len())
+    };
+    assert_eq!(step(&mut stage, 5), (0, 0));
+    stage.report(1, 300, 9);
+    stage.report(0, 300, 10);
+    // A demand of 300 is held where it is, and nothing else changes.
+    assert_eq!(step(&mut stage, 10), (1, 1));
+    assert_eq!(step(&mut stage, 11), (1, 1));
+}
+
+#[test]
+fn who_asks_no_more_is_forgotten_at_the_next_step_and_a_sampled_query_holds_for_longer() {
+    let tracked_after = |sampled: u32, secs: u64| {
+        let start = Instant::now();
+        let mut balancer = Balancer::new(Settings { sampled, ..settings(&[1000]) }, start, None);
+        balancer.asked(Demand(1), 0, start);
+        balancer.step(start + Duration::from_secs(secs), &mut |_, demands| vec![Some(0); demands.len()]);
+        balancer.tracked().count()
+    };
+    assert_eq!([80, 100].map(|secs| tracked_after(1, secs)), [1, 0], "three TTLs");
+    assert_eq!([800, 1_000].map(|secs| tracked_after(10, secs)), [1, 0], "one query in ten is told");
+}
+
+#[test]
+fn what_was_kept_and_is_no_number_is_passed_over() {
+    let odd = [f64::NAN, f64::INFINITY, -1.0];
+    let demands = (0..).zip(odd).map(|(demand, load)| (Demand(demand), load, 1.0, name(0)));
+    let doubts = (10..).zip([f64::NAN, f64::INFINITY]).map(|(demand, doubt)| (Demand(demand), 1.0, doubt, name(0)));
+    let good = (Demand(20), 1.0, -1.0, name(0));
+    let kept = Kept { demands: demands.chain(doubts).chain([good]).collect(), ..Kept::default() };
+    let again = Balancer::new(settings(&[1000]), Instant::now(), Some(&kept)).keep();
+    assert_eq!(again.demands, [(Demand(20), 1.0, 0.0, name(0))]);
+}
+
+#[test]
+fn who_reports_late_is_waited_for_at_the_start() {
+    let first_step = |late: u64| {
+        let mut stage = Stage::new(&[1000, 1000]);
+        for number in 0..20u64 {
+            stage.ask(0..100, 0, 10 * number);
+            stage.sequence += 1;
+            let (cluster, load, signal) = (name(0), Load(1_500), LoadSignal::InFlight);
+            let report = LoadReport { cluster, load, signal, sequence: stage.sequence, at: stage.at(10 * number + 1) };
+            stage.balancer.report(&report, stage.at(10 * number + 1 + late));
+        }
+        let at = stage.start + Duration::from_secs(100);
+        let before = stage.balancer.shares().clone();
+        stage.balancer.step(at, &mut |_, demands| vec![Some(0); demands.len()]);
+        (before != *stage.balancer.shares(), stage.balancer.shares().pins.len())
+    };
+    assert!(first_step(0) != first_step(300));
 }

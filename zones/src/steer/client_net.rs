@@ -67,6 +67,8 @@ mod tests {
         let net = |text: &str| ClientNet::new(text.parse().unwrap(), 24, 0);
         assert_eq!(net("198.51.100.1").hash(), net("198.51.100.200").hash());
         assert_ne!(net("198.51.100.1").hash(), net("198.51.101.1").hash());
+        let host = |text: &str| ClientNet::new(text.parse().unwrap(), 128, 0).hash();
+        assert_ne!(host("2001:db8::1"), host("2001:db8::2"), "the lower half counts too");
     }
 
     #[test]

@@ -152,6 +152,22 @@ mod tests {
     }
 
     #[test]
+    fn words_of_pools_do_not_overlap() {
+        let mut table = TargetTable::new();
+        assert_eq!([2, 1, 4].map(|words| table.reserve_closed(words)), [0, 2, 3]);
+        assert_eq!([1, 3, 2].map(|words| table.reserve_memory(words)), [0, 1, 4]);
+    }
+
+    #[test]
+    fn as_many_clusters_are_balanced_as_have_a_number_and_these_keep_it() {
+        let mut table = TargetTable::new();
+        let mut number = |i: u32| table.balanced_cluster(&ClusterName::new(&format!("c{i}")).unwrap());
+        assert!((0..u32::from(UNBALANCED)).all(|i| u32::from(number(i)) == i));
+        assert_eq!([65_535, 70_000].map(&mut number), [UNBALANCED; 2]);
+        assert_eq!([0, 65_534].map(&mut number), [0, 65_534]);
+    }
+
+    #[test]
     fn the_hash_of_a_target_is_what_it_always_was() {
         assert_eq!(target_hash(&target("192.0.2.1", 443, "a")), 0xb425_c73b_60ec_94e3);
         assert_eq!(target_hash(&target("2001:db8::1", 443, "a")), 0x85a7_726b_e95a_87c8);

@@ -3,6 +3,7 @@
 use fairway_model::{DownAnswer, Mode, Permille, Policy, Pool};
 
 use super::*;
+use crate::steer::Basis;
 
 /// A pool of two whose answer does not depend on the client where only one list is possible.
 fn scene(down: DownAnswer) -> Scene {
@@ -151,4 +152,26 @@ fn panic_keeps_the_order_of_tiers() {
     let scene = panicking("a b c@2", 700);
     let seen = scene.spread(&scene.conditions("u d u"), 200);
     assert!(seen.contains(&1) && !seen.contains(&2), "tier 1 alone, both of it");
+}
+
+#[test]
+fn panic_goes_by_whole_members_that_are_down_and_not_by_those_that_are_new_or_out() {
+    let clusters = |members: &str, states: &str| -> Vec<u8> {
+        let scene = panicking(members, 500);
+        let mut seen = scene.spread(&scene.conditions(states), 200);
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    };
+    assert_eq!(clusters("a b c d", "u d p p"), [0, 1, 2, 3], "never judged is not live");
+    assert_eq!(clusters("a/2+0 b c", "ud p p"), [0], "a member that is down in part is live");
+    assert_eq!(clusters("a b c d", "u d x x"), [0], "one of two: the drained ones are no part of the whole");
+    assert_eq!(clusters("a:0 b:0 c:0", "u d d"), [0, 1, 2], "where nobody has a weight, nobody is standby");
+}
+
+#[test]
+fn a_target_that_conditions_do_not_know_was_never_judged() {
+    let scene = Scene::weighted("a b");
+    let none = Conditions::of(&[], std::slice::from_ref(&scene.steer), None, |_| Health::PENDING);
+    assert_eq!(scene.choose(Kind::V4, &none, "198.51.100.7").basis, Basis::Pending);
 }

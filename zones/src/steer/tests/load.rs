@@ -4,7 +4,7 @@ use fairway_model::{Choose, Permille, Policy, Rank, Spread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::steer::{Basis, Reach};
+use crate::steer::{Basis, Offer, Reach, Trace};
 
 const NETWORKS: u32 = 12_000;
 /// Tenths of networks: 0.2 % of all, where next to nothing had to move.
@@ -351,4 +351,107 @@ fn shares_stay_with_clusters_of_the_same_name_over_a_change_of_what_is_configure
     let carried = after.conditions("u u u").balanced_by(&after.balanced, shares);
     assert_eq!(carried.id(), after.balanced(&after.conditions("u u u"), "a:0+0").id());
     assert_eq!(counts(&after, &after.spread(&carried, 2_000))[1], 0);
+}
+
+#[test]
+fn a_draw_is_taken_where_it_is_below_the_acceptance() {
+    let taken = |draw, acceptance| Offer { near: true, acceptance, draw }.is_taken();
+    assert_eq!([taken(4, 5), taken(5, 5), taken(0, 0), taken(65_534, 65_535)], [true, false, false, true]);
+}
+
+/// Hears what is held against the first member that is asked.
+#[derive(Default)]
+struct FirstOffer(Option<Offer>);
+
+impl Trace for FirstOffer {
+    fn offer(&mut self, _: u8, offer: Offer) {
+        self.0.get_or_insert(offer);
+    }
+}
+
+#[test]
+fn who_takes_all_takes_the_client_with_the_highest_draw_too() {
+    let scene = loaded("a b@2");
+    let conditions = scene.balanced(&scene.conditions("u u"), "a:65535+0 b:0+0");
+    let mut heard = FirstOffer::default();
+    // One in 65,536 draws that.
+    let client = scene.steer.client_net(network(1_527));
+    let choice = scene.steer.choose(Kind::V4, &conditions, client, Draw(0), &mut heard);
+    let offer = Offer { near: true, acceptance: 65_535, draw: 65_534 };
+    assert_eq!((heard.0, choice.members.as_slice()), (Some(offer), &[0][..]));
+}
+
+#[test]
+fn a_pin_to_a_standby_member_holds_against_other_standby_members() {
+    let scene = loaded("a s:0 t:0");
+    let client = network(70_000);
+    let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
+    let pinned = |states: &str| {
+        let conditions = scene.balanced_with(&scene.conditions(states), "", &[(demand, "t")]);
+        reach(&scene, &conditions, client)
+    };
+    assert_eq!(pinned("d u u"), ("t".into(), Reach::Pinned));
+    assert_eq!(pinned("u u u"), ("a".into(), Reach::Near));
+}
+
+#[test]
+fn whom_nobody_takes_does_not_fall_to_one_that_takes_nothing_while_another_takes_something() {
+    for members in ["a b@2", "b@2 a"] {
+        let scene = loaded(members);
+        let balanced = scene.balanced(&scene.conditions("u u"), "a:0+0 b:1000+0");
+        let at = scene.pool.members.iter().position(|member| member.cluster.as_str() == "b").unwrap();
+        assert_eq!(shares(&scene, &balanced)[at], 100, "{members}");
+    }
+}
+
+#[test]
+fn among_several_whom_nobody_takes_falls_to_whole_members_first() {
+    let scene = Scene::new(weighted(), "a/2+0 b", |pool| pool.answers = 2);
+    let balanced = scene.balanced(&scene.conditions("ud u"), "a:60000+0 b:0+0");
+    let rest = (0..2_000).map(network).find(|client| reach(&scene, &balanced, *client).1 == Reach::Rest).unwrap();
+    assert_eq!(reach(&scene, &balanced, rest).0, "b", "though only a takes anybody");
+}
+
+#[test]
+fn only_who_takes_the_client_near_joins_an_answer_of_several() {
+    let scene = Scene::new(weighted(), "a b", |pool| pool.answers = 2);
+    let members = |balanced: &Conditions| {
+        let choose = |i| scene.choose(Kind::V4, balanced, &network(i).to_string()).members.as_slice().to_vec();
+        let mut seen: Vec<_> = (0..500).map(choose).collect();
+        seen.sort();
+        seen.dedup();
+        seen
+    };
+    let conditions = scene.conditions("u u");
+    assert_eq!(members(&scene.balanced(&conditions, "b:0+65535")), [[0]], "in their own group both are near");
+    assert_eq!(members(&scene.balanced(&conditions, "b:65535+0")), [[0, 1], [1, 0]]);
+}
+
+#[test]
+fn a_pin_to_a_partly_live_member_is_answered_with_its_live_part_alone() {
+    let scene = Scene::new(weighted(), "a/2+0 b", |pool| pool.answers = 2);
+    let client = network(70_000);
+    let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
+    let pinned = scene.balanced_with(&scene.conditions("ud u"), "", &[(demand, "a")]);
+    let choice = scene.choose(Kind::V4, &pinned, &client.to_string());
+    assert_eq!((scene.text(Kind::V4, choice.answer).as_str(), choice.members.as_slice()), ("a", &[0][..]));
+}
+
+#[test]
+fn the_first_in_order_is_asked_first_also_where_several_are_answered() {
+    let policy = Policy { load: true, ..Policy::FAILOVER };
+    let scene = Scene::new(policy, "a b c", |pool| pool.answers = 2);
+    let members = |i| scene.choose(Kind::V4, &scene.conditions("u u u"), &network(i).to_string()).members;
+    assert!((0..100).all(|i| members(i).as_slice() == [0]));
+}
+
+#[test]
+fn each_pool_has_a_demand_of_its_own_and_only_clients_make_one() {
+    let pool = |name: &str, spread| {
+        let name = PoolName::new(name).unwrap();
+        Scene::new(weighted(), "a b", |pool| (pool.name, pool.spread) = (name, spread)).steer
+    };
+    let demand = |pool: SteerPool| pool.demand(pool.client_net(network(7)), Draw(0));
+    assert_ne!(demand(pool("shop", Spread::Client)), demand(pool("mail", Spread::Client)));
+    assert!(pool("shop", Spread::Client).is_balanced() && !pool("shop", Spread::Query).is_balanced());
 }

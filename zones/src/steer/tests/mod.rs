@@ -8,6 +8,7 @@ mod laws;
 mod load;
 mod memory;
 mod only;
+mod quick;
 mod schedule;
 mod shares;
 mod tiers;

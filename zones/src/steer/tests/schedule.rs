@@ -191,3 +191,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_pool_that_heeds_schedules_is_not_answered_without_a_look_at_them() {
+    let quick = |scene: &Scene| {
+        let conditions = scene.conditions_at("u u", DUSK);
+        scene.steer.choose_quickly(Family::V4, &conditions, scene.steer.client_net(network(7)), Draw(0)).is_some()
+    };
+    assert!(quick(&Scene::weighted("a b")) && !quick(&Scene::weighted("a b").scheduled("da")));
+}

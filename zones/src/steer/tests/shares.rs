@@ -179,3 +179,22 @@ fn who_gets_what_is_what_it_always_was() {
         v6.map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, &client).answer)).collect();
     assert_eq!(text, "acbaaaacccaaaaaa");
 }
+
+#[test]
+fn places_tell_which_part_of_the_addresses_each_has() {
+    let scene = Scene::placed(Policy::WEIGHTED, "a b", [&[0, 1], &[1, 0]], |_| {});
+    let parts: Vec<_> = scene.steer.places().into_iter().map(|(_, parts)| parts).collect();
+    // Addresses of the other family are all in the first row.
+    assert_eq!(parts, [[0.5, 1.0], [0.5, 0.0]]);
+    assert_eq!(Scene::weighted("a").steer.places().len(), 1);
+}
+
+#[test]
+fn what_a_draw_gets_is_what_it_always_was() {
+    let scene = Scene::new(Policy::WEIGHTED, "a:50 b:30 c:20", |pool| pool.spread = Spread::Query);
+    let conditions = scene.conditions("u u u");
+    let client = scene.steer.client_net(network(7));
+    let draw = |i| scene.steer.choose(Kind::V4, &conditions, client, Draw(i), &mut ()).members.as_slice()[0];
+    let text: String = (0..32).map(|i| (b'a' + draw(i)) as char).collect();
+    assert_eq!(text, "cbaaaacbcbaaacaaaaaabccaaaaabaaa");
+}

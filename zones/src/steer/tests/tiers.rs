@@ -1,8 +1,9 @@
 //! Which members are in use: tiers, standby, minimum healthy weight, families, partly live members.
 
-use fairway_model::{Permille, Policy};
+use fairway_model::{Permille, Policy, Rank};
 
 use super::*;
+use crate::steer::{Sight, Trace};
 
 /// Members answered over many clients, as text.
 fn in_use(scene: &Scene, states: &str) -> String {
@@ -149,4 +150,45 @@ fn a_member_with_its_own_probe_stands_and_falls_as_a_whole() {
     assert_eq!(scene.answer(Kind::V6, "u u"), "a a.2");
     assert_eq!(scene.answer(Kind::V4, "d u"), "b");
     assert_eq!(scene.answer(Kind::V6, "d u"), "nothing");
+}
+
+#[test]
+fn a_tier_with_just_enough_weight_is_not_joined_and_the_other_family_counts() {
+    let half = |members: &str| Scene::new(Policy::WEIGHTED, members, |p| p.min_healthy = Permille::new(500).unwrap());
+    assert_eq!(in_use(&half("a b c@2"), "u d u"), "a", "half is not under half");
+    let scene = half("a/1+0 b:2/0+1 c@2/1+1");
+    assert_eq!(in_use(&scene, "u u u"), "a", "b is there for the other family");
+    assert_eq!(in_use(&scene, "u d u"), "a c", "and now it is not");
+}
+
+#[test]
+fn where_one_is_answered_a_partly_live_member_keeps_its_clients() {
+    let scene = Scene::weighted("a/2+0 b");
+    let whole = scene.spread(&scene.conditions("uu u"), 500);
+    assert_eq!(scene.spread(&scene.conditions("ud u"), 500), whole);
+    assert!(whole.contains(&0) && whole.contains(&1));
+}
+
+#[test]
+fn failover_looks_no_further_than_needed() {
+    struct Looks(Vec<u8>);
+    impl Trace for Looks {
+        fn member(&mut self, number: u8, _: Sight) {
+            self.0.push(number);
+        }
+    }
+    let scene = Scene::new(Policy::FAILOVER, "a b c d", |pool| pool.answers = 2);
+    let client = scene.steer.client_net(network(7));
+    let mut looks = Looks(Vec::new());
+    scene.steer.choose(Kind::V4, &scene.conditions("d u u u"), client, Draw(0), &mut looks);
+    assert_eq!(looks.0, [0, 1, 2]);
+}
+
+#[test]
+fn the_cost_of_a_member_is_its_own_also_where_one_before_it_is_not_declared() {
+    let scene = Scene::new(Policy { ranks: vec![Rank::Cost], ..Policy::FAILOVER }, "a b", |pool| {
+        (pool.members[0].cost, pool.members[1].cost) = (9, 1);
+        pool.members.insert(0, Member::new(ClusterName::new("gone").unwrap()));
+    });
+    assert_eq!(in_use(&scene, "u u"), "b");
 }

@@ -346,3 +346,14 @@ proptest! {
         prop_assert!(elsewhere == block || !(block.contains(elsewhere.address()) || elsewhere.contains(block.address())));
     }
 }
+
+#[test]
+fn a_zone_that_hides_members_makes_another_pool_of_it() {
+    let keys = |members: &str| {
+        let scene = viewed(Policy::WEIGHTED, members, |_| {});
+        [Visibility::Public, Visibility::Private].map(|visibility| in_zone(&scene, visibility).steer.key())
+    };
+    let [public, private] = keys("a b=internal");
+    assert_ne!(public, private);
+    assert_eq!(keys("a b"), [private; 2]);
+}
