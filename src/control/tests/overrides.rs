@@ -40,6 +40,31 @@ async fn a_drain_says_when_the_last_answer_given_before_has_run_out() {
 }
 
 #[tokio::test]
+async fn a_cluster_drains_once_all_of_it_is_out_for_as_long_as_its_own_names_hold() {
+    let config = silent().replace("addresses: [127.0.0.1]", "addresses: [127.0.0.1, 127.0.0.3]").replace(
+        "names: [ { name: shop.gslb.example, pool: shop } ]",
+        "names: [ { name: shop.gslb.example, pool: shop }, { name: mail.gslb.example, pool: mail }, \
+         { name: long.gslb.example, pool: long } ]",
+    );
+    let pool = |name: &str, ttl: u32, cluster: &str| {
+        let monitor = "monitor: gateway";
+        format!("{{ name: {name}, policy: failover, ttl: {ttl}s, {monitor}, members: [ {{ cluster: {cluster} }} ] }}, ")
+    };
+    let pools = pool("mail", 200, "eu1") + &pool("long", 3_000, "us1");
+    let scene = Scene::new(&config.replace("pools: [ ", &format!("pools: [ {pools}")));
+    let (control, _actor) = scene.run().await;
+    let drains = || control.shared.drains.load_full();
+    control.add_override(said(&scene, "eu1/127.0.0.1", Forced::Down, 60)).await.unwrap();
+    assert!(drains().is_empty(), "one of two addresses: {:?}", drains());
+    control.add_override(said(&scene, "eu1/127.0.0.3", Forced::Down, 60)).await.unwrap();
+    let over = drains().iter().map(|(name, drain)| (name.to_string(), drain.over)).collect::<Vec<_>>();
+    let [(cluster, over)] = &over[..] else { panic!("one cluster is out: {over:?}") };
+    // The larger TTL of both names that it is answered for, and what is added to that.
+    let [least, most] = [200, 300].map(|secs| scene.now().plus(Duration::from_secs(secs)));
+    assert!(cluster == "eu1" && (least..most).contains(over), "{over:?}");
+}
+
+#[tokio::test]
 async fn a_removed_override_is_gone_from_answers_and_disk_and_an_unknown_one_is_named() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;

@@ -24,3 +24,23 @@ async fn a_drain_makes_the_ttl_short_at_once_and_quiet_brings_it_back() {
     assert_eq!(pace(), Pace::Risky(Risk::Lately));
     until("the declared TTL", async || pace() == Pace::Declared).await;
 }
+
+#[tokio::test]
+async fn a_pool_without_bounds_has_the_declared_ttl_and_nothing_of_what_was_when_it_had_some() {
+    let bound =
+        config("type: always").replace("policy: failover", "policy: failover, ttl: 60s, ttlMin: 1s, ttlMax: 90s");
+    let scene = Scene::new(&bound);
+    let (control, _actor) = scene.run().await;
+    let pace = || control.shared.view.load().conditions.pace(0);
+    let expires = scene.now().plus(Duration::from_secs(60));
+    let said = Override::new("eu1".parse().unwrap(), Forced::Drain, "planned work", expires, scene.now()).unwrap();
+    let id = control.add_override(said).await.unwrap().id.unwrap();
+    assert_eq!(pace(), Pace::Risky(Risk::Drain));
+    scene.write(&config("type: always"));
+    assert!(control.reload().await.unwrap().accepted);
+    assert_eq!(pace(), Pace::Declared);
+    control.remove_override(&id).await.unwrap();
+    scene.write(&bound);
+    assert!(control.reload().await.unwrap().accepted);
+    assert_eq!(pace(), Pace::Declared, "it begins anew, and not with a risk of lately");
+}
