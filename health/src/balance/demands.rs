@@ -12,8 +12,9 @@ use fairway_model::Demand;
 pub(super) const TRACKED_MAX: usize = 4_096;
 /// Most demands outside of the table whose queries are counted.
 const COUNTED_MAX: usize = 1_024;
-/// How much longer than the TTL a pause may look, as a part of it, only because queries are not seen at once.
-const JITTER: f64 = 0.1;
+/// How much longer than the TTL a pause may be, as a part of it and in seconds beside, before it says that an answer was kept: a
+/// client may wait a little, and queries are not seen at once.
+const JITTER: (f64, f64) = (0.1, 0.5);
 /// Caches that make a demand one of the large ones.
 const MANY_CACHES: f64 = 8.0;
 
@@ -267,7 +268,8 @@ impl Demands {
     /// When the last demand will have left a cluster that is not answered any more, and what is left there.
     pub(super) fn left(&self, cluster: usize, now: f64) -> (f64, f64) {
         let here = self.tracked.values().filter(|it| it.at == Some(cluster));
-        let kept = |it: &Tracked| if it.pause > (1.0 + JITTER) * self.ttl { it.pause } else { self.ttl };
+        let usual = (1.0 + JITTER.0) * self.ttl + JITTER.1;
+        let kept = |it: &Tracked| if it.pause > usual { it.pause } else { self.ttl };
         let over = here.clone().map(|it| it.asked + kept(it)).fold(now, f64::max);
         (over, here.map(|it| it.load).sum())
     }

@@ -191,3 +191,14 @@ fn whom_no_report_told_of_is_taken_for_a_typical_one_by_its_caches() {
     let typical = (get(&demands, 1).load + get(&demands, 3).load) / 2.0;
     assert!(caches > 5.0 && (get(&demands, 2).load - typical * caches).abs() < 1e-6, "{:?}", get(&demands, 2));
 }
+
+#[test]
+fn who_asks_a_little_late_kept_no_answer_and_who_asks_much_later_did() {
+    let over_after = |pause: f64| {
+        let mut demands = Demands::new(30.0);
+        (0..10).for_each(|turn| demands.asked(Demand(1), 0, 1_000.0 + f64::from(turn) * pause));
+        demands.left(0, 0.0).0 - (1_000.0 + 9.0 * pause)
+    };
+    assert_eq!(over_after(33.0), 30.0);
+    assert!((over_after(60.0) - 60.0).abs() < 0.01, "{}", over_after(60.0));
+}
