@@ -3,13 +3,14 @@
 //! Processes end with their handle, by id. Nothing sleeps for luck: every wait is for a stated event, with a limit.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::Write,
     net::{SocketAddr, TcpListener, UdpSocket},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
-    sync::OnceLock,
+    sync::{Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -33,12 +34,15 @@ pub fn fairway_binary() -> &'static Path {
     })
 }
 
-/// A port of loopback that is free for UDP and TCP now.
+/// A port of loopback that is free for UDP and TCP now, and that nobody in this process was given before: whoever was may not have
+/// opened it yet.
 pub fn free_port() -> u16 {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let port = tcp.local_addr().expect("it is bound").port();
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+        let is_free = UdpSocket::bind(("127.0.0.1", port)).is_ok();
+        if is_free && GIVEN.lock().expect("nobody panics with it").insert(port) {
             return port;
         }
     }
