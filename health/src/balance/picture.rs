@@ -29,7 +29,7 @@ impl Setting {
         Shares {
             epoch: 0,
             acceptance: clusters.map(|(place, declared)| (declared.name.clone(), given(place))).collect(),
-            pins: pins.take(Shares::PINS_MAX).collect(),
+            pins: pins.collect(),
         }
     }
 }

@@ -31,6 +31,16 @@ impl Loop {
         Self { balancer, start, turn: 0, at: vec![0; clients], each, beside: 0.0, tells: [true; 3] }
     }
 
+    /// One whose first cluster is full of what no client asked for, and has next to none of them any more.
+    fn overrun() -> Self {
+        let mut world = Self::new(300, 2.0);
+        world.play(60);
+        world.beside = 900.0;
+        world.play(60);
+        assert!(world.part(0) < 0.15, "what is beside leaves no room: {}", world.part(0));
+        world
+    }
+
     /// Its best cluster is the first one for four in six, so that there is something to hold it under.
     fn number(client: usize) -> u64 {
         (client * 3 + [0, 0, 0, 0, 1, 2][client % 6]) as u64
@@ -96,11 +106,7 @@ fn a_fade_leads_to_the_declared_split_slowly_and_straight() {
 
 #[test]
 fn a_last_word_that_clients_do_not_explain_is_forgotten_while_others_report() {
-    let mut world = Loop::new(300, 2.0);
-    world.play(60);
-    world.beside = 900.0;
-    world.play(60);
-    assert!(world.part(0) < 0.15, "what is beside leaves no room: {}", world.part(0));
+    let mut world = Loop::overrun();
     world.tells[0] = false;
     world.play(5);
     assert!(world.part(0) < 0.15, "the last word holds: {}", world.part(0));
@@ -113,10 +119,7 @@ fn a_last_word_that_clients_do_not_explain_is_forgotten_while_others_report() {
 
 #[test]
 fn where_nobody_reports_what_each_client_carries_stays_known() {
-    let mut world = Loop::new(300, 2.0);
-    world.play(60);
-    world.beside = 900.0;
-    world.play(60);
+    let mut world = Loop::overrun();
     world.tells = [false; 3];
     world.play(90);
     assert!(world.part(0) < 0.15, "nothing says that its clients are not so large: {}", world.part(0));
