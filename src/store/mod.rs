@@ -17,6 +17,7 @@ mod atomic;
 mod balance;
 mod folder;
 mod health;
+pub mod objects;
 mod overrides;
 mod state_wire;
 mod tables;
