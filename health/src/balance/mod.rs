@@ -63,7 +63,7 @@ pub struct Settings {
 pub type Places<'a> = dyn FnMut(&Shares, &[Demand]) -> Vec<Option<usize>> + 'a;
 
 /// What is known of a drain.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drain {
     /// When the last client should have left: the last answer, and the TTL, or for how long that client kept answers before.
     pub over: Instant,
