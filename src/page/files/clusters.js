@@ -8,7 +8,7 @@ const HEALTH = { partly: "partly up", unused: "not probed", out: "taken out" };
 
 export function clusters(post) {
   const rows = new Rows(byId("clusters-grid"), {
-    heads: ["Cluster", "Health", "Last 30 minutes", "Load"],
+    heads: ["Cluster", "Health", "Over time", "Load"],
     make: clusterRow,
     ask: (from, to) => post({ kind: "rows", list: "clusters", from, to }),
     empty: "No cluster is declared.",
@@ -53,8 +53,10 @@ function pastCell({ strip: pieces, past, since, now, target, limit, load }) {
   const downs = pieces.filter(([, , word]) => word === "down").length;
   const most = Math.max(100, limit ?? 0, target ?? 0, ...past.map(([, value]) => value));
   const up = pieces.filter(([, , word]) => word === "up").reduce((sum, [from, to]) => sum + to - from, 0);
-  const whole = pieces.at(-1)[1] - pieces[0][0];
-  const words = `${percent((100 * up) / Math.max(1, whole))} up${downs > 0 ? `, down ${downs === 1 ? "once" : `${downs} times`}` : ""}`;
+  // Before the first verdict nothing is known.
+  const judged = pieces.filter(([, , word]) => word !== "pending");
+  const whole = judged.reduce((sum, [from, to]) => sum + to - from, 0);
+  const words = `${percent((100 * up) / Math.max(1, whole))} up in ${span(whole)}${downs > 0 ? `, down ${downs === 1 ? "once" : `${downs} times`}` : ""}`;
   return [
     load !== null || past.length > 0 ? sparkline(past, { from: since, to: now, most }) : null,
     strip(pieces, { from: since, to: now }),

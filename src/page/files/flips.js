@@ -43,13 +43,13 @@ function flip(body) {
   const { at, applied, address, monitor, clusters, from, to, cause, poolsJudged, poolsMoved, namesMoved, pools } = body;
   const who = clusters.join(", ") || address;
   const late = Date.parse(applied) - Date.parse(at);
-  const why = to === "up" ? "its probes pass" : cause;
+  const why = cause;
   const moved =
     poolsMoved === null
       ? `${counted(poolsJudged, "pool")} judged by it; too many to ask what moved.`
       : poolsMoved === 0
         ? `No answer changed${poolsJudged > 0 ? ` (${counted(poolsJudged, "pool")} asked)` : ""}.`
-        : `${counted(namesMoved, "name")} of ${counted(poolsMoved, "pool")} answered otherwise${late >= 0 ? `, ${late} ms after the verdict` : ""}.`;
+        : `${counted(namesMoved, "name")} of ${counted(poolsMoved, "pool")} answered otherwise${late >= 0 ? `, ${late < 1 ? "within 1 ms" : `${late} ms`} after the verdict` : ""}.`;
   const story = h(
     "li",
     { class: "story", "data-to": to, "data-clusters": clusters.join(" ") },

@@ -2,8 +2,9 @@
 //
 // Only rows that are in view leave it. Nothing here asks the server or draws.
 
-/** How far back charts go, in milliseconds, and how many values of load are kept for it. */
+/** How far back charts go, in milliseconds: less after a start, so that there is something to see. Values of load kept for it. */
 const PAST = 30 * 60_000;
+const PAST_LEAST = 2 * 60_000;
 const VALUES_MAX = 720;
 /** Members that a row shows; the service's own view shows all. */
 const MEMBERS_SHOWN = 6;
@@ -26,6 +27,8 @@ export class Model {
     // The server's clock is what its times are told by; the offset makes countdowns right here.
     this.now = Date.parse(state.now);
     this.state = state;
+    const running = this.now - Date.parse(state.startedAt);
+    this.since = this.now - Math.min(PAST, Math.max(PAST_LEAST, running));
     this.indexes = new Map(state.clusters.map((cluster, index) => [cluster.name, index]));
     this.pools = new Map(state.pools.map((pool) => [pool.name, pool]));
     this.services = state.pools.flatMap((pool) => {
@@ -158,7 +161,7 @@ export class Model {
       loadWord: word && { source: word.source, signal: word.signal, standing: word.standing, failure: word.failure, ageMillis: word.ageMillis },
       past,
       now: this.now,
-      since: this.now - PAST,
+      since: this.since,
       health: this.health(name),
       strip: this.strip(name),
     };
@@ -183,7 +186,7 @@ export class Model {
     changes.sort((a, b) => a[0] - b[0]);
     const verdicts = targets.map((target) => (target.history.length > 0 ? "pending" : target.verdict));
     const pieces = [];
-    let from = Math.max(this.now - PAST, Date.parse(this.state.startedAt));
+    let from = Math.max(this.since, Date.parse(this.state.startedAt));
     for (const [at, place, to] of [...changes, [this.now, 0, null]]) {
       if (at > from) {
         pieces.push([from, at, joined(verdicts)]);

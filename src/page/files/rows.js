@@ -38,6 +38,8 @@ export class Rows {
     if (total !== this.total) {
       this.total = total;
       this.body.style.height = `${total * this.height}px`;
+      // The style sheet makes a short list as high as it is.
+      this.grid.style.setProperty("--rows", total);
       this.grid.setAttribute("aria-rowcount", total + 1);
       this.active = Math.min(this.active, Math.max(0, total - 1));
     }
@@ -88,6 +90,7 @@ export class Rows {
       if (!drawn) this.place(index);
       else if (anew || !drawn.isFilled) this.fill(drawn, index);
     }
+    this.sort();
     this.mark();
     const [known, end] = this.asked ?? [0, 0];
     if (this.total > 0 && (from < known || Math.min(to, this.total) > end)) this.refresh();
@@ -103,6 +106,16 @@ export class Rows {
     row.element.style.transform = `translateY(${index * this.height}px)`;
     row.isFilled = false;
     this.fill(row, index);
+  }
+
+  /** Brings the elements into the order of their rows, for who reads them one after the other. */
+  sort() {
+    let next = null;
+    for (const index of [...this.drawn.keys()].sort((a, b) => b - a)) {
+      const { element } = this.drawn.get(index);
+      if (element.nextSibling !== next) this.body.insertBefore(element, next);
+      next = element;
+    }
   }
 
   made() {
