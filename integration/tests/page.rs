@@ -116,9 +116,8 @@ fn many() -> String {
     }
     config += "monitors: [{ name: unchecked, type: always }]\npools:\n";
     for n in 0..10_000 {
-        let members: Vec<_> = (0..3)
-            .map(|m| format!("{{ cluster: c{:02}, weight: {} }}", (n * 7 + m * 11) % 40, 10 * (m + 1)))
-            .collect();
+        let members: Vec<_> =
+            (0..3).map(|m| format!("{{ cluster: c{:02}, weight: {} }}", (n * 7 + m * 11) % 40, 10 * (m + 1))).collect();
         let members = members.join(", ");
         let _ = writeln!(config, "- {{ name: p{n:05}, policy: weighted, monitor: unchecked, members: [{members}] }}");
     }

@@ -35,8 +35,11 @@ pub(crate) struct PoolMoved {
     /// The part of its clients that is answered otherwise, 0 to 1.
     pub(crate) moved: f64,
     /// Each cluster's part of the clients, before and after; those that have one at either time, most changed first.
-    pub(crate) shares: Vec<(ClusterName, f64, f64)>,
+    pub(crate) shares: Parts,
 }
+
+/// Clusters, each with its part of the clients before and after, 0 to 1.
+pub(crate) type Parts = Vec<(ClusterName, f64, f64)>;
 
 impl Control {
     /// What each of these flips moved, in their order. It takes some milliseconds, on a thread of its own.
@@ -78,8 +81,9 @@ fn pool_moved(view: &View, before: &Conditions, places: &[usize], samples: usize
     let (pools, infos) = (view.snapshot.steer_pools(), view.snapshot.pool_infos());
     let (moved, shares) = places
         .iter()
-        .map(|place| shares(pools.get(*place)?, before, &view.conditions, samples))
-        .find(|moved| moved.as_ref().is_some_and(|(moved, _)| *moved > 0.0))??;
+        .filter_map(|place| pools.get(*place))
+        .map(|pool| shares(pool, before, &view.conditions, samples))
+        .find(|(moved, _)| *moved > 0.0)?;
     let infos: Vec<&PoolInfo> = places.iter().filter_map(|place| infos.get(*place)).collect();
     Some(PoolMoved {
         pool: infos.first()?.name.clone(),
@@ -91,12 +95,7 @@ fn pool_moved(view: &View, before: &Conditions, places: &[usize], samples: usize
 }
 
 /// The part of the clients that is answered otherwise, and each cluster's part of them before and after.
-fn shares(
-    pool: &SteerPool,
-    before: &Conditions,
-    after: &Conditions,
-    count: usize,
-) -> Option<(f64, Vec<(ClusterName, f64, f64)>)> {
+fn shares(pool: &SteerPool, before: &Conditions, after: &Conditions, count: usize) -> (f64, Parts) {
     let kind = pool.usual_kind();
     let first = |conditions: &Conditions, client, draw: Draw| {
         pool.choose(kind, conditions, client, draw, &mut ()).members.as_slice().first().copied()
@@ -111,7 +110,7 @@ fn shares(
         is.into_iter().for_each(|member| counts[usize::from(member)].1 += 1);
     }
     let part = |counted: u32| f64::from(counted) / count as f64;
-    let mut shares: Vec<_> = pool
+    let mut shares: Parts = pool
         .clusters()
         .zip(&counts)
         .filter(|(_, (was, is))| was + is > 0)
@@ -119,7 +118,7 @@ fn shares(
         .collect();
     shares.sort_by(|a, b| (b.1 - b.2).abs().total_cmp(&(a.1 - a.2).abs()));
     shares.truncate(SHARES_TOLD);
-    Some((part(moved), shares))
+    (part(moved), shares)
 }
 
 /// Clients asked for in all of a batch of flips: two choices each, so that a batch takes some 20 ms.

@@ -16,7 +16,8 @@ export function clusters(post) {
   rows.refresh();
   return {
     take(message) {
-      text(byId("clusters-count"), counted(message.total, "cluster"));
+      const past = message.rows.length > 0 ? `, the past ${span(message.rows[0].now - message.rows[0].since)}` : "";
+      text(byId("clusters-count"), counted(message.total, "cluster") + past);
       rows.take(message);
     },
   };
@@ -56,7 +57,7 @@ function pastCell({ strip: pieces, past, since, now, target, limit, load }) {
   // Before the first verdict nothing is known.
   const judged = pieces.filter(([, , word]) => word !== "pending");
   const whole = judged.reduce((sum, [from, to]) => sum + to - from, 0);
-  const words = `${percent((100 * up) / Math.max(1, whole))} up in ${span(whole)}${downs > 0 ? `, down ${downs === 1 ? "once" : `${downs} times`}` : ""}`;
+  const words = `${percent((100 * up) / Math.max(1, whole))} up${downs > 0 ? `, down ${downs === 1 ? "once" : `${downs} times`}` : ""}`;
   return [
     load !== null || past.length > 0 ? sparkline(past, { from: since, to: now, most }) : null,
     strip(pieces, { from: since, to: now }),
