@@ -39,6 +39,8 @@ pub(in crate::api) async fn watch(
         full.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
         return full;
     };
+    // The last mark may be a second old, and a watcher begins with what holds now.
+    site.hub.mark(&super::mark(&site.control).await);
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).or(asked.after.as_deref());
     let start = seen.map_or_else(|| site.hub.recent(asked.recent.unwrap_or_default()), |id| site.hub.after(id));
     let (sender, frames) = mpsc::channel(FRAMES_WAITING_MAX);

@@ -101,7 +101,7 @@ async fn of_a_storm_of_flips_no_more_is_asked_than_can_be_answered_quickly() {
     let event = told.recv().await.unwrap();
     // 32,768 clients in all: 16 each for 2,048 pools.
     let stories = control.stories(&vec![event.clone(); 2_048]).await;
-    assert!(stories.iter().all(|story| story.pools_moved == Some(1)));
+    assert!(stories.iter().all(|story| story.pools_moved.is_some()));
     let stories = control.stories(&vec![event; 2_049]).await;
     assert!(stories.iter().all(|story| story.pools_moved.is_none()));
 }
