@@ -15,7 +15,10 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::routes::{self, Site};
+use super::{
+    routes::{self, Site},
+    watch::{self as watching, Hub},
+};
 use crate::{control::Control, observe::metrics::Metrics};
 
 /// The listeners of the API.
@@ -28,15 +31,18 @@ pub(crate) struct Api {
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("listeners", &self.tasks.len()).finish_non_exhaustive()
+        f.debug_struct("Api").field("tasks", &self.tasks.len()).finish_non_exhaustive()
     }
 }
 
 impl Api {
-    /// No listener yet.
+    /// No listener yet; what changes is followed from here on.
     pub(crate) fn new(control: &Control, metrics: Arc<Metrics>) -> Self {
-        let site = Site { control: control.clone(), metrics };
-        Self { site, ending: watch::channel(false).0, tasks: vec![] }
+        let ending = watch::channel(false).0;
+        let hub = Arc::new(Hub::new());
+        let follower = tokio::spawn(watching::follow(control.clone(), Arc::clone(&hub), ending.subscribe()));
+        let site = Site { control: control.clone(), metrics, hub, ending: ending.subscribe() };
+        Self { site, ending, tasks: vec![follower] }
     }
 
     /// Shows on this listener.

@@ -14,6 +14,8 @@ pub mod load_wire;
 mod problem;
 mod routes;
 pub mod state_wire;
+mod watch;
+pub mod watch_wire;
 
 pub(crate) use explain_words::percent;
 pub(crate) use listen::{Api, bind_socket};

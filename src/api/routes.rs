@@ -21,10 +21,12 @@ use super::{
     load::push_load,
     problem::{problem, refusal},
     state_wire::{ExplainParameters, NewOverride, Version},
+    watch::{Hub, watch},
 };
 use crate::{
     control::{Control, Readiness},
     observe::metrics::Metrics,
+    page,
 };
 
 /// What the routes read from, and command.
@@ -32,6 +34,10 @@ use crate::{
 pub(super) struct Site {
     pub(super) control: Control,
     pub(super) metrics: Arc<Metrics>,
+    /// What watchers pull from.
+    pub(super) hub: Arc<Hub>,
+    /// True once streams are to end, so that nobody waits for them.
+    pub(super) ending: tokio::sync::watch::Receiver<bool>,
 }
 
 /// The reads.
@@ -59,6 +65,8 @@ fn read_routes() -> Router<Site> {
         .route("/metrics", get(metrics))
         .route("/v1/state", get(state))
         .route("/v1/explain", get(explain))
+        .route("/v1/watch", get(watch))
+        .merge(page::routes())
 }
 
 fn finish(router: Router<Site>, site: &Site) -> Router {
@@ -75,7 +83,8 @@ async fn guard(request: axum::extract::Request, next: Next) -> Response {
     let late = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "no answer in time; fairway is busy, look at its log");
     let mut response = tokio::time::timeout(REQUEST_MAX, next.run(request)).await.unwrap_or_else(late);
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // The page's files say themselves how long they are good.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
@@ -175,7 +184,7 @@ async fn stop(State(site): State<Site>) -> StatusCode {
 }
 
 async fn unknown(uri: Uri) -> Response {
-    let known = "/healthz, /readyz, /version, /metrics, /v1/state, /v1/explain; commands go to the control socket";
+    let known = "/, /healthz, /readyz, /version, /metrics, /v1/state, /v1/explain, /v1/watch; commands go to the control socket";
     problem(StatusCode::NOT_FOUND, format!("nothing is at {}; there are {known}", uri.path()))
 }
 

@@ -34,12 +34,14 @@ mod shared;
 mod signals;
 mod start;
 mod status;
+mod story;
 mod transports;
 pub(crate) mod truth;
 mod uses;
 mod watch;
 
 pub(crate) use shared::{Published, Readiness, Shared};
+pub(crate) use story::{PoolMoved, Story};
 
 pub use daemon::{Daemon, Environment, Options};
 pub use handle::{Control, ControlError, FlipApplied, Stopping};

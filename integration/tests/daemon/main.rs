@@ -30,6 +30,7 @@ mod schedule;
 #[cfg(feature = "real")]
 mod trace;
 mod unreadable;
+mod watch;
 
 /// Longest time for anything that happens at once on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);
