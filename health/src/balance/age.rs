@@ -9,7 +9,7 @@ use super::demands::Demands;
 /// Ages that are tried, in parts of the TTL.
 const TRIED: [f64; 7] = [0.0, 0.1, 0.2, 0.333, 0.5, 0.75, 1.0];
 /// Part of each new error that goes into the mean.
-const NEW: f64 = 0.1;
+const NEW: f64 = 0.2;
 /// By how much another age must explain steps better to take the place of the one that holds.
 const BETTER: f64 = 0.9;
 
