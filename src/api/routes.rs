@@ -19,6 +19,7 @@ use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 use super::{
     latency::{TABLE_MAX, push_latency},
     load::push_load,
+    objects,
     problem::{problem, refusal},
     state_wire::{ExplainParameters, NewOverride, Version},
 };
@@ -36,7 +37,7 @@ pub(super) struct Site {
 
 /// The reads.
 pub(super) fn reads(site: &Site) -> Router {
-    finish(read_routes(), site)
+    finish(read_routes().merge(objects::reads()), site)
 }
 
 /// The reads and the commands.
@@ -48,7 +49,7 @@ pub(super) fn all(site: &Site) -> Router {
         .route("/v1/load/{cluster}", put(push_load))
         .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)))
         .route("/v1/stop", post(stop));
-    finish(read_routes().merge(commands), site)
+    finish(read_routes().merge(commands).merge(objects::all()), site)
 }
 
 fn read_routes() -> Router<Site> {

@@ -92,7 +92,7 @@ fn json<'a>(texts: &'a [Option<String>], names: &'a [Arc<str>]) -> Option<(v1::C
     Some((config, Tree::ungrown(texts, names)))
 }
 
-fn from_yaml<'a>(
+pub(super) fn from_yaml<'a>(
     texts: &[Option<String>],
     names: &'a [Arc<str>],
     reader: &mut Reader<'_>,

@@ -14,6 +14,7 @@ mod lists;
 mod lists_wire;
 mod load_wire;
 mod maps;
+mod object;
 mod policy_wire;
 mod reader;
 mod schema;
@@ -43,6 +44,7 @@ pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};
 pub use maps::KeptMaps;
 pub(crate) use maps::{check_latencies, pushed_file};
+pub(crate) use object::{ObjectFault, object};
 pub use settings::{
     CallbackUrl, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
     UdpSettings,

@@ -1,16 +1,22 @@
 //! From files to a compiled configuration, on a thread that may take its time.
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use fairway_model::{Contribution, Desired, Fault, Override, SourceKind, Timestamp, merge};
-use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompile};
+use arc_swap::ArcSwap;
+use fairway_model::{Contribution, Desired, Fault, Name, Override, Place, Severity, SourceKind, Timestamp, merge};
+use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
 
-use super::{Environment, uses::Uses};
+use super::{
+    Environment,
+    declared::{Declared, LeftOut, names_beside},
+    uses::Uses,
+};
 use crate::config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
 
 /// A configuration that was accepted, apart from what is compiled of it.
@@ -18,16 +24,28 @@ use crate::config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Set
 pub(crate) struct Configured {
     /// How the process runs.
     pub(crate) settings: Settings,
+    /// What the files wish for.
+    files: Arc<Desired>,
+    /// Names that others steer, and the files do not.
+    beside: BTreeSet<Name>,
     /// What is wished for, all contributions joined.
-    pub(crate) desired: Desired,
+    pub(crate) desired: Arc<Desired>,
+    /// The revision of the declared objects in it.
+    pub(crate) revision: u64,
+    /// Declared objects that are not heeded.
+    pub(crate) left_out: LeftOut,
     /// What was said twice and differently, for people.
     pub(crate) conflicts: Vec<String>,
     /// What is forced by configuration.
     pub(crate) overrides: Vec<Override>,
+    /// The same as it was declared.
+    specs: Vec<OverrideSpec>,
     /// Who is judged by which target.
     pub(crate) uses: Uses,
     /// Faults that let it through.
     pub(crate) warnings: Vec<Fault>,
+    /// Those of the files alone.
+    doubts: Vec<Fault>,
     /// Its zones, for the next reading.
     pub(crate) zones: KeptZones,
     /// Its maps, likewise.
@@ -44,8 +62,8 @@ pub(super) struct Previous {
 /// What one reading gave.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The files looked at, and what they looked like.
-    pub(super) fingerprint: Fingerprint,
+    /// The files looked at, and what they looked like; none where they were left alone.
+    pub(super) fingerprint: Option<Fingerprint>,
     /// How long it took.
     pub(super) took: Duration,
     /// What it gave.
@@ -62,8 +80,18 @@ pub(super) struct Reader {
     pub(super) source: Source,
     /// The environment.
     pub(super) environment: Environment,
-    /// What other sources wish for.
-    pub(super) others: Vec<Contribution>,
+    /// Objects of the API.
+    pub(super) declared: Arc<ArcSwap<Declared>>,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// The objects of the API; what the files said before holds.
+    #[default]
+    Objects,
+    /// The files, and the objects.
+    Files,
 }
 
 impl Reader {
@@ -71,7 +99,7 @@ impl Reader {
     /// first.
     ///
     /// The reading is lost only if the thread cannot be started.
-    pub(super) async fn read(&self, previous: Option<Previous>, now: Timestamp) -> Option<Reading> {
+    pub(super) async fn read(&self, what: What, previous: Option<Previous>, now: Timestamp) -> Option<Reading> {
         let (reply, reading) = oneshot::channel();
         let reader = self.clone();
         let work = move || {
@@ -79,7 +107,7 @@ impl Reader {
                 // Being nice is a courtesy; a system that refuses it still gets its configuration.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
-            let _ = reply.send(reader.read_here(previous.as_ref(), now));
+            let _ = reply.send(reader.read_here(what, previous.as_ref(), now));
             give_back_memory();
         };
         if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
@@ -90,11 +118,16 @@ impl Reader {
     }
 
     /// Reads and compiles on this thread. Zones that are as they were stay compiled.
-    pub(super) fn read_here(&self, previous: Option<&Previous>, now: Timestamp) -> Reading {
+    pub(super) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
+        if let (What::Objects, Some(previous)) = (what, previous)
+            && let Some(outcome) = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now)
+        {
+            return Reading { fingerprint: None, took: begun.elapsed(), outcome };
+        }
         let before = previous.map(|previous| {
-            let Configured { zones, maps, desired, .. } = &*previous.configured;
-            Before { zones, maps, names: &desired.names }
+            let Configured { zones, maps, desired, beside, .. } = &*previous.configured;
+            Before { zones, maps, names: &desired.names, beside }
         });
         let snapshot = previous.map(|previous| &*previous.snapshot);
         let mut reading = self.attempt(before, snapshot, now);
@@ -103,7 +136,7 @@ impl Reader {
         }
         let (fingerprint, outcome) = reading;
         let outcome = outcome.unwrap_or_else(|| unreachable!("all zones were read"));
-        Reading { fingerprint, took: begun.elapsed(), outcome }
+        Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), outcome }
     }
 
     /// What was looked at, and what came of it: nothing, if something above zones that stayed unread is at fault, which is told
@@ -129,7 +162,7 @@ impl Reader {
             loaded = Err(moving.collect());
         }
         let outcome = match loaded {
-            Ok(loaded) => self.compile(loaded, previous, now),
+            Ok(loaded) => self.compile(Files::from(loaded), previous, now),
             Err(faults) => Some(Err(faults)),
         };
         (fingerprint, outcome)
@@ -140,29 +173,26 @@ impl Reader {
         (attempt.fingerprint, attempt.outcome)
     }
 
-    /// Nothing if the zones were left unread, and what stands above them is at fault.
-    fn compile(&self, loaded: Loaded, previous: Option<&Snapshot>, now: Timestamp) -> Option<Outcome> {
-        let Loaded { settings, desired, zones, zones_as_before, kept, kept_maps, overrides, mut warnings, .. } = loaded;
-        let file = Contribution {
-            source: SourceKind::Config,
-            owner: describe(&self.source),
-            set: String::new(),
-            created: 0,
-            desired,
+    /// Joins the files with the objects and compiles. Objects that do not fit are left out. Nothing if the zones were left unread,
+    /// and what stands above them in the files is at fault.
+    fn compile(&self, files: Files, previous: Option<&Snapshot>, now: Timestamp) -> Option<Outcome> {
+        let objects = self.declared.load_full();
+        let options = options(&files.settings);
+        let mut left_out = LeftOut::new();
+        let (merged, beside, compiled) = loop {
+            let (merged, beside) = self.merge(&files, &objects, &mut left_out);
+            let faults = match self.compile_merged(&merged.desired, &files, !objects.is_empty(), &options, previous) {
+                Ok(compiled) => break (merged, beside, Ok(compiled)),
+                Err(faults) => faults,
+            };
+            match objects.blamed(&faults).filter(|blamed| blamed.keys().any(|key| !left_out.contains_key(key))) {
+                Some(blamed) => left_out.extend(blamed),
+                None if files.zones.is_none() => return None,
+                None => break (merged, beside, Err(faults)),
+            }
         };
-        let merged = merge(std::iter::once(file).chain(self.others.iter().cloned()));
-        let overrides = check_overrides(overrides, now, &mut warnings);
-        let options = ServerOptions {
-            identity: settings.identity.clone(),
-            tcp_idle: settings.tcp.idle_timeout,
-            udp_payload: settings.udp.payload_max,
-            explain: settings.explain.clone(),
-        };
-        let compiled = if zones_as_before {
-            Ok(recompile(&merged.desired, &options, previous?)?)
-        } else {
-            compile(&merged.desired, &zones, &options, previous)
-        };
+        let mut warnings = files.doubts.clone();
+        let overrides = check_overrides(files.overrides.clone(), now, &mut warnings);
         let (overrides, (snapshot, more)) = match (overrides, compiled) {
             (Ok(overrides), Ok(compiled)) => (overrides, compiled),
             (overrides, compiled) => {
@@ -173,13 +203,119 @@ impl Reader {
         let conflict = |c: &fairway_model::Conflict| {
             format!("{:?}: {:?} {} is heard, {:?} {} is not", c.subject, c.winner.0, c.winner.1, c.loser.0, c.loser.1)
         };
-        let uses = Uses::new(&merged.desired, snapshot.targets());
-        let conflicts = merged.conflicts.iter().map(conflict).collect();
-        let desired = merged.desired;
-        Some(Ok((
-            Configured { settings, desired, conflicts, overrides, uses, warnings, zones: kept, maps: kept_maps },
-            snapshot,
-        )))
+        let configured = Configured {
+            uses: Uses::new(&merged.desired, snapshot.targets()),
+            conflicts: merged.conflicts.iter().map(conflict).collect(),
+            desired: merged.desired,
+            beside,
+            revision: objects.revision,
+            left_out,
+            overrides,
+            warnings,
+            settings: files.settings,
+            files: files.desired,
+            specs: files.overrides,
+            doubts: files.doubts,
+            zones: files.kept,
+            maps: files.kept_maps,
+        };
+        Some(Ok((configured, snapshot)))
+    }
+
+    /// What the files and the objects wish for together, and the names that only objects steer.
+    fn merge(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut) -> (Joined, BTreeSet<Name>) {
+        if objects.is_empty() {
+            return (Joined { desired: Arc::clone(&files.desired), conflicts: vec![] }, BTreeSet::new());
+        }
+        let of_files = Contribution {
+            source: SourceKind::Config,
+            owner: describe(&self.source),
+            set: String::new(),
+            created: 0,
+            desired: Desired::clone(&files.desired),
+        };
+        let of_objects = objects.contribution(left_out);
+        let beside = names_beside(&files.desired, &of_objects.desired);
+        let merged = merge([of_files, of_objects]);
+        (Joined { desired: Arc::new(merged.desired), conflicts: merged.conflicts }, beside)
+    }
+
+    fn compile_merged(
+        &self,
+        desired: &Desired,
+        files: &Files,
+        has_objects: bool,
+        options: &ServerOptions,
+        previous: Option<&Snapshot>,
+    ) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
+        if has_objects {
+            // The files were looked through by themselves; what comes to them may not fit.
+            let problems = desired.problems().into_iter().filter(|problem| problem.severity == Severity::Error);
+            let faults: Vec<Fault> = problems.map(|problem| problem.at(Place::file("objects of the API"))).collect();
+            if !faults.is_empty() {
+                return Err(faults);
+            }
+        }
+        match (&files.zones, previous) {
+            (None, Some(previous)) => recompile(desired, options, previous),
+            (zones, previous) => compile(desired, zones.as_deref().unwrap_or_default(), options, previous),
+        }
+    }
+}
+
+impl Configured {
+    /// What the files said, for a reading that leaves them alone.
+    fn files_again(&self) -> Files {
+        Files {
+            settings: self.settings.clone(),
+            desired: Arc::clone(&self.files),
+            zones: None,
+            kept: self.zones.clone(),
+            kept_maps: self.maps.clone(),
+            overrides: self.specs.clone(),
+            doubts: self.doubts.clone(),
+        }
+    }
+}
+
+/// What the files say.
+struct Files {
+    settings: Settings,
+    desired: Arc<Desired>,
+    /// None where they are as before.
+    zones: Option<Vec<ZoneData>>,
+    kept: KeptZones,
+    kept_maps: KeptMaps,
+    overrides: Vec<OverrideSpec>,
+    doubts: Vec<Fault>,
+}
+
+impl From<Loaded> for Files {
+    fn from(loaded: Loaded) -> Self {
+        Self {
+            settings: loaded.settings,
+            desired: Arc::new(loaded.desired),
+            zones: (!loaded.zones_as_before).then_some(loaded.zones),
+            kept: loaded.kept,
+            kept_maps: loaded.kept_maps,
+            overrides: loaded.overrides,
+            doubts: loaded.warnings,
+        }
+    }
+}
+
+/// One wish out of all.
+struct Joined {
+    desired: Arc<Desired>,
+    conflicts: Vec<fairway_model::Conflict>,
+}
+
+fn options(settings: &Settings) -> ServerOptions {
+    ServerOptions {
+        identity: settings.identity.clone(),
+        tcp_idle: settings.tcp.idle_timeout,
+        udp_payload: settings.udp.payload_max,
+        explain: settings.explain.clone(),
     }
 }
 

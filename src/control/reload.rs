@@ -13,6 +13,7 @@ use std::{
     time::Instant,
 };
 
+use arc_swap::ArcSwap;
 use fairway_health::load::ClusterFeed;
 use fairway_model::{Fault, Forced, Health, Target, Timestamp, Verdict};
 use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
@@ -22,16 +23,23 @@ use tracing::Instrument;
 use super::{
     actor::{Actor, Askers},
     changes,
-    configured::{Configured, Previous, Reading},
+    configured::{Configured, Previous, Reader, Reading, What},
+    declared::Declared,
+    objects::Tried,
 };
 use crate::api::state_wire::ReloadReport;
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.
-    pub(super) fn ask_reading(&mut self, asked_by: &'static str, reply: Option<oneshot::Sender<ReloadReport>>) {
+    pub(super) fn ask_reading(
+        &mut self,
+        what: What,
+        asked_by: &'static str,
+        reply: Option<oneshot::Sender<ReloadReport>>,
+    ) {
         let askers = if self.reading.is_some() { &mut self.later } else { &mut self.askers };
-        if askers.asked_by.is_empty() {
-            askers.asked_by = asked_by;
+        if askers.asked_by.is_empty() || what > askers.what {
+            (askers.what, askers.asked_by) = (what, asked_by);
         }
         askers.replies.extend(reply);
         if self.reading.is_none() {
@@ -43,18 +51,40 @@ impl Actor {
         let (reader, now) = (self.reader.clone(), (self.clock)());
         let snapshot = Arc::clone(&self.shared.view.load().snapshot);
         let previous = Previous { configured: Arc::clone(&self.shared.published.load().configured), snapshot };
-        let span = self.askers.trace.span();
-        self.reading = Some(Box::pin(async move { reader.read(Some(previous), now).await }.instrument(span)));
+        let (span, what) = (self.askers.trace.span(), self.askers.what);
+        self.reading = Some(Box::pin(async move { reader.read(what, Some(previous), now).await }.instrument(span)));
+    }
+
+    /// Reads as if these were the declared objects, and tells what would come of it.
+    pub(super) fn try_objects(&self, declared: Declared, reply: oneshot::Sender<Tried>) {
+        let reader = Reader { declared: Arc::new(ArcSwap::from_pointee(declared)), ..self.reader.clone() };
+        let (now, snapshot) = ((self.clock)(), Arc::clone(&self.shared.view.load().snapshot));
+        let before = Arc::clone(&self.shared.published.load().configured);
+        let previous = Previous { configured: Arc::clone(&before), snapshot };
+        tokio::spawn(async move {
+            let outcome = reader.read(What::Objects, Some(previous), now).await.map(|reading| reading.outcome);
+            let tried = match outcome {
+                Some(Ok((configured, _))) => Tried {
+                    changes: changes::counted(&before.desired, &configured.desired),
+                    left_out: configured.left_out,
+                    faults: vec![],
+                },
+                Some(Err(faults)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
+                None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
+            };
+            // Whoever has gone away needs no answer.
+            let _ = reply.send(tried);
+        });
     }
 
     /// Takes a finished reading into force or refuses it, and tells everyone who asked.
     pub(super) async fn finish(&mut self, reading: Option<Reading>) {
-        let Askers { trace, asked_by, replies } = std::mem::take(&mut self.askers);
+        let Askers { trace, what, asked_by, replies } = std::mem::take(&mut self.askers);
         let mut report =
             ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
         match reading {
             Some(Reading { fingerprint, took, outcome }) => {
-                self.fingerprint.send_replace(fingerprint);
+                fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
                 report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {
                     Ok((configured, snapshot)) => self.accept(configured, snapshot, &mut report).await,
@@ -66,7 +96,7 @@ impl Actor {
         report.accepted = report.faults.is_empty();
         report.at = format!("{:.3}", (self.clock)());
         report.generation = self.shared.published.load().generation;
-        trace.of(|| self.tell(report, replies));
+        trace.of(|| self.tell(what, report, replies));
         if !self.later.asked_by.is_empty() {
             self.askers = std::mem::take(&mut self.later);
             self.begin_reading();
@@ -74,7 +104,7 @@ impl Actor {
     }
 
     /// Publishes what became of a reading; logs it; answers those who asked.
-    fn tell(&mut self, report: ReloadReport, replies: Vec<oneshot::Sender<ReloadReport>>) {
+    fn tell(&mut self, what: What, report: ReloadReport, replies: Vec<oneshot::Sender<ReloadReport>>) {
         let counts = &self.shared.counts;
         let counter = if report.accepted { &counts.reloads_accepted } else { &counts.reloads_refused };
         counter.fetch_add(1, Relaxed);
@@ -91,6 +121,10 @@ impl Actor {
         for asker in replies {
             // Whoever has gone away reads it in the log.
             let _ = asker.send(report.clone());
+        }
+        if what == What::Objects {
+            // Of the files nothing new is known.
+            return;
         }
         self.publish(|published| {
             published.stale = !report.accepted;
@@ -142,7 +176,7 @@ impl Actor {
         let mut book = self.shared.published.load().book.clone();
         book.set_declared(configured.overrides.clone());
         self.forced = book.forced(&configured.uses);
-        let feeds = ClusterFeed::all(&configured.desired);
+        let (feeds, revision) = (ClusterFeed::all(&configured.desired), configured.revision);
         let previous = self.shared.view.load_full();
         // A part of a second at most, and flips wait for the view anyway.
         self.balance.rest().await;
@@ -167,6 +201,7 @@ impl Actor {
             published.loaded_at = now;
             published.book = book;
         });
+        self.shared.served.send_replace(revision);
         let shared = Arc::clone(&self.shared);
         let both = async move {
             shared.checker.set_targets(targets, vec![]).await;

@@ -29,8 +29,9 @@ use super::{
     balance::Balance,
     book::Book,
     bound::Bound,
-    configured::{Configured, Reader, describe},
+    configured::{Configured, Reader, What, describe},
     daemon::Tasks,
+    declared::Declared,
     drains::DrainWatch,
     keeper::Keeper,
     pace::Pacer,
@@ -108,8 +109,9 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     more_open_files();
     let notifier = Notifier::new(environment("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
-    let reader = Reader { source, environment, others: vec![] };
-    let Some(reading) = reader.read(None, clock()).await else {
+    let declared = Arc::<ArcSwap<Declared>>::default();
+    let reader = Reader { source, environment, declared: Arc::clone(&declared) };
+    let Some(reading) = reader.read(What::Files, None, clock()).await else {
         return Err(StartError::Threads(io::Error::other("no thread to read the configuration on")));
     };
     let (configured, snapshot) = reading.outcome.map_err(StartError::Config)?;
@@ -127,7 +129,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         folder: folder.clone(),
         clock: Arc::clone(&clock),
         logs: logs.clone(),
-        fingerprint: reading.fingerprint,
+        fingerprint: reading.fingerprint.unwrap_or_default(),
     };
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
     let actor = tokio::spawn(actor.run());
@@ -338,6 +340,7 @@ impl Parts {
         let verdicts: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.verdict)).collect();
         let loads = Loads::start();
         loads.set(ClusterFeed::all(&configured.desired)).await;
+        let revision = configured.revision;
         let book = first_book(&configured, past.overrides, (self.clock)());
         let forced = book.forced(&configured.uses);
         let view = view_of(snapshot, None, (self.clock)(), &verdicts, &forced);
@@ -358,6 +361,8 @@ impl Parts {
             transports: Transports::default(),
             answered: ArcSwap::default(),
             drains: ArcSwap::default(),
+            objects: OnceLock::new(),
+            served: watch::channel(revision).0,
             counts: Counts::default(),
             flips: broadcast::channel(FLIPS_KEPT).0,
             readiness: watch::channel(Readiness::Starting).0,

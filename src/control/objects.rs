@@ -1,0 +1,147 @@
+//! The way of declared objects: committed to the store, followed from there, served.
+//!
+//! ```text
+//! API ── commit ──► store ── events ──► follow ──► Declared ── reading ──► view ──► `served`
+//!        ▲                                                                             │
+//!        └──────────────────── waits until its revision is in the answers ◄────────────┘
+//! ```
+//! What is served follows the store's events alone: a change that another server made comes the same way as one's own.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use tokio::sync::mpsc;
+
+use super::{Control, ControlError, command::Command, configured::What, declared::Declared};
+use crate::store::objects::{Batch, Committed, Entry, Key, ObjectStore, Prefix, StoreError};
+
+/// The declared objects of a server, and where they are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Objects {
+    store: Arc<dyn ObjectStore>,
+    /// As far as they were heard of; the next reading takes them.
+    declared: Arc<ArcSwap<Declared>>,
+}
+
+impl Objects {
+    /// Takes all objects of a store.
+    pub(super) async fn load(
+        store: Arc<dyn ObjectStore>,
+        declared: Arc<ArcSwap<Declared>>,
+    ) -> Result<Self, StoreError> {
+        let objects = Self { store, declared };
+        objects.list().await?;
+        Ok(objects)
+    }
+
+    async fn list(&self) -> Result<(), StoreError> {
+        let (mut all, mut after, mut revision) = (Vec::new(), None::<Key>, None);
+        loop {
+            let page = self.store.list(&Prefix::everything(), after.as_ref(), PAGE).await?;
+            // What changes between two pages is heard of again.
+            revision = revision.or(Some(page.revision));
+            after = page.objects.last().map(|object| object.key.clone());
+            all.extend(page.objects);
+            if !page.more || after.is_none() {
+                break;
+            }
+        }
+        self.declared.store(Arc::new(Declared::new(revision.unwrap_or_default(), all)));
+        Ok(())
+    }
+
+    /// Follows the store as long as the control task runs.
+    pub(super) async fn follow(self, commands: mpsc::Sender<Command>) {
+        while !commands.is_closed() {
+            let revision = self.declared.load().revision;
+            let mut events = match self.store.watch(revision).await {
+                Ok(watch) => watch.events,
+                Err(StoreError::Compacted { .. }) => {
+                    let listed = self.list().await;
+                    listed.unwrap_or_else(|error| tracing::error!(%error, "declared objects cannot be read"));
+                    ask(&commands).await;
+                    continue;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "declared objects cannot be followed; what is served goes on");
+                    tokio::time::sleep(REST).await;
+                    continue;
+                }
+            };
+            while let Some(batch) = events.recv().await {
+                let mut declared = Declared::clone(&self.declared.load());
+                declared.apply(&batch);
+                while let Ok(more) = events.try_recv() {
+                    declared.apply(&more);
+                }
+                self.declared.store(Arc::new(declared));
+                ask(&commands).await;
+            }
+        }
+    }
+
+    /// What is declared, as far as it was heard of.
+    pub(crate) fn declared(&self) -> Arc<Declared> {
+        self.declared.load_full()
+    }
+
+    /// Makes all changes of a batch, or none.
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+        self.store.commit(batch).await
+    }
+
+    /// What was done to an object, the latest first.
+    pub(crate) async fn history(&self, key: &Key, most: usize) -> Result<Vec<Entry>, StoreError> {
+        self.store.history(key, None, most).await
+    }
+}
+
+async fn ask(commands: &mpsc::Sender<Command>) {
+    // A task that has ended serves nothing any more.
+    let _ = commands.send(Command::Reload { what: What::Objects, asked_by: "api", reply: None }).await;
+}
+
+impl Control {
+    /// The declared objects, where they are kept.
+    pub(crate) fn objects(&self) -> Result<&Objects, ControlError> {
+        match self.shared.objects.get() {
+            Some(Ok(objects)) => Ok(objects),
+            Some(Err(why)) => Err(ControlError::NoStore(why.clone())),
+            None => Err(ControlError::NoStore("it is not open yet, or there is no data folder".to_owned())),
+        }
+    }
+
+    /// Waits until the objects of a revision are in the answers, at most `patience`; whether they are.
+    pub(crate) async fn served(&self, revision: u64, patience: Duration) -> bool {
+        let mut served = self.shared.served.subscribe();
+        tokio::time::timeout(patience, served.wait_for(|served| *served >= revision)).await.is_ok_and(|it| it.is_ok())
+    }
+
+    /// What would become of these objects, were they the declared ones; nothing changes.
+    pub(crate) async fn try_objects(&self, declared: Declared) -> Result<Tried, ControlError> {
+        self.ask(|reply| Command::TryObjects(Box::new(declared), reply)).await
+    }
+}
+
+/// What would become of objects.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    /// Those that would not be heeded, with the reasons.
+    pub(crate) left_out: super::declared::LeftOut,
+    /// What would be other than it is, in words.
+    pub(crate) changes: Vec<String>,
+    /// Why all of them would be refused; empty where they would not.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Tried {
+    /// All of them would be refused.
+    pub(super) fn refused(faults: Vec<String>) -> Self {
+        Self { left_out: super::declared::LeftOut::new(), changes: vec![], faults }
+    }
+}
+
+/// Objects read at once.
+const PAGE: usize = 10_000;
+/// Rest before a store that cannot be followed is tried again.
+const REST: Duration = Duration::from_secs(1);
