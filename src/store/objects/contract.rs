@@ -3,9 +3,9 @@
 //! Left out: what a disk or a network does to a store, which is for the tests of each.
 
 mod linear;
-mod race;
-mod rules;
-mod watching;
+pub(super) mod race;
+pub(super) mod rules;
+pub(super) mod watching;
 
 use fairway_model::Timestamp;
 

@@ -9,6 +9,8 @@
 //! Left out: who may use the folder, which its lock says, and when the store is opened and handed over.
 
 mod commit;
+#[cfg(test)]
+mod disk;
 mod keep;
 mod opened;
 mod tables;
