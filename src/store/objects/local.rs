@@ -97,15 +97,15 @@ async fn read_once<T: Send + 'static>(
     opened: Arc<Opened>,
     what: impl Fn(&Tables) -> Result<T, StoreError> + Send + 'static,
 ) -> (u64, Result<T, StoreError>) {
-    let times = opened.times();
     let read = move || {
         let (times, reading) = opened.read();
         (times, reading.and_then(|reading| what(&Tables::open(&reading)?)))
     };
     match spawn_blocking(read).await {
         Ok(said) => said,
-        Err(ended) if ended.is_panic() => (times, Err(damaged(&*ended.into_panic()))),
-        Err(_) => (times, Err(StoreError::Unavailable("this process is ending".to_owned()))),
+        // Nothing to open anew, of no opening: the file is damaged, or this process ends.
+        Err(ended) if ended.is_panic() => (0, Err(damaged(&*ended.into_panic()))),
+        Err(_) => (0, Err(StoreError::Unavailable("this process is ending".to_owned()))),
     }
 }
 

@@ -89,7 +89,10 @@ fn after((there, highest): State, did: Did) -> Option<State> {
     }
 }
 
-fn history(operations: &[(u64, u64, Did)]) -> Vec<Operation> {
+/// When an operation was called, when it returned, and what it did.
+type Recorded = (u64, u64, Did);
+
+fn history(operations: &[Recorded]) -> Vec<Operation> {
     operations
         .iter()
         .map(|(called, returned, did)| Operation { called: *called, returned: *returned, did: *did })
@@ -110,7 +113,7 @@ fn operations_at_the_same_time_may_have_any_order() {
 #[test]
 fn planted_faults_are_found() {
     let wrote = (1, 2, Did::Wrote(Expect::Absent, 1));
-    let broken: &[(&str, &[(u64, u64, Did)])] = &[
+    let broken: &[(&str, &[Recorded])] = &[
         ("a stale read", &[wrote, (3, 4, Did::Wrote(Expect::Anything, 2)), (5, 6, Did::Read(Some(1)))]),
         ("a lost write", &[wrote, (3, 4, Did::Read(None))]),
         ("a read of what is to come", &[(1, 2, Did::Read(Some(1))), (3, 4, Did::Wrote(Expect::Absent, 1))]),

@@ -119,7 +119,7 @@ impl StoreFile {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(to);
         let file = file.map_err(|e| unusable(to, &e))?;
         let copied = contained(|| self.copy_into(file, revision, oldest)).flatten().and_then(|()| {
-            let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| unusable(to, &e))
         });
         if copied.is_err() {

@@ -32,7 +32,7 @@ struct Slot {
 
 impl Opened {
     pub(super) fn new(opener: Opener) -> Result<Self, StoreError> {
-        let database = contained(|| opener())??;
+        let database = contained(&opener)??;
         Ok(Self { opener, slot: RwLock::new(Slot { database: Ok(database), times: 1 }) })
     }
 

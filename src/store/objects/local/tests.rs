@@ -54,8 +54,7 @@ async fn what_was_committed_is_there_after_it_is_opened_again() {
 
 #[tokio::test]
 async fn a_closed_store_lets_go_of_its_file_and_refuses_everything() {
-    let (folder, store) = (tempfile::tempdir().unwrap(), ());
-    let () = store;
+    let folder = tempfile::tempdir().unwrap();
     let store = LocalStore::open(folder.path()).unwrap();
     let taken = LocalStore::open(folder.path()).unwrap_err();
     assert!(taken.to_string().contains("another process has it open"), "{taken}");
