@@ -475,7 +475,10 @@ fn unkept(error: &StoreError) -> Response {
         StoreError::Conflict { expect: Expect::Present, .. } => StatusCode::NOT_FOUND,
         StoreError::Conflict { .. } => StatusCode::PRECONDITION_FAILED,
         StoreError::Refused(_) => StatusCode::PAYLOAD_TOO_LARGE,
-        StoreError::Compacted { .. } | StoreError::Damaged(_) | StoreError::Unavailable(_) => {
+        StoreError::Compacted { .. }
+        | StoreError::Damaged(_)
+        | StoreError::Newer { .. }
+        | StoreError::Unavailable(_) => {
             return refusal(&ControlError::NoStore(error.to_string()));
         }
     };

@@ -156,3 +156,27 @@ pub struct HistoryEntry {
     /// What it said from then on; null where it was taken away.
     pub object: Option<Value>,
 }
+
+/// `GET /v1/objects`, on the control socket alone: everything that is declared, for a process that takes over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectsExport {
+    /// The revision they are of.
+    pub revision: u64,
+    /// All of them.
+    pub objects: Vec<ExportedObject>,
+}
+
+/// One object as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExportedObject {
+    /// Its key in the store.
+    pub key: String,
+    /// What it says.
+    pub value: Value,
+    /// The revision of its last change.
+    pub revision: u64,
+    /// How often it has changed.
+    pub generation: u64,
+}

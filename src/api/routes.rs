@@ -48,6 +48,7 @@ pub(super) fn all(site: &Site) -> Router {
         .route("/v1/overrides/{id}", delete(remove_override))
         .route("/v1/load/{cluster}", put(push_load))
         .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)))
+        .route("/v1/objects", get(export))
         .route("/v1/stop", post(stop));
     finish(read_routes().merge(commands).merge(objects::all()), site)
 }
@@ -166,6 +167,13 @@ async fn add_override(State(site): State<Site>, body: Result<Bytes, BytesRejecti
 async fn remove_override(State(site): State<Site>, Path(id): Path<String>) -> Response {
     match site.control.remove_override(&id).await {
         Ok(state) => Json(state).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn export(State(site): State<Site>) -> Response {
+    match site.control.objects() {
+        Ok(objects) => Json(objects.declared().export()).into_response(),
         Err(error) => refusal(&error),
     }
 }

@@ -86,7 +86,7 @@ pub(super) struct Reader {
 
 /// What is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(crate) enum What {
     /// The objects of the API; what the files said before holds.
     #[default]
     Objects,
@@ -156,7 +156,7 @@ impl Reader {
         }
         if !fingerprint.is_current() {
             let moving = fingerprint.changed().map(|file| {
-                let place = fairway_model::Place::file(&file.to_string_lossy());
+                let place = Place::file(&file.to_string_lossy());
                 Fault::error(place, "the file changed while it was read", "reload again when it is complete")
             });
             loaded = Err(moving.collect());

@@ -8,11 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Contribution, Desired, Fault, Name, SourceKind, Subject};
+use fairway_model::{Contribution, Desired, Fault, Name, SourceKind, Subject, Timestamp};
 
 use crate::{
+    api::objects_wire::{ExportedObject, ObjectsExport},
     config::{self, ObjectFault},
-    store::objects::{Event, Key, Kind, Object},
+    store::objects::{Author, Event, Key, Kind, Object},
 };
 
 /// All declared objects of one revision.
@@ -61,6 +62,30 @@ impl Declared {
     pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
         let wish = |object: Object| (object.key.clone(), Arc::new(Wish::new(object)));
         Self { revision, objects: objects.into_iter().map(wish).collect() }
+    }
+
+    /// What another process of this server tells.
+    pub(crate) fn of_export(told: ObjectsExport) -> Self {
+        let object = |told: ExportedObject| {
+            let (at, by) = (Timestamp::from_secs(0), Author::default());
+            let (revision, generation) = (told.revision, told.generation);
+            let value = told.value.to_string().into_bytes().into();
+            Some(Object { key: Key::parse(&told.key).ok()?, value, revision, generation, created: at, changed: at, by })
+        };
+        Self::new(told.revision, told.objects.into_iter().filter_map(object))
+    }
+
+    /// What is told to another process of this server.
+    pub(crate) fn export(&self) -> ObjectsExport {
+        let told = |object: &Object| {
+            let value = serde_json::from_slice(&object.value).unwrap_or_default();
+            let (revision, generation) = (object.revision, object.generation);
+            ExportedObject { key: object.key.to_string(), value, revision, generation }
+        };
+        ObjectsExport {
+            revision: self.revision,
+            objects: self.objects.values().map(|wish| told(&wish.object)).collect(),
+        }
     }
 
     /// Takes what happened.

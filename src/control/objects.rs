@@ -7,13 +7,26 @@
 //! ```
 //! What is served follows the store's events alone: a change that another server made comes the same way as one's own.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use tokio::sync::mpsc;
+use fairway_model::Timestamp;
+use fairway_zones::Snapshot;
+use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Control, ControlError, command::Command, configured::What, declared::Declared};
-use crate::store::objects::{Batch, Committed, Entry, Key, ObjectStore, Prefix, StoreError};
+use super::{
+    Control, ControlError,
+    command::Command,
+    configured::{Configured, Previous, Reader, What},
+    declared::Declared,
+};
+use crate::{
+    api::client::{Client, Reach},
+    store::{
+        DataFolder,
+        objects::{Batch, Committed, Entry, Key, LocalStore, ObjectStore, Prefix, StoreError},
+    },
+};
 
 /// The declared objects of a server, and where they are kept.
 #[derive(Clone, Debug)]
@@ -101,7 +114,80 @@ async fn ask(commands: &mpsc::Sender<Command>) {
     let _ = commands.send(Command::Reload { what: What::Objects, asked_by: "api", reply: None }).await;
 }
 
+/// Opens the store of a folder that this process alone writes to. Where that fails, files are served all the same, and nothing can
+/// be declared.
+pub(super) async fn open(folder: &DataFolder, declared: &Arc<ArcSwap<Declared>>) -> Result<Objects, String> {
+    let path = folder.path().to_owned();
+    let opened = tokio::task::spawn_blocking(move || LocalStore::open(&path)).await;
+    let opened = opened.map_err(|error| error.to_string()).and_then(|opened| opened.map_err(|error| error.to_string()));
+    let loaded = match opened {
+        Ok(store) => Objects::load(Arc::new(store), Arc::clone(declared)).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error),
+    };
+    loaded.inspect_err(|error| tracing::error!(error, "what was declared over the API is not served"))
+}
+
+/// The objects at a start: from the store, or, while another process has the folder, as that one tells them.
+pub(super) async fn at_start(
+    path: Option<&Path>,
+    folder: Option<&DataFolder>,
+    declared: &Arc<ArcSwap<Declared>>,
+) -> Option<Result<Objects, String>> {
+    match (path, folder) {
+        (_, Some(folder)) => Some(open(folder, declared).await),
+        (Some(path), None) => {
+            match Client::new(Reach::of_data_dir(path)).objects().await {
+                Ok(told) => declared.store(Arc::new(Declared::of_export(told))),
+                Err(error) => {
+                    tracing::warn!(%error, "the process that is replaced does not tell what was declared over the API")
+                }
+            }
+            None
+        }
+        (None, None) => None,
+    }
+}
+
+/// The first configuration with the objects in it.
+pub(super) async fn joined(
+    reader: Reader,
+    configured: Configured,
+    snapshot: Snapshot,
+    now: Timestamp,
+) -> (Configured, Snapshot) {
+    if reader.declared.load().is_empty() {
+        return (configured, snapshot);
+    }
+    let reading = tokio::task::spawn_blocking(move || {
+        let previous = Previous { configured: Arc::new(configured), snapshot: Arc::new(snapshot) };
+        let reading = reader.read_here(What::Objects, Some(&previous), now);
+        reading.outcome.unwrap_or_else(|faults| {
+            faults.iter().for_each(|fault| tracing::error!(%fault, "what was declared over the API is not served"));
+            let Previous { configured, snapshot } = previous;
+            let own = "nobody else has it yet";
+            (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))
+        })
+    });
+    reading.await.expect("reading does not panic")
+}
+
 impl Control {
+    /// Takes objects to declare to, or why there can be none; the task that follows them.
+    pub(super) fn keep_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
+        let following =
+            objects.as_ref().ok().map(|objects| tokio::spawn(objects.clone().follow(self.commands.clone())));
+        // Set once: at the start, or when the process before has let go.
+        let _ = self.shared.objects.set(objects);
+        following
+    }
+
+    /// Lets go of the store.
+    pub(super) async fn close_objects(&self) {
+        if let Ok(objects) = self.objects() {
+            objects.store.close().await;
+        }
+    }
+
     /// The declared objects, where they are kept.
     pub(crate) fn objects(&self) -> Result<&Objects, ControlError> {
         match self.shared.objects.get() {

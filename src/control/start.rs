@@ -34,6 +34,7 @@ use super::{
     declared::Declared,
     drains::DrainWatch,
     keeper::Keeper,
+    objects,
     pace::Pacer,
     reload::view_of,
     replace::{self, Predecessor},
@@ -123,6 +124,8 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let bound = Bound::new(&settings, inherited, http, workers).await?;
     become_user(&settings)?;
     let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
+    let objects = objects::at_start(settings.data_dir.as_deref(), folder.as_deref(), &declared).await;
+    let (configured, snapshot) = objects::joined(reader.clone(), configured, snapshot, clock()).await;
 
     let parts = Parts {
         reader,
@@ -132,8 +135,10 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         fingerprint: reading.fingerprint.unwrap_or_default(),
     };
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
+    let followed = objects.map(|objects| control.keep_objects(objects));
     let actor = tokio::spawn(actor.run());
     let mut tasks = Tasks(vec![tokio::spawn(watch_files(fingerprint, control.commands.clone()))]);
+    tasks.0.extend(followed.flatten());
     if signals {
         tasks.0.push(super::signals::listen(&control).map_err(StartError::Threads)?);
     }
@@ -149,7 +154,13 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let query_log = serve(&control, &settings, sockets).await?;
     later.into_iter().for_each(|listener| api.show(listener));
     let folder = match predecessor {
-        Some(predecessor) => Some(predecessor.end(&control).await?),
+        Some(predecessor) => {
+            let folder = predecessor.end(&control).await?;
+            let objects = objects::open(&folder, &declared).await;
+            tasks.0.extend(control.keep_objects(objects));
+            control.ask_reload(What::Objects, "api").await;
+            Some(folder)
+        }
         None => folder,
     };
     let offer = match &folder {

@@ -62,12 +62,6 @@ impl LocalStore {
         Ok(Self { opened, jobs, writer: Some(thread) })
     }
 
-    /// Carries out what waits in the queue, and lets go of the file: another process may open it when this returns. Whatever is
-    /// asked after it is refused, and watches end.
-    pub async fn close(&self) {
-        let _ = self.ask(Job::Close).await;
-    }
-
     /// Asks the writer, and waits for what it says.
     async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
         let closed = || StoreError::Unavailable("it is closed".to_owned());
@@ -111,6 +105,11 @@ async fn read_once<T: Send + 'static>(
 
 #[async_trait]
 impl ObjectStore for LocalStore {
+    /// Another process may open the file when this returns; watches end.
+    async fn close(&self) {
+        let _ = self.ask(Job::Close).await;
+    }
+
     async fn read(&self, key: &Key) -> Result<Option<Object>, StoreError> {
         let key = key.clone();
         self.reading(move |tables| tables.object(&key)).await

@@ -44,6 +44,9 @@ pub trait ObjectStore: std::fmt::Debug + Send + Sync {
 
     /// What was done to a key, the latest first, at most `most` entries older than revision `before`.
     async fn history(&self, key: &Key, before: Option<u64>, most: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// Carries out what was asked for before, and lets go of everything; what is asked after is refused.
+    async fn close(&self);
 }
 
 /// An object as it is kept.
