@@ -17,6 +17,7 @@ mod replay;
 mod serve;
 mod simulate;
 mod status;
+mod store;
 mod values;
 mod version;
 
@@ -86,6 +87,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Override(args) => overrides::overrides(out, args),
         Command::Reload(args) => status::reload(out, &args),
         Command::Config(args) => config::config(out, &args),
+        Command::Store(command) => store::store(out, command),
         Command::Simulate(args) => simulate::simulate(out, &args),
         Command::Demo(args) => {
             wait(demo::run(demo::Wanted { envoy: args.envoy, once: args.once, port: args.port }, out))
