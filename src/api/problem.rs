@@ -7,7 +7,7 @@ use axum::{
 
 pub(super) use super::state_wire::Flaw;
 use super::state_wire::Problem;
-use crate::control::ControlError;
+use crate::{control::ControlError, store::objects::StoreError};
 
 /// An error as an answer.
 pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
@@ -31,6 +31,42 @@ pub(super) fn flawed(status: StatusCode, what: &str, errors: Vec<Flaw>) -> Respo
 fn told(status: StatusCode, body: &Problem) -> Response {
     let text = serde_json::to_vec(body).expect("texts and numbers have a JSON form");
     (status, [(header::CONTENT_TYPE, "application/problem+json")], text).into_response()
+}
+
+/// A request that is refused, with its answer. In a box: an answer is far larger than what is mostly returned beside it.
+#[derive(Debug)]
+pub(super) struct Refusal(Box<Response>);
+
+impl From<Response> for Refusal {
+    fn from(answer: Response) -> Self {
+        Self(Box::new(answer))
+    }
+}
+
+impl From<ControlError> for Refusal {
+    fn from(error: ControlError) -> Self {
+        refusal(&error).into()
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let status = match error {
+            StoreError::Conflict { .. } => StatusCode::PRECONDITION_FAILED,
+            StoreError::Refused(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            StoreError::Compacted { .. }
+            | StoreError::Damaged(_)
+            | StoreError::Newer { .. }
+            | StoreError::Unavailable(_) => return ControlError::NoStore(error.to_string()).into(),
+        };
+        problem(status, error.to_string()).into()
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        *self.0
+    }
 }
 
 /// Flaws that the detail names; `errors` has all.

@@ -35,6 +35,10 @@ pub(super) struct Site {
     pub(super) metrics: Arc<Metrics>,
 }
 
+/// Who asks, as far as it is known: it stands in the history of what they change.
+#[derive(Clone, Debug)]
+pub(super) struct Caller(pub(super) String);
+
 /// The reads.
 pub(super) fn reads(site: &Site) -> Router {
     finish(read_routes().merge(objects::reads()), site)

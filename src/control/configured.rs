@@ -1,23 +1,28 @@
 //! From files to a compiled configuration, on a thread that may take its time.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
-use fairway_model::{Contribution, Desired, Fault, Name, Override, Place, Severity, SourceKind, Timestamp, merge};
+use fairway_model::{
+    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SourceKind, Timestamp, merge,
+};
 use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
 
 use super::{
     Environment,
-    declared::{Declared, LeftOut, names_beside},
+    declared::{Declared, LeftOut, names_beside, overruled},
     uses::Uses,
 };
-use crate::config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
+use crate::{
+    config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint},
+    store::objects::Key,
+};
 
 /// A configuration that was accepted, apart from what is compiled of it.
 #[derive(Debug)]
@@ -34,8 +39,8 @@ pub(crate) struct Configured {
     pub(crate) revision: u64,
     /// Declared objects that are not heeded.
     pub(crate) left_out: LeftOut,
-    /// What was said twice and differently, for people.
-    pub(crate) conflicts: Vec<String>,
+    /// Declared objects that files declare otherwise, and what of it holds.
+    pub(crate) conflicts: BTreeMap<Key, String>,
     /// What is forced by configuration.
     pub(crate) overrides: Vec<Override>,
     /// The same as it was declared.
@@ -120,9 +125,8 @@ impl Reader {
     /// Reads and compiles on this thread. Zones that are as they were stay compiled.
     pub(super) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
-        if let (What::Objects, Some(previous)) = (what, previous)
-            && let Some(outcome) = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now)
-        {
+        if let (What::Objects, Some(previous)) = (what, previous) {
+            let outcome = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now);
             return Reading { fingerprint: None, took: begun.elapsed(), outcome };
         }
         let before = previous.map(|previous| {
@@ -162,7 +166,11 @@ impl Reader {
             loaded = Err(moving.collect());
         }
         let outcome = match loaded {
-            Ok(loaded) => self.compile(Files::from(loaded), previous, now),
+            Ok(loaded) => {
+                let is_whole = !loaded.zones_as_before;
+                let outcome = self.compile(Files::from(loaded), previous, now);
+                (outcome.is_ok() || is_whole).then_some(outcome)
+            }
             Err(faults) => Some(Err(faults)),
         };
         (fingerprint, outcome)
@@ -173,41 +181,25 @@ impl Reader {
         (attempt.fingerprint, attempt.outcome)
     }
 
-    /// Joins the files with the objects and compiles. Objects that do not fit are left out. Nothing if the zones were left unread,
-    /// and what stands above them in the files is at fault.
-    fn compile(&self, files: Files, previous: Option<&Snapshot>, now: Timestamp) -> Option<Outcome> {
+    /// Joins the files with the objects and compiles. Objects that do not fit are left out, so that what is refused is at fault in
+    /// the files; in which record of a zone is told only if the zones are at hand.
+    fn compile(&self, files: Files, previous: Option<&Snapshot>, now: Timestamp) -> Outcome {
         let objects = self.declared.load_full();
-        let options = options(&files.settings);
-        let mut left_out = LeftOut::new();
-        let (merged, beside, compiled) = loop {
-            let (merged, beside) = self.merge(&files, &objects, &mut left_out);
-            let faults = match self.compile_merged(&merged.desired, &files, !objects.is_empty(), &options, previous) {
-                Ok(compiled) => break (merged, beside, Ok(compiled)),
-                Err(faults) => faults,
-            };
-            match objects.blamed(&faults).filter(|blamed| blamed.keys().any(|key| !left_out.contains_key(key))) {
-                Some(blamed) => left_out.extend(blamed),
-                None if files.zones.is_none() => return None,
-                None => break (merged, beside, Err(faults)),
-            }
-        };
         let mut warnings = files.doubts.clone();
         let overrides = check_overrides(files.overrides.clone(), now, &mut warnings);
-        let (overrides, (snapshot, more)) = match (overrides, compiled) {
-            (Ok(overrides), Ok(compiled)) => (overrides, compiled),
-            (overrides, compiled) => {
-                return Some(Err([overrides.err(), compiled.err()].into_iter().flatten().flatten().collect()));
+        let fitted = self.fit(&files, &objects, previous);
+        let (overrides, Fitted { joined, left_out, snapshot, doubts }) = match (overrides, fitted) {
+            (Ok(overrides), Ok(fitted)) => (overrides, fitted),
+            (overrides, fitted) => {
+                return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
             }
         };
-        warnings.extend(more);
-        let conflict = |c: &fairway_model::Conflict| {
-            format!("{:?}: {:?} {} is heard, {:?} {} is not", c.subject, c.winner.0, c.winner.1, c.loser.0, c.loser.1)
-        };
+        warnings.extend(doubts);
         let configured = Configured {
-            uses: Uses::new(&merged.desired, snapshot.targets()),
-            conflicts: merged.conflicts.iter().map(conflict).collect(),
-            desired: merged.desired,
-            beside,
+            uses: Uses::new(&joined.desired, snapshot.targets()),
+            conflicts: joined.conflicts,
+            desired: joined.desired,
+            beside: joined.beside,
             revision: objects.revision,
             left_out,
             overrides,
@@ -219,47 +211,63 @@ impl Reader {
             zones: files.kept,
             maps: files.kept_maps,
         };
-        Some(Ok((configured, snapshot)))
+        Ok((configured, snapshot))
     }
 
-    /// What the files and the objects wish for together, and the names that only objects steer.
-    fn merge(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut) -> (Joined, BTreeSet<Name>) {
-        if objects.is_empty() {
-            return (Joined { desired: Arc::clone(&files.desired), conflicts: vec![] }, BTreeSet::new());
+    /// Compiles the files with the objects that fit them; refused where the files alone would be.
+    fn fit(&self, files: &Files, objects: &Declared, previous: Option<&Snapshot>) -> Result<Fitted, Vec<Fault>> {
+        let options = options(&files.settings);
+        let mut left_out = LeftOut::new();
+        loop {
+            let joined = self.join(files, objects, &mut left_out);
+            match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
+                Ok((snapshot, doubts)) => return Ok(Fitted { joined, left_out, snapshot, doubts }),
+                // Each time at least one object more is left out: in the end the files stand alone.
+                Err(faults) if objects.leave_out(&faults, &mut left_out) => {}
+                Err(faults) => return Err(faults),
+            }
         }
+    }
+
+    /// What the files and the objects wish for together.
+    fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut) -> Joined {
+        if objects.is_empty() {
+            let desired = Arc::clone(&files.desired);
+            return Joined { desired, beside: BTreeSet::new(), conflicts: BTreeMap::new() };
+        }
+        let owner = describe(&self.source);
         let of_files = Contribution {
             source: SourceKind::Config,
-            owner: describe(&self.source),
+            owner: owner.clone(),
             set: String::new(),
             created: 0,
             desired: Desired::clone(&files.desired),
         };
         let of_objects = objects.contribution(left_out);
         let beside = names_beside(&files.desired, &of_objects.desired);
-        let merged = merge([of_files, of_objects]);
-        (Joined { desired: Arc::new(merged.desired), conflicts: merged.conflicts }, beside)
+        let Merged { desired, conflicts } = merge([of_files, of_objects]);
+        Joined { desired: Arc::new(desired), beside, conflicts: overruled(&conflicts, &owner) }
     }
+}
 
-    fn compile_merged(
-        &self,
-        desired: &Desired,
-        files: &Files,
-        has_objects: bool,
-        options: &ServerOptions,
-        previous: Option<&Snapshot>,
-    ) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
-        if has_objects {
-            // The files were looked through by themselves; what comes to them may not fit.
-            let problems = desired.problems().into_iter().filter(|problem| problem.severity == Severity::Error);
-            let faults: Vec<Fault> = problems.map(|problem| problem.at(Place::file("objects of the API"))).collect();
-            if !faults.is_empty() {
-                return Err(faults);
-            }
+fn compile_joined(
+    desired: &Desired,
+    files: &Files,
+    has_objects: bool,
+    options: &ServerOptions,
+    previous: Option<&Snapshot>,
+) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
+    if has_objects {
+        // The files were looked through by themselves; what comes to them may not fit.
+        let problems = desired.problems().into_iter().filter(|problem| problem.severity == Severity::Error);
+        let faults: Vec<Fault> = problems.map(|problem| problem.at(Place::file("objects of the API"))).collect();
+        if !faults.is_empty() {
+            return Err(faults);
         }
-        match (&files.zones, previous) {
-            (None, Some(previous)) => recompile(desired, options, previous),
-            (zones, previous) => compile(desired, zones.as_deref().unwrap_or_default(), options, previous),
-        }
+    }
+    match (&files.zones, previous) {
+        (None, Some(previous)) => recompile(desired, options, previous),
+        (zones, previous) => compile(desired, zones.as_deref().unwrap_or_default(), options, previous),
     }
 }
 
@@ -307,7 +315,18 @@ impl From<Loaded> for Files {
 /// One wish out of all.
 struct Joined {
     desired: Arc<Desired>,
-    conflicts: Vec<fairway_model::Conflict>,
+    /// Names that only objects steer.
+    beside: BTreeSet<Name>,
+    conflicts: BTreeMap<Key, String>,
+}
+
+/// One wish out of all that fits, compiled.
+struct Fitted {
+    joined: Joined,
+    left_out: LeftOut,
+    snapshot: Snapshot,
+    /// Faults that let it through.
+    doubts: Vec<Fault>,
 }
 
 fn options(settings: &Settings) -> ServerOptions {

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Contribution, Desired, Fault, Name, SourceKind, Subject, Timestamp};
+use fairway_model::{Conflict, Contribution, Desired, Fault, Name, SourceKind, Subject, Timestamp};
 
 use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
@@ -144,16 +144,44 @@ impl Declared {
         Contribution { source: SourceKind::Api, owner: "api".to_owned(), set: String::new(), created: 0, desired }
     }
 
-    /// The objects here that errors are about, with the errors' words; none where an error is about something else alone.
-    pub(crate) fn blamed(&self, faults: &[Fault]) -> Option<LeftOut> {
+    /// Leaves out the objects that errors are about. Where errors are about something else alone, all are left out: what is wrong
+    /// then is found again without them, or is their fault together. False if none was left to be left out.
+    pub(crate) fn leave_out(&self, faults: &[Fault], left_out: &mut LeftOut) -> bool {
+        let told = |fault: &Fault| match fault.way_out.is_empty() {
+            true => fault.what.clone(),
+            false => format!("{}; {}", fault.what, fault.way_out),
+        };
         let mut blamed = LeftOut::new();
         for fault in faults.iter().filter(|fault| fault.is_error()) {
-            let key = fault.about.as_ref().and_then(key_of).filter(|key| self.objects.contains_key(key))?;
-            let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
-            blamed.entry(key).or_default().push(format!("{}{way_out}", fault.what));
+            let key = fault.about.as_ref().and_then(key_of);
+            let key = key.filter(|key| self.objects.contains_key(key) && !left_out.contains_key(key));
+            key.into_iter().for_each(|key| blamed.entry(key).or_default().push(told(fault)));
         }
-        Some(blamed)
+        if blamed.is_empty() {
+            let why: Vec<String> = faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD).map(told).collect();
+            let rest = self.objects.keys().filter(|key| !left_out.contains_key(key));
+            blamed.extend(rest.map(|key| (key.clone(), why.clone())));
+        }
+        let any = !blamed.is_empty();
+        left_out.extend(blamed);
+        any
     }
+}
+
+/// Faults that are told of each object where it is not known which of them is at fault.
+const FAULTS_TOLD: usize = 3;
+
+/// Objects whose word does not hold beside that of files, and what does.
+pub(crate) fn overruled(conflicts: &[Conflict], files: &str) -> BTreeMap<Key, String> {
+    let told = |conflict: &Conflict| {
+        let key = key_of(&conflict.subject)?;
+        let holds = match key.kind() {
+            Kind::Pool => "its members count beside those there, for the rest the file holds",
+            _ => "the file holds",
+        };
+        Some((key.clone(), format!("{key} is declared over the API and otherwise in {files}: {holds}")))
+    };
+    conflicts.iter().filter_map(told).collect()
 }
 
 /// Names that a contribution of objects steers and the files do not.
@@ -176,5 +204,5 @@ fn key_of(subject: &Subject) -> Option<Key> {
 /// A domain name as it stands in keys: in lower case, without its final dot.
 pub(crate) fn key_name(name: &Name) -> String {
     let text = name.to_string().to_ascii_lowercase();
-    text.strip_suffix('.').filter(|short| !short.is_empty()).map_or(text.clone(), str::to_owned)
+    text.strip_suffix('.').filter(|short| !short.is_empty()).map_or_else(|| text.clone(), str::to_owned)
 }

@@ -41,6 +41,7 @@ pub(crate) mod truth;
 mod uses;
 mod watch;
 
+pub(crate) use configured::Configured;
 pub(crate) use shared::{Published, Readiness, Shared};
 
 pub use daemon::{Daemon, Environment, Options};

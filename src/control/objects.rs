@@ -70,8 +70,10 @@ impl Objects {
             let mut events = match self.store.watch(revision).await {
                 Ok(watch) => watch.events,
                 Err(StoreError::Compacted { .. }) => {
-                    let listed = self.list().await;
-                    listed.unwrap_or_else(|error| tracing::error!(%error, "declared objects cannot be read"));
+                    if let Err(error) = self.list().await {
+                        tracing::error!(%error, "declared objects cannot be read; what is served goes on");
+                        tokio::time::sleep(REST).await;
+                    }
                     ask(&commands).await;
                     continue;
                 }
@@ -127,15 +129,17 @@ pub(super) async fn open(folder: &DataFolder, declared: &Arc<ArcSwap<Declared>>)
     loaded.inspect_err(|error| tracing::error!(error, "what was declared over the API is not served"))
 }
 
-/// The objects at a start: from the store, or, while another process has the folder, as that one tells them.
+/// The objects at a start, or why there can be none: from the store. While the process that is replaced has the folder, as that one
+/// tells them, and none yet to declare to.
 pub(super) async fn at_start(
     path: Option<&Path>,
     folder: Option<&DataFolder>,
+    is_replacing: bool,
     declared: &Arc<ArcSwap<Declared>>,
 ) -> Option<Result<Objects, String>> {
     match (path, folder) {
         (_, Some(folder)) => Some(open(folder, declared).await),
-        (Some(path), None) => {
+        (Some(path), None) if is_replacing => {
             match Client::new(Reach::of_data_dir(path)).objects().await {
                 Ok(told) => declared.store(Arc::new(Declared::of_export(told))),
                 Err(error) => {
@@ -144,7 +148,8 @@ pub(super) async fn at_start(
             }
             None
         }
-        (None, None) => None,
+        (Some(path), None) => Some(Err(format!("the data folder {} cannot be written to", path.display()))),
+        (None, None) => Some(Err("there is no data folder; start fairway with one (--data-dir)".to_owned())),
     }
 }
 
@@ -193,7 +198,10 @@ impl Control {
         match self.shared.objects.get() {
             Some(Ok(objects)) => Ok(objects),
             Some(Err(why)) => Err(ControlError::NoStore(why.clone())),
-            None => Err(ControlError::NoStore("it is not open yet, or there is no data folder".to_owned())),
+            None => {
+                let what = "the process that ran before has the data folder still; try again in a moment";
+                Err(ControlError::NoStore(what.to_owned()))
+            }
         }
     }
 

@@ -96,6 +96,11 @@ impl Actor {
         report.accepted = report.faults.is_empty();
         report.at = format!("{:.3}", (self.clock)());
         report.generation = self.shared.published.load().generation;
+        // Files that are refused keep no object from being served.
+        let is_behind = || self.reader.declared.load().revision > self.shared.published.load().configured.revision;
+        if what == What::Files && !report.accepted && self.later.asked_by.is_empty() && is_behind() {
+            self.later.asked_by = "api";
+        }
         trace.of(|| self.tell(what, report, replies));
         if !self.later.asked_by.is_empty() {
             self.askers = std::mem::take(&mut self.later);
@@ -117,13 +122,14 @@ impl Actor {
             tracing::error!(asked_by, generation, millis, faults, "configuration refused, the old one serves on");
         }
         report.faults.iter().take(LINES_MAX).for_each(|fault| tracing::error!(fault, "configuration at fault"));
-        report.warnings.iter().take(LINES_MAX).for_each(|fault| tracing::warn!(fault, "configuration doubtful"));
+        // Of the files nothing new is known where only objects were read.
+        let doubts = report.warnings.iter().filter(|_| what == What::Files).take(LINES_MAX);
+        doubts.for_each(|fault| tracing::warn!(fault, "configuration doubtful"));
         for asker in replies {
             // Whoever has gone away reads it in the log.
             let _ = asker.send(report.clone());
         }
         if what == What::Objects {
-            // Of the files nothing new is known.
             return;
         }
         self.publish(|published| {
@@ -146,6 +152,9 @@ impl Actor {
         }
         if let Some(logs) = &self.logs {
             logs.set_format(configured.settings.log.format);
+        }
+        for (key, faults) in configured.left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)) {
+            tracing::warn!(%key, why = faults.join("; "), "a declared object does not fit and is left out");
         }
         self.warm_up(&snapshot, &configured).await;
         self.swap(configured, snapshot).await;

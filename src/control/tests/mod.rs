@@ -5,6 +5,7 @@ mod daemon;
 mod flips;
 mod latency;
 mod load;
+mod objects;
 mod overrides;
 mod pace;
 mod reload;
