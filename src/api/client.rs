@@ -21,7 +21,7 @@ use crate::api::{
     explain_wire::Explanation,
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
-    objects_wire::{ApplyReport, ObjectsExport},
+    objects_wire::{ApplyReport, ObjectList, ObjectsExport},
     state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version},
 };
 
@@ -142,10 +142,14 @@ impl Client {
         self.json(Method::POST, &path, Some(body)).await
     }
 
-    /// `GET /v1/pools` and the like, or `GET /v1/pools/NAME`: as it is answered.
-    pub async fn object(&self, section: &str, name: Option<&str>) -> Result<Value, ClientError> {
-        let name = name.map(|name| format!("/{}", escape(name))).unwrap_or_default();
-        self.json(Method::GET, &format!("/v1/{section}{name}"), None::<&()>).await
+    /// `GET /v1/pools/NAME` and the like: as it is answered.
+    pub async fn object(&self, section: &str, name: &str) -> Result<Value, ClientError> {
+        self.json(Method::GET, &format!("/v1/{section}/{}", escape(name)), None::<&()>).await
+    }
+
+    /// `GET /v1/pools` and the like: the page that comes after a name.
+    pub async fn objects_after(&self, section: &str, after: &str) -> Result<ObjectList, ClientError> {
+        self.json(Method::GET, &format!("/v1/{section}?after={}", escape(after)), None::<&()>).await
     }
 
     /// `DELETE /v1/pools/NAME` and the like: returns once it is gone.

@@ -8,7 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fairway_model::{ClusterName, Name, Network, Rtype};
 
-use super::{output::ColorWhen, values};
+use super::{
+    objects_args::{ApplyArgs, DeleteArgs, GetArgs},
+    output::ColorWhen,
+    values,
+};
 
 /// Authoritative DNS server whose answers follow the health of clusters.
 ///
@@ -61,6 +65,9 @@ pub(super) enum Command {
     #[command(subcommand)]
     Override(OverrideCommand),
     Reload(ReloadArgs),
+    Apply(ApplyArgs),
+    Get(GetArgs),
+    Delete(DeleteArgs),
     #[command(subcommand)]
     Config(ConfigCommand),
     #[command(subcommand)]

@@ -11,6 +11,8 @@ mod explain;
 mod impact;
 mod load;
 mod manual;
+mod objects;
+mod objects_args;
 mod output;
 mod overrides;
 mod replay;
@@ -86,6 +88,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::status(out, &args),
         Command::Override(args) => overrides::overrides(out, args),
         Command::Reload(args) => status::reload(out, &args),
+        Command::Apply(args) => objects::apply(out, args),
+        Command::Get(args) => objects::get(out, &args),
+        Command::Delete(args) => objects::delete(out, &args),
         Command::Config(args) => config::config(out, &args),
         Command::Store(command) => store::store(out, command),
         Command::Simulate(args) => simulate::simulate(out, &args),

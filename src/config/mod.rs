@@ -18,6 +18,7 @@ mod object;
 mod policy_wire;
 mod reader;
 mod schema;
+mod sections;
 mod settings;
 mod tree;
 mod tree_wire;
@@ -45,6 +46,7 @@ pub use kept::{Before, KeptZones};
 pub use maps::KeptMaps;
 pub(crate) use maps::{check_latencies, pushed_file};
 pub(crate) use object::{ObjectFault, object};
+pub use sections::sections;
 pub use settings::{
     CallbackUrl, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
     UdpSettings,

@@ -223,7 +223,7 @@ impl Reader {
             match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
                 Ok((snapshot, doubts)) => return Ok(Fitted { joined, left_out, snapshot, doubts }),
                 // Each time at least one object more is left out: in the end the files stand alone.
-                Err(faults) if objects.leave_out(&faults, &mut left_out) => {}
+                Err(faults) if objects.leave_out(&faults, &files.desired, &mut left_out) => {}
                 Err(faults) => return Err(faults),
             }
         }

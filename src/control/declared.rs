@@ -33,7 +33,7 @@ pub(crate) struct Wish {
 }
 
 /// Objects that are not heeded, with the reasons.
-pub(crate) type LeftOut = BTreeMap<Key, Vec<String>>;
+pub(crate) type LeftOut = BTreeMap<Key, Vec<ObjectFault>>;
 
 /// The section of a configuration that objects of a kind are elements of; none for those that are more than that.
 pub(crate) const fn section(kind: Kind) -> Option<&'static str> {
@@ -137,7 +137,7 @@ impl Declared {
                     desired.names.extend(own.names.clone());
                 }
                 Err(faults) => {
-                    left_out.insert(key.clone(), faults.iter().map(ToString::to_string).collect());
+                    left_out.insert(key.clone(), faults.clone());
                 }
             }
         }
@@ -146,10 +146,15 @@ impl Declared {
 
     /// Leaves out the objects that errors are about. Where errors are about something else alone, all are left out: what is wrong
     /// then is found again without them, or is their fault together. False if none was left to be left out.
-    pub(crate) fn leave_out(&self, faults: &[Fault], left_out: &mut LeftOut) -> bool {
-        let told = |fault: &Fault| match fault.way_out.is_empty() {
-            true => fault.what.clone(),
-            false => format!("{}; {}", fault.what, fault.way_out),
+    pub(crate) fn leave_out(&self, faults: &[Fault], files: &Desired, left_out: &mut LeftOut) -> bool {
+        let told = |fault: &Fault| {
+            let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
+            let pointer = match &fault.about {
+                // Members of a pool that files declare too stand behind those of the files.
+                Some(Subject::Member(pool, place)) if !files.pools.contains_key(pool) => format!("/members/{place}"),
+                _ => String::new(),
+            };
+            ObjectFault { pointer, what: format!("{}{way_out}", fault.what) }
         };
         let mut blamed = LeftOut::new();
         for fault in faults.iter().filter(|fault| fault.is_error()) {
@@ -158,7 +163,8 @@ impl Declared {
             key.into_iter().for_each(|key| blamed.entry(key).or_default().push(told(fault)));
         }
         if blamed.is_empty() {
-            let why: Vec<String> = faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD).map(told).collect();
+            let why: Vec<ObjectFault> =
+                faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD).map(told).collect();
             let rest = self.objects.keys().filter(|key| !left_out.contains_key(key));
             blamed.extend(rest.map(|key| (key.clone(), why.clone())));
         }

@@ -154,7 +154,8 @@ impl Actor {
             logs.set_format(configured.settings.log.format);
         }
         for (key, faults) in configured.left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)) {
-            tracing::warn!(%key, why = faults.join("; "), "a declared object does not fit and is left out");
+            let why = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            tracing::warn!(%key, why, "a declared object does not fit and is left out");
         }
         self.warm_up(&snapshot, &configured).await;
         self.swap(configured, snapshot).await;

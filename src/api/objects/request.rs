@@ -75,7 +75,11 @@ impl Asked {
 
     /// All objects that the body declares, by their keys.
     pub(super) fn objects(&self) -> Result<BTreeMap<Key, Vec<u8>>, Refusal> {
-        let body = self.json("objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
+        let body: ApplyBody = self.json("objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
+        if let Some(version) = body.version.filter(|version| *version != 1) {
+            let what = format!("version {version} is not known here; write version 1, or leave it out");
+            return Err(problem(StatusCode::UNPROCESSABLE_ENTITY, what).into());
+        }
         let (wanted, flaws) = all_sound(body);
         match flaws.is_empty() {
             true => Ok(wanted),

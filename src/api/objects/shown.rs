@@ -51,7 +51,8 @@ pub(super) fn shown(object: &Object, configured: &Configured, served: u64) -> Ob
 }
 
 fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Condition> {
-    let faults = configured.left_out.get(&object.key).map(|faults| faults.join("; "));
+    let faults = configured.left_out.get(&object.key);
+    let faults = faults.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
     let overruled = configured.conflicts.get(&object.key);
     let said = |kind: &str, holds: bool, reason: &str, message: Option<&String>| Condition {
         kind: kind.to_owned(),

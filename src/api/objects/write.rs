@@ -27,8 +27,9 @@ use super::{
     shown::{answer, standing, unknown},
 };
 use crate::{
+    config::ObjectFault,
     control::{
-        declared::{Declared, LeftOut, section},
+        declared::{Declared, section},
         objects::{Objects, Tried},
     },
     store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
@@ -136,15 +137,31 @@ async fn tried(site: &Site, objects: &Objects, changes: &[Change]) -> Result<App
     if !faults.is_empty() {
         return Err(problem(StatusCode::CONFLICT, faults.join("; ")).into());
     }
-    let before = standing(site).0;
     let is_own = |key: &Key| changes.iter().any(|change| change.key == *key && change.value.is_some());
-    let worse = left_out.iter().filter(|(key, _)| is_own(key) || !before.left_out.contains_key(*key));
-    let flaws: Vec<Flaw> = worse.flat_map(|(key, faults)| faults.iter().map(|fault| about(key, fault))).collect();
-    match (flaws.is_empty(), left_out.keys().any(is_own)) {
-        (true, _) => Ok(ApplyReport { effect, not_accepted: told(&left_out), ..report }),
-        (_, true) => Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "it does not fit what is there", flaws).into()),
-        _ => Err(flawed(StatusCode::CONFLICT, "other objects would not fit any more", flaws).into()),
+    let own = flaws(left_out.iter().filter(|(key, _)| is_own(key)), changes.len() == 1);
+    if !own.is_empty() {
+        // What leans on these does not fit either, and is not what is to be mended.
+        return Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "it does not fit what is there", own).into());
     }
+    let before = standing(site).0;
+    let others = flaws(left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)), false);
+    if !others.is_empty() {
+        return Err(flawed(StatusCode::CONFLICT, "other objects would not fit any more", others).into());
+    }
+    let not_accepted = flaws(left_out.iter(), false).into_iter().map(|flaw| flaw.detail).collect();
+    Ok(ApplyReport { effect, not_accepted, ..report })
+}
+
+/// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.
+fn flaws<'a>(left_out: impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
+    let told = |(key, faults): (&Key, &'a Vec<ObjectFault>)| {
+        let name = shown_key(key);
+        faults.iter().map(move |fault| match is_one {
+            true => Flaw { pointer: fault.pointer.clone(), detail: format!("{name}: {}", fault.what) },
+            false => Flaw { pointer: String::new(), detail: format!("{name}: {fault}") },
+        })
+    };
+    left_out.flat_map(told).collect()
 }
 
 /// Makes changes to a copy of what is declared; what they are, by the names of the objects.
@@ -189,14 +206,6 @@ fn batch(changes: Vec<Change>, by: Author) -> Batch {
 /// An object by its section and name: `pools/shop`.
 fn shown_key(key: &Key) -> String {
     format!("{}/{}", section(key.kind()).unwrap_or_default(), key.name())
-}
-
-fn about(key: &Key, fault: &str) -> Flaw {
-    Flaw { pointer: String::new(), detail: format!("{}: {fault}", shown_key(key)) }
-}
-
-fn told(left_out: &LeftOut) -> Vec<String> {
-    left_out.iter().flat_map(|(key, faults)| faults.iter().map(|fault| about(key, fault).detail)).collect()
 }
 
 /// Longest time that an acknowledgement waits for the answers to follow.

@@ -172,7 +172,7 @@ async fn what_is_declared_piece_by_piece_is_in_the_answers_when_it_is_acknowledg
     assert_eq!(server.answer(SHOP), None);
     server.get(&format!("/v1/names/{SHOP}")).expect(404);
     let http = crate::api::client::Client::new(crate::api::client::Reach::Http(server.daemon.http_address().unwrap()));
-    assert_eq!(http.object("clusters", None).await.unwrap()["items"].as_array().unwrap().len(), 2, "shown to all");
+    assert_eq!(http.objects_after("clusters", "").await.unwrap().items.len(), 2, "shown to all");
     assert!(http.delete_object("clusters", "ap1", "").await.is_err(), "and changed on the socket alone");
     server.daemon.stop().await;
 }
@@ -184,6 +184,8 @@ async fn what_does_not_fit_is_refused_with_its_faults_and_changes_nothing() {
     let refused = server.put("/v1/pools/api", &pool("ap9")).expect(422);
     let detail = refused.body["errors"][0]["detail"].as_str().unwrap();
     assert!(detail.starts_with("pools/api: ") && detail.contains("ap9"), "{detail}");
+    assert_eq!(refused.body["errors"][0]["pointer"], "/members/0");
+    assert_eq!(refused.body["errors"].as_array().unwrap().len(), 1, "the name that leans on it is not told of");
     let faulty = json!({"name": "api", "members": [{"cluster": "ap1", "weight": 70_000}], "colour": "red"});
     let refused = server.put("/v1/pools/api", &faulty).expect(422);
     let pointers: Vec<_> = refused.body["errors"].as_array().unwrap().iter().map(|flaw| &flaw["pointer"]).collect();
