@@ -49,7 +49,7 @@ Environment (a flag wins over it, and it wins over the configuration file):
   FAIRWAY_LISTEN_HTTP  address of the HTTP listener, or off
   FAIRWAY_LOG          what is logged
   FAIRWAY_USER         user to become once sockets are bound
-  FAIRWAY_URL          HTTP listener that status and explain ask
+  FAIRWAY_URL          HTTP listener that status, explain and get ask
   FAIRWAY_ENVOY        Envoy binary of demo --envoy
   NO_COLOR             not empty: no colours";
 

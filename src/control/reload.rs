@@ -112,7 +112,7 @@ impl Actor {
     fn tell(&mut self, what: What, report: ReloadReport, replies: Vec<oneshot::Sender<ReloadReport>>) {
         let counts = &self.shared.counts;
         let counter = if report.accepted { &counts.reloads_accepted } else { &counts.reloads_refused };
-        counter.fetch_add(1, Relaxed);
+        counter.fetch_add(u64::from(what == What::Files), Relaxed);
         let ReloadReport { asked_by, generation, millis, .. } = &report;
         if report.accepted {
             let changes = report.changes.join("; ");
