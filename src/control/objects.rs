@@ -24,7 +24,7 @@ use crate::{
     api::client::{Client, Reach},
     store::{
         DataFolder,
-        objects::{Batch, Committed, Entry, Key, LocalStore, ObjectStore, Prefix, StoreError},
+        objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
     },
 };
 
@@ -116,8 +116,8 @@ async fn ask(commands: &mpsc::Sender<Command>) {
     let _ = commands.send(Command::Reload { what: What::Objects, asked_by: "api", reply: None }).await;
 }
 
-/// Opens the store of a folder that this process alone writes to. Where that fails, files are served all the same, and nothing can
-/// be declared.
+/// Opens the store of a folder that this process alone writes to. Where that fails, files and what can
+/// be read are served all the same, and nothing can be declared.
 pub(super) async fn open(folder: &DataFolder, declared: &Arc<ArcSwap<Declared>>) -> Result<Objects, String> {
     let path = folder.path().to_owned();
     let opened = tokio::task::spawn_blocking(move || LocalStore::open(&path)).await;
@@ -126,7 +126,22 @@ pub(super) async fn open(folder: &DataFolder, declared: &Arc<ArcSwap<Declared>>)
         Ok(store) => Objects::load(Arc::new(store), Arc::clone(declared)).await.map_err(|error| error.to_string()),
         Err(error) => Err(error),
     };
-    loaded.inspect_err(|error| tracing::error!(error, "what was declared over the API is not served"))
+    if let Err(error) = &loaded {
+        tracing::error!(error, "nothing can be declared over the API");
+        peek(folder.path(), declared).await;
+    }
+    loaded
+}
+
+/// Reads what was declared without the store being opened: another process has it, or it cannot be written to.
+async fn peek(folder: &Path, declared: &ArcSwap<Declared>) {
+    let path = StoreFile::path_in(folder);
+    let read = move || if path.exists() { StoreFile::open(&path)?.list() } else { Ok(Listing::default()) };
+    match tokio::task::spawn_blocking(read).await {
+        Ok(Ok(Listing { objects, revision, .. })) => declared.store(Arc::new(Declared::new(revision, objects))),
+        Ok(Err(error)) => tracing::error!(%error, "what was declared over the API is not served"),
+        Err(error) => tracing::error!(%error, "what was declared over the API is not served"),
+    }
 }
 
 /// The objects at a start, or why there can be none: from the store. While the process that is replaced has the folder, as that one
@@ -143,12 +158,16 @@ pub(super) async fn at_start(
             match Client::new(Reach::of_data_dir(path)).objects().await {
                 Ok(told) => declared.store(Arc::new(Declared::of_export(told))),
                 Err(error) => {
-                    tracing::warn!(%error, "the process that is replaced does not tell what was declared over the API")
+                    tracing::warn!(%error, "the process that is replaced does not tell what was declared; its file does");
+                    peek(path, declared).await;
                 }
             }
             None
         }
-        (Some(path), None) => Some(Err(format!("the data folder {} cannot be written to", path.display()))),
+        (Some(path), None) => {
+            peek(path, declared).await;
+            Some(Err(format!("the data folder {} cannot be written to", path.display())))
+        }
         (None, None) => Some(Err("there is no data folder; start fairway with one (--data-dir)".to_owned())),
     }
 }

@@ -12,7 +12,10 @@ use super::{
     daemon::{always, options, start},
     *,
 };
-use crate::control::{Daemon, Options};
+use crate::{
+    control::{Daemon, Options},
+    store::objects::Kind,
+};
 
 /// What was answered to a request.
 struct Reply {
@@ -352,6 +355,18 @@ async fn a_daemon_that_takes_over_has_what_was_declared_before_it_answers() {
     assert!(asker.await.unwrap().iter().all(|answer| *answer == Some([192, 0, 2, 1])));
     server.put("/v1/pools/api", &pool("ap2")).expect(200);
     assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]));
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_written_is_served_all_the_same() {
+    let server = declared().await;
+    let (data, revision) = (server.scene.data(), server.get("/v1/pools").body["revision"].clone());
+    let found = Arc::default();
+    // As on a disk that turned read-only: there is a folder, and nobody got its lock.
+    let objects = super::super::objects::at_start(Some(&data), None, false, &found).await;
+    assert!(objects.unwrap().unwrap_err().contains("cannot be written to"));
+    assert_eq!((found.load().of(Kind::Pool).count(), json!(found.load().revision)), (1, revision));
     server.daemon.stop().await;
 }
 

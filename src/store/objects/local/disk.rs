@@ -30,7 +30,7 @@ pub(super) enum Does {
     Works,
 }
 
-/// A disk, and how many flushes it was asked for.
+/// A disk, and how many flushes it lets wait.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     state: Mutex<(Does, u64)>,
@@ -43,10 +43,9 @@ impl Disk {
         self.changed.notify_all();
     }
 
-    /// Returns once a flush is asked for that it lets wait.
+    /// Returns once it lets a flush wait.
     pub(super) fn is_asked(&self) {
-        let before = self.state.lock().unwrap().1;
-        drop(self.changed.wait_while(self.state.lock().unwrap(), |(_, asked)| *asked == before).unwrap());
+        drop(self.changed.wait_while(self.state.lock().unwrap(), |(_, waiting)| *waiting == 0).unwrap());
     }
 
     /// Opens the store's file on this disk.
@@ -90,7 +89,8 @@ impl StorageBackend for OnDisk {
         let mut state = self.disk.state.lock().unwrap();
         state.1 += 1;
         self.disk.changed.notify_all();
-        let state = self.disk.changed.wait_while(state, |(does, _)| *does == Does::Waits).unwrap();
+        let mut state = self.disk.changed.wait_while(state, |(does, _)| *does == Does::Waits).unwrap();
+        state.1 -= 1;
         if matches!(state.0, Does::Fails | Does::FailsToFlush) {
             return Err(io::Error::other("the disk failed"));
         }

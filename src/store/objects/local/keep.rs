@@ -12,7 +12,7 @@ use std::{
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, backends::FileBackend};
 
 use super::{
-    super::{Entry, Key, StoreError, rows_wire::Row},
+    super::{Entry, Key, Listing, Prefix, StoreError, rows_wire::Row},
     FILE,
     opened::contained,
     tables::{
@@ -78,6 +78,11 @@ impl StoreFile {
     /// Reads everything: every row's sum, and whether objects, histories and log tell the same.
     pub fn verify(&self) -> Result<Verified, StoreError> {
         contained(|| verify(&Tables::open(&self.reading)?)).flatten()
+    }
+
+    /// Everything that is there.
+    pub fn list(&self) -> Result<Listing, StoreError> {
+        contained(|| Tables::open(&self.reading)?.list(&Prefix::everything(), None, usize::MAX)).flatten()
     }
 
     /// What was done to a key, the latest first.
