@@ -11,6 +11,8 @@ pub mod latency_wire;
 mod listen;
 mod load;
 pub mod load_wire;
+mod objects;
+pub mod objects_wire;
 mod problem;
 mod routes;
 pub mod state_wire;

@@ -19,6 +19,7 @@ use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 use super::{
     latency::{TABLE_MAX, push_latency},
     load::push_load,
+    objects,
     problem::{problem, refusal},
     state_wire::{ExplainParameters, NewOverride, Version},
     watch::{Hub, watch},
@@ -40,9 +41,13 @@ pub(super) struct Site {
     pub(super) ending: tokio::sync::watch::Receiver<bool>,
 }
 
+/// Who asks, as far as it is known: it stands in the history of what they change.
+#[derive(Clone, Debug)]
+pub(super) struct Caller(pub(super) String);
+
 /// The reads.
 pub(super) fn reads(site: &Site) -> Router {
-    finish(read_routes(), site)
+    finish(read_routes().merge(objects::reads()), site)
 }
 
 /// The reads and the commands.
@@ -53,8 +58,9 @@ pub(super) fn all(site: &Site) -> Router {
         .route("/v1/overrides/{id}", delete(remove_override))
         .route("/v1/load/{cluster}", put(push_load))
         .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)))
+        .route("/v1/objects", get(export))
         .route("/v1/stop", post(stop));
-    finish(read_routes().merge(commands), site)
+    finish(read_routes().merge(commands).merge(objects::all()), site)
 }
 
 fn read_routes() -> Router<Site> {
@@ -174,6 +180,13 @@ async fn add_override(State(site): State<Site>, body: Result<Bytes, BytesRejecti
 async fn remove_override(State(site): State<Site>, Path(id): Path<String>) -> Response {
     match site.control.remove_override(&id).await {
         Ok(state) => Json(state).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn export(State(site): State<Site>) -> Response {
+    match site.control.objects() {
+        Ok(objects) => Json(objects.declared().export()).into_response(),
         Err(error) => refusal(&error),
     }
 }

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     balance::Balance,
     command::Command,
-    configured::{Reader, Reading},
+    configured::{Reader, Reading, What},
     drains::{DrainWatch, forced_out},
     keeper::Keeper,
     pace::Pacer,
@@ -74,6 +74,8 @@ pub(super) type Running = Pin<Box<dyn Future<Output = Option<Reading>> + Send>>;
 pub(super) struct Askers {
     /// Ties the log lines of the reading together.
     pub(super) trace: Trace,
+    /// The most that any of them wants to be read.
+    pub(super) what: What,
     /// What asked first; empty where nothing did.
     pub(super) asked_by: &'static str,
     /// Who wants to hear of it.

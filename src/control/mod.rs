@@ -18,12 +18,14 @@ mod changes;
 mod command;
 mod configured;
 mod daemon;
+pub(crate) mod declared;
 mod drains;
 mod flips;
 mod handle;
 mod keeper;
 mod latency;
 mod load;
+pub(crate) mod objects;
 mod offline;
 mod pace;
 mod reload;
@@ -40,6 +42,7 @@ pub(crate) mod truth;
 mod uses;
 mod watch;
 
+pub(crate) use configured::Configured;
 pub(crate) use shared::{Published, Readiness, Shared};
 pub(crate) use story::{PoolMoved, Story};
 

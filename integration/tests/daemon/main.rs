@@ -20,6 +20,7 @@ use fairway_integration::real::{Fairway, Process, fairway_binary, http_get};
 
 mod commands;
 mod hostile;
+mod objects;
 mod places;
 mod privileges;
 mod process;
