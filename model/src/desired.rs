@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    Choose, ClientMap, Cluster, ClusterName, DownAnswer, Geo, LatencyTable, LoadAim, LoadFeed, LoadName, LoadSource,
-    LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Pool, PoolName, Rank, Rtype, Severity, TableName,
-    Ttl, closest,
+    Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, Geo, LatencyTable, LoadAim, LoadFeed, LoadName,
+    LoadSource, LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, Rank, Rtype,
+    Severity, TableName, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -109,6 +109,13 @@ pub struct Problem {
     pub what: String,
     /// What to do about it.
     pub way_out: String,
+}
+
+impl Problem {
+    /// As a fault of an input, in its place.
+    pub fn at(self, place: Place) -> Fault {
+        Fault { severity: self.severity, ..Fault::error(place, self.what, self.way_out) }.about(self.subject)
+    }
 }
 
 impl Desired {

@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::Subject;
+
 /// Where in a file something stands. Lines and columns count from 1; 0 means "the file as a whole".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -50,17 +52,24 @@ pub struct Fault {
     pub what: String,
     /// What to do about it; empty where the fact says it all.
     pub way_out: String,
+    /// The object it is about, where it is about one alone.
+    pub about: Option<Subject>,
 }
 
 impl Fault {
     /// A fault that refuses its input.
     pub fn error(place: Place, what: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { place, severity: Severity::Error, what: what.into(), way_out: way_out.into() }
+        Self { place, severity: Severity::Error, what: what.into(), way_out: way_out.into(), about: None }
     }
 
     /// A fault that lets its input through.
     pub fn warning(place: Place, what: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { place, severity: Severity::Warning, what: what.into(), way_out: way_out.into() }
+        Self { severity: Severity::Warning, ..Self::error(place, what, way_out) }
+    }
+
+    /// The same, about an object.
+    pub fn about(self, subject: Subject) -> Self {
+        Self { about: Some(subject), ..self }
     }
 
     /// Whether the input must be refused.

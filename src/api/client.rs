@@ -11,6 +11,7 @@ use std::{
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, StatusCode, body::Bytes};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
@@ -20,6 +21,7 @@ use crate::api::{
     explain_wire::Explanation,
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
+    objects_wire::{ApplyReport, ObjectList, ObjectsExport},
     state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version},
 };
 
@@ -46,6 +48,17 @@ pub const CONTROL_SOCKET: &str = "control.sock";
 #[derive(Clone, Debug)]
 pub struct Client {
     reach: Reach,
+}
+
+/// How objects are applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applying {
+    /// Only tell what would come of it.
+    pub dry_run: bool,
+    /// Take away what is declared over the API and not named.
+    pub prune: bool,
+    /// Why, for the history.
+    pub reason: String,
 }
 
 /// Whose answer is to be explained.
@@ -115,6 +128,34 @@ impl Client {
     pub async fn push_latency(&self, table: &str, text: &str) -> Result<LatencyState, ClientError> {
         let bytes = self.call(Method::PUT, &format!("/v1/latency/{}", escape(table)), Some(text.into())).await?;
         serde_json::from_slice(&bytes).map_err(|e| self.broken(&e))
+    }
+
+    /// `GET /v1/objects`: everything that is declared over the API.
+    pub(crate) async fn objects(&self) -> Result<ObjectsExport, ClientError> {
+        self.json(Method::GET, "/v1/objects", None::<&()>).await
+    }
+
+    /// `POST /v1/apply`: takes all objects of a body, or none.
+    pub async fn apply(&self, body: &Value, wanted: &Applying) -> Result<ApplyReport, ClientError> {
+        let Applying { dry_run, prune, reason } = wanted;
+        let path = format!("/v1/apply?dryRun={dry_run}&prune={prune}&reason={}", escape(reason));
+        self.json(Method::POST, &path, Some(body)).await
+    }
+
+    /// `GET /v1/pools/NAME` and the like: as it is answered.
+    pub async fn object(&self, section: &str, name: &str) -> Result<Value, ClientError> {
+        self.json(Method::GET, &format!("/v1/{section}/{}", escape(name)), None::<&()>).await
+    }
+
+    /// `GET /v1/pools` and the like: the page that comes after a name.
+    pub async fn objects_after(&self, section: &str, after: &str) -> Result<ObjectList, ClientError> {
+        self.json(Method::GET, &format!("/v1/{section}?after={}", escape(after)), None::<&()>).await
+    }
+
+    /// `DELETE /v1/pools/NAME` and the like: returns once it is gone.
+    pub async fn delete_object(&self, section: &str, name: &str, reason: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/{section}/{}?reason={}", escape(name), escape(reason));
+        self.call(Method::DELETE, &path, None).await.map(|_| ())
     }
 
     /// `POST /v1/stop`: asks the daemon to drain and end. Returns when it has begun to.

@@ -2,7 +2,7 @@
 
 use std::{fmt, fs, io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -15,7 +15,10 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::routes::{self, Site};
+use super::{
+    routes::{self, Caller, Site},
+    watch::{self as watching, Hub},
+};
 use crate::{control::Control, observe::metrics::Metrics};
 
 /// The listeners of the API.
@@ -28,22 +31,26 @@ pub(crate) struct Api {
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("listeners", &self.tasks.len()).finish_non_exhaustive()
+        f.debug_struct("Api").field("tasks", &self.tasks.len()).finish_non_exhaustive()
     }
 }
 
 impl Api {
-    /// No listener yet.
+    /// No listener yet; what changes is followed from here on.
     pub(crate) fn new(control: &Control, metrics: Arc<Metrics>) -> Self {
-        let site = Site { control: control.clone(), metrics };
-        Self { site, ending: watch::channel(false).0, tasks: vec![] }
+        let ending = watch::channel(false).0;
+        let hub = Arc::new(Hub::new());
+        let follower = tokio::spawn(watching::follow(control.clone(), Arc::clone(&hub), ending.subscribe()));
+        let site = Site { control: control.clone(), metrics, hub, ending: ending.subscribe() };
+        Self { site, ending, tasks: vec![follower] }
     }
 
     /// Shows on this listener.
     pub(crate) fn show(&mut self, listener: TcpListener) {
         let (router, end) = (routes::reads(&self.site), self.ending.subscribe());
         self.tasks.push(tokio::spawn(async move {
-            serve(|| async { Ok(listener.accept().await?.0) }, router, HTTP_CONNECTIONS_MAX, end).await;
+            let accept = || async { Ok((listener.accept().await?.0, router.clone())) };
+            serve(accept, HTTP_CONNECTIONS_MAX, end).await;
         }));
     }
 
@@ -51,7 +58,11 @@ impl Api {
     pub(crate) fn command(&mut self, socket: UnixListener) {
         let (router, end) = (routes::all(&self.site), self.ending.subscribe());
         self.tasks.push(tokio::spawn(async move {
-            serve(|| local_peer(&socket), router, SOCKET_CONNECTIONS_MAX, end).await;
+            let accept = || async {
+                let (stream, caller) = local_peer(&socket).await?;
+                Ok((stream, router.clone().layer(Extension(caller))))
+            };
+            serve(accept, SOCKET_CONNECTIONS_MAX, end).await;
         }));
     }
 
@@ -84,22 +95,22 @@ pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// The next connection of root or of this process' own user; others are closed without a word.
-async fn local_peer(listener: &UnixListener) -> io::Result<UnixStream> {
+async fn local_peer(listener: &UnixListener) -> io::Result<(UnixStream, Caller)> {
     loop {
         let (stream, _) = listener.accept().await?;
         let uid = stream.peer_cred()?.uid();
         if uid == 0 || uid == rustix::process::geteuid().as_raw() {
-            return Ok(stream);
+            return Ok((stream, Caller(format!("local user {uid}"))));
         }
         tracing::warn!(uid, "control socket: a foreign user was turned away");
     }
 }
 
-/// Accepts until told to end, then lets the open connections finish what they began.
-async fn serve<S, F>(accept: impl Fn() -> F, router: Router, most: usize, mut end: watch::Receiver<bool>)
+/// Accepts connections with what answers on them until told to end, then lets the open ones finish what they began.
+async fn serve<S, F>(accept: impl Fn() -> F, most: usize, mut end: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    F: Future<Output = io::Result<S>>,
+    F: Future<Output = io::Result<(S, Router)>>,
 {
     let places = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
@@ -113,8 +124,8 @@ where
             next = next => next,
         };
         match accepted {
-            Ok(stream) => {
-                let (router, end) = (router.clone(), end.clone());
+            Ok((stream, router)) => {
+                let end = end.clone();
                 connections.spawn(async move {
                     connection(stream, router, end).await;
                     drop(place);

@@ -11,9 +11,13 @@ pub mod latency_wire;
 mod listen;
 mod load;
 pub mod load_wire;
+mod objects;
+pub mod objects_wire;
 mod problem;
 mod routes;
 pub mod state_wire;
+mod watch;
+pub mod watch_wire;
 
 pub(crate) use explain_words::percent;
 pub(crate) use listen::{Api, bind_socket};

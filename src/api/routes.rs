@@ -19,12 +19,17 @@ use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 use super::{
     latency::{TABLE_MAX, push_latency},
     load::push_load,
+    objects,
     problem::{problem, refusal},
     state_wire::{ExplainParameters, NewOverride, Version},
+    watch::{Hub, watch},
 };
 use crate::{
     control::{Control, Readiness},
+    intents,
     observe::metrics::Metrics,
+    page,
+    store::objects::Author,
 };
 
 /// What the routes read from, and command.
@@ -32,11 +37,19 @@ use crate::{
 pub(super) struct Site {
     pub(super) control: Control,
     pub(super) metrics: Arc<Metrics>,
+    /// What watchers pull from.
+    pub(super) hub: Arc<Hub>,
+    /// True once streams are to end, so that nobody waits for them.
+    pub(super) ending: tokio::sync::watch::Receiver<bool>,
 }
+
+/// Who asks, as far as it is known: it stands in the history of what they change.
+#[derive(Clone, Debug)]
+pub(super) struct Caller(pub(super) String);
 
 /// The reads.
 pub(super) fn reads(site: &Site) -> Router {
-    finish(read_routes(), site)
+    finish(read_routes().merge(objects::reads()), site)
 }
 
 /// The reads and the commands.
@@ -47,8 +60,25 @@ pub(super) fn all(site: &Site) -> Router {
         .route("/v1/overrides/{id}", delete(remove_override))
         .route("/v1/load/{cluster}", put(push_load))
         .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)))
+        .route("/v1/objects", get(export))
         .route("/v1/stop", post(stop));
-    finish(read_routes().merge(commands), site)
+    finish(read_routes().merge(commands).merge(objects::all()).merge(intents(site)), site)
+}
+
+/// The paths of ONAP and EMCO, where there is a store.
+fn intents(site: &Site) -> Router<Site> {
+    match site.control.objects() {
+        Ok(objects) => intents::router(objects.store()).layer(middleware::from_fn(signed)).with_state(()),
+        Err(_) => Router::new(),
+    }
+}
+
+/// Who asks stands in the history of what they change.
+async fn signed(mut request: axum::extract::Request, next: Next) -> Response {
+    if let Some(Caller(who)) = request.extensions().get::<Caller>().cloned() {
+        request.extensions_mut().insert(Author { who, why: String::new() });
+    }
+    next.run(request).await
 }
 
 fn read_routes() -> Router<Site> {
@@ -59,6 +89,8 @@ fn read_routes() -> Router<Site> {
         .route("/metrics", get(metrics))
         .route("/v1/state", get(state))
         .route("/v1/explain", get(explain))
+        .route("/v1/watch", get(watch))
+        .merge(page::routes())
 }
 
 fn finish(router: Router<Site>, site: &Site) -> Router {
@@ -75,7 +107,8 @@ async fn guard(request: axum::extract::Request, next: Next) -> Response {
     let late = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "no answer in time; fairway is busy, look at its log");
     let mut response = tokio::time::timeout(REQUEST_MAX, next.run(request)).await.unwrap_or_else(late);
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // The page's files say themselves how long they are good.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
@@ -169,13 +202,20 @@ async fn remove_override(State(site): State<Site>, Path(id): Path<String>) -> Re
     }
 }
 
+async fn export(State(site): State<Site>) -> Response {
+    match site.control.objects() {
+        Ok(objects) => Json(objects.declared().export()).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
 async fn stop(State(site): State<Site>) -> StatusCode {
     site.control.stop();
     StatusCode::ACCEPTED
 }
 
 async fn unknown(uri: Uri) -> Response {
-    let known = "/healthz, /readyz, /version, /metrics, /v1/state, /v1/explain; commands go to the control socket";
+    let known = "/, /healthz, /readyz, /version, /metrics, /v1/state, /v1/explain, /v1/watch; commands go to the control socket";
     problem(StatusCode::NOT_FOUND, format!("nothing is at {}; there are {known}", uri.path()))
 }
 

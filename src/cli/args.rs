@@ -8,7 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fairway_model::{ClusterName, Name, Network, Rtype};
 
-use super::{output::ColorWhen, values};
+use super::{
+    objects_args::{ApplyArgs, DeleteArgs, GetArgs},
+    output::ColorWhen,
+    values,
+};
 
 /// Authoritative DNS server whose answers follow the health of clusters.
 ///
@@ -45,7 +49,7 @@ Environment (a flag wins over it, and it wins over the configuration file):
   FAIRWAY_LISTEN_HTTP  address of the HTTP listener, or off
   FAIRWAY_LOG          what is logged
   FAIRWAY_USER         user to become once sockets are bound
-  FAIRWAY_URL          HTTP listener that status and explain ask
+  FAIRWAY_URL          HTTP listener that status, explain and get ask
   FAIRWAY_ENVOY        Envoy binary of demo --envoy
   NO_COLOR             not empty: no colours";
 
@@ -61,8 +65,13 @@ pub(super) enum Command {
     #[command(subcommand)]
     Override(OverrideCommand),
     Reload(ReloadArgs),
+    Apply(ApplyArgs),
+    Get(GetArgs),
+    Delete(DeleteArgs),
     #[command(subcommand)]
     Config(ConfigCommand),
+    #[command(subcommand)]
+    Store(StoreCommand),
     Simulate(SimulateArgs),
     Demo(DemoArgs),
     Version(VersionArgs),
@@ -281,6 +290,84 @@ pub(super) struct FolderArgs {
     /// FAIRWAY_DATA_DIR.
     ///
     /// Only root and the server's own user may.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) data_dir: Option<PathBuf>,
+}
+
+/// Keep what was declared over the API: copy it, put it back, check it, see who changed it.
+///
+/// Reads the data folder itself. A server may be running, except for `restore`.
+#[derive(Debug, Subcommand)]
+pub(super) enum StoreCommand {
+    /// Copy the store into a new file, also while a server runs.
+    ///
+    /// The copy is of one moment, is checked, and is on disk when the command ends. A file that is there is left alone.
+    #[command(after_long_help = "\
+Examples:
+  fairway store backup /var/backups/fairway-$(date +%F).redb")]
+    Backup(StoreFileArgs),
+    /// Show what was done to an object: when, by whom, why.
+    #[command(after_long_help = "\
+Examples:
+  fairway store history pool/shop
+  fairway store history pool/shop --revision 1207 > shop.json")]
+    History(StoreHistoryArgs),
+    /// Put a backup in the place of the store. No server may run on the folder.
+    ///
+    /// The backup is checked first. The store that was there stays beside it as `objects.redb.replaced`. Revisions go on above
+    /// those of both, so that none that was seen once comes to mean something else.
+    Restore(StoreFileArgs),
+    /// Read everything and say whether it is in order: the store of a data folder, or a backup.
+    ///
+    /// Without a running server the file's pages are checked too, and a file that was left in disorder by a crash is mended,
+    /// which the next start would do.
+    Verify(StoreVerifyArgs),
+}
+
+/// What `store backup` and `store restore` take.
+#[derive(Debug, Args)]
+pub(super) struct StoreFileArgs {
+    /// The backup.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) file: PathBuf,
+
+    /// Whose store.
+    #[command(flatten)]
+    pub(super) folder: StoreFolderArgs,
+}
+
+/// What `store history` takes.
+#[derive(Debug, Args)]
+pub(super) struct StoreHistoryArgs {
+    /// The object: KIND/NAME or KIND/NAME/NAME/..., as in pool/shop.
+    #[arg(value_name = "KEY")]
+    pub(super) key: String,
+
+    /// Print what the object said from this revision on, octet for octet, instead of the list.
+    #[arg(long, value_name = "N")]
+    pub(super) revision: Option<u64>,
+
+    /// Whose store.
+    #[command(flatten)]
+    pub(super) folder: StoreFolderArgs,
+}
+
+/// What `store verify` takes.
+#[derive(Debug, Args)]
+pub(super) struct StoreVerifyArgs {
+    /// A backup, instead of the store of the data folder.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "data_dir")]
+    pub(super) file: Option<PathBuf>,
+
+    /// Whose store.
+    #[command(flatten)]
+    pub(super) folder: StoreFolderArgs,
+}
+
+/// Whose store is meant.
+#[derive(Clone, Debug, Args)]
+pub(super) struct StoreFolderArgs {
+    /// Data folder of the server; default as for `serve`. Environment: FAIRWAY_DATA_DIR.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) data_dir: Option<PathBuf>,
 }

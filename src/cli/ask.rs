@@ -27,7 +27,7 @@ pub(super) fn asked(args: &ServerArgs) -> anyhow::Result<Client> {
 }
 
 /// The data folder that is meant, by the rules of `serve`.
-fn data_dir(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+pub(super) fn data_dir(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match given {
         Some(folder) => Ok(folder),
         None => crate::config::data_dir(&variable)

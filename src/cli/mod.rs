@@ -11,12 +11,15 @@ mod explain;
 mod impact;
 mod load;
 mod manual;
+mod objects;
+mod objects_args;
 mod output;
 mod overrides;
 mod replay;
 mod serve;
 mod simulate;
 mod status;
+mod store;
 mod values;
 mod version;
 
@@ -85,7 +88,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::status(out, &args),
         Command::Override(args) => overrides::overrides(out, args),
         Command::Reload(args) => status::reload(out, &args),
+        Command::Apply(args) => objects::apply(out, args),
+        Command::Get(args) => objects::get(out, &args),
+        Command::Delete(args) => objects::delete(out, &args),
         Command::Config(args) => config::config(out, &args),
+        Command::Store(command) => store::store(out, command),
         Command::Simulate(args) => simulate::simulate(out, &args),
         Command::Demo(args) => {
             wait(demo::run(demo::Wanted { envoy: args.envoy, once: args.once, port: args.port }, out))

@@ -92,7 +92,7 @@ fn json<'a>(texts: &'a [Option<String>], names: &'a [Arc<str>]) -> Option<(v1::C
     Some((config, Tree::ungrown(texts, names)))
 }
 
-fn from_yaml<'a>(
+pub(super) fn from_yaml<'a>(
     texts: &[Option<String>],
     names: &'a [Arc<str>],
     reader: &mut Reader<'_>,
@@ -155,7 +155,7 @@ fn prune(tree: &mut Node, names: &[Arc<str>], reader: &mut Reader<'_>) -> Option
 }
 
 /// The files of a configuration.
-fn paths(path: &Path, reader: &mut Reader<'_>) -> Result<Vec<PathBuf>, Unreadable> {
+pub(super) fn paths(path: &Path, reader: &mut Reader<'_>) -> Result<Vec<PathBuf>, Unreadable> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -170,7 +170,7 @@ fn paths(path: &Path, reader: &mut Reader<'_>) -> Result<Vec<PathBuf>, Unreadabl
 }
 
 /// The text of one file; none if it is at fault.
-fn text(path: &Path, name: &Arc<str>, reader: &mut Reader<'_>) -> Option<String> {
+pub(super) fn text(path: &Path, name: &Arc<str>, reader: &mut Reader<'_>) -> Option<String> {
     let octets = match reader.files.read(path, CONFIG_MAX) {
         Ok(octets) => octets,
         Err(why) => {
@@ -192,13 +192,13 @@ fn text(path: &Path, name: &Arc<str>, reader: &mut Reader<'_>) -> Option<String>
     Some(text)
 }
 
-fn unreadable(path: &Path, why: &Unreadable) -> Fault {
+pub(super) fn unreadable(path: &Path, why: &Unreadable) -> Fault {
     Fault::error(Place::file(&path.to_string_lossy()), format!("the file {}", why.what), why.way_out)
 }
 
 /// What tells that a text may be cut inside its last line, which may well read as another one: `weight: 6` of
 /// `weight: 60`. A text in brackets needs no such sign: what cuts it leaves one of them open.
-fn unended(name: &Arc<str>, text: &str) -> Option<Fault> {
+pub(super) fn unended(name: &Arc<str>, text: &str) -> Option<Fault> {
     if text.is_empty() || text.ends_with(['\n', '\r']) || text.trim_start().starts_with('{') {
         return None;
     }

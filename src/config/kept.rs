@@ -2,7 +2,7 @@
 //! beside a million records is then taken in as fast as it is read.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -49,6 +49,8 @@ pub struct Before<'a> {
     pub zones: &'a KeptZones,
     /// Its steered names: what a zone may say depends on them.
     pub names: &'a BTreeMap<Name, SteeredName>,
+    /// Those of them that others than its files steer.
+    pub beside: &'a BTreeSet<Name>,
     /// Its maps and tables of latencies.
     pub maps: &'a KeptMaps,
 }
@@ -59,8 +61,9 @@ impl Before<'_> {
     /// A name less may leave a record without the addresses it speaks of; a name more can only mend such a fault, and what it
     /// breaks is found when it is compiled.
     pub(super) fn holds(&self, origins: &[Origin], names: &BTreeMap<Name, SteeredName>) -> bool {
-        let same = || self.names.keys().eq(names.keys());
-        let more = || self.zones.warnings.is_empty() && self.names.keys().all(|name| names.contains_key(name));
+        let before = || self.names.keys().filter(|name| self.beside.is_empty() || !self.beside.contains(*name));
+        let same = || before().eq(names.keys());
+        let more = || self.zones.warnings.is_empty() && before().all(|name| names.contains_key(name));
         let zones = self.zones;
         zones.settled && zones.origins == origins && (same() || more()) && zones.files.is_current()
     }

@@ -14,9 +14,11 @@ mod lists;
 mod lists_wire;
 mod load_wire;
 mod maps;
+mod object;
 mod policy_wire;
 mod reader;
 mod schema;
+mod sections;
 mod settings;
 mod tree;
 mod tree_wire;
@@ -43,6 +45,8 @@ pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};
 pub use maps::KeptMaps;
 pub(crate) use maps::{check_latencies, pushed_file};
+pub(crate) use object::{ObjectFault, object};
+pub use sections::sections;
 pub use settings::{
     CallbackUrl, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
     UdpSettings,

@@ -30,6 +30,8 @@ pub(super) struct Reader<'a> {
     pub(super) environment: Environment<'a>,
     /// What the reading before left.
     pub(super) before: Option<Before<'a>>,
+    /// Whether what is read names no files, and no rule across objects can be looked at.
+    pub(super) apart: bool,
     /// Secrets by their path: many monitors may share one.
     secrets: BTreeMap<PathBuf, Result<Secret, Unreadable>>,
 }
@@ -44,8 +46,14 @@ impl<'a> Reader<'a> {
             variables: BTreeSet::new(),
             environment,
             before,
+            apart: false,
             secrets: BTreeMap::new(),
         }
+    }
+
+    /// A reader of one object that came by another way than a file.
+    pub(super) fn apart() -> Self {
+        Self { apart: true, ..Self::new(&|_| None, None) }
     }
 
     /// Records a fault. Past the bound only the fact that there was an error is kept.
@@ -69,6 +77,10 @@ impl<'a> Reader<'a> {
 
     /// The text of a secret file.
     pub(super) fn secret(&mut self, path: &Path) -> Result<Secret, Unreadable> {
+        if self.apart {
+            let what = "cannot be named here: objects of the API name no files of the server".to_owned();
+            return Err(Unreadable { what, way_out: "declare this object in a configuration file" });
+        }
         if let Some(known) = self.secrets.get(path) {
             return known.clone();
         }

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     balance::Balance,
     command::Command,
-    configured::{Reader, Reading},
+    configured::{Reader, Reading, What},
     drains::{DrainWatch, forced_out},
     keeper::Keeper,
     pace::Pacer,
@@ -74,6 +74,8 @@ pub(super) type Running = Pin<Box<dyn Future<Output = Option<Reading>> + Send>>;
 pub(super) struct Askers {
     /// Ties the log lines of the reading together.
     pub(super) trace: Trace,
+    /// The most that any of them wants to be read.
+    pub(super) what: What,
     /// What asked first; empty where nothing did.
     pub(super) asked_by: &'static str,
     /// Who wants to hear of it.
@@ -143,16 +145,16 @@ impl Actor {
 
     /// Publishes until when clients are still sent to clusters that are taken out.
     pub(super) fn watch_drains(&mut self) {
-        // While a step runs, nobody can say what is left.
-        if self.balance.is_stepping() {
-            return;
-        }
         let published = self.shared.published.load();
         let mut out = forced_out(&self.forced, &published.configured.uses);
         out.extend(self.balance.exhausted().filter(|cluster| !out.contains(cluster)).cloned().collect::<Vec<_>>());
         let now = Instant::now();
         self.drains.follow(&out, &published.configured.desired, (now, (self.clock)()));
-        let drains = self.drains.look(&self.balance, now);
+        // While a step runs, nobody can say what is left: it is told when that ends.
+        if self.balance.is_stepping() {
+            return;
+        }
+        let drains = self.drains.look(|cluster| self.balance.drain(cluster, now));
         if **self.shared.drains.load() != drains {
             self.shared.drains.store(Arc::new(drains));
         }
@@ -188,12 +190,20 @@ impl Actor {
             return;
         }
         let (view, now) = (self.shared.view.load_full(), Instant::now());
+        self.take_asked(&view, now);
+        if let Some(conditions) = self.balance.look(&view.snapshot, &view.conditions, now) {
+            self.publish_conditions(&view, conditions);
+        }
+    }
+
+    /// Takes who asked lately; while a step runs, they wait where they are.
+    pub(super) fn take_asked(&mut self, view: &View, now: Instant) {
+        if self.balance.is_stepping() {
+            return;
+        }
         let tallies = self.shared.transports.with(|server| server.counters().tallies_by_thread().to_vec());
         for tally in tallies.iter().flatten() {
             tally.take_asked(|asked| self.balance.asked(&asked, &view.snapshot, now));
-        }
-        if let Some(conditions) = self.balance.look(&view.snapshot, &view.conditions, now) {
-            self.publish_conditions(&view, conditions);
         }
     }
 
@@ -206,6 +216,7 @@ impl Actor {
         if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
             self.publish_conditions(&view, conditions);
         }
+        self.watch_drains();
     }
 
     /// Writes what is known of targets, and waits for it.
@@ -275,8 +286,9 @@ async fn ended(reading: &mut Option<Running>) -> Option<Reading> {
 
 /// How often the clock is looked at: members open and close, overrides end, state is kept and views are freed this soon after they could be.
 const TICK: Duration = Duration::from_secs(1);
-/// How often it is looked at who asked for what is balanced; what is asked meanwhile waits in rings of 4,096 a worker.
-const BALANCE_TICK: Duration = Duration::from_millis(200);
+/// How often it is looked at who asked for what is balanced: how long they keep answers is known no better, and a drain's end follows
+/// from it. What is asked meanwhile waits in rings of 4,096 a worker.
+const BALANCE_TICK: Duration = Duration::from_millis(50);
 /// Most flips folded into one change of conditions; more are taken at once after.
 const FOLD_MAX: usize = 4096;
 /// Views kept before they are looked through out of turn: a storm of flips makes thousands a second.

@@ -13,6 +13,9 @@ use super::{
     ControlError,
     actor::Actor,
     book::{Book, held_by},
+    configured::What,
+    declared::Declared,
+    objects::Tried,
     uses::Uses,
 };
 use crate::{
@@ -26,7 +29,9 @@ use crate::{
 pub(super) enum Command {
     /// Read the configuration anew.
     Reload {
-        /// What asks: `signal`, `files`, `command`.
+        /// What is to be read.
+        what: What,
+        /// What asks: `signal`, `files`, `command`, `api`.
         asked_by: &'static str,
         /// Who wants to hear what becomes of it.
         reply: Option<oneshot::Sender<ReloadReport>>,
@@ -35,6 +40,8 @@ pub(super) enum Command {
     AddOverride(Override, oneshot::Sender<Result<OverrideState, ControlError>>),
     /// Remove an override given by command.
     RemoveOverride(String, oneshot::Sender<Result<OverrideState, ControlError>>),
+    /// Tell what would become of these objects.
+    TryObjects(Box<Declared>, oneshot::Sender<Tried>),
     /// Keep state in this folder from now on: the process that had it has let go.
     Adopt(Arc<DataFolder>),
     /// Tell when every flip that came before this command is in the answers.
@@ -47,9 +54,10 @@ impl Actor {
     /// Does what it is told; breaks when told to end. A caller that has gone away needs no answer.
     pub(super) async fn carry_out(&mut self, command: Command) -> ControlFlow<()> {
         match command {
-            Command::Reload { asked_by, reply } => self.ask_reading(asked_by, reply),
+            Command::Reload { what, asked_by, reply } => self.ask_reading(what, asked_by, reply),
             Command::AddOverride(new, reply) => drop(reply.send(self.add_override(new).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
+            Command::TryObjects(declared, reply) => self.try_objects(*declared, reply),
             Command::Adopt(folder) => self.adopt(folder),
             // Flips are always taken before commands, so there is none left.
             Command::Settle(reply) => drop(reply.send(())),

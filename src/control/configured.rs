@@ -1,33 +1,56 @@
 //! From files to a compiled configuration, on a thread that may take its time.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use fairway_model::{Contribution, Desired, Fault, Override, SourceKind, Timestamp, merge};
-use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompile};
+use arc_swap::ArcSwap;
+use fairway_model::{
+    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SourceKind, Timestamp, merge,
+};
+use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
 
-use super::{Environment, uses::Uses};
-use crate::config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
+use super::{
+    Environment,
+    declared::{Declared, LeftOut, names_beside, overruled},
+    uses::Uses,
+};
+use crate::{
+    config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint},
+    store::objects::Key,
+};
 
 /// A configuration that was accepted, apart from what is compiled of it.
 #[derive(Debug)]
 pub(crate) struct Configured {
     /// How the process runs.
     pub(crate) settings: Settings,
+    /// What the files wish for.
+    files: Arc<Desired>,
+    /// Names that others steer, and the files do not.
+    beside: BTreeSet<Name>,
     /// What is wished for, all contributions joined.
-    pub(crate) desired: Desired,
-    /// What was said twice and differently, for people.
-    pub(crate) conflicts: Vec<String>,
+    pub(crate) desired: Arc<Desired>,
+    /// The revision of the declared objects in it.
+    pub(crate) revision: u64,
+    /// Declared objects that are not heeded.
+    pub(crate) left_out: LeftOut,
+    /// Declared objects that files declare otherwise, and what of it holds.
+    pub(crate) conflicts: BTreeMap<Key, String>,
     /// What is forced by configuration.
     pub(crate) overrides: Vec<Override>,
+    /// The same as it was declared.
+    specs: Vec<OverrideSpec>,
     /// Who is judged by which target.
     pub(crate) uses: Uses,
     /// Faults that let it through.
     pub(crate) warnings: Vec<Fault>,
+    /// Those of the files alone.
+    doubts: Vec<Fault>,
     /// Its zones, for the next reading.
     pub(crate) zones: KeptZones,
     /// Its maps, likewise.
@@ -44,8 +67,8 @@ pub(super) struct Previous {
 /// What one reading gave.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The files looked at, and what they looked like.
-    pub(super) fingerprint: Fingerprint,
+    /// The files looked at, and what they looked like; none where they were left alone.
+    pub(super) fingerprint: Option<Fingerprint>,
     /// How long it took.
     pub(super) took: Duration,
     /// What it gave.
@@ -62,8 +85,18 @@ pub(super) struct Reader {
     pub(super) source: Source,
     /// The environment.
     pub(super) environment: Environment,
-    /// What other sources wish for.
-    pub(super) others: Vec<Contribution>,
+    /// Objects of the API.
+    pub(super) declared: Arc<ArcSwap<Declared>>,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum What {
+    /// The objects of the API; what the files said before holds.
+    #[default]
+    Objects,
+    /// The files, and the objects.
+    Files,
 }
 
 impl Reader {
@@ -71,7 +104,7 @@ impl Reader {
     /// first.
     ///
     /// The reading is lost only if the thread cannot be started.
-    pub(super) async fn read(&self, previous: Option<Previous>, now: Timestamp) -> Option<Reading> {
+    pub(super) async fn read(&self, what: What, previous: Option<Previous>, now: Timestamp) -> Option<Reading> {
         let (reply, reading) = oneshot::channel();
         let reader = self.clone();
         let work = move || {
@@ -79,7 +112,7 @@ impl Reader {
                 // Being nice is a courtesy; a system that refuses it still gets its configuration.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
-            let _ = reply.send(reader.read_here(previous.as_ref(), now));
+            let _ = reply.send(reader.read_here(what, previous.as_ref(), now));
             give_back_memory();
         };
         if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
@@ -90,11 +123,15 @@ impl Reader {
     }
 
     /// Reads and compiles on this thread. Zones that are as they were stay compiled.
-    pub(super) fn read_here(&self, previous: Option<&Previous>, now: Timestamp) -> Reading {
+    pub(super) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
+        if let (What::Objects, Some(previous)) = (what, previous) {
+            let outcome = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now);
+            return Reading { fingerprint: None, took: begun.elapsed(), outcome };
+        }
         let before = previous.map(|previous| {
-            let Configured { zones, maps, desired, .. } = &*previous.configured;
-            Before { zones, maps, names: &desired.names }
+            let Configured { zones, maps, desired, beside, .. } = &*previous.configured;
+            Before { zones, maps, names: &desired.names, beside }
         });
         let snapshot = previous.map(|previous| &*previous.snapshot);
         let mut reading = self.attempt(before, snapshot, now);
@@ -103,7 +140,7 @@ impl Reader {
         }
         let (fingerprint, outcome) = reading;
         let outcome = outcome.unwrap_or_else(|| unreachable!("all zones were read"));
-        Reading { fingerprint, took: begun.elapsed(), outcome }
+        Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), outcome }
     }
 
     /// What was looked at, and what came of it: nothing, if something above zones that stayed unread is at fault, which is told
@@ -123,13 +160,17 @@ impl Reader {
         }
         if !fingerprint.is_current() {
             let moving = fingerprint.changed().map(|file| {
-                let place = fairway_model::Place::file(&file.to_string_lossy());
+                let place = Place::file(&file.to_string_lossy());
                 Fault::error(place, "the file changed while it was read", "reload again when it is complete")
             });
             loaded = Err(moving.collect());
         }
         let outcome = match loaded {
-            Ok(loaded) => self.compile(loaded, previous, now),
+            Ok(loaded) => {
+                let is_whole = !loaded.zones_as_before;
+                let outcome = self.compile(Files::from(loaded), previous, now);
+                (outcome.is_ok() || is_whole).then_some(outcome)
+            }
             Err(faults) => Some(Err(faults)),
         };
         (fingerprint, outcome)
@@ -140,46 +181,160 @@ impl Reader {
         (attempt.fingerprint, attempt.outcome)
     }
 
-    /// Nothing if the zones were left unread, and what stands above them is at fault.
-    fn compile(&self, loaded: Loaded, previous: Option<&Snapshot>, now: Timestamp) -> Option<Outcome> {
-        let Loaded { settings, desired, zones, zones_as_before, kept, kept_maps, overrides, mut warnings, .. } = loaded;
-        let file = Contribution {
-            source: SourceKind::Config,
-            owner: describe(&self.source),
-            set: String::new(),
-            created: 0,
-            desired,
-        };
-        let merged = merge(std::iter::once(file).chain(self.others.iter().cloned()));
-        let overrides = check_overrides(overrides, now, &mut warnings);
-        let options = ServerOptions {
-            identity: settings.identity.clone(),
-            tcp_idle: settings.tcp.idle_timeout,
-            udp_payload: settings.udp.payload_max,
-            explain: settings.explain.clone(),
-        };
-        let compiled = if zones_as_before {
-            Ok(recompile(&merged.desired, &options, previous?)?)
-        } else {
-            compile(&merged.desired, &zones, &options, previous)
-        };
-        let (overrides, (snapshot, more)) = match (overrides, compiled) {
-            (Ok(overrides), Ok(compiled)) => (overrides, compiled),
-            (overrides, compiled) => {
-                return Some(Err([overrides.err(), compiled.err()].into_iter().flatten().flatten().collect()));
+    /// Joins the files with the objects and compiles. Objects that do not fit are left out, so that what is refused is at fault in
+    /// the files; in which record of a zone is told only if the zones are at hand.
+    fn compile(&self, files: Files, previous: Option<&Snapshot>, now: Timestamp) -> Outcome {
+        let objects = self.declared.load_full();
+        let mut warnings = files.doubts.clone();
+        let overrides = check_overrides(files.overrides.clone(), now, &mut warnings);
+        let fitted = self.fit(&files, &objects, previous);
+        let (overrides, Fitted { joined, left_out, snapshot, doubts }) = match (overrides, fitted) {
+            (Ok(overrides), Ok(fitted)) => (overrides, fitted),
+            (overrides, fitted) => {
+                return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
             }
         };
-        warnings.extend(more);
-        let conflict = |c: &fairway_model::Conflict| {
-            format!("{:?}: {:?} {} is heard, {:?} {} is not", c.subject, c.winner.0, c.winner.1, c.loser.0, c.loser.1)
+        warnings.extend(doubts);
+        let configured = Configured {
+            uses: Uses::new(&joined.desired, snapshot.targets()),
+            conflicts: joined.conflicts,
+            desired: joined.desired,
+            beside: joined.beside,
+            revision: objects.revision,
+            left_out,
+            overrides,
+            warnings,
+            settings: files.settings,
+            files: files.desired,
+            specs: files.overrides,
+            doubts: files.doubts,
+            zones: files.kept,
+            maps: files.kept_maps,
         };
-        let uses = Uses::new(&merged.desired, snapshot.targets());
-        let conflicts = merged.conflicts.iter().map(conflict).collect();
-        let desired = merged.desired;
-        Some(Ok((
-            Configured { settings, desired, conflicts, overrides, uses, warnings, zones: kept, maps: kept_maps },
-            snapshot,
-        )))
+        Ok((configured, snapshot))
+    }
+
+    /// Compiles the files with the objects that fit them; refused where the files alone would be.
+    fn fit(&self, files: &Files, objects: &Declared, previous: Option<&Snapshot>) -> Result<Fitted, Vec<Fault>> {
+        let options = options(&files.settings);
+        let mut left_out = LeftOut::new();
+        loop {
+            let joined = self.join(files, objects, &mut left_out);
+            match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
+                Ok((snapshot, doubts)) => return Ok(Fitted { joined, left_out, snapshot, doubts }),
+                // Each time at least one object more is left out: in the end the files stand alone.
+                Err(faults) if objects.leave_out(&faults, &files.desired, &mut left_out) => {}
+                Err(faults) => return Err(faults),
+            }
+        }
+    }
+
+    /// What the files and the objects wish for together.
+    fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut) -> Joined {
+        if objects.is_empty() {
+            let desired = Arc::clone(&files.desired);
+            return Joined { desired, beside: BTreeSet::new(), conflicts: BTreeMap::new() };
+        }
+        let owner = describe(&self.source);
+        let of_files = Contribution {
+            source: SourceKind::Config,
+            owner: owner.clone(),
+            set: String::new(),
+            created: 0,
+            desired: Desired::clone(&files.desired),
+        };
+        let of_objects = objects.contribution(&files.desired, left_out);
+        let beside = names_beside(&files.desired, &of_objects.desired);
+        let Merged { desired, conflicts } = merge([of_files, of_objects]);
+        Joined { desired: Arc::new(desired), beside, conflicts: overruled(&conflicts, &owner) }
+    }
+}
+
+fn compile_joined(
+    desired: &Desired,
+    files: &Files,
+    has_objects: bool,
+    options: &ServerOptions,
+    previous: Option<&Snapshot>,
+) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
+    if has_objects {
+        // The files were looked through by themselves; what comes to them may not fit.
+        let problems = desired.problems().into_iter().filter(|problem| problem.severity == Severity::Error);
+        let faults: Vec<Fault> = problems.map(|problem| problem.at(Place::file("objects of the API"))).collect();
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+    }
+    match (&files.zones, previous) {
+        (None, Some(previous)) => recompile(desired, options, previous),
+        (zones, previous) => compile(desired, zones.as_deref().unwrap_or_default(), options, previous),
+    }
+}
+
+impl Configured {
+    /// What the files said, for a reading that leaves them alone.
+    fn files_again(&self) -> Files {
+        Files {
+            settings: self.settings.clone(),
+            desired: Arc::clone(&self.files),
+            zones: None,
+            kept: self.zones.clone(),
+            kept_maps: self.maps.clone(),
+            overrides: self.specs.clone(),
+            doubts: self.doubts.clone(),
+        }
+    }
+}
+
+/// What the files say.
+struct Files {
+    settings: Settings,
+    desired: Arc<Desired>,
+    /// None where they are as before.
+    zones: Option<Vec<ZoneData>>,
+    kept: KeptZones,
+    kept_maps: KeptMaps,
+    overrides: Vec<OverrideSpec>,
+    doubts: Vec<Fault>,
+}
+
+impl From<Loaded> for Files {
+    fn from(loaded: Loaded) -> Self {
+        Self {
+            settings: loaded.settings,
+            desired: Arc::new(loaded.desired),
+            zones: (!loaded.zones_as_before).then_some(loaded.zones),
+            kept: loaded.kept,
+            kept_maps: loaded.kept_maps,
+            overrides: loaded.overrides,
+            doubts: loaded.warnings,
+        }
+    }
+}
+
+/// One wish out of all.
+struct Joined {
+    desired: Arc<Desired>,
+    /// Names that only objects steer.
+    beside: BTreeSet<Name>,
+    conflicts: BTreeMap<Key, String>,
+}
+
+/// One wish out of all that fits, compiled.
+struct Fitted {
+    joined: Joined,
+    left_out: LeftOut,
+    snapshot: Snapshot,
+    /// Faults that let it through.
+    doubts: Vec<Fault>,
+}
+
+fn options(settings: &Settings) -> ServerOptions {
+    ServerOptions {
+        identity: settings.identity.clone(),
+        tcp_idle: settings.tcp.idle_timeout,
+        udp_payload: settings.udp.payload_max,
+        explain: settings.explain.clone(),
     }
 }
 

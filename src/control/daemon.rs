@@ -176,6 +176,7 @@ impl Daemon {
         let let_go = async {
             if let Some(successor) = successor {
                 end_actor(&control.commands, &mut actor).await;
+                control.close_objects().await;
                 if let Err(error) = successor.release() {
                     tracing::warn!(%error, "the process that takes over was not told that the data folder is its own");
                 }
@@ -191,6 +192,7 @@ impl Daemon {
         let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
         end_actor(&control.commands, &mut actor).await;
         api.stop().await;
+        control.close_objects().await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
             // Nobody listens there any more; what cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));

@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fairway_health::balance::Drain;
 use fairway_model::{ClusterName, Desired, Forced, SteeredName, Timestamp, Ttl};
 use fairway_zones::TargetIndex;
 
-use super::{balance::Balance, uses::Uses};
+use super::uses::Uses;
 
 /// What is known of clusters that are being drained.
 pub(crate) type Drains = BTreeMap<ClusterName, Draining>;
@@ -37,8 +38,8 @@ struct Begun {
     clock: Timestamp,
     /// For how long answers that were given before may be kept.
     kept: Duration,
-    /// The demand that was there when that was first known.
-    load: Option<f64>,
+    /// The most demand that was there since.
+    load: f64,
 }
 
 impl DrainWatch {
@@ -47,24 +48,27 @@ impl DrainWatch {
         self.begun.retain(|cluster, _| out.contains(cluster));
         for cluster in out.iter().filter(|cluster| desired.clusters.contains_key(*cluster)) {
             let kept = || Duration::from_secs(largest_ttl(desired, cluster).secs().into());
-            self.begun.entry(cluster.clone()).or_insert_with(|| Begun { at: now, clock, kept: kept(), load: None });
+            self.begun.entry(cluster.clone()).or_insert_with(|| Begun { at: now, clock, kept: kept(), load: 0.0 });
         }
     }
 
-    /// How far each is; what is balanced tells whose answers are kept for longer than they should be, and what is left.
-    pub(super) fn look(&mut self, balance: &Balance, now: Instant) -> Drains {
-        let look = |(cluster, begun): (&ClusterName, &mut Begun)| {
-            let by_ttl = begun.kept + slack(begun.kept);
-            let known = balance.drain(cluster, now);
-            let load = known.as_ref().map(|drain| *begun.load.get_or_insert(drain.left));
-            let left = known.as_ref().zip(load).map(|(drain, load)| if load > 0.0 { drain.left / load } else { 0.0 });
-            let seen =
-                known.filter(|drain| drain.left > 0.0).map(|drain| drain.over.saturating_duration_since(begun.at));
-            let span = seen.map_or(by_ttl, |seen| by_ttl.max(seen + slack(begun.kept)));
-            let over = begun.clock.plus(span);
-            (cluster.clone(), Draining { since: begun.clock, over, left: left.map(|left| left.min(1.0)) })
-        };
-        self.begun.iter_mut().map(look).collect()
+    /// How far each is. `balanced` tells whose answers are kept for longer than they should be, and what is left, where that is known.
+    pub(super) fn look(&mut self, balanced: impl Fn(&ClusterName) -> Option<Drain>) -> Drains {
+        self.begun.iter_mut().map(|(cluster, begun)| (cluster.clone(), begun.look(balanced(cluster)))).collect()
+    }
+}
+
+impl Begun {
+    fn look(&mut self, known: Option<Drain>) -> Draining {
+        let by_ttl = self.kept + slack(self.kept);
+        let left = known.map(|drain| {
+            // Who asked shortly before may be known later.
+            self.load = self.load.max(drain.left);
+            if drain.left > 0.0 { drain.left / self.load } else { 0.0 }
+        });
+        let seen = known.filter(|drain| drain.left > 0.0).map(|drain| drain.over.saturating_duration_since(self.at));
+        let span = seen.map_or(by_ttl, |seen| by_ttl.max(seen + slack(self.kept)));
+        Draining { since: self.clock, over: self.clock.plus(span), left }
     }
 }
 
@@ -95,4 +99,44 @@ fn largest_ttl(desired: &Desired, cluster: &ClusterName) -> Ttl {
 /// For answers that are under way, and clocks of caches that count in whole seconds.
 fn slack(ttl: Duration) -> Duration {
     ttl / 20
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(20);
+
+    fn begun() -> Begun {
+        Begun { at: Instant::now(), clock: Timestamp::from_secs(1_000), kept: TTL, load: 0.0 }
+    }
+
+    /// What is left, and how long the drain takes as a whole, in milliseconds.
+    fn told(begun: &mut Begun, known: Option<(u64, f64)>) -> (Option<f64>, u128) {
+        let known = known.map(|(over, left)| Drain { over: begun.at + Duration::from_secs(over), left });
+        let Draining { since, over, left } = begun.look(known);
+        (left, over.since(since).as_millis())
+    }
+
+    #[test]
+    fn where_clients_are_not_known_it_ends_a_twentieth_after_the_ttl() {
+        assert_eq!(told(&mut begun(), None), (None, 21_000));
+    }
+
+    #[test]
+    fn clients_that_keep_answers_for_longer_put_the_end_off_as_long_as_they_are_there() {
+        let mut begun = begun();
+        assert_eq!(told(&mut begun, Some((60, 8.0))), (Some(1.0), 61_000));
+        assert_eq!(told(&mut begun, Some((60, 2.0))), (Some(0.25), 61_000));
+        assert_eq!(told(&mut begun, Some((60, 0.0))), (Some(0.0), 21_000));
+        assert_eq!(told(&mut begun, Some((5, 2.0))), (Some(0.25), 21_000), "never before the TTL has run out");
+    }
+
+    #[test]
+    fn what_is_left_is_a_part_of_the_most_that_was_there() {
+        let mut begun = begun();
+        let left = [-0.0, 3.0, 4.0, 1.0, -1e-12].map(|left| told(&mut begun, Some((5, left))).0);
+        assert_eq!(left, [0.0, 1.0, 1.0, 0.25, 0.0].map(Some));
+        assert!(left[0].is_some_and(f64::is_sign_positive), "nothing is no negative number");
+    }
 }

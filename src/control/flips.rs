@@ -49,10 +49,12 @@ impl Actor {
         }
         let view = self.shared.view.load_full();
         let conditions = Arc::new(view.conditions.with(&view.snapshot, changes));
-        // A cluster that came or went changes the shares of the others at once, and not a report later.
-        let balanced = self.balance.look(&view.snapshot, &conditions, Instant::now());
+        // A cluster that came or went changes the shares of the others at once, and not a report later; who asked until then counts.
+        let now = Instant::now();
+        self.take_asked(&view, now);
+        let balanced = self.balance.look(&view.snapshot, &conditions, now);
         let conditions = balanced.map_or(conditions, Arc::new);
-        let paced = self.pacer.pace(&view.snapshot, &conditions, &self.balance, Instant::now());
+        let paced = self.pacer.pace(&view.snapshot, &conditions, &self.balance, now);
         self.publish_conditions(&view, paced.map_or(conditions, Arc::new));
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{
     command::Command,
+    configured::What,
     shared::{Readiness, Shared},
     status,
 };
@@ -59,7 +60,7 @@ impl Stopping {
 impl Control {
     /// Reads the configuration anew and waits for what becomes of it.
     pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
-        self.ask(|reply| Command::Reload { asked_by: "command", reply: Some(reply) }).await
+        self.ask(|reply| Command::Reload { what: What::Files, asked_by: "command", reply: Some(reply) }).await
     }
 
     /// Adds an override; returns once it is in force and on disk.
@@ -141,12 +142,12 @@ impl Control {
     }
 
     /// Asks for a reload without waiting for it.
-    pub(crate) async fn ask_reload(&self, asked_by: &'static str) {
+    pub(crate) async fn ask_reload(&self, what: What, asked_by: &'static str) {
         // A task that has ended needs no new configuration.
-        let _ = self.commands.send(Command::Reload { asked_by, reply: None }).await;
+        let _ = self.commands.send(Command::Reload { what, asked_by, reply: None }).await;
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
+    pub(super) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).await.map_err(|_| ControlError::Stopped)?;
         answer.await.map_err(|_| ControlError::Stopped)
@@ -180,6 +181,9 @@ pub enum ControlError {
     /// A table that was pushed could not be made to last, so it is not in force.
     #[error("the table could not be written to the data folder, so it is not in force: {0}")]
     TableNotKept(String),
+    /// There is no store to keep objects in.
+    #[error("objects cannot be kept: {0}")]
+    NoStore(String),
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),

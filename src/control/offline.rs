@@ -6,7 +6,11 @@ use std::{collections::HashMap, sync::Arc, time::SystemTime};
 use fairway_model::{ClusterName, Desired, Fault, Health, Verdict};
 use fairway_zones::{Conditions, TargetIndex, View};
 
-use super::{Environment, configured::Reader, reload::view_of};
+use super::{
+    Environment,
+    configured::{Reader, What},
+    reload::view_of,
+};
 use crate::config::Source;
 
 /// A configuration as it would answer, and what it wishes for.
@@ -15,7 +19,7 @@ pub struct Offline {
     /// What would be served.
     pub view: View,
     /// What is wished for.
-    pub desired: Desired,
+    pub desired: Arc<Desired>,
     /// The targets of each cluster, by number.
     targets: HashMap<ClusterName, Vec<TargetIndex>>,
 }
@@ -45,9 +49,9 @@ pub fn of_files(
     environment: &Environment,
     judge: impl Fn(&ClusterName) -> Verdict,
 ) -> Result<Offline, Vec<Fault>> {
-    let reader = Reader { source: source.clone(), environment: environment.clone(), others: vec![] };
+    let reader = Reader { source: source.clone(), environment: environment.clone(), declared: Arc::default() };
     let now = SystemTime::now().into();
-    let (configured, snapshot) = reader.read_here(None, now).outcome?;
+    let (configured, snapshot) = reader.read_here(What::Files, None, now).outcome?;
     let numbered = (0..).map(TargetIndex).zip(snapshot.targets());
     let mut targets: HashMap<_, Vec<_>> = HashMap::new();
     let mut verdicts = HashMap::new();

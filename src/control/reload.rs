@@ -13,6 +13,7 @@ use std::{
     time::Instant,
 };
 
+use arc_swap::ArcSwap;
 use fairway_health::load::ClusterFeed;
 use fairway_model::{Fault, Forced, Health, Target, Timestamp, Verdict};
 use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
@@ -22,16 +23,23 @@ use tracing::Instrument;
 use super::{
     actor::{Actor, Askers},
     changes,
-    configured::{Configured, Previous, Reading},
+    configured::{Configured, Previous, Reader, Reading, What},
+    declared::Declared,
+    objects::Tried,
 };
 use crate::api::state_wire::ReloadReport;
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.
-    pub(super) fn ask_reading(&mut self, asked_by: &'static str, reply: Option<oneshot::Sender<ReloadReport>>) {
+    pub(super) fn ask_reading(
+        &mut self,
+        what: What,
+        asked_by: &'static str,
+        reply: Option<oneshot::Sender<ReloadReport>>,
+    ) {
         let askers = if self.reading.is_some() { &mut self.later } else { &mut self.askers };
-        if askers.asked_by.is_empty() {
-            askers.asked_by = asked_by;
+        if askers.asked_by.is_empty() || what > askers.what {
+            (askers.what, askers.asked_by) = (what, asked_by);
         }
         askers.replies.extend(reply);
         if self.reading.is_none() {
@@ -43,18 +51,40 @@ impl Actor {
         let (reader, now) = (self.reader.clone(), (self.clock)());
         let snapshot = Arc::clone(&self.shared.view.load().snapshot);
         let previous = Previous { configured: Arc::clone(&self.shared.published.load().configured), snapshot };
-        let span = self.askers.trace.span();
-        self.reading = Some(Box::pin(async move { reader.read(Some(previous), now).await }.instrument(span)));
+        let (span, what) = (self.askers.trace.span(), self.askers.what);
+        self.reading = Some(Box::pin(async move { reader.read(what, Some(previous), now).await }.instrument(span)));
+    }
+
+    /// Reads as if these were the declared objects, and tells what would come of it.
+    pub(super) fn try_objects(&self, declared: Declared, reply: oneshot::Sender<Tried>) {
+        let reader = Reader { declared: Arc::new(ArcSwap::from_pointee(declared)), ..self.reader.clone() };
+        let (now, snapshot) = ((self.clock)(), Arc::clone(&self.shared.view.load().snapshot));
+        let before = Arc::clone(&self.shared.published.load().configured);
+        let previous = Previous { configured: Arc::clone(&before), snapshot };
+        tokio::spawn(async move {
+            let outcome = reader.read(What::Objects, Some(previous), now).await.map(|reading| reading.outcome);
+            let tried = match outcome {
+                Some(Ok((configured, _))) => Tried {
+                    changes: changes::counted(&before.desired, &configured.desired),
+                    left_out: configured.left_out,
+                    faults: vec![],
+                },
+                Some(Err(faults)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
+                None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
+            };
+            // Whoever has gone away needs no answer.
+            let _ = reply.send(tried);
+        });
     }
 
     /// Takes a finished reading into force or refuses it, and tells everyone who asked.
     pub(super) async fn finish(&mut self, reading: Option<Reading>) {
-        let Askers { trace, asked_by, replies } = std::mem::take(&mut self.askers);
+        let Askers { trace, what, asked_by, replies } = std::mem::take(&mut self.askers);
         let mut report =
             ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
         match reading {
             Some(Reading { fingerprint, took, outcome }) => {
-                self.fingerprint.send_replace(fingerprint);
+                fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
                 report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {
                     Ok((configured, snapshot)) => self.accept(configured, snapshot, &mut report).await,
@@ -66,7 +96,12 @@ impl Actor {
         report.accepted = report.faults.is_empty();
         report.at = format!("{:.3}", (self.clock)());
         report.generation = self.shared.published.load().generation;
-        trace.of(|| self.tell(report, replies));
+        // Files that are refused keep no object from being served.
+        let is_behind = || self.reader.declared.load().revision > self.shared.published.load().configured.revision;
+        if what == What::Files && !report.accepted && self.later.asked_by.is_empty() && is_behind() {
+            self.later.asked_by = "api";
+        }
+        trace.of(|| self.tell(what, report, replies));
         if !self.later.asked_by.is_empty() {
             self.askers = std::mem::take(&mut self.later);
             self.begin_reading();
@@ -74,10 +109,10 @@ impl Actor {
     }
 
     /// Publishes what became of a reading; logs it; answers those who asked.
-    fn tell(&mut self, report: ReloadReport, replies: Vec<oneshot::Sender<ReloadReport>>) {
+    fn tell(&mut self, what: What, report: ReloadReport, replies: Vec<oneshot::Sender<ReloadReport>>) {
         let counts = &self.shared.counts;
         let counter = if report.accepted { &counts.reloads_accepted } else { &counts.reloads_refused };
-        counter.fetch_add(1, Relaxed);
+        counter.fetch_add(u64::from(what == What::Files), Relaxed);
         let ReloadReport { asked_by, generation, millis, .. } = &report;
         if report.accepted {
             let changes = report.changes.join("; ");
@@ -87,10 +122,15 @@ impl Actor {
             tracing::error!(asked_by, generation, millis, faults, "configuration refused, the old one serves on");
         }
         report.faults.iter().take(LINES_MAX).for_each(|fault| tracing::error!(fault, "configuration at fault"));
-        report.warnings.iter().take(LINES_MAX).for_each(|fault| tracing::warn!(fault, "configuration doubtful"));
+        // Of the files nothing new is known where only objects were read.
+        let doubts = report.warnings.iter().filter(|_| what == What::Files).take(LINES_MAX);
+        doubts.for_each(|fault| tracing::warn!(fault, "configuration doubtful"));
         for asker in replies {
             // Whoever has gone away reads it in the log.
             let _ = asker.send(report.clone());
+        }
+        if what == What::Objects {
+            return;
         }
         self.publish(|published| {
             published.stale = !report.accepted;
@@ -112,6 +152,10 @@ impl Actor {
         }
         if let Some(logs) = &self.logs {
             logs.set_format(configured.settings.log.format);
+        }
+        for (key, faults) in configured.left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)) {
+            let why = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            tracing::warn!(%key, why, "a declared object does not fit and is left out");
         }
         self.warm_up(&snapshot, &configured).await;
         self.swap(configured, snapshot).await;
@@ -142,7 +186,7 @@ impl Actor {
         let mut book = self.shared.published.load().book.clone();
         book.set_declared(configured.overrides.clone());
         self.forced = book.forced(&configured.uses);
-        let feeds = ClusterFeed::all(&configured.desired);
+        let (feeds, revision) = (ClusterFeed::all(&configured.desired), configured.revision);
         let previous = self.shared.view.load_full();
         // A part of a second at most, and flips wait for the view anyway.
         self.balance.rest().await;
@@ -167,6 +211,7 @@ impl Actor {
             published.loaded_at = now;
             published.book = book;
         });
+        self.shared.served.send_replace(revision);
         let shared = Arc::clone(&self.shared);
         let both = async move {
             shared.checker.set_targets(targets, vec![]).await;

@@ -15,7 +15,8 @@ use fairway_zones::{Snapshot, View};
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    FlipApplied, Stopping, book::Book, configured::Configured, drains::Drains, transports::Transports, truth::Answered,
+    FlipApplied, Stopping, book::Book, configured::Configured, drains::Drains, objects::Objects,
+    transports::Transports, truth::Answered,
 };
 use crate::api::state_wire::{ListenerState, ReloadReport};
 
@@ -112,6 +113,10 @@ pub(crate) struct Shared {
     pub(crate) answered: ArcSwap<Answered>,
     /// Clusters that are being drained.
     pub(crate) drains: ArcSwap<Drains>,
+    /// Objects that were declared, or why there can be none; set once the store is open.
+    pub(crate) objects: OnceLock<Result<Objects, String>>,
+    /// The revision of the declared objects that are in the answers.
+    pub(crate) served: watch::Sender<u64>,
     /// Events counted.
     pub(crate) counts: Counts,
     /// Flips, once they are in the answers.

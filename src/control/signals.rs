@@ -7,7 +7,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{Control, Stopping};
+use super::{Control, Stopping, configured::What};
 
 /// Acts on signals until the task is cut off.
 pub(super) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
@@ -22,7 +22,7 @@ pub(super) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
                 _ = interrupt.recv() => control.stop_for(Stopping::Signal),
                 _ = hang_up.recv() => {
                     control.shared.hang_ups.send_modify(|count| *count += 1);
-                    control.ask_reload("signal").await;
+                    control.ask_reload(What::Files, "signal").await;
                 }
             }
         }

@@ -29,10 +29,12 @@ use super::{
     balance::Balance,
     book::Book,
     bound::Bound,
-    configured::{Configured, Reader, describe},
+    configured::{Configured, Reader, What, describe},
     daemon::Tasks,
+    declared::Declared,
     drains::DrainWatch,
     keeper::Keeper,
+    objects,
     pace::Pacer,
     reload::view_of,
     replace::{self, Predecessor},
@@ -108,30 +110,25 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     more_open_files();
     let notifier = Notifier::new(environment("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
-    let reader = Reader { source, environment, others: vec![] };
-    let Some(reading) = reader.read(None, clock()).await else {
-        return Err(StartError::Threads(io::Error::other("no thread to read the configuration on")));
-    };
-    let (configured, snapshot) = reading.outcome.map_err(StartError::Config)?;
-    follow_settings(logs.as_ref(), &configured.settings);
-    configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration doubtful"));
+    let declared = Arc::<ArcSwap<Declared>>::default();
+    let reader = Reader { source, environment, declared: Arc::clone(&declared) };
+    let (configured, snapshot, fingerprint) = first(&reader, clock(), logs.as_ref()).await?;
     let settings = configured.settings.clone();
     let (predecessor, inherited, http) =
         if replace { ask(&settings, inherited).await? } else { (None, inherited, None) };
     let bound = Bound::new(&settings, inherited, http, workers).await?;
     become_user(&settings)?;
     let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
+    let objects =
+        objects::at_start(settings.data_dir.as_deref(), folder.as_deref(), predecessor.is_some(), &declared).await;
+    let (configured, snapshot) = objects::joined(reader.clone(), configured, snapshot, clock()).await;
 
-    let parts = Parts {
-        reader,
-        folder: folder.clone(),
-        clock: Arc::clone(&clock),
-        logs: logs.clone(),
-        fingerprint: reading.fingerprint,
-    };
+    let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
+    let followed = objects.map(|objects| control.keep_objects(objects));
     let actor = tokio::spawn(actor.run());
     let mut tasks = Tasks(vec![tokio::spawn(watch_files(fingerprint, control.commands.clone()))]);
+    tasks.0.extend(followed.flatten());
     if signals {
         tasks.0.push(super::signals::listen(&control).map_err(StartError::Threads)?);
     }
@@ -147,7 +144,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let query_log = serve(&control, &settings, sockets).await?;
     later.into_iter().for_each(|listener| api.show(listener));
     let folder = match predecessor {
-        Some(predecessor) => Some(predecessor.end(&control).await?),
+        Some(predecessor) => Some(take_over(predecessor, &control, &declared, &mut tasks).await?),
         None => folder,
     };
     let offer = match &folder {
@@ -175,6 +172,35 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         drain_timeout,
         logs,
     })
+}
+
+/// Reads the configuration for the first time.
+async fn first(
+    reader: &Reader,
+    now: Timestamp,
+    logs: Option<&Logs>,
+) -> Result<(Configured, Snapshot, Fingerprint), StartError> {
+    let Some(reading) = reader.read(What::Files, None, now).await else {
+        return Err(StartError::Threads(io::Error::other("no thread to read the configuration on")));
+    };
+    let (configured, snapshot) = reading.outcome.map_err(StartError::Config)?;
+    follow_settings(logs, &configured.settings);
+    configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration doubtful"));
+    Ok((configured, snapshot, reading.fingerprint.unwrap_or_default()))
+}
+
+/// Takes the data folder of the daemon before, and what was declared to it to the last.
+async fn take_over(
+    predecessor: Predecessor,
+    control: &Control,
+    declared: &Arc<ArcSwap<Declared>>,
+    tasks: &mut Tasks,
+) -> Result<Arc<DataFolder>, StartError> {
+    let folder = predecessor.end(control).await?;
+    let objects = objects::open(&folder, declared).await;
+    tasks.0.extend(control.keep_objects(objects));
+    control.ask_reload(What::Objects, "api").await;
+    Ok(folder)
 }
 
 fn more_open_files() {
@@ -350,24 +376,7 @@ impl Parts {
             last_reload: None,
             book,
         };
-        let shared = Arc::new(Shared {
-            view: Arc::new(ArcSwap::from_pointee(view)),
-            published: ArcSwap::from_pointee(published),
-            checker,
-            loads,
-            transports: Transports::default(),
-            answered: ArcSwap::default(),
-            drains: ArcSwap::default(),
-            counts: Counts::default(),
-            flips: broadcast::channel(FLIPS_KEPT).0,
-            readiness: watch::channel(Readiness::Starting).0,
-            stopping: watch::channel(None).0,
-            hang_ups: watch::channel(0).0,
-            pushing: tokio::sync::Mutex::default(),
-            started: SystemTime::now().into(),
-            listeners: OnceLock::new(),
-            source: describe(&self.reader.source),
-        });
+        let shared = Arc::new(first_shared(view, published, (checker, loads), describe(&self.reader.source)));
         let mut balance = Balance::after(past.balance, (self.clock)());
         begin_balance(&mut balance, &shared);
         let mut pacer = Pacer::default();
@@ -396,6 +405,31 @@ impl Parts {
             pacer,
         };
         (Control { shared, commands }, actor, files)
+    }
+}
+
+/// What is published at first.
+fn first_shared(view: View, published: Published, (checker, loads): (Checker, Loads), source: String) -> Shared {
+    let revision = published.configured.revision;
+    Shared {
+        view: Arc::new(ArcSwap::from_pointee(view)),
+        published: ArcSwap::from_pointee(published),
+        checker,
+        loads,
+        transports: Transports::default(),
+        answered: ArcSwap::default(),
+        drains: ArcSwap::default(),
+        objects: OnceLock::new(),
+        served: watch::channel(revision).0,
+        counts: Counts::default(),
+        flips: broadcast::channel(FLIPS_KEPT).0,
+        readiness: watch::channel(Readiness::Starting).0,
+        stopping: watch::channel(None).0,
+        hang_ups: watch::channel(0).0,
+        pushing: tokio::sync::Mutex::default(),
+        started: SystemTime::now().into(),
+        listeners: OnceLock::new(),
+        source,
     }
 }
 

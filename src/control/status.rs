@@ -72,7 +72,7 @@ pub(super) fn render(
         pools,
         targets: page.targets(),
         overrides: published.book.all().map(|(id, said)| command::shown(id, said, &configured.uses)).collect(),
-        conflicts: configured.conflicts.clone(),
+        conflicts: configured.conflicts.values().cloned().collect(),
     }
 }
 

@@ -85,7 +85,7 @@ impl Trace for Seen {
 
 /// Addresses that stand for all client networks: evenly over IPv4 as far as clients come from there, each with a draw for
 /// pools that draw.
-pub(super) fn samples(count: usize) -> impl Iterator<Item = (Ipv4Addr, Draw)> {
+pub(crate) fn samples(count: usize) -> impl Iterator<Item = (Ipv4Addr, Draw)> {
     let step = (u64::from(LAST) - u64::from(FIRST)) / count.max(1) as u64;
     (0..count as u64).map(move |n| {
         // A place within the step that has no pattern in common with networks.

@@ -22,6 +22,7 @@ use crate::{
     control::{Environment, Offline, of_files},
 };
 
+pub(crate) use ask::samples;
 pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};
 
 /// Reads a configuration to be judged: every target is up, and every member open, whatever the time is.

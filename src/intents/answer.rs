@@ -38,7 +38,9 @@ pub(super) fn not_stored(error: &StoreError) -> Refusal {
         StoreError::Conflict { .. } => StatusCode::CONFLICT,
         StoreError::Refused(_) => StatusCode::PAYLOAD_TOO_LARGE,
         StoreError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        StoreError::Compacted { .. } | StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        StoreError::Compacted { .. } | StoreError::Damaged(_) | StoreError::Newer { .. } => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     };
     let mut response = problem(status, error.to_string());
     if status == StatusCode::SERVICE_UNAVAILABLE {

@@ -283,7 +283,7 @@ impl<'a> World<'a> {
         self.step(now);
     }
 
-    /// All gateways tell their load at the same time.
+    /// All gateways tell their load at the same time, and not how old that is when it arrives.
     fn measure(&mut self, now: Duration) {
         let reports = &self.scenario.reports;
         for (place, gateway) in self.gateways.iter_mut().enumerate() {
@@ -300,7 +300,7 @@ impl<'a> World<'a> {
                 load: Load((load * 1000.0).round() as u32),
                 signal: LoadSignal::InFlight,
                 sequence: gateway.reports,
-                at: self.start + now,
+                at: self.start + now + reports.late,
             });
             let arrives = Next::Arrive(self.pending.len() - 1);
             self.queue.push(Reverse((now + reports.late, arrives)));

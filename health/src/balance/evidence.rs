@@ -4,7 +4,10 @@
 //! *step* from one report to the next is laid to the demands that moved in between, each by how little is known of it: so
 //! a large demand behind one cache shows when it moves. The *level* that is left is laid to all that are there.
 
-use super::demands::{Demands, Tracked};
+use super::{
+    age::Age,
+    demands::{Demands, Tracked},
+};
 
 /// A report of less than this part of what is known to be there is not believed: the gateway's clients went on asking, so
 /// they went on sending.
@@ -24,8 +27,12 @@ const COARSE: f64 = 0.0001;
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
     sequence: Option<u64>,
-    /// The last report that was believed: when it was measured, the load, and how many caches were there.
+    /// When the last report that was believed was taken.
+    heard: f64,
+    /// That report: of when what it shows is, the load, and how many caches were there.
     last: Option<(f64, f64, f64)>,
+    /// How old what reports show is.
+    age: Age,
     /// Variance of the level that is expected.
     level: f64,
     /// Variance of reports.
@@ -38,14 +45,28 @@ pub(super) struct Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { sequence: None, last: None, level: 1.0, noise: 0.005, surprise: 0.0, trend: 0.0 }
+        Self {
+            sequence: None,
+            heard: 0.0,
+            last: None,
+            age: Age::default(),
+            level: 1.0,
+            noise: 0.005,
+            surprise: 0.0,
+            trend: 0.0,
+        }
     }
 }
 
 impl Evidence {
-    /// When the last report that was believed was measured; the start where there was none.
+    /// When the last report that was believed was measured, as it says; the start where there was none.
     pub(super) fn heard(&self) -> f64 {
-        self.last.map_or(0.0, |(at, ..)| at)
+        self.heard
+    }
+
+    /// How much older what reports show is than they say, in seconds.
+    pub(super) fn age(&self) -> f64 {
+        self.age.secs()
     }
 
     /// The last load, and how many caches were there.
@@ -55,7 +76,7 @@ impl Evidence {
 
     /// Whether a report is newer than the last one; it is the last one from now on.
     pub(super) fn is_new(&mut self, sequence: u64, at: f64) -> bool {
-        let new = self.sequence.is_none_or(|last| sequence > last) && self.last.is_none_or(|(last, ..)| at > last);
+        let new = self.sequence.is_none_or(|last| sequence > last) && (self.last.is_none() || at > self.heard);
         if new {
             self.sequence = Some(sequence);
         }
@@ -72,16 +93,19 @@ impl Evidence {
         demands: &mut Demands,
     ) -> bool {
         let ttl = demands.ttl;
-        let here = |it: &Tracked| it.part(cluster, at, ttl) * it.load;
-        let known: f64 = demands.iter().filter(|(_, it)| it.measured).map(|(_, it)| here(it)).sum();
+        let before = at - self.age();
+        let known: f64 =
+            demands.iter().filter(|(_, it)| it.measured).map(|(_, it)| it.part(cluster, before, ttl) * it.load).sum();
         if load < BELIEVABLE * known.max(expected.unwrap_or(0.0)) {
             return false;
         }
+        self.heard = at;
+        let at = at - self.age.learn((cluster, at, load), demands);
         demands.measure(cluster, at);
         if let Some((before, load_before, _)) = self.last {
             self.learn_step(cluster, (before, load_before), (at, load), demands);
         }
-        let predicted: f64 = demands.iter().map(|(_, it)| here(it)).sum();
+        let predicted: f64 = demands.iter().map(|(_, it)| it.part(cluster, at, ttl) * it.load).sum();
         if predicted > 0.0 {
             self.learn_level(cluster, (at, load), predicted, demands);
         }

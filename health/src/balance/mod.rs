@@ -14,6 +14,7 @@
 //! measured*: what is wrong with that is learnt, at a gain that falls with the noise, and every step is then tried on
 //! what is known of all demands before it is taken. `docs/policies/load.md` has the formulas and the reasons.
 
+mod age;
 mod budgets;
 mod demands;
 mod evidence;
@@ -63,7 +64,7 @@ pub struct Settings {
 pub type Places<'a> = dyn FnMut(&Shares, &[Demand]) -> Vec<Option<usize>> + 'a;
 
 /// What is known of a drain.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drain {
     /// When the last client should have left: the last answer, and the TTL, or for how long that client kept answers before.
     pub over: Instant,
@@ -164,12 +165,9 @@ impl Balancer {
         }
         let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[place].capacity.max(1) as f64;
         let expected = self.expected(place, at);
-        self.plan.late(now - at);
-        if self.evidence[place].hear(place, load, at, expected, &mut self.demands) {
-            Heard::Believed
-        } else {
-            Heard::Disbelieved
-        }
+        let is_believed = self.evidence[place].hear(place, load, at, expected, &mut self.demands);
+        self.plan.late(now - at + self.evidence[place].age());
+        if is_believed { Heard::Believed } else { Heard::Disbelieved }
     }
 
     /// A cluster can be answered, or cannot any more. A step should follow before the flip is served.

@@ -20,6 +20,7 @@ use fairway_integration::real::{Fairway, Process, fairway_binary, http_get};
 
 mod commands;
 mod hostile;
+mod objects;
 mod places;
 mod privileges;
 mod process;
@@ -30,6 +31,7 @@ mod schedule;
 #[cfg(feature = "real")]
 mod trace;
 mod unreadable;
+mod watch;
 
 /// Longest time for anything that happens at once on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);

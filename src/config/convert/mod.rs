@@ -48,10 +48,10 @@ pub(super) struct Converted {
 
 /// Converts a whole configuration. Faults go to the reader; the result counts only if none is an error.
 ///
-/// If the reader holds an error already, what is converted is only a part, and nothing is said across objects: what
-/// seems missing may stand in the part that is left out.
+/// If the reader holds an error already, or reads an object apart, what is converted is only a part, and nothing is said across
+/// objects: what seems missing may stand in the part that is left out.
 pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'_>) -> Converted {
-    let whole = !reader.refused;
+    let whole = !reader.refused && !reader.apart;
     let objects =
         config.monitors.len() + config.clusters.len() + config.pools.len() + config.names.len() + config.zones.len();
     let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
@@ -105,7 +105,7 @@ impl Meaning<'_, '_> {
     fn fault(&mut self, severity: Severity, pointer: &str, what: &str, way_out: String) {
         let located = self.tree.locate(pointer);
         let what = format!("{}: {what}", located.path);
-        self.reader.fault(Fault { place: located.spot.place(self.tree.files), severity, what, way_out });
+        self.reader.fault(Fault { severity, ..Fault::error(located.spot.place(self.tree.files), what, way_out) });
     }
 
     fn place(&self, pointer: &str) -> Place {
@@ -177,8 +177,7 @@ impl Meaning<'_, '_> {
     fn problems(&mut self, desired: &Desired) {
         for problem in desired.problems() {
             let place = self.place_of(&problem.subject);
-            let (severity, what, way_out) = (problem.severity, problem.what, problem.way_out);
-            self.reader.fault(Fault { place, severity, what, way_out });
+            self.reader.fault(problem.at(place));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A reading after another leaves zones unread that are as they were, and only those.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::config::{Before, attempt_after};
@@ -44,7 +44,8 @@ fn read_before() -> (Folder, Loaded) {
 
 fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
     folder.write("f.yaml", parts.text());
-    let before = Before { zones: &before.kept, maps: &before.kept_maps, names: &before.desired.names };
+    let before =
+        Before { zones: &before.kept, maps: &before.kept_maps, names: &before.desired.names, beside: &BTreeSet::new() };
     attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
 }
 
@@ -109,5 +110,8 @@ fn what_was_written_just_now_is_not_settled() {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("more", "\n")]);
     assert!(!folder.load("f.yaml").unwrap().kept.settled);
     let none = BTreeMap::new();
-    assert!(!Before { zones: &Default::default(), maps: &Default::default(), names: &none }.holds(&[], &none));
+    assert!(
+        !Before { zones: &Default::default(), maps: &Default::default(), names: &none, beside: &BTreeSet::new() }
+            .holds(&[], &none)
+    );
 }

@@ -1,6 +1,6 @@
 //! Maps, tables of latencies and what pools say of places.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::*;
 use crate::config::{
@@ -151,7 +151,12 @@ fn a_change_beside_a_map_leaves_it_unread_and_a_changed_file_does_not() {
     let folder = folder();
     let before = folder.load("f.yaml").unwrap();
     let after = |before: &Loaded| {
-        let before = Before { zones: &before.kept, maps: &before.kept_maps, names: &before.desired.names };
+        let before = Before {
+            zones: &before.kept,
+            maps: &before.kept_maps,
+            names: &before.desired.names,
+            beside: &BTreeSet::new(),
+        };
         attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
     };
     let same = |a: &Loaded, b: &Loaded| {

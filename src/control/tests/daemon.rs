@@ -15,13 +15,13 @@ pub(super) async fn start(scene: &Scene) -> Daemon {
     Daemon::start(options(scene)).await.unwrap()
 }
 
-fn options(scene: &Scene) -> Options {
+pub(super) fn options(scene: &Scene) -> Options {
     let data = scene.data().display().to_string();
     let environment: Environment = Arc::new(move |name| (name == "FAIRWAY_DATA_DIR").then(|| data.clone()));
     Options { signals: false, workers: Some(1), environment, ..Options::new(Source::Path(scene.file())) }
 }
 
-fn always() -> String {
+pub(super) fn always() -> String {
     config("type: always")
 }
 

@@ -66,3 +66,42 @@ async fn a_gateway_that_opens_is_in_the_answers_and_one_that_closes_is_out() {
     until("eu1 down", async || health(&control, "127.0.0.1").standing() == Standing::Down).await;
     actor.abort();
 }
+
+#[tokio::test]
+async fn the_story_of_a_flip_tells_which_clients_are_answered_otherwise_for_it() {
+    let (control, mut actor) = Scene::new(&silent()).actor().await;
+    let mut told = control.flips();
+    actor.waiting = vec![flip(&control, "127.0.0.1", Verdict::Up), flip(&control, "127.0.0.2", Verdict::Up)];
+    actor.apply_flips();
+    actor.waiting = vec![flip(&control, "127.0.0.2", Verdict::Down)];
+    actor.apply_flips();
+    let standby = [told.recv().await, told.recv().await, told.recv().await].into_iter().last().unwrap().unwrap();
+    let story = control.stories(&[standby]).await.remove(0);
+    assert_eq!((story.pools_moved, story.names_moved), (Some(0), 0), "nobody was answered with us1");
+
+    actor.waiting = vec![flip(&control, "127.0.0.2", Verdict::Up)];
+    actor.apply_flips();
+    actor.waiting = vec![flip(&control, "127.0.0.1", Verdict::Down)];
+    actor.apply_flips();
+    let preferred = [told.recv().await, told.recv().await].into_iter().last().unwrap().unwrap();
+    let story = control.stories(&[preferred]).await.remove(0);
+    assert_eq!((story.pools_moved, story.names_moved), (Some(1), 1));
+    let pool = &story.pools[0];
+    assert_eq!((pool.pool.as_str(), pool.moved, pool.some.len()), ("shop", 1.0, 1));
+    let parts: Vec<_> = pool.shares.iter().map(|(cluster, was, is)| (cluster.as_str(), *was, *is)).collect();
+    assert_eq!(parts, [("eu1", 1.0, 0.0), ("us1", 0.0, 1.0)]);
+}
+
+#[tokio::test]
+async fn of_a_storm_of_flips_no_more_is_asked_than_can_be_answered_quickly() {
+    let (control, mut actor) = Scene::new(&silent()).actor().await;
+    let mut told = control.flips();
+    actor.waiting = vec![flip(&control, "127.0.0.1", Verdict::Up)];
+    actor.apply_flips();
+    let event = told.recv().await.unwrap();
+    // 32,768 clients in all: 16 each for 2,048 pools.
+    let stories = control.stories(&vec![event.clone(); 2_048]).await;
+    assert!(stories.iter().all(|story| story.pools_moved.is_some()));
+    let stories = control.stories(&vec![event; 2_049]).await;
+    assert!(stories.iter().all(|story| story.pools_moved.is_none()));
+}

@@ -3,8 +3,10 @@
 mod balance;
 mod daemon;
 mod flips;
+mod intents;
 mod latency;
 mod load;
+mod objects;
 mod overrides;
 mod pace;
 mod reload;
@@ -28,7 +30,7 @@ use tokio::task::JoinHandle;
 use super::{
     Control, Environment,
     actor::Actor,
-    configured::Reader,
+    configured::{Reader, What},
     start::{Parts, Past},
 };
 use crate::{config::Source, store::DataFolder};
@@ -78,8 +80,8 @@ impl Scene {
     async fn actor(&self) -> (Control, Actor) {
         let environment: Environment = Arc::new(|_| None);
         let source = Source::Path(self.file());
-        let reader = Reader { source, environment, others: vec![] };
-        let reading = reader.read(None, self.now()).await.unwrap();
+        let reader = Reader { source, environment, declared: Arc::default() };
+        let reading = reader.read(What::Files, None, self.now()).await.unwrap();
         let (configured, snapshot) = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
         let folder = Arc::new(DataFolder::open(&self.data()).unwrap());
         let past = Past::read(&folder);
@@ -89,7 +91,7 @@ impl Scene {
             folder: Some(folder),
             clock: Arc::new(move || Timestamp::from_secs(time.load(Relaxed))),
             logs: None,
-            fingerprint: reading.fingerprint,
+            fingerprint: reading.fingerprint.unwrap_or_default(),
         };
         let (control, actor, _) = parts.begin(configured, snapshot, past).await;
         (control, actor)

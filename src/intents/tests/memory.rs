@@ -79,4 +79,6 @@ impl ObjectStore for MemoryStore {
     async fn history(&self, _: &Key, _: Option<u64>, _: usize) -> Result<Vec<Entry>, StoreError> {
         Ok(Vec::new())
     }
+
+    async fn close(&self) {}
 }

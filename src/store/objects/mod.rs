@@ -9,9 +9,13 @@
 //! ```
 //!
 //! A store knows octets and keys, no meaning: what an object says is checked before it is committed. One trait, one contract
-//! test (`contract.rs`), an implementation in the data folder (`LocalStore`).
+//! test (`contract.rs`), an implementation in the data folder ([`LocalStore`]).
 
+#[cfg(test)]
+mod contract;
 mod key;
+mod local;
+mod rows_wire;
 
 use std::sync::Arc;
 
@@ -20,6 +24,7 @@ use fairway_model::Timestamp;
 use tokio::sync::mpsc;
 
 pub use key::{Key, KeyError, Kind, Prefix};
+pub use local::{LocalStore, StoreFile, Verified};
 
 /// Keeps objects. Every method may be called by many tasks at once.
 #[async_trait]
@@ -33,11 +38,15 @@ pub trait ObjectStore: std::fmt::Debug + Send + Sync {
     /// Makes all changes, or none. Returns once they are durable; watchers hear of them only then.
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError>;
 
-    /// Every change after a revision, in order. [`StoreError::Compacted`] if the store does not remember that far back: list anew.
+    /// Every change after a revision, in order. [`StoreError::Compacted`] if the store does not remember that far back, or was
+    /// never there (a backup was restored): list anew.
     async fn watch(&self, after: u64) -> Result<Watch, StoreError>;
 
     /// What was done to a key, the latest first, at most `most` entries older than revision `before`.
     async fn history(&self, key: &Key, before: Option<u64>, most: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// Carries out what was asked for before, and lets go of everything; what is asked after is refused.
+    async fn close(&self);
 }
 
 /// An object as it is kept.
@@ -181,11 +190,22 @@ pub enum StoreError {
     /// What was kept cannot be read.
     #[error("the store is damaged: {0}; restore a backup, see docs/operations/store.md")]
     Damaged(String),
+    /// A newer program wrote it, and this one does not know what it means.
+    #[error(
+        "the store has version {found}, and this program knows {known} at most: run the newer one, or restore a backup of this one"
+    )]
+    Newer {
+        /// The version that was found.
+        found: u64,
+        /// The newest that this program knows.
+        known: u64,
+    },
     /// The batch is over a bound or names a key twice.
     #[error("the batch is refused: {0}")]
     Refused(String),
-    /// The disk, or the server of the store, does not take it now; nothing is known to have changed.
-    #[error("the store cannot be written to: {0}; what is served goes on, try again")]
+    /// The disk, or the server of the store, does not take it now. Nothing was acknowledged; a change that was under way may still
+    /// be found made, as a whole.
+    #[error("the store cannot be used now: {0}; what is served goes on, try again")]
     Unavailable(String),
 }
 
@@ -202,6 +222,10 @@ fn expected(expect: Expect, found: Option<u64>) -> String {
 pub const VALUE_MAX: usize = 1 << 20;
 /// Most changes of one batch.
 pub const BATCH_MAX: usize = 10_000;
+/// Most octets that the objects of one batch say together.
+pub const BATCH_OCTETS_MAX: usize = 64 << 20;
+/// Most octets of who made a change, and of why.
+pub const AUTHOR_MAX: (usize, usize) = (256, 1_024);
 /// Batches that a watcher may be behind.
 pub const WATCH_MAX: usize = 1_024;
 /// Entries that are remembered of each key, the latest; and of all keys together.

@@ -46,10 +46,14 @@ pub fn compile(
 
 /// Compiles another wish over the zones of a snapshot, whose text is the same: the cost is that of the wish alone.
 ///
-/// None if something is at fault: [`compile`] says what and where, with the text at hand.
-pub fn recompile(desired: &Desired, options: &ServerOptions, previous: &Snapshot) -> Option<(Snapshot, Vec<Fault>)> {
+/// Where something is at fault, [`compile`] says in which record, with the text at hand.
+pub fn recompile(
+    desired: &Desired,
+    options: &ServerOptions,
+    previous: &Snapshot,
+) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
     let (snapshot, faults) = upper::compile(desired, &previous.text, &[], options, Some(previous));
-    (!faults.iter().any(Fault::is_error)).then_some((snapshot, faults))
+    if faults.iter().any(Fault::is_error) { Err(faults) } else { Ok((snapshot, faults)) }
 }
 
 /// Most zones: their numbers have 16 bits.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Cluster, Desired, Fault, Mode, Name, Place, Rtype, SteeredName, Ttl, Visibility};
+use fairway_model::{Cluster, Desired, Fault, Mode, Name, Place, Rtype, SteeredName, Subject, Ttl, Visibility};
 
 use super::{
     names::{is_wildcard, parent_of, same_name},
@@ -124,13 +124,13 @@ impl<'a> Upper<'a> {
         for name in self.desired.names.values() {
             let Some(pool) = self.pools.find(&name.pool) else {
                 let what = format!("{}: pool {} is not declared", name.name, name.pool);
-                self.faults.push(Fault::error(Place::file(CONFIGURATION), what, "declare it"));
+                self.fault(&name.name, what, "declare it");
                 continue;
             };
             let Some(Spot { zone, hider }) = self.spot(&name.name) else {
                 let what = format!("{} lies in none of the zones", name.name);
                 let way_out = "declare its zone, or mend the name";
-                self.faults.push(Fault::error(Place::file(CONFIGURATION), what, way_out));
+                self.fault(&name.name, what, way_out);
                 continue;
             };
             self.steered_in[usize::from(zone)] += 1;
@@ -276,7 +276,7 @@ impl<'a> Upper<'a> {
             faults.push((rtype, what, way_out));
         }
         for (rtype, what, way_out) in faults {
-            self.refuse(zone, owner.clone(), rtype, what, way_out);
+            self.refuse(&owner, (zone, owner.clone(), rtype), what, way_out);
         }
     }
 
@@ -286,13 +286,18 @@ impl<'a> Upper<'a> {
         let owner = Name::from_wire(node.name()).expect("a name of a zone");
         let rtype = if node.is(Node::CUT) { Rtype::NS } else { Rtype::DNAME };
         let what = format!("the steered name {} is hidden by this {rtype} record", name.name);
-        self.refuse(node.zone(), owner, rtype, what, "take one of the two out");
+        self.refuse(&name.name, (node.zone(), owner, rtype), what, "take one of the two out");
     }
 
-    /// Tells a fault in the place of a zone's record.
-    fn refuse(&mut self, zone: u16, owner: Name, rtype: Rtype, what: String, way_out: &str) {
-        self.unplaced.entry((zone, owner, rtype)).or_default().push(self.faults.len());
-        self.faults.push(Fault::error(Place::file(CONFIGURATION), what, way_out));
+    /// Tells what is wrong with a steered name, in the place of a zone's record.
+    fn refuse(&mut self, name: &Name, record: (u16, Name, Rtype), what: String, way_out: &str) {
+        self.unplaced.entry(record).or_default().push(self.faults.len());
+        self.fault(name, what, way_out);
+    }
+
+    fn fault(&mut self, name: &Name, what: String, way_out: &str) {
+        let fault = Fault::error(Place::file(CONFIGURATION), what, way_out);
+        self.faults.push(fault.about(Subject::Name(name.clone())));
     }
 
     /// Gives faults the places of their records, in one walk over the text; where there is no text, they keep theirs.

@@ -1,0 +1,130 @@
+//! `/v1/watch` of the running server: what is told and when, resume, the bound of watchers, and that nobody waits for them.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use fairway_integration::real::{Fairway, free_port, http_get, wait_until};
+
+use super::{Gateway, LIMIT, answering, failing_over};
+
+/// A watcher's connection.
+struct Watcher(BufReader<TcpStream>);
+
+impl Watcher {
+    fn new(server: SocketAddr, query: &str, headers: &str) -> Self {
+        let mut stream = TcpStream::connect(server).expect("the server listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a sound limit");
+        write!(stream, "GET /v1/watch{query} HTTP/1.1\r\nHost: {server}\r\n{headers}\r\n").expect("it reads");
+        Self(BufReader::new(stream))
+    }
+
+    /// The next line that starts so, without that; none at the end of the stream.
+    fn line(&mut self, start: &str) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).expect("the server writes in time") == 0 {
+                return None;
+            }
+            if let Some(rest) = line.trim_end().strip_prefix(start) {
+                return Some(rest.to_owned());
+            }
+        }
+    }
+
+    fn status(&mut self) -> String {
+        self.line("HTTP/1.1 ").expect("an answer")
+    }
+
+    /// The next event of this kind: its id is the last one that was told before it.
+    fn event(&mut self, kind: &str) -> (String, serde_json::Value) {
+        let mut id = String::new();
+        loop {
+            let line = self.line("").expect("the stream goes on");
+            if let Some(told) = line.strip_prefix("id: ") {
+                id = told.to_owned();
+            }
+            if line == format!("event: {kind}") {
+                let body = self.line("data: ").expect("an event has a body");
+                return (id, serde_json::from_str(&body).expect("a body is JSON"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flip_is_told_with_what_it_moved_and_again_to_who_names_the_event_before() {
+    let port = free_port();
+    let [eu1, _us1] = ["127.0.1.1", "127.0.2.1"].map(|address| Gateway::healthy(address, port));
+    let monitor = format!("type: tcp, port: {port}, period: 200ms, timeout: 150ms, rise: 1, fall: 2");
+    let server = Fairway::start(&failing_over(&[("eu1", "127.0.1.1"), ("us1", "127.0.2.1")], &monitor), &[]);
+    let mut watcher = Watcher::new(server.http, "", "");
+    assert_eq!(watcher.status(), "200 OK");
+    let (before, state) = watcher.event("state");
+    assert_eq!((&state["generation"], &state["ready"]), (&1.into(), &true.into()));
+
+    drop(eu1);
+    // First verdicts may still be on their way.
+    let is_down = |(_, flip): &(String, serde_json::Value)| flip["to"] == "down";
+    let (_, flip) = std::iter::repeat_with(|| watcher.event("flip")).find(is_down).expect("it never ends");
+    assert_eq!(flip["clusters"][0], "eu1");
+    assert_eq!((&flip["to"], &flip["cause"]), (&"down".into(), &"connection refused".into()));
+    assert_eq!((&flip["poolsMoved"], &flip["namesMoved"]), (&1.into(), &1.into()));
+    assert_eq!(flip["pools"][0]["moved"], 100.0);
+    let shares = flip["pools"][0]["shares"].as_array().expect("a list");
+    let share = |of: &str| shares.iter().find(|share| share["cluster"] == of).map(|share| share["after"].clone());
+    assert_eq!((share("eu1"), share("us1")), (Some(0.0.into()), Some(100.0.into())));
+    let (_, after) = watcher.event("state");
+    assert_ne!(after["conditions"], state["conditions"]);
+
+    let mut later = Watcher::new(server.http, "", &format!("Last-Event-ID: {before}\r\n"));
+    assert_eq!(std::iter::repeat_with(|| later.event("flip")).find(is_down).expect("it never ends").1, flip);
+    let mut stranger = Watcher::new(server.http, "?after=00000000.7", "");
+    stranger.event("reset");
+}
+
+#[test]
+fn a_reload_is_told_with_what_became_of_it() {
+    let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
+    let mut watcher = Watcher::new(server.http, "", "");
+    watcher.event("state");
+    server.write_config("polcy: 1\n");
+    let (_, refused) = watcher.event("reload");
+    assert_eq!(refused["accepted"], false);
+    assert!(refused["faultsInAll"].as_u64() > Some(0), "{refused}");
+    assert_eq!(watcher.event("state").1["stale"], true);
+    server.write_config(&answering(&["192.0.2.2"]));
+    assert_eq!(watcher.event("reload").1["accepted"], true);
+}
+
+#[test]
+fn watchers_are_sixteen_and_leave_room_for_everybody_else() {
+    let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
+    let mut watchers: Vec<_> = (0..16).map(|_| Watcher::new(server.http, "", "")).collect();
+    watchers.iter_mut().for_each(|watcher| drop(watcher.event("state")));
+    let mut one_more = Watcher::new(server.http, "", "");
+    assert!(one_more.status().starts_with("503"));
+    assert_eq!(one_more.line("retry-after: "), Some("10".to_owned()));
+    assert_eq!(http_get(server.http, "/readyz").map(|(status, _)| status), Some(200));
+    drop(watchers.pop());
+    wait_until("the place of one that has gone is free", LIMIT, || {
+        Watcher::new(server.http, "", "").status().starts_with("200")
+    });
+}
+
+#[test]
+fn a_server_that_stops_waits_for_no_watcher() {
+    let mut server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
+    let mut watchers: Vec<_> = (0..8).map(|_| Watcher::new(server.http, "", "")).collect();
+    watchers.iter_mut().for_each(|watcher| drop(watcher.event("state")));
+    let began = Instant::now();
+    server.process.signal("TERM");
+    server.process.ended(LIMIT);
+    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+    for mut watcher in watchers {
+        while watcher.line("event: ").is_some() {}
+    }
+    assert!(!server.process.output().contains("cut off"), "streams end by themselves");
+}

@@ -1,0 +1,135 @@
+//! The page in a real browser: Debian's chromium, driven by PyPI's playwright, on the real binary.
+//!
+//! Here: servers to look at. What is looked at, clicked and compared stands in `page/*.py`, which run as children and ask for
+//! what only the parent can do. Screenshots are left in `target/page/`.
+#![cfg(feature = "real")]
+
+use std::{
+    fmt::Write as _,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use fairway_integration::real::{Fairway, Process, free_port, program, root, serve};
+
+/// A browser that looks at a server by a script; it ends with its handle.
+struct Looker(Child);
+
+impl Looker {
+    fn start(script: &str, server: &Fairway, arguments: &[&str]) -> Self {
+        let shots = root().join("target/page");
+        std::fs::create_dir_all(&shots).expect("target/ can be written");
+        let mut command = Command::new(program("playwright", "playwright-python"));
+        command.arg(root().join("integration/tests/page").join(script));
+        command.arg(server.http.to_string()).arg(server.dns.to_string()).arg(server.folder.path());
+        command.arg(program("chromium", "chromium")).arg(shots).args(arguments);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Self(child.unwrap_or_else(|error| panic!("{command:?}: {error}")))
+    }
+
+    /// Does what the script asks for, a line `@ORDER` each, and passes on what else it says, until it ends well.
+    fn follow(mut self, mut carry_out: impl FnMut(&str)) {
+        let mut answers = self.0.stdin.take().expect("it was piped");
+        let lines = BufReader::new(self.0.stdout.take().expect("it was piped")).lines();
+        for line in lines {
+            let line = line.expect("the script writes text");
+            let Some(order) = line.strip_prefix('@') else {
+                println!("{line}");
+                continue;
+            };
+            carry_out(order);
+            answers.write_all(b"done\n").expect("the script waits for the answer");
+        }
+        let status = self.0.wait().expect("it is our child");
+        assert!(status.success(), "the script ended with {status}; it says above what it saw");
+    }
+}
+
+impl Drop for Looker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Three clusters with capacities, three pools, and a gateway port that the script opens and closes.
+fn scene(port: u16) -> String {
+    format!(
+        "zones: [{{ name: page.test, ns: [ns1.example.net] }}]
+clusters:
+  - {{ name: eu1, addresses: [127.0.1.1], location: {{ latitude: 50, longitude: 8, region: europe }}, capacity: 1000 }}
+  - {{ name: us1, addresses: [127.0.2.1], location: {{ latitude: 39, longitude: -77, region: america }}, capacity: 800 }}
+  - {{ name: ap1, addresses: [127.0.3.1], location: {{ latitude: 1, longitude: 104, region: asia }}, capacity: 400 }}
+monitors:
+  - {{ name: gateway, type: tcp, port: {port}, period: 200ms, timeout: 150ms, rise: 2, fall: 2 }}
+pools:
+  - name: shop
+    policy: weighted
+    ttl: 5s
+    monitor: gateway
+    members: [{{ cluster: eu1, weight: 60 }}, {{ cluster: us1, weight: 30 }}, {{ cluster: ap1, weight: 10 }}]
+  - name: pay
+    policy: failover
+    monitor: gateway
+    members: [{{ cluster: eu1, tier: 1 }}, {{ cluster: us1, tier: 2 }}]
+  - name: video
+    policy: sticky
+    monitor: gateway
+    members: [{{ cluster: us1, weight: 50 }}, {{ cluster: ap1, weight: 50 }}]
+names:
+  - {{ name: shop.page.test, pool: shop }}
+  - {{ name: www.page.test, pool: shop }}
+  - {{ name: pay.page.test, pool: pay }}
+  - {{ name: video.page.test, pool: video }}
+"
+    )
+}
+
+#[test]
+fn the_page_shows_what_the_server_says_and_lives_through_its_absence() {
+    let port = free_port();
+    let mut server = Fairway::start(&scene(port), &[]);
+    let looker = Looker::start("look.py", &server, &[&port.to_string()]);
+    looker.follow(|order| match order {
+        "stop" => {
+            server.process.signal("TERM");
+            server.process.ended(std::time::Duration::from_secs(30));
+        }
+        "start" => {
+            server.process = start(server.folder.path());
+            server.wait_ready();
+        }
+        order => panic!("the script asks for {order:?}"),
+    });
+}
+
+fn start(folder: &Path) -> Process {
+    Process::start(&mut serve(folder), &folder.join("fairway-again.log"))
+}
+
+/// 10,000 pools with a name each, over 40 clusters.
+fn many() -> String {
+    let mut config = "zones: [{ name: page.test, ns: [ns1.example.net] }]\nclusters:\n".to_owned();
+    for n in 0..40 {
+        let _ = writeln!(config, "- {{ name: c{n:02}, addresses: [192.0.2.{}], capacity: 1000 }}", n + 1);
+    }
+    config += "monitors: [{ name: unchecked, type: always }]\npools:\n";
+    for n in 0..10_000 {
+        let members: Vec<_> =
+            (0..3).map(|m| format!("{{ cluster: c{:02}, weight: {} }}", (n * 7 + m * 11) % 40, 10 * (m + 1))).collect();
+        let members = members.join(", ");
+        let _ = writeln!(config, "- {{ name: p{n:05}, policy: weighted, monitor: unchecked, members: [{members}] }}");
+    }
+    config += "names:\n";
+    for n in 0..10_000 {
+        let _ = writeln!(config, "- {{ name: s{n:05}.page.test, pool: p{n:05} }}");
+    }
+    config
+}
+
+#[test]
+fn of_ten_thousand_services_those_in_view_are_drawn() {
+    let server = Fairway::start(&many(), &[]);
+    Looker::start("scroll.py", &server, &[]).follow(|order| panic!("the script asks for {order:?}"));
+}

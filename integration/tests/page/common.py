@@ -1,0 +1,123 @@
+"""What both scripts need: the browser, the server's own words, and what must never be seen in a console."""
+
+import http.client
+import json
+import socket
+import sys
+import urllib.parse
+from contextlib import contextmanager
+
+from playwright.sync_api import sync_playwright
+
+HTTP, DNS, FOLDER, CHROMIUM, SHOTS = sys.argv[1:6]
+URL = f"http://{HTTP}/"
+# Longest wait for what must come, in milliseconds: seconds are usual, the rest is for a busy machine.
+PATIENCE = 60_000
+
+# Before anything else runs: what the policy forbade and how long tasks took, in the page itself.
+WATCH = """
+  window.seen = { violations: [], tasks: [] };
+  addEventListener("securitypolicyviolation", (e) => window.seen.violations.push(`${e.violatedDirective} ${e.blockedURI}`));
+  new PerformanceObserver((list) => window.seen.tasks.push(...list.getEntries().map((e) => [e.startTime, e.duration])))
+    .observe({ type: "longtask", buffered: true });
+"""
+
+
+class Page:
+    """A page with all that it complained of."""
+
+    def __init__(self, browser, width=1440, height=1000, scheme="light"):
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+        self.context.add_init_script(WATCH)
+        self.faults = []
+        self.lost = False
+        self.wrong = False
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.page.on("console", self.console)
+        self.page.on("pageerror", lambda error: self.faults.append(f"uncaught: {error}"))
+        self.page.on("request", self.request)
+        self.page.goto(URL)
+        self.until("() => document.querySelector('#services-grid .row[data-index]:not(.waiting):not([hidden])')")
+
+    def console(self, message):
+        # A server that is gone is told by the browser itself; nothing in the page can keep it from that.
+        if self.lost and "net::ERR" in message.text:
+            return
+        # So is a question at fault, which the API answers with 400.
+        if self.wrong and "status of 400" in message.text:
+            return
+        if message.type in ("error", "warning"):
+            self.faults.append(f"console: {message.text}")
+
+    def request(self, request):
+        if not request.url.startswith(URL):
+            self.faults.append(f"asked elsewhere: {request.url}")
+
+    def text(self, selector):
+        return self.page.locator(selector).first.text_content()
+
+    def texts(self, selector):
+        return self.page.locator(selector).all_text_contents()
+
+    def until(self, expression, argument=None):
+        self.page.wait_for_function(expression, arg=argument, polling=50)
+
+    def shot(self, name):
+        self.page.screenshot(path=f"{SHOTS}/{name}.png", full_page=True)
+
+    def sideways(self):
+        """How many pixels the page is wider than its window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+    def close(self):
+        self.faults += [f"policy: {said}" for said in self.page.evaluate("seen.violations")]
+        self.context.close()
+        assert not self.faults, self.faults
+
+
+@contextmanager
+def browser():
+    with sync_playwright() as play:
+        # Root has no sandbox to drop into.
+        started = play.chromium.launch(executable_path=CHROMIUM, headless=True, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def get(path):
+    """What the server says on a path of the API: status, and the JSON."""
+    connection = http.client.HTTPConnection(HTTP, timeout=30)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
+
+
+def state():
+    return get("/v1/state")[1]
+
+
+def explained(**asked):
+    return get("/v1/explain?" + urllib.parse.urlencode(asked))
+
+
+def command(method, path, body):
+    """A command on the control socket, as an operator's program gives it."""
+    connection = http.client.HTTPConnection("fairway")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(f"{FOLDER}/data/control.sock")
+    connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    said = json.loads(response.read())
+    assert response.status < 300, said
+    return said
+
+
+def order(what):
+    """Has the parent do what only it can."""
+    print(f"@{what}", flush=True)
+    assert sys.stdin.readline() == "done\n"
+
+
+def equal(shown, wanted, what):
+    assert shown == wanted, f"{what}: the page shows {shown!r}, the server says {wanted!r}"

@@ -1,0 +1,60 @@
+"""Scrolls 10,000 services in every way there is: what is drawn must be right. Says how long the main thread's tasks took meanwhile
+(PerformanceObserver, longtask): a figure of the machine, too, so that nothing is asserted of it."""
+
+import time
+
+from common import Page, browser, equal, state
+
+# A frame at a time through the list: by small steps as a wheel does, then by jumps as a dragged bar does.
+SCROLL = """async ([step, frames]) => {
+  const grid = document.querySelector("#services-grid");
+  const began = performance.now();
+  for (let n = 0; n < frames; n += 1) {
+    grid.scrollTop = (grid.scrollTop + step) % (grid.scrollHeight - grid.clientHeight);
+    await new Promise(requestAnimationFrame);
+  }
+  return performance.now() - began;
+}"""
+
+
+def settled(view, name):
+    """Waits until the row of this name is drawn, which is asked of the worker."""
+    view.until("name => [...document.querySelectorAll('#services-grid .row:not(.waiting):not([hidden]) .name')].some((n) => n.textContent === name)", name)
+
+
+def main():
+    with browser() as started:
+        view = Page(started)
+        view.until("() => document.querySelector('#services-count').textContent === '10,000 services'")
+        loaded = view.page.evaluate("seen.tasks.splice(0)")
+        for step, frames, what in [(120, 300, "wheel"), (9_973, 200, "bar"), (-1, 1, "back")]:
+            took = view.page.evaluate(SCROLL, [step, frames])
+            print(f"page: {what}: {frames} frames in {took:.0f} ms")
+        view.page.focus("#services-grid")
+        view.page.keyboard.press("End")
+        settled(view, "s09999.page.test.")
+        view.page.keyboard.press("Home")
+        settled(view, "s00000.page.test.")
+        drawn = view.page.locator("#services-grid .rows > .row").count()
+        assert drawn < 60, f"{drawn} rows exist; only those in view should"
+        view.page.fill("#filter", "s0777 c0")
+        view.until("() => / of 10,000 services$/.test(document.querySelector('#services-count').textContent)")
+        wanted = sorted(
+            name for pool in state()["pools"] for name in pool["names"]
+            if "s0777" in name and any("c0" in m["cluster"] for m in pool["members"])
+        )
+        equal(view.texts("#services-grid .rows > .row:not([hidden]) .name"), wanted, "what fits the filter")
+        view.page.fill("#filter", "")
+        # A further reading of the whole state.
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
+            view.page.evaluate(SCROLL, [400, 30])
+        view.shot("many-1440-light")
+        tasks = view.page.evaluate("seen.tasks")
+        longest = max((took for _, took in tasks), default=0)
+        first = max((took for _, took in loaded), default=0)
+        print(f"page: 10,000 services: tasks over 50 ms while scrolling: {len(tasks)}, the longest {longest:.0f} ms; while loading {len(loaded)}, {first:.0f} ms")
+        view.close()
+
+
+main()

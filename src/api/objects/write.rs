@@ -1,0 +1,212 @@
+//! Writes: tried beside what is there, so that what does not fit is refused with its faults; then kept; then served.
+//!
+//! A write is acknowledged when it is durable and, if that takes no longer than [`SERVED_MAX`], when it is in the answers. Between
+//! the trial and the write another one may come: what does not fit any more then is left out of the answers, and says so itself.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use fairway_model::Timestamp;
+
+use super::{
+    super::{
+        objects_wire::ApplyReport,
+        problem::{Flaw, Refusal, flawed, problem},
+        routes::Site,
+    },
+    KINDS, path,
+    request::{Asked, key},
+    shown::{answer, standing, unknown},
+};
+use crate::{
+    config::ObjectFault,
+    control::{
+        declared::{Declared, section},
+        objects::{Objects, Tried},
+    },
+    store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
+};
+
+/// Declares an object that is not there.
+pub(super) async fn create(kind: Kind, State(site): State<Site>, asked: Asked) -> Result<Response, Refusal> {
+    let (key, value) = asked.object(kind, None)?;
+    if site.control.objects()?.declared().get(&key).is_some() {
+        let place = format!("{}/{}", path(kind), key.name());
+        let what = format!("{} exists already; change it with PUT {place}", shown_key(&key));
+        return Err(problem(StatusCode::CONFLICT, what).into());
+    }
+    write(&site, Change { key, expect: Expect::Absent, value: Some(value) }, asked).await
+}
+
+/// Declares an object, or declares it anew.
+pub(super) async fn put(
+    kind: Kind,
+    State(site): State<Site>,
+    Path(name): Path<String>,
+    asked: Asked,
+) -> Result<Response, Refusal> {
+    let (key, value) = asked.object(kind, Some(&name))?;
+    write(&site, Change { key, expect: asked.expect.unwrap_or(Expect::Anything), value: Some(value) }, asked).await
+}
+
+/// Takes an object away.
+pub(super) async fn delete(
+    kind: Kind,
+    State(site): State<Site>,
+    Path(name): Path<String>,
+    asked: Asked,
+) -> Result<Response, Refusal> {
+    let declared = site.control.objects()?.declared();
+    let key = key(kind, &name).filter(|key| declared.get(key).is_some()).ok_or_else(|| unknown(kind, &name))?;
+    write(&site, Change { key, expect: asked.expect.unwrap_or(Expect::Present), value: None }, asked).await
+}
+
+/// Tries one change, makes it, and waits until it is served.
+async fn write(site: &Site, change: Change, asked: Asked) -> Result<Response, Refusal> {
+    let objects = site.control.objects()?;
+    let report = tried(site, objects, std::slice::from_ref(&change)).await?;
+    if asked.dry_run {
+        return Ok(Json(ApplyReport { dry_run: true, ..report }).into_response());
+    }
+    let place = format!("{}/{}", path(change.key.kind()), change.key.name());
+    let committed = objects.commit(batch(vec![change], asked.by)).await?;
+    site.control.served(committed.revision, SERVED_MAX).await;
+    Ok(match (committed.objects.into_iter().next().flatten(), report.created.is_empty()) {
+        (None, _) => StatusCode::NO_CONTENT.into_response(),
+        (Some(object), true) => answer(StatusCode::OK, &object, site),
+        (Some(object), false) => {
+            let place = HeaderValue::from_str(&place).expect("keys are printable ASCII");
+            let mut created = answer(StatusCode::CREATED, &object, site);
+            created.headers_mut().insert(header::LOCATION, place);
+            created
+        }
+    })
+}
+
+/// Takes many objects, or none.
+pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Response, Refusal> {
+    let objects = site.control.objects()?;
+    let (changes, unchanged) = changes(&objects.declared(), asked.objects()?, asked.prune);
+    if changes.len() > BATCH_MAX {
+        let what = format!("{} changes are more than {BATCH_MAX}; apply them in parts", changes.len());
+        return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
+    }
+    let tried = tried(&site, objects, &changes).await?;
+    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..tried };
+    if !asked.dry_run && !changes.is_empty() {
+        report.revision = objects.commit(batch(changes, asked.by)).await?.revision;
+        report.served = site.control.served(report.revision, SERVED_MAX).await;
+    }
+    Ok(Json(report).into_response())
+}
+
+/// What must change for these objects to be there (and, with `prune`, no other), and how many say the same already.
+fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, prune: bool) -> (Vec<Change>, u64) {
+    let all = KINDS.into_iter().filter(|_| prune).flat_map(|kind| declared.of(kind));
+    let gone = all.filter(|object| !wanted.contains_key(&object.key));
+    let gone = gone.map(|object| (object.key.clone(), Expect::Revision(object.revision)));
+    let mut changes: Vec<Change> = gone.map(|(key, expect)| Change { key, expect, value: None }).collect();
+    let mut unchanged = 0;
+    for (key, value) in wanted {
+        let expect = match declared.get(&key) {
+            Some(object) if *object.value == *value => {
+                unchanged += 1;
+                continue;
+            }
+            Some(object) => Expect::Revision(object.revision),
+            None => Expect::Absent,
+        };
+        changes.push(Change { key, expect, value: Some(value) });
+    }
+    (changes, unchanged)
+}
+
+/// What changes would do, without doing them; refused where an object that is wanted, or one that is there, would not be heeded.
+async fn tried(site: &Site, objects: &Objects, changes: &[Change]) -> Result<ApplyReport, Refusal> {
+    let mut declared = Declared::clone(&objects.declared());
+    let report = suppose(&mut declared, changes)?;
+    let Tried { left_out, changes: effect, faults } = site.control.try_objects(declared).await?;
+    if !faults.is_empty() {
+        return Err(problem(StatusCode::CONFLICT, faults.join("; ")).into());
+    }
+    let is_own = |key: &Key| changes.iter().any(|change| change.key == *key && change.value.is_some());
+    let own = flaws(left_out.iter().filter(|(key, _)| is_own(key)), changes.len() == 1);
+    if !own.is_empty() {
+        // What leans on these does not fit either, and is not what is to be mended.
+        return Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "it does not fit what is there", own).into());
+    }
+    let before = standing(site).0;
+    let others = flaws(left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)), false);
+    if !others.is_empty() {
+        return Err(flawed(StatusCode::CONFLICT, "other objects would not fit any more", others).into());
+    }
+    let not_accepted = flaws(left_out.iter(), false).into_iter().map(|flaw| flaw.detail).collect();
+    Ok(ApplyReport { effect, not_accepted, ..report })
+}
+
+/// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.
+fn flaws<'a>(left_out: impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
+    let told = |(key, faults): (&Key, &'a Vec<ObjectFault>)| {
+        let name = shown_key(key);
+        faults.iter().map(move |fault| match is_one {
+            true => Flaw { pointer: fault.pointer.clone(), detail: format!("{name}: {}", fault.what) },
+            false => Flaw { pointer: String::new(), detail: format!("{name}: {fault}") },
+        })
+    };
+    left_out.flat_map(told).collect()
+}
+
+/// Makes changes to a copy of what is declared; what they are, by the names of the objects.
+fn suppose(declared: &mut Declared, changes: &[Change]) -> Result<ApplyReport, StoreError> {
+    let mut report = ApplyReport::default();
+    for Change { key, expect, value } in changes {
+        let found = declared.get(key).map(|object| object.revision);
+        if !is_met(*expect, found) {
+            return Err(StoreError::Conflict { key: key.clone(), expect: *expect, found });
+        }
+        let to = match (value, found) {
+            (None, _) => &mut report.deleted,
+            (_, None) => &mut report.created,
+            _ => &mut report.changed,
+        };
+        to.push(shown_key(key));
+        declared.suppose(key, value.as_ref().map(|value| supposed(key, value)));
+    }
+    Ok(report)
+}
+
+fn is_met(expect: Expect, found: Option<u64>) -> bool {
+    match expect {
+        Expect::Absent => found.is_none(),
+        Expect::Anything => true,
+        Expect::Present => found.is_some(),
+        Expect::Revision(revision) => found == Some(revision),
+    }
+}
+
+/// An object as it would be kept.
+fn supposed(key: &Key, value: &[u8]) -> Object {
+    let now = Timestamp::from(SystemTime::now());
+    let by = Author::default();
+    Object { key: key.clone(), value: value.into(), revision: 0, generation: 1, created: now, changed: now, by }
+}
+
+fn batch(changes: Vec<Change>, by: Author) -> Batch {
+    Batch { changes, by, at: SystemTime::now().into() }
+}
+
+/// An object by its section and name: `pools/shop`.
+fn shown_key(key: &Key) -> String {
+    format!("{}/{}", section(key.kind()).unwrap_or_default(), key.name())
+}
+
+/// Longest time that an acknowledgement waits for the answers to follow.
+const SERVED_MAX: Duration = Duration::from_secs(5);

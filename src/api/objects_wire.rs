@@ -1,0 +1,182 @@
+//! What `/v1` speaks of declared objects: bodies as a configuration writes them, with what is known of each beside.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// An object: its own fields as a configuration writes them, and two that the server adds and leaves alone on input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectBody {
+    /// What it says.
+    #[serde(flatten)]
+    pub spec: Map<String, Value>,
+    /// What the store knows of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// What has become of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<ObjectStatus>,
+}
+
+/// What the store knows of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// The revision of its last change: also its ETag.
+    pub revision: u64,
+    /// How often what it says has changed, from 1.
+    pub generation: u64,
+    /// When it was declared first.
+    pub created: String,
+    /// When it was last changed.
+    pub changed: String,
+    /// Who changed it last.
+    pub changed_by: String,
+    /// Why; left out where nobody said.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What has become of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectStatus {
+    /// The generation that this speaks of.
+    pub observed_generation: u64,
+    /// `Accepted` (it fits what else is declared) and `Served` (its last change is in the answers).
+    pub conditions: Vec<Condition>,
+}
+
+/// One thing that is said of an object (Kubernetes: `metav1.Condition`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// What is said.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True` or `False`.
+    pub status: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for people; left out where the word says it all.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// `GET /v1/pools` and the like.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectList {
+    /// In the order of their names.
+    pub items: Vec<ObjectBody>,
+    /// The revision they are of.
+    pub revision: u64,
+    /// The `after` of the next page; left out on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// `POST /v1/apply`: objects by section, as in a configuration file. All are taken, or none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ApplyBody {
+    /// Version of the format: 1.
+    pub version: Option<u32>,
+    /// Clusters.
+    pub clusters: Vec<ObjectBody>,
+    /// Monitors.
+    pub monitors: Vec<ObjectBody>,
+    /// Steered names.
+    pub names: Vec<ObjectBody>,
+    /// Pools.
+    pub pools: Vec<ObjectBody>,
+}
+
+/// What `POST /v1/apply` did, or would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApplyReport {
+    /// Whether it was only tried.
+    pub dry_run: bool,
+    /// Objects that were not there: `pools/shop`.
+    pub created: Vec<String>,
+    /// Objects that said something else.
+    pub changed: Vec<String>,
+    /// Objects that said the same.
+    pub unchanged: u64,
+    /// Objects that were taken away (`prune`).
+    pub deleted: Vec<String>,
+    /// What is other in what is served.
+    pub effect: Vec<String>,
+    /// Objects that are kept and not heeded, with the reasons.
+    pub not_accepted: Vec<String>,
+    /// The revision of it; 0 where nothing was written.
+    pub revision: u64,
+    /// Whether it is in the answers.
+    pub served: bool,
+}
+
+/// What a request may say beside its body.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct WriteParameters {
+    /// Only tell what would come of it.
+    pub dry_run: bool,
+    /// Take away what is declared over the API and not named here. Only of `POST /v1/apply`.
+    pub prune: bool,
+    /// Why, for the history.
+    pub reason: String,
+}
+
+/// Which objects are wanted.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ListParameters {
+    /// Those whose names come after this one.
+    pub after: String,
+    /// At most so many, 1 to 10,000; 1,000 by default.
+    pub limit: Option<usize>,
+    /// Those whose name holds this text.
+    pub contains: String,
+}
+
+/// One entry of `GET /v1/pools/NAME/history`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HistoryEntry {
+    /// The revision it made.
+    pub revision: u64,
+    /// When.
+    pub at: String,
+    /// Who did it.
+    pub by: String,
+    /// Why; left out where nobody said.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What it said from then on; null where it was taken away.
+    pub object: Option<Value>,
+}
+
+/// `GET /v1/objects`, on the control socket alone: everything that is declared, for a process that takes over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectsExport {
+    /// The revision they are of.
+    pub revision: u64,
+    /// All of them.
+    pub objects: Vec<ExportedObject>,
+}
+
+/// One object as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExportedObject {
+    /// Its key in the store.
+    pub key: String,
+    /// What it says.
+    pub value: Value,
+    /// The revision of its last change.
+    pub revision: u64,
+    /// How often it has changed.
+    pub generation: u64,
+}

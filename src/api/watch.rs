@@ -1,0 +1,104 @@
+//! `GET /v1/watch`: what changes, as it happens, by Server-Sent Events with resume.
+//!
+//! ```text
+//!  flips ── what each moved ──┐
+//!  reloads ───────────────────┼── Hub: numbered, the last 256 kept ──┐
+//!  marks, looked at each      │                                      ├── stream: one task a watcher, at most 16
+//!  second ────────────────────┴── Hub: the last `state`, unnumbered ─┘
+//! ```
+//! Watchers pull from what is kept, each from where it is: a slow one costs no queue, and one that was away asks for what
+//! came after the last id it saw. What is no longer kept is told by a `reset`. Nothing here is on the way of an answer.
+
+mod hub;
+mod stream;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{broadcast, watch},
+    time::MissedTickBehavior,
+};
+
+use super::watch_wire::{FlipEvent, ReloadEvent, StateEvent};
+use crate::control::{Control, FlipApplied, Readiness};
+
+pub(super) use hub::Hub;
+pub(super) use stream::watch;
+
+/// Feeds the hub until it is told to end.
+pub(super) async fn follow(control: Control, hub: Arc<Hub>, mut end: watch::Receiver<bool>) {
+    let mut flips = control.flips();
+    let mut tick = tokio::time::interval(LOOK_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut reloaded = last_reload(&control).map(|event| event.report.trace);
+    let work = async {
+        loop {
+            tokio::select! {
+                told = flips.recv() => match take(told, &mut flips) {
+                    Some(batch) => tell_flips(&control, &hub, &batch).await,
+                    // The control task has ended; so does this server.
+                    None => break,
+                },
+                _ = tick.tick() => {}
+            }
+            if let Some(event) = last_reload(&control).filter(|event| Some(&event.report.trace) != reloaded.as_ref()) {
+                reloaded = Some(event.report.trace.clone());
+                hub.tell("reload", &event);
+            }
+            hub.mark(&mark(&control).await);
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        _ = end.wait_for(|end| *end) => {}
+    }
+}
+
+/// The flips that are there; none once there can be no more. Of those that were lost, the log has a line each.
+fn take(
+    first: Result<FlipApplied, broadcast::error::RecvError>,
+    more: &mut broadcast::Receiver<FlipApplied>,
+) -> Option<Vec<FlipApplied>> {
+    let mut batch = match first {
+        Ok(told) => vec![told],
+        Err(broadcast::error::RecvError::Lagged(_)) => vec![],
+        Err(broadcast::error::RecvError::Closed) => return None,
+    };
+    while batch.len() < hub::KEPT
+        && let Ok(told) = more.try_recv()
+    {
+        batch.push(told);
+    }
+    Some(batch)
+}
+
+/// Tells of each with what it moved. A rest after it bounds what a storm of flips costs.
+async fn tell_flips(control: &Control, hub: &Hub, batch: &[FlipApplied]) {
+    let stories = control.stories(batch).await;
+    for (told, story) in batch.iter().zip(&stories) {
+        hub.tell("flip", &FlipEvent::new(told, story));
+    }
+    hub.mark(&mark(control).await);
+    tokio::time::sleep(FLIPS_REST).await;
+}
+
+fn last_reload(control: &Control) -> Option<ReloadEvent> {
+    control.shared().published.load().last_reload.as_ref().map(ReloadEvent::new)
+}
+
+async fn mark(control: &Control) -> StateEvent {
+    let (view, published) = control.shared().pair().await;
+    StateEvent {
+        generation: published.generation,
+        snapshot: format!("{:016x}", view.snapshot.id()),
+        conditions: format!("{:016x}", view.conditions.id()),
+        stale: published.stale,
+        ready: control.readiness() == Readiness::Ready,
+        overrides: published.book.all().map(|(_, said)| format!("{} until {}", said.scope, said.expires)).collect(),
+    }
+}
+
+/// How often it is looked whether anything else than a flip has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Rest after a batch of flips: in a storm, asking what they moved takes a tenth of a core at most.
+const FLIPS_REST: Duration = Duration::from_millis(200);

@@ -1,0 +1,74 @@
+//! Objects as files write them, by section, for whoever sends them elsewhere: nothing but the YAML is looked at.
+
+use std::{path::Path, sync::Arc};
+
+use fairway_model::Fault;
+use serde_json::Value;
+
+use super::{
+    attempt::{paths, text, unended, unreadable},
+    join::join,
+    reader::Reader,
+    tree::Node,
+    yaml,
+};
+
+/// Everything that files and the `*.yaml` files of folders say, joined as a configuration of several files is, as one JSON object.
+/// All faults at once.
+pub fn sections(of: &[impl AsRef<Path>]) -> Result<Value, Vec<Fault>> {
+    let mut reader = Reader::new(&|_| None, None);
+    let mut files = Vec::new();
+    for path in of {
+        match paths(path.as_ref(), &mut reader) {
+            Ok(found) => files.extend(found),
+            Err(why) => reader.fault(unreadable(path.as_ref(), &why)),
+        }
+    }
+    let names: Vec<Arc<str>> = files.iter().map(|path| path.to_string_lossy().into()).collect();
+    let mut trees: Vec<Node> = Vec::new();
+    for ((path, name), file) in files.iter().zip(&names).zip(0..) {
+        let Some(text) = text(path, name, &mut reader) else { continue };
+        reader.faults(unended(name, &text).into_iter().collect());
+        match yaml::parse(&text, file, &names) {
+            Ok(tree) => trees.extend(tree),
+            Err(faults) => reader.faults(faults),
+        }
+    }
+    let mut faults = Vec::new();
+    let joined = join(trees, &names, &mut faults);
+    reader.faults(faults);
+    if reader.refused { Err(reader.faults) } else { Ok(joined.to_json()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn files_and_folders_are_joined_section_by_section() {
+        let folder = tempfile::tempdir().unwrap();
+        let within = folder.path().join("more");
+        fs::create_dir(&within).unwrap();
+        let file = folder.path().join("one.json");
+        fs::write(&file, r#"{"version": 1, "clusters": [{"name": "eu1"}]}"#).unwrap();
+        fs::write(within.join("a.yaml"), "clusters:\n- name: us1\npools: [ { name: shop } ]\n").unwrap();
+        let found = sections(&[file, within]).unwrap();
+        let wanted = json!({"version": 1, "clusters": [{"name": "eu1"}, {"name": "us1"}], "pools": [{"name": "shop"}]});
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("broken.yaml");
+        fs::write(&file, "pools:\n- name: a\n  name: b\n").unwrap();
+        let faults = sections(&[file, folder.path().join("nowhere.yaml")]).unwrap_err();
+        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|fault| fault.contains("broken.yaml:3")), "{told:?}");
+        assert!(told.iter().any(|fault| fault.contains("nowhere.yaml")), "{told:?}");
+    }
+}

@@ -1,0 +1,298 @@
+//! Objects that were declared over the API, and what they wish for together.
+//!
+//! Each was sound by itself when it was taken; whether it fits what else is there is seen anew at every reading. One that does not
+//! fit is left out with its reasons, so that no object keeps another one, or a file, from being served.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use fairway_model::{Conflict, Contribution, Desired, Fault, Name, SourceKind, Subject, Timestamp};
+
+use crate::{
+    api::objects_wire::{ExportedObject, ObjectsExport},
+    config::{self, ObjectFault},
+    intents::{self, Elements, StoredIntent},
+    store::objects::{Author, Event, Key, Kind, Object},
+};
+
+/// All declared objects of one revision.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Declared {
+    /// Of the store.
+    pub(crate) revision: u64,
+    objects: BTreeMap<Key, Arc<Wish>>,
+}
+
+/// One object, and what it wishes for.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    /// As it is kept.
+    pub(crate) object: Object,
+    says: Result<Says, Vec<ObjectFault>>,
+}
+
+/// What an object says.
+#[derive(Debug)]
+enum Says {
+    /// It is an element of a configuration.
+    Element(Desired),
+    /// It is an intent: what that comes to depends on the others, and on the clusters.
+    Intent(Box<StoredIntent>),
+}
+
+/// Objects that are not heeded, with the reasons.
+pub(crate) type LeftOut = BTreeMap<Key, Vec<ObjectFault>>;
+
+/// The section of a configuration that objects of a kind are elements of; none for those that are more than that.
+pub(crate) const fn section(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Cluster => Some("clusters"),
+        Kind::Monitor => Some("monitors"),
+        Kind::Name => Some("names"),
+        Kind::Pool => Some("pools"),
+        _ => None,
+    }
+}
+
+impl Wish {
+    fn new(object: Object) -> Self {
+        let says = match section(object.key.kind()) {
+            Some(section) => {
+                let text = String::from_utf8_lossy(&object.value);
+                config::object(section, &text).map(Says::Element)
+            }
+            None => StoredIntent::read(&object).map(|intent| Says::Intent(intent.into())).map_err(whole),
+        };
+        Self { object, says }
+    }
+}
+
+impl Declared {
+    /// All objects of a store.
+    pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
+        let wish = |object: Object| (object.key.clone(), Arc::new(Wish::new(object)));
+        Self { revision, objects: objects.into_iter().map(wish).collect() }
+    }
+
+    /// What another process of this server tells.
+    pub(crate) fn of_export(told: ObjectsExport) -> Self {
+        let object = |told: ExportedObject| {
+            let (at, by) = (Timestamp::from_secs(0), Author::default());
+            let (revision, generation) = (told.revision, told.generation);
+            let value = told.value.to_string().into_bytes().into();
+            Some(Object { key: Key::parse(&told.key).ok()?, value, revision, generation, created: at, changed: at, by })
+        };
+        Self::new(told.revision, told.objects.into_iter().filter_map(object))
+    }
+
+    /// What is told to another process of this server.
+    pub(crate) fn export(&self) -> ObjectsExport {
+        let told = |object: &Object| {
+            let value = serde_json::from_slice(&object.value).unwrap_or_default();
+            let (revision, generation) = (object.revision, object.generation);
+            ExportedObject { key: object.key.to_string(), value, revision, generation }
+        };
+        ObjectsExport {
+            revision: self.revision,
+            objects: self.objects.values().map(|wish| told(&wish.object)).collect(),
+        }
+    }
+
+    /// Takes what happened.
+    pub(crate) fn apply(&mut self, events: &[Event]) {
+        for event in events {
+            self.revision = self.revision.max(event.revision);
+            match &event.object {
+                Some(object) => self.objects.insert(event.key.clone(), Arc::new(Wish::new(object.clone()))),
+                None => self.objects.remove(&event.key),
+            };
+        }
+    }
+
+    /// Puts an object in, or takes it away, to try what would come of it.
+    pub(crate) fn suppose(&mut self, key: &Key, object: Option<Object>) {
+        match object {
+            Some(object) => self.objects.insert(key.clone(), Arc::new(Wish::new(object))),
+            None => self.objects.remove(key),
+        };
+    }
+
+    /// The object at a key.
+    pub(crate) fn get(&self, key: &Key) -> Option<&Object> {
+        self.objects.get(key).map(|wish| &wish.object)
+    }
+
+    /// The objects of a kind, in order.
+    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        self.objects.values().map(|wish| &wish.object).filter(move |object| object.key.kind() == kind)
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// What the objects wish for that are not left out; those that cannot be read any more are from now on.
+    pub(crate) fn contribution(&self, files: &Desired, left_out: &mut LeftOut) -> Contribution {
+        let mut desired = Desired::default();
+        for (key, wish) in &self.objects {
+            match &wish.says {
+                _ if left_out.contains_key(key) => {}
+                Ok(Says::Intent(_)) => {}
+                Ok(Says::Element(own)) => {
+                    desired.clusters.extend(own.clusters.clone());
+                    desired.load_feeds.extend(own.load_feeds.clone());
+                    desired.load_aims.extend(own.load_aims.clone());
+                    desired.monitors.extend(own.monitors.clone());
+                    desired.pools.extend(own.pools.clone());
+                    desired.names.extend(own.names.clone());
+                }
+                Err(faults) => {
+                    left_out.insert(key.clone(), faults.clone());
+                }
+            }
+        }
+        for (key, why) in self.add_intents(files, &mut desired, left_out) {
+            left_out.insert(key, whole(why));
+        }
+        Contribution { source: SourceKind::Api, owner: "api".to_owned(), set: String::new(), created: 0, desired }
+    }
+
+    /// Adds what the intents come to that are not left out; those that come to nothing, with the reason.
+    fn add_intents(&self, files: &Desired, desired: &mut Desired, left_out: &LeftOut) -> Vec<(Key, String)> {
+        let mut unanswered = Vec::new();
+        for wish in self.intents(files, desired, left_out) {
+            let Elements { name, pool, monitor } = match wish.outcome {
+                Ok(elements) => elements,
+                Err(why) => {
+                    unanswered.push((wish.key, why.to_string()));
+                    continue;
+                }
+            };
+            if desired.names.contains_key(&name.name) {
+                let what = format!("{} is declared in /v1/names, which holds; take one of the two out", name.name);
+                unanswered.push((wish.key, what));
+                continue;
+            }
+            desired.names.insert(name.name.clone(), name);
+            desired.pools.insert(pool.name.clone(), pool);
+            desired.monitors.extend(monitor.map(|(name, monitor)| (name, Arc::new(monitor))));
+        }
+        unanswered
+    }
+
+    /// What the intents come to that are not left out, on the clusters of files and objects.
+    fn intents(&self, files: &Desired, objects: &Desired, left_out: &LeftOut) -> Vec<intents::Wish> {
+        let heeded = self.objects.iter().filter(|(key, _)| !left_out.contains_key(*key));
+        let stored: Vec<StoredIntent> = heeded
+            .filter_map(|(_, wish)| match &wish.says {
+                Ok(Says::Intent(intent)) => Some(StoredIntent::clone(intent)),
+                _ => None,
+            })
+            .collect();
+        if stored.is_empty() {
+            return vec![];
+        }
+        let mut clusters = objects.clusters.clone();
+        clusters.extend(files.clusters.clone());
+        intents::wishes(&stored, &clusters)
+    }
+
+    /// The intents by what they wish for.
+    fn owners(&self, files: &Desired, left_out: &LeftOut) -> HashMap<Subject, Key> {
+        let mut owners = HashMap::new();
+        let mut objects = Desired::default();
+        for wish in self.objects.values() {
+            if let Ok(Says::Element(own)) = &wish.says {
+                objects.clusters.extend(own.clusters.clone());
+            }
+        }
+        for wish in self.intents(files, &objects, left_out) {
+            if let Ok(Elements { name, pool, monitor }) = wish.outcome {
+                owners.insert(Subject::Name(name.name), wish.key.clone());
+                owners.insert(Subject::Pool(pool.name), wish.key.clone());
+                owners.extend(monitor.map(|(name, _)| (Subject::Monitor(name), wish.key)));
+            }
+        }
+        owners
+    }
+
+    /// Leaves out the objects that errors are about. Where errors are about something else alone, all are left out: what is wrong
+    /// then is found again without them, or is their fault together. False if none was left to be left out.
+    pub(crate) fn leave_out(&self, faults: &[Fault], files: &Desired, left_out: &mut LeftOut) -> bool {
+        let told = |fault: &Fault| {
+            let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
+            let pointer = match &fault.about {
+                // Members of a pool that files declare too stand behind those of the files.
+                Some(Subject::Member(pool, place)) if !files.pools.contains_key(pool) => format!("/members/{place}"),
+                _ => String::new(),
+            };
+            ObjectFault { pointer, what: format!("{}{way_out}", fault.what) }
+        };
+        let (mut blamed, owners) = (LeftOut::new(), self.owners(files, left_out));
+        for fault in faults.iter().filter(|fault| fault.is_error()) {
+            let owner = |subject: &Subject| match subject {
+                Subject::Member(pool, _) => owners.get(&Subject::Pool(pool.clone())).cloned(),
+                subject => owners.get(subject).cloned(),
+            };
+            let key = fault.about.as_ref().and_then(|subject| owner(subject).or_else(|| key_of(subject)));
+            let key = key.filter(|key| self.objects.contains_key(key) && !left_out.contains_key(key));
+            key.into_iter().for_each(|key| blamed.entry(key).or_default().push(told(fault)));
+        }
+        if blamed.is_empty() {
+            let why: Vec<ObjectFault> =
+                faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD).map(told).collect();
+            let rest = self.objects.keys().filter(|key| !left_out.contains_key(key));
+            blamed.extend(rest.map(|key| (key.clone(), why.clone())));
+        }
+        let any = !blamed.is_empty();
+        left_out.extend(blamed);
+        any
+    }
+}
+
+/// What is wrong with an object as a whole.
+fn whole(what: String) -> Vec<ObjectFault> {
+    vec![ObjectFault { pointer: String::new(), what }]
+}
+
+/// Faults that are told of each object where it is not known which of them is at fault.
+const FAULTS_TOLD: usize = 3;
+
+/// Objects whose word does not hold beside that of files, and what does.
+pub(crate) fn overruled(conflicts: &[Conflict], files: &str) -> BTreeMap<Key, String> {
+    let told = |conflict: &Conflict| {
+        let key = key_of(&conflict.subject)?;
+        let holds = match key.kind() {
+            Kind::Pool => "its members count beside those there, for the rest the file holds",
+            _ => "the file holds",
+        };
+        Some((key.clone(), format!("{key} is declared over the API and otherwise in {files}: {holds}")))
+    };
+    conflicts.iter().filter_map(told).collect()
+}
+
+/// Names that a contribution of objects steers and the files do not.
+pub(crate) fn names_beside(files: &Desired, objects: &Desired) -> BTreeSet<Name> {
+    objects.names.keys().filter(|name| !files.names.contains_key(*name)).cloned().collect()
+}
+
+/// The key of the object that a fault is about; none for kinds that the API has not.
+fn key_of(subject: &Subject) -> Option<Key> {
+    let (kind, name) = match subject {
+        Subject::Cluster(name) => (Kind::Cluster, name.to_string()),
+        Subject::Monitor(name) => (Kind::Monitor, name.to_string()),
+        Subject::Name(name) => (Kind::Name, key_name(name)),
+        Subject::Pool(name) | Subject::Member(name, _) => (Kind::Pool, name.to_string()),
+        Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Zone(_) => return None,
+    };
+    Key::new(kind, &[&name]).ok()
+}
+
+/// A domain name as it stands in keys: in lower case, without its final dot.
+pub(crate) fn key_name(name: &Name) -> String {
+    let text = name.to_string().to_ascii_lowercase();
+    text.strip_suffix('.').filter(|short| !short.is_empty()).map_or_else(|| text.clone(), str::to_owned)
+}

@@ -1,0 +1,265 @@
+//! The way of declared objects: committed to the store, followed from there, served.
+//!
+//! ```text
+//! API ── commit ──► store ── events ──► follow ──► Declared ── reading ──► view ──► `served`
+//!        ▲                                                                             │
+//!        └──────────────────── waits until its revision is in the answers ◄────────────┘
+//! ```
+//! What is served follows the store's events alone: a change that another server made comes the same way as one's own.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use fairway_model::Timestamp;
+use fairway_zones::Snapshot;
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use super::{
+    Control, ControlError,
+    command::Command,
+    configured::{Configured, Previous, Reader, What},
+    declared::Declared,
+};
+use crate::{
+    api::client::{Client, Reach},
+    store::{
+        DataFolder,
+        objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
+    },
+};
+
+/// The declared objects of a server, and where they are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Objects {
+    store: Arc<dyn ObjectStore>,
+    /// As far as they were heard of; the next reading takes them.
+    declared: Arc<ArcSwap<Declared>>,
+}
+
+impl Objects {
+    /// Takes all objects of a store.
+    pub(super) async fn load(
+        store: Arc<dyn ObjectStore>,
+        declared: Arc<ArcSwap<Declared>>,
+    ) -> Result<Self, StoreError> {
+        let objects = Self { store, declared };
+        objects.list().await?;
+        Ok(objects)
+    }
+
+    async fn list(&self) -> Result<(), StoreError> {
+        let (mut all, mut after, mut revision) = (Vec::new(), None::<Key>, None);
+        loop {
+            let page = self.store.list(&Prefix::everything(), after.as_ref(), PAGE).await?;
+            // What changes between two pages is heard of again.
+            revision = revision.or(Some(page.revision));
+            after = page.objects.last().map(|object| object.key.clone());
+            all.extend(page.objects);
+            if !page.more || after.is_none() {
+                break;
+            }
+        }
+        self.declared.store(Arc::new(Declared::new(revision.unwrap_or_default(), all)));
+        Ok(())
+    }
+
+    /// Follows the store as long as the control task runs.
+    pub(super) async fn follow(self, commands: mpsc::Sender<Command>) {
+        while !commands.is_closed() {
+            let revision = self.declared.load().revision;
+            let mut events = match self.store.watch(revision).await {
+                Ok(watch) => watch.events,
+                Err(StoreError::Compacted { .. }) => {
+                    if let Err(error) = self.list().await {
+                        tracing::error!(%error, "declared objects cannot be read; what is served goes on");
+                        tokio::time::sleep(REST).await;
+                    }
+                    ask(&commands).await;
+                    continue;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "declared objects cannot be followed; what is served goes on");
+                    tokio::time::sleep(REST).await;
+                    continue;
+                }
+            };
+            while let Some(batch) = events.recv().await {
+                let mut declared = Declared::clone(&self.declared.load());
+                declared.apply(&batch);
+                while let Ok(more) = events.try_recv() {
+                    declared.apply(&more);
+                }
+                self.declared.store(Arc::new(declared));
+                ask(&commands).await;
+            }
+        }
+    }
+
+    /// Where they are kept.
+    pub(crate) fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.store)
+    }
+
+    /// What is declared, as far as it was heard of.
+    pub(crate) fn declared(&self) -> Arc<Declared> {
+        self.declared.load_full()
+    }
+
+    /// Makes all changes of a batch, or none.
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+        self.store.commit(batch).await
+    }
+
+    /// What was done to an object, the latest first.
+    pub(crate) async fn history(&self, key: &Key, most: usize) -> Result<Vec<Entry>, StoreError> {
+        self.store.history(key, None, most).await
+    }
+}
+
+async fn ask(commands: &mpsc::Sender<Command>) {
+    // A task that has ended serves nothing any more.
+    let _ = commands.send(Command::Reload { what: What::Objects, asked_by: "api", reply: None }).await;
+}
+
+/// Opens the store of a folder that this process alone writes to. Where that fails, files and what can
+/// be read are served all the same, and nothing can be declared.
+pub(super) async fn open(folder: &DataFolder, declared: &Arc<ArcSwap<Declared>>) -> Result<Objects, String> {
+    let path = folder.path().to_owned();
+    let opened = tokio::task::spawn_blocking(move || LocalStore::open(&path)).await;
+    let opened = opened.map_err(|error| error.to_string()).and_then(|opened| opened.map_err(|error| error.to_string()));
+    let loaded = match opened {
+        Ok(store) => Objects::load(Arc::new(store), Arc::clone(declared)).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &loaded {
+        tracing::error!(error, "nothing can be declared over the API");
+        peek(folder.path(), declared).await;
+    }
+    loaded
+}
+
+/// Reads what was declared without the store being opened: another process has it, or it cannot be written to.
+async fn peek(folder: &Path, declared: &ArcSwap<Declared>) {
+    let path = StoreFile::path_in(folder);
+    let read = move || if path.exists() { StoreFile::open(&path)?.list() } else { Ok(Listing::default()) };
+    match tokio::task::spawn_blocking(read).await {
+        Ok(Ok(Listing { objects, revision, .. })) => declared.store(Arc::new(Declared::new(revision, objects))),
+        Ok(Err(error)) => tracing::error!(%error, "what was declared over the API is not served"),
+        Err(error) => tracing::error!(%error, "what was declared over the API is not served"),
+    }
+}
+
+/// The objects at a start, or why there can be none: from the store. While the process that is replaced has the folder, as that one
+/// tells them, and none yet to declare to.
+pub(super) async fn at_start(
+    path: Option<&Path>,
+    folder: Option<&DataFolder>,
+    is_replacing: bool,
+    declared: &Arc<ArcSwap<Declared>>,
+) -> Option<Result<Objects, String>> {
+    match (path, folder) {
+        (_, Some(folder)) => Some(open(folder, declared).await),
+        (Some(path), None) if is_replacing => {
+            match Client::new(Reach::of_data_dir(path)).objects().await {
+                Ok(told) => declared.store(Arc::new(Declared::of_export(told))),
+                Err(error) => {
+                    tracing::warn!(%error, "the process that is replaced does not tell what was declared; its file does");
+                    peek(path, declared).await;
+                }
+            }
+            None
+        }
+        (Some(path), None) => {
+            peek(path, declared).await;
+            Some(Err(format!("the data folder {} cannot be written to", path.display())))
+        }
+        (None, None) => Some(Err("there is no data folder; start fairway with one (--data-dir)".to_owned())),
+    }
+}
+
+/// The first configuration with the objects in it.
+pub(super) async fn joined(
+    reader: Reader,
+    configured: Configured,
+    snapshot: Snapshot,
+    now: Timestamp,
+) -> (Configured, Snapshot) {
+    if reader.declared.load().is_empty() {
+        return (configured, snapshot);
+    }
+    let reading = tokio::task::spawn_blocking(move || {
+        let previous = Previous { configured: Arc::new(configured), snapshot: Arc::new(snapshot) };
+        let reading = reader.read_here(What::Objects, Some(&previous), now);
+        reading.outcome.unwrap_or_else(|faults| {
+            faults.iter().for_each(|fault| tracing::error!(%fault, "what was declared over the API is not served"));
+            let Previous { configured, snapshot } = previous;
+            let own = "nobody else has it yet";
+            (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))
+        })
+    });
+    reading.await.expect("reading does not panic")
+}
+
+impl Control {
+    /// Takes objects to declare to, or why there can be none; the task that follows them.
+    pub(super) fn keep_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
+        let following =
+            objects.as_ref().ok().map(|objects| tokio::spawn(objects.clone().follow(self.commands.clone())));
+        // Set once: at the start, or when the process before has let go.
+        let _ = self.shared.objects.set(objects);
+        following
+    }
+
+    /// Lets go of the store.
+    pub(super) async fn close_objects(&self) {
+        if let Ok(objects) = self.objects() {
+            objects.store.close().await;
+        }
+    }
+
+    /// The declared objects, where they are kept.
+    pub(crate) fn objects(&self) -> Result<&Objects, ControlError> {
+        match self.shared.objects.get() {
+            Some(Ok(objects)) => Ok(objects),
+            Some(Err(why)) => Err(ControlError::NoStore(why.clone())),
+            None => {
+                let what = "the process that ran before has the data folder still; try again in a moment";
+                Err(ControlError::NoStore(what.to_owned()))
+            }
+        }
+    }
+
+    /// Waits until the objects of a revision are in the answers, at most `patience`; whether they are.
+    pub(crate) async fn served(&self, revision: u64, patience: Duration) -> bool {
+        let mut served = self.shared.served.subscribe();
+        tokio::time::timeout(patience, served.wait_for(|served| *served >= revision)).await.is_ok_and(|it| it.is_ok())
+    }
+
+    /// What would become of these objects, were they the declared ones; nothing changes.
+    pub(crate) async fn try_objects(&self, declared: Declared) -> Result<Tried, ControlError> {
+        self.ask(|reply| Command::TryObjects(Box::new(declared), reply)).await
+    }
+}
+
+/// What would become of objects.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    /// Those that would not be heeded, with the reasons.
+    pub(crate) left_out: super::declared::LeftOut,
+    /// What would be other than it is, in words.
+    pub(crate) changes: Vec<String>,
+    /// Why all of them would be refused; empty where they would not.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Tried {
+    /// All of them would be refused.
+    pub(super) fn refused(faults: Vec<String>) -> Self {
+        Self { left_out: super::declared::LeftOut::new(), changes: vec![], faults }
+    }
+}
+
+/// Objects read at once.
+const PAGE: usize = 10_000;
+/// Rest before a store that cannot be followed is tried again.
+const REST: Duration = Duration::from_secs(1);

@@ -1,0 +1,236 @@
+//! The one thread that writes: many batches a transaction, each acknowledged when the disk has it; watchers hear of it first.
+//!
+//! While the disk flushes, batches queue up; whatever waits then shares the next flush. A batch that is refused leaves the
+//! others of its transaction alone. A fault of the disk fails all of them, and the file is opened anew.
+
+use std::sync::Arc;
+
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
+};
+
+use super::{
+    super::{Batch, Committed, Event, StoreError, WATCH_MAX},
+    commit::{Fault, Ledger, Outcome},
+    opened::{Opened, contained},
+    tables::{REVISION, Tables},
+};
+
+/// What the thread is asked for.
+pub(super) enum Job {
+    /// To close the file and end.
+    Close(oneshot::Sender<()>),
+    /// To carry out a batch.
+    Commit(Wanted),
+    /// To open the file anew after the opening with this number had a fault.
+    Reopen(u64, oneshot::Sender<()>),
+    /// To tell every batch from now on.
+    Watch(oneshot::Sender<Result<Subscribed, StoreError>>),
+}
+
+/// A batch and who waits for it.
+pub(super) struct Wanted {
+    pub(super) batch: Batch,
+    pub(super) answer: oneshot::Sender<Result<Committed, StoreError>>,
+}
+
+/// Every batch after a revision.
+pub(super) struct Subscribed {
+    pub(super) after: u64,
+    pub(super) live: mpsc::Receiver<Arc<[Event]>>,
+}
+
+/// What the thread owns.
+pub(super) struct Writer {
+    opened: Arc<Opened>,
+    remembered: (usize, usize),
+    /// The last revision that watchers were told.
+    revision: u64,
+    watchers: Vec<mpsc::Sender<Arc<[Event]>>>,
+}
+
+impl Writer {
+    pub(super) fn new(opened: Arc<Opened>, remembered: (usize, usize)) -> Result<Self, StoreError> {
+        let revision = contained(|| revision(&opened)).flatten()?;
+        Ok(Self { opened, remembered, revision, watchers: Vec::new() })
+    }
+
+    /// Works until it is told to close, or nobody is left to tell it anything.
+    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let (mut next, mut closed) = (None, None);
+        while let Some(job) = next.take().or_else(|| jobs.blocking_recv()) {
+            match job {
+                Job::Close(done) => {
+                    closed = Some(done);
+                    break;
+                }
+                Job::Commit(first) => {
+                    let group;
+                    (group, next) = gather(first, &mut jobs);
+                    self.commit(group);
+                }
+                Job::Reopen(fault_of, done) => {
+                    self.reopen(fault_of);
+                    let _ = done.send(());
+                }
+                Job::Watch(answer) => {
+                    let _ = answer.send(self.subscribe());
+                }
+            }
+        }
+        self.opened.shut(StoreError::Unavailable("it is closed".to_owned()));
+        drop(jobs);
+        // Whoever closed the store may go by now.
+        closed.map(|done| done.send(()));
+    }
+
+    fn commit(&mut self, mut group: Vec<Wanted>) {
+        // Whoever waits may have gone; nothing was promised to them, and nobody would learn what became of it.
+        group.retain(|wanted| !wanted.answer.is_closed());
+        if group.is_empty() {
+            return;
+        }
+        let fault_of = self.opened.times();
+        let told = match contained(|| self.transact(&group)) {
+            Ok(Ok(outcomes)) => return self.tell(group, outcomes),
+            Ok(Err(told)) => {
+                self.reopen(fault_of);
+                told
+            }
+            Err(damaged) => {
+                tracing::error!(error = %damaged, "the store is shut");
+                self.opened.shut(damaged.clone());
+                damaged
+            }
+        };
+        if group.len() > 1 && matches!(told, StoreError::Damaged(_)) {
+            // What is damaged may concern one of them only.
+            return group.into_iter().for_each(|wanted| self.commit(vec![wanted]));
+        }
+        tracing::warn!(batches = group.len(), error = %told, "batches were not carried out");
+        for wanted in group {
+            let _ = wanted.answer.send(Err(told.clone()));
+        }
+    }
+
+    /// One transaction: what became of each batch, on disk if any changed something.
+    fn transact(&self, group: &[Wanted]) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+        let writing = match self.opened.write() {
+            Err(StoreError::Unavailable(_)) => {
+                self.opened.reopen(self.opened.times())?;
+                self.opened.write()?
+            }
+            begun => begun?,
+        };
+        let mut ledger = Ledger::open(&writing, self.remembered)?;
+        let mut outcomes = Vec::with_capacity(group.len());
+        for wanted in group {
+            match ledger.carry_out(&wanted.batch) {
+                Ok(outcome) => outcomes.push(Ok(outcome)),
+                Err(Fault::Batch(refused)) => outcomes.push(Err(refused)),
+                Err(Fault::Store(told)) => return Err(told),
+            }
+        }
+        if outcomes.iter().flatten().any(|outcome| !outcome.events.is_empty()) {
+            ledger.close()?;
+            writing.commit().map_err(super::tables::told)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn tell(&mut self, group: Vec<Wanted>, outcomes: Vec<Result<Outcome, StoreError>>) {
+        for (wanted, outcome) in group.into_iter().zip(outcomes) {
+            let answer = outcome.map(|outcome| {
+                self.broadcast(outcome.events);
+                outcome.committed
+            });
+            let _ = wanted.answer.send(answer);
+        }
+    }
+
+    fn broadcast(&mut self, events: Arc<[Event]>) {
+        let Some(first) = events.first() else { return };
+        self.revision = first.revision;
+        // A reader that is too far behind is closed: it watches again from what it saw last.
+        self.watchers.retain(|watcher| match watcher.try_send(events.clone()) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
+        });
+    }
+
+    fn subscribe(&mut self) -> Result<Subscribed, StoreError> {
+        // After a fault there may be more in the log than was told.
+        let caught_up = match contained(|| self.catch_up()).flatten() {
+            Err(StoreError::Unavailable(_)) => {
+                self.reopen(self.opened.times());
+                contained(|| self.catch_up()).flatten()
+            }
+            said => said,
+        };
+        caught_up?;
+        self.watchers.retain(|watcher| !watcher.is_closed());
+        if self.watchers.len() >= WATCHERS_MAX {
+            return Err(StoreError::Unavailable(format!("{WATCHERS_MAX} watch it, which is the most")));
+        }
+        let (watcher, live) = mpsc::channel(WATCH_MAX);
+        self.watchers.push(watcher);
+        Ok(Subscribed { after: self.revision, live })
+    }
+
+    /// Opens the file anew, and tells watchers what was carried out although its flush was said to have failed.
+    fn reopen(&mut self, fault_of: u64) {
+        match self.opened.reopen(fault_of) {
+            Ok(()) => tracing::info!("the store's file was opened anew"),
+            Err(e) => return tracing::error!(error = %e, "the store's file cannot be opened anew"),
+        }
+        if let Err(e) = contained(|| self.catch_up()).flatten() {
+            tracing::error!(error = %e, "what watchers missed cannot be read: they watch anew");
+            self.watchers.clear();
+        }
+    }
+
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        let until = revision(&self.opened)?;
+        while self.revision < until {
+            let tables = Tables::open(&self.opened.read().1?)?;
+            let page = tables.events(self.revision, until)?;
+            if page.is_empty() {
+                self.revision = until;
+            }
+            page.into_iter().for_each(|events| self.broadcast(events));
+        }
+        Ok(())
+    }
+}
+
+/// The batches that share a transaction: those that wait by now, within bounds; and the job after them.
+fn gather(first: Wanted, jobs: &mut mpsc::Receiver<Job>) -> (Vec<Wanted>, Option<Job>) {
+    let mut octets = size(&first.batch);
+    let mut group = vec![first];
+    while group.len() < GROUP_MAX && octets < GROUP_OCTETS {
+        match jobs.try_recv() {
+            Ok(Job::Commit(more)) => {
+                octets += size(&more.batch);
+                group.push(more);
+            }
+            Ok(other) => return (group, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (group, None)
+}
+
+fn size(batch: &Batch) -> usize {
+    batch.changes.iter().map(|change| 256 + change.value.as_ref().map_or(0, Vec::len)).sum()
+}
+
+fn revision(opened: &Opened) -> Result<u64, StoreError> {
+    Tables::open(&opened.read().1?)?.number(REVISION)
+}
+
+/// Most batches a transaction, and with how many octets one is full: what is acknowledged late bounds both.
+const GROUP_MAX: usize = 256;
+const GROUP_OCTETS: usize = 8 << 20;
+/// Most watchers at a time.
+pub(super) const WATCHERS_MAX: usize = 1_024;
