@@ -37,7 +37,7 @@ pub(crate) struct Wish {
 #[derive(Debug)]
 enum Says {
     /// It is an element of a configuration.
-    Element(Desired),
+    Element(Box<Desired>),
     /// It is an intent: what that comes to depends on the others, and on the clusters.
     Intent(Box<StoredIntent>),
 }
@@ -61,7 +61,7 @@ impl Wish {
         let says = match section(object.key.kind()) {
             Some(section) => {
                 let text = String::from_utf8_lossy(&object.value);
-                config::object(section, &text).map(Says::Element)
+                config::object(section, &text).map(|own| Says::Element(own.into()))
             }
             None => StoredIntent::read(&object).map(|intent| Says::Intent(intent.into())).map_err(whole),
         };
