@@ -18,7 +18,7 @@ pub struct Cluster {
     pub location: Option<Location>,
     /// How much it can carry, in the unit of its load reports; unknown if not declared.
     pub capacity: Option<u64>,
-    /// Services it runs; `*` stands for all. Empty means none is declared.
+    /// Services it runs, as inbound intents name them; `*` stands for all.
     pub services: Vec<String>,
 }
 

@@ -11,6 +11,7 @@ mod fault;
 mod force;
 mod health;
 mod id;
+pub mod intent;
 mod latency;
 mod load;
 mod load_source;

@@ -26,8 +26,10 @@ use super::{
 };
 use crate::{
     control::{Control, Readiness},
+    intents,
     observe::metrics::Metrics,
     page,
+    store::objects::Author,
 };
 
 /// What the routes read from, and command.
@@ -60,7 +62,23 @@ pub(super) fn all(site: &Site) -> Router {
         .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)))
         .route("/v1/objects", get(export))
         .route("/v1/stop", post(stop));
-    finish(read_routes().merge(commands).merge(objects::all()), site)
+    finish(read_routes().merge(commands).merge(objects::all()).merge(intents(site)), site)
+}
+
+/// The paths of ONAP and EMCO, where there is a store.
+fn intents(site: &Site) -> Router<Site> {
+    match site.control.objects() {
+        Ok(objects) => intents::router(objects.store()).layer(middleware::from_fn(signed)).with_state(()),
+        Err(_) => Router::new(),
+    }
+}
+
+/// Who asks stands in the history of what they change.
+async fn signed(mut request: axum::extract::Request, next: Next) -> Response {
+    if let Some(Caller(who)) = request.extensions().get::<Caller>().cloned() {
+        request.extensions_mut().insert(Author { who, why: String::new() });
+    }
+    next.run(request).await
 }
 
 fn read_routes() -> Router<Site> {

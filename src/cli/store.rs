@@ -58,7 +58,8 @@ fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
         bail!("{key}: it has no entry of revision {revision}; `fairway store history {key}` lists those it has");
     };
     match &entry.value {
-        Some(value) => Ok(out.bytes(value)?),
+        // What an intent keeps holds private keys, which are shown to nobody.
+        Some(value) => Ok(out.bytes(&crate::intents::shown(key.kind(), value).unwrap_or_else(|| value.to_vec()))?),
         None => bail!("{key}: revision {revision} took it away, so it says nothing"),
     }
 }

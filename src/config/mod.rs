@@ -178,6 +178,16 @@ pub(crate) fn parse_duration(text: &str) -> Result<std::time::Duration, String> 
     parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.way_out))
 }
 
+/// The policy of the words of an intent; or which of them is at fault, and why.
+pub(crate) fn policy_of_words(words: &[String]) -> Result<fairway_model::Policy, (usize, String)> {
+    convert::policy_of_words(words)
+}
+
+/// A duration as a configuration writes it.
+pub(crate) fn show_duration(duration: std::time::Duration) -> String {
+    values::show(duration)
+}
+
 /// Reads a YAML file of another kind, within the same bounds; its faults come all, each in its place.
 pub(crate) fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Fault>> {
     let name: std::sync::Arc<str> = path.to_string_lossy().into();

@@ -278,9 +278,9 @@ pub(super) struct Cluster {
     /// Where its gateways are asked for their load. Default: its IPv4 addresses (IPv6 where it has no other), at the
     /// source's port.
     pub(super) scrape: Option<List<As<ProbeAddress>, 1, 64>>,
-    /// Services it runs; `*` stands for all.
-    #[serde(default)]
-    pub(super) services: Vec<String>,
+    /// Services it runs, as inbound intents name them; `*` stands for all.
+    #[schemars(extend("default" = ["*"]))]
+    pub(super) services: Option<List<Text<1, 255>, 0, 4096>>,
 }
 
 /// A place on earth.

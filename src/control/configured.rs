@@ -243,7 +243,7 @@ impl Reader {
             created: 0,
             desired: Desired::clone(&files.desired),
         };
-        let of_objects = objects.contribution(left_out);
+        let of_objects = objects.contribution(&files.desired, left_out);
         let beside = names_beside(&files.desired, &of_objects.desired);
         let Merged { desired, conflicts } = merge([of_files, of_objects]);
         Joined { desired: Arc::new(desired), beside, conflicts: overruled(&conflicts, &owner) }

@@ -4,7 +4,7 @@
 //! fit is left out with its reasons, so that no object keeps another one, or a file, from being served.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -13,6 +13,7 @@ use fairway_model::{Conflict, Contribution, Desired, Fault, Name, SourceKind, Su
 use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
     config::{self, ObjectFault},
+    intents::{self, Elements, StoredIntent},
     store::objects::{Author, Event, Key, Kind, Object},
 };
 
@@ -29,7 +30,16 @@ pub(crate) struct Declared {
 pub(crate) struct Wish {
     /// As it is kept.
     pub(crate) object: Object,
-    desired: Result<Desired, Vec<ObjectFault>>,
+    says: Result<Says, Vec<ObjectFault>>,
+}
+
+/// What an object says.
+#[derive(Debug)]
+enum Says {
+    /// It is an element of a configuration.
+    Element(Box<Desired>),
+    /// It is an intent: what that comes to depends on the others, and on the clusters.
+    Intent(Box<StoredIntent>),
 }
 
 /// Objects that are not heeded, with the reasons.
@@ -48,12 +58,14 @@ pub(crate) const fn section(kind: Kind) -> Option<&'static str> {
 
 impl Wish {
     fn new(object: Object) -> Self {
-        let desired = match (section(object.key.kind()), std::str::from_utf8(&object.value)) {
-            (Some(section), Ok(text)) => config::object(section, text),
-            // Of kinds that wish for nothing by themselves.
-            _ => Ok(Desired::default()),
+        let says = match section(object.key.kind()) {
+            Some(section) => {
+                let text = String::from_utf8_lossy(&object.value);
+                config::object(section, &text).map(|own| Says::Element(own.into()))
+            }
+            None => StoredIntent::read(&object).map(|intent| Says::Intent(intent.into())).map_err(whole),
         };
-        Self { object, desired }
+        Self { object, says }
     }
 }
 
@@ -123,12 +135,13 @@ impl Declared {
     }
 
     /// What the objects wish for that are not left out; those that cannot be read any more are from now on.
-    pub(crate) fn contribution(&self, left_out: &mut LeftOut) -> Contribution {
+    pub(crate) fn contribution(&self, files: &Desired, left_out: &mut LeftOut) -> Contribution {
         let mut desired = Desired::default();
         for (key, wish) in &self.objects {
-            match &wish.desired {
+            match &wish.says {
                 _ if left_out.contains_key(key) => {}
-                Ok(own) => {
+                Ok(Says::Intent(_)) => {}
+                Ok(Says::Element(own)) => {
                     desired.clusters.extend(own.clusters.clone());
                     desired.load_feeds.extend(own.load_feeds.clone());
                     desired.load_aims.extend(own.load_aims.clone());
@@ -141,7 +154,69 @@ impl Declared {
                 }
             }
         }
+        for (key, why) in self.add_intents(files, &mut desired, left_out) {
+            left_out.insert(key, whole(why));
+        }
         Contribution { source: SourceKind::Api, owner: "api".to_owned(), set: String::new(), created: 0, desired }
+    }
+
+    /// Adds what the intents come to that are not left out; those that come to nothing, with the reason.
+    fn add_intents(&self, files: &Desired, desired: &mut Desired, left_out: &LeftOut) -> Vec<(Key, String)> {
+        let mut unanswered = Vec::new();
+        for wish in self.intents(files, desired, left_out) {
+            let Elements { name, pool, monitor } = match wish.outcome {
+                Ok(elements) => elements,
+                Err(why) => {
+                    unanswered.push((wish.key, why.to_string()));
+                    continue;
+                }
+            };
+            if desired.names.contains_key(&name.name) {
+                let what = format!("{} is declared in /v1/names, which holds; take one of the two out", name.name);
+                unanswered.push((wish.key, what));
+                continue;
+            }
+            desired.names.insert(name.name.clone(), name);
+            desired.pools.insert(pool.name.clone(), pool);
+            desired.monitors.extend(monitor.map(|(name, monitor)| (name, Arc::new(monitor))));
+        }
+        unanswered
+    }
+
+    /// What the intents come to that are not left out, on the clusters of files and objects.
+    fn intents(&self, files: &Desired, objects: &Desired, left_out: &LeftOut) -> Vec<intents::Wish> {
+        let heeded = self.objects.iter().filter(|(key, _)| !left_out.contains_key(*key));
+        let stored: Vec<StoredIntent> = heeded
+            .filter_map(|(_, wish)| match &wish.says {
+                Ok(Says::Intent(intent)) => Some(StoredIntent::clone(intent)),
+                _ => None,
+            })
+            .collect();
+        if stored.is_empty() {
+            return vec![];
+        }
+        let mut clusters = objects.clusters.clone();
+        clusters.extend(files.clusters.clone());
+        intents::wishes(&stored, &clusters)
+    }
+
+    /// The intents by what they wish for.
+    fn owners(&self, files: &Desired, left_out: &LeftOut) -> HashMap<Subject, Key> {
+        let mut owners = HashMap::new();
+        let mut objects = Desired::default();
+        for wish in self.objects.values() {
+            if let Ok(Says::Element(own)) = &wish.says {
+                objects.clusters.extend(own.clusters.clone());
+            }
+        }
+        for wish in self.intents(files, &objects, left_out) {
+            if let Ok(Elements { name, pool, monitor }) = wish.outcome {
+                owners.insert(Subject::Name(name.name), wish.key.clone());
+                owners.insert(Subject::Pool(pool.name), wish.key.clone());
+                owners.extend(monitor.map(|(name, _)| (Subject::Monitor(name), wish.key)));
+            }
+        }
+        owners
     }
 
     /// Leaves out the objects that errors are about. Where errors are about something else alone, all are left out: what is wrong
@@ -156,9 +231,13 @@ impl Declared {
             };
             ObjectFault { pointer, what: format!("{}{way_out}", fault.what) }
         };
-        let mut blamed = LeftOut::new();
+        let (mut blamed, owners) = (LeftOut::new(), self.owners(files, left_out));
         for fault in faults.iter().filter(|fault| fault.is_error()) {
-            let key = fault.about.as_ref().and_then(key_of);
+            let owner = |subject: &Subject| match subject {
+                Subject::Member(pool, _) => owners.get(&Subject::Pool(pool.clone())).cloned(),
+                subject => owners.get(subject).cloned(),
+            };
+            let key = fault.about.as_ref().and_then(|subject| owner(subject).or_else(|| key_of(subject)));
             let key = key.filter(|key| self.objects.contains_key(key) && !left_out.contains_key(key));
             key.into_iter().for_each(|key| blamed.entry(key).or_default().push(told(fault)));
         }
@@ -172,6 +251,11 @@ impl Declared {
         left_out.extend(blamed);
         any
     }
+}
+
+/// What is wrong with an object as a whole.
+fn whole(what: String) -> Vec<ObjectFault> {
+    vec![ObjectFault { pointer: String::new(), what }]
 }
 
 /// Faults that are told of each object where it is not known which of them is at fault.

@@ -95,6 +95,11 @@ impl Objects {
         }
     }
 
+    /// Where they are kept.
+    pub(crate) fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.store)
+    }
+
     /// What is declared, as far as it was heard of.
     pub(crate) fn declared(&self) -> Arc<Declared> {
         self.declared.load_full()

@@ -29,6 +29,7 @@ use super::{
     tree::Tree, v1, values::show, values_wire::As,
 };
 
+pub(super) use self::policy::of_words as policy_of_words;
 pub(super) use self::{
     settings::{FILTER_WAY_OUT, filter_fault},
     zones::{check as check_zone_data, read as read_zone_file},

@@ -48,11 +48,18 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
             dns_name: wire.dns_name.map(|As(name)| name),
             location,
             capacity: wire.capacity.map(|Int(capacity)| capacity),
-            services: wire.services,
+            services: wire
+                .services
+                .map_or_else(every_service, |List(list)| list.into_iter().map(|Text(of)| of).collect()),
         };
         clusters.insert(name, cluster);
     }
     clusters
+}
+
+/// What a cluster runs that says nothing of it.
+fn every_service() -> Vec<String> {
+    vec!["*".to_owned()]
 }
 
 /// Pools by name.

@@ -1,11 +1,11 @@
 //! The steps of a policy: which rankings, whether load is heeded, who is taken of equals.
 
-use std::fmt::Arguments;
+use std::{fmt::Arguments, time::Duration};
 
 use fairway_model::{Choose, Policy, Rank};
 
 use super::{Meaning, places};
-use crate::config::{bounds_wire::List, policy_wire as wire, policy_wire::Step, v1};
+use crate::config::{bounds_wire::List, policy_wire as wire, policy_wire::Step, tree::quoted, v1};
 
 /// A pool's policy. What contradicts itself is a fault, and left out.
 pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
@@ -22,17 +22,7 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
             meaning.error(place, what, way_out);
             continue;
         }
-        match step {
-            Step::Cost => policy.ranks.push(Rank::Cost),
-            Step::Geo => policy.ranks.push(Rank::Geo),
-            Step::Latency => policy.ranks.push(Rank::Latency { tolerance }),
-            Step::Nearest => policy.ranks.push(Rank::Nearest),
-            Step::Schedule => policy.schedule = true,
-            Step::Load => policy.load = true,
-            Step::Sticky | Step::Weighted => policy.choose = Choose::Weighted,
-            Step::Failover if last => policy.choose = Choose::First,
-            Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
-        }
+        add(&mut policy, *step, last, tolerance);
     }
     if steps.contains(&Step::Sticky) && matches!(pool.spread, Some(v1::Spread::Query)) {
         let what = "a policy that is sticky keeps each client's member, and spread: query draws anew for each query";
@@ -48,6 +38,45 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
         meaning.warn(format_args!("{pointer}/{key}"), what, format!("take it out, or add {key} to the policy"));
     }
     policy
+}
+
+fn add(policy: &mut Policy, step: Step, last: bool, tolerance: Duration) {
+    match step {
+        Step::Cost => policy.ranks.push(Rank::Cost),
+        Step::Geo => policy.ranks.push(Rank::Geo),
+        Step::Latency => policy.ranks.push(Rank::Latency { tolerance }),
+        Step::Nearest => policy.ranks.push(Rank::Nearest),
+        Step::Schedule => policy.schedule = true,
+        Step::Load => policy.load = true,
+        Step::Sticky | Step::Weighted => policy.choose = Choose::Weighted,
+        Step::Failover if last => policy.choose = Choose::First,
+        Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
+    }
+}
+
+/// The policy of these words, which need nothing but weights, tiers and load; or which of them is at fault, and why.
+pub(in crate::config) fn of_words(words: &[String]) -> Result<Policy, (usize, String)> {
+    let mut steps = Vec::with_capacity(words.len());
+    let mut policy = Policy::WEIGHTED;
+    for (at, word) in words.iter().enumerate() {
+        let step = match word.to_ascii_lowercase().as_str() {
+            "failover" => Step::Failover,
+            "load" => Step::Load,
+            "sticky" => Step::Sticky,
+            "tier" => Step::Tier,
+            "weighted" => Step::Weighted,
+            _ => {
+                let way_out = "give weighted, failover, sticky, or a list of tier, load and one of them; others need a declared pool";
+                return Err((at, format!("{} is no step here; {way_out}", quoted(word))));
+            }
+        };
+        if let Some((what, way_out)) = contradiction(&steps, step) {
+            return Err((at, format!("{what}; {way_out}")));
+        }
+        steps.push(step);
+        add(&mut policy, step, at + 1 == words.len(), Duration::ZERO);
+    }
+    Ok(policy)
 }
 
 /// Why a step cannot follow those before it, and what to do.

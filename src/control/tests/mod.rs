@@ -3,6 +3,7 @@
 mod balance;
 mod daemon;
 mod flips;
+mod intents;
 mod latency;
 mod load;
 mod objects;

@@ -18,10 +18,10 @@ use crate::{
 };
 
 /// What was answered to a request.
-struct Reply {
-    status: u16,
+pub(super) struct Reply {
+    pub(super) status: u16,
     head: String,
-    body: Value,
+    pub(super) body: Value,
 }
 
 impl Reply {
@@ -38,34 +38,34 @@ impl Reply {
     }
 
     #[track_caller]
-    fn expect(self, status: u16) -> Self {
+    pub(super) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.body);
         self
     }
 }
 
 /// A daemon with a data folder, and its control socket.
-struct Server {
-    scene: Scene,
-    daemon: Daemon,
+pub(super) struct Server {
+    pub(super) scene: Scene,
+    pub(super) daemon: Daemon,
 }
 
 impl Server {
-    async fn new(config: &str) -> Self {
+    pub(super) async fn new(config: &str) -> Self {
         let scene = Scene::new(config);
         let daemon = start(&scene).await;
         Self { scene, daemon }
     }
 
     /// The same folder, served by a daemon that starts now.
-    async fn again(self) -> Self {
+    pub(super) async fn again(self) -> Self {
         let Self { scene, daemon } = self;
         daemon.stop().await;
         let daemon = start(&scene).await;
         Self { scene, daemon }
     }
 
-    fn send(&self, method: &str, path: &str, headers: &str, body: &Value) -> Reply {
+    pub(super) fn send(&self, method: &str, path: &str, headers: &str, body: &Value) -> Reply {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut socket = UnixStream::connect(self.scene.data().join("control.sock")).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -81,11 +81,11 @@ impl Server {
         Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or_default() }
     }
 
-    fn get(&self, path: &str) -> Reply {
+    pub(super) fn get(&self, path: &str) -> Reply {
         self.send("GET", path, "", &Value::Null)
     }
 
-    fn put(&self, path: &str, body: &Value) -> Reply {
+    pub(super) fn put(&self, path: &str, body: &Value) -> Reply {
         self.send("PUT", path, "", body)
     }
 
@@ -94,7 +94,7 @@ impl Server {
     }
 
     /// The address that a name is answered with; none where it does not exist.
-    fn answer(&self, name: &str) -> Option<[u8; 4]> {
+    pub(super) fn answer(&self, name: &str) -> Option<[u8; 4]> {
         address_of(self.daemon.dns_addresses()[0], name)
     }
 
@@ -122,7 +122,7 @@ fn address_of(server: SocketAddr, name: &str) -> Option<[u8; 4]> {
 }
 
 /// A zone, and nothing that is steered in it.
-fn zone_only() -> String {
+pub(super) fn zone_only() -> String {
     "version: 1
 listen: { dns: [\"127.0.0.1:0\"], http: \"127.0.0.1:0\" }
 zones: [ { name: gslb.example, ns: [ { name: ns1.gslb.example, addresses: [192.0.2.53] } ], contact: a@gslb.example } ]

@@ -1,0 +1,79 @@
+//! Intents over the control socket: what is declared on the paths of ONAP and EMCO is answered.
+
+use serde_json::{Value, json};
+
+use super::{
+    objects::{Server, zone_only},
+    until,
+};
+
+/// The inbound intents of an app, as ONAP's wiki writes their path.
+const WIKI: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set/inbound-intents";
+/// The same as EMCO does.
+const EMCO: &str =
+    "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default/inbound-intents";
+
+/// A zone, and two clusters that are always up, of which the second runs another service.
+fn clusters() -> String {
+    zone_only()
+        + "monitors: [ { name: unchecked, type: always } ]
+clusters:
+  - { name: eu1, addresses: [192.0.2.1] }
+  - { name: us1, addresses: [192.0.2.2], services: [mail] }
+"
+}
+
+fn inbound(name: &str, spec: &Value) -> Value {
+    let mut body = json!({"metadata": {"name": name}, "spec": {"application": "shop", "servicename": "shop",
+        "externalName": "shop.gslb.example", "protocol": "HTTP", "port": "80", "externalSupport": true}});
+    for (key, value) in spec.as_object().unwrap() {
+        body["spec"][key] = value.clone();
+    }
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intent_of_either_family_is_answered_and_read_by_the_other() {
+    let server = Server::new(&clusters()).await;
+    assert_eq!(server.answer("shop.gslb.example"), None);
+    server.send("POST", WIKI, "", &inbound("shop", &json!({}))).expect(201);
+    until("the answer of the cluster that runs it", async || {
+        server.answer("shop.gslb.example") == Some([192, 0, 2, 1])
+    })
+    .await;
+    let read = server.get(&format!("{EMCO}/shop")).expect(200).body;
+    assert_eq!(read["spec"]["externalName"], "shop.gslb.example");
+    server.send("PUT", &format!("{EMCO}/shop"), "", &inbound("shop", &json!({"servicename": "mail"}))).expect(200);
+    // The first one runs every service, so that both do now.
+    let members = async || server.daemon.control().state().await.unwrap().pools[0].members.len();
+    until("both clusters", async || members().await == 2).await;
+    server.send("PUT", &format!("{WIKI}/shop"), "", &inbound("shop", &json!({}))).expect(200);
+    until("one of them", async || members().await == 1).await;
+    let server = server.again().await;
+    assert_eq!(server.answer("shop.gslb.example"), Some([192, 0, 2, 1]), "after a restart");
+    server.send("DELETE", &format!("{WIKI}/shop"), "", &Value::Null).expect(204);
+    until("no answer", async || server.answer("shop.gslb.example").is_none()).await;
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
+    let server = Server::new(&clusters()).await;
+    let elsewhere = json!({"externalName": "shop.elsewhere.example"});
+    server.send("POST", WIKI, "", &inbound("lost", &elsewhere)).expect(201);
+    server.send("POST", WIKI, "", &inbound("shop", &json!({}))).expect(201);
+    until("the one that fits", async || server.answer("shop.gslb.example").is_some()).await;
+    assert_eq!(server.answer("shop.elsewhere.example"), None);
+    let left_out = server.daemon.control().shared().published.load().configured.left_out.clone();
+    let told: Vec<_> = left_out.iter().map(|(key, faults)| (key.name().to_owned(), faults[0].to_string())).collect();
+    assert!(
+        matches!(&told[..], [(name, why)] if name == "lost" && why.contains("lies in none of the zones")),
+        "{told:?}"
+    );
+    // A cluster that an intent needs is needed.
+    server.put("/v1/clusters/ap1", &json!({"name": "ap1", "addresses": ["192.0.2.9"]})).expect(201);
+    let on_ap1 = json!({"externalName": "ap.gslb.example", "gslb": {"members": [{"cluster": "ap1"}]}});
+    server.send("POST", WIKI, "", &inbound("ap", &on_ap1)).expect(201);
+    until("the cluster it names", async || server.answer("ap.gslb.example") == Some([192, 0, 2, 9])).await;
+    server.daemon.stop().await;
+}

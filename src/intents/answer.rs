@@ -1,0 +1,147 @@
+//! What is answered: objects with their revision, and problems (RFC 9457) that name every fault.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use fairway_model::intent::Intent;
+
+use super::{
+    body::to_show,
+    fault::{Fault, Refused},
+    json_wire::Json,
+};
+use crate::store::objects::{Kind, Object, StoreError};
+
+/// An answer that is a problem.
+pub(super) type Refusal = Box<Response>;
+
+/// A problem of one sentence.
+pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Refusal {
+    problems(status, detail.into(), &[])
+}
+
+/// A body that was not taken: all its faults, each with its pointer.
+pub(super) fn refused(kind: Kind, refused: &Refused) -> Refusal {
+    let status = if refused.nameless { StatusCode::BAD_REQUEST } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let faults = &refused.faults;
+    let detail = match &faults[..] {
+        [only] if only.pointer.is_empty() => only.detail.clone(),
+        many => format!("the {} has {} faults; mend those in errors", kind.word(), many.len()),
+    };
+    problems(status, detail, faults)
+}
+
+/// What the store did not do.
+pub(super) fn not_stored(error: &StoreError) -> Refusal {
+    let status = match error {
+        StoreError::Conflict { .. } => StatusCode::CONFLICT,
+        StoreError::Refused(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        StoreError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        StoreError::Compacted { .. } | StoreError::Damaged(_) | StoreError::Newer { .. } => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+    };
+    let mut response = problem(status, error.to_string());
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+fn problems(status: StatusCode, detail: String, faults: &[Fault]) -> Refusal {
+    let error = |fault: &Fault| {
+        Json::map([("pointer", fault.pointer.as_str().into()), ("detail", fault.detail.as_str().into())])
+    };
+    let mut body = vec![
+        ("title".to_owned(), Json::from(status.canonical_reason().unwrap_or_default())),
+        ("status".to_owned(), u64::from(status.as_u16()).into()),
+        ("detail".to_owned(), detail.into()),
+    ];
+    if !faults.is_empty() {
+        body.push(("errors".to_owned(), Json::List(faults.iter().map(error).collect())));
+    }
+    let text = Json::Map(body).to_text();
+    Box::new((status, [(header::CONTENT_TYPE, "application/problem+json")], text).into_response())
+}
+
+/// An object that is there.
+pub(super) fn found(intent: &Intent, object: &Object) -> Response {
+    tagged(StatusCode::OK, to_show(intent), object)
+}
+
+/// An object that was made or replaced: what it says, and what the seed's answers have beside that.
+pub(super) fn stored(status: StatusCode, intent: &Intent, object: &Object) -> Response {
+    let done = if status == StatusCode::CREATED { "created" } else { "updated" };
+    let message = format!("{} {done}", noun(object.key.kind()));
+    let name = intent.metadata().name.as_str();
+    let mut entries = vec![("name".to_owned(), Json::from(name)), ("Message".to_owned(), message.into())];
+    if let Json::Map(shown) = to_show(intent) {
+        entries.extend(shown.into_iter().filter(|(key, _)| key != "name"));
+    }
+    let warnings = warnings(intent);
+    if !warnings.is_empty() {
+        entries.push(("warnings".to_owned(), warnings.into()));
+    }
+    tagged(status, Json::Map(entries), object)
+}
+
+/// Several objects, with a link to the next ones where there are more.
+pub(super) fn listed(intents: &[Intent], next: Option<String>) -> Response {
+    let list = Json::List(intents.iter().map(to_show).collect());
+    let mut response = json(StatusCode::OK, &list);
+    let link = next.and_then(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")).ok());
+    link.map(|link| response.headers_mut().insert(header::LINK, link));
+    response
+}
+
+fn tagged(status: StatusCode, body: Json, object: &Object) -> Response {
+    let mut response = json(status, &body);
+    let tag = HeaderValue::from_str(&tag(object)).expect("a number in quotes is a header's value");
+    response.headers_mut().insert(header::ETAG, tag);
+    response
+}
+
+/// The ETag of an object: its revision.
+pub(super) fn tag(object: &Object) -> String {
+    format!("\"{}\"", object.revision)
+}
+
+fn json(status: StatusCode, body: &Json) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_text()).into_response()
+}
+
+/// What is odd about an object that was taken.
+fn warnings(intent: &Intent) -> Vec<&'static str> {
+    let Intent::Inbound(inbound) = intent else { return Vec::new() };
+    let mut warnings = Vec::new();
+    if !inbound.external_support {
+        warnings.push("/spec/externalSupport is false: its name is not answered");
+    }
+    if inbound.traffic.sweep_interval.is_some() {
+        warnings.push(
+            "/spec/traffic/sweepInterval is Istio's time between looks; how long an instance stays ejected is baseEjectionTime",
+        );
+    }
+    warnings
+}
+
+/// What the seed calls an object in its messages.
+fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::AccessPoint => "access point",
+        Kind::Client => "client",
+        Kind::CompositeApp => "composite app",
+        Kind::Compound => "compound service",
+        Kind::Controller => "controller",
+        Kind::DeploymentGroup => "deployment intent group",
+        Kind::DnsUpdateRecord => "dns update record",
+        Kind::Inbound | Kind::InboundOfCompound => "inbound service",
+        Kind::Outbound => "outbound service",
+        Kind::OutboundServer => "outbound server",
+        Kind::Project => "project",
+        Kind::TrafficGroup => "traffic group",
+        Kind::TrafficSet => "traffic intent set",
+        Kind::Cluster | Kind::Monitor | Kind::Name | Kind::Pool => "object",
+    }
+}

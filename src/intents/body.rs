@@ -1,0 +1,116 @@
+//! Bodies of every kind: what comes in, what is kept, what is shown.
+//!
+//! ```text
+//! octets ─► Json ─► keys to fields ─► values ─► Intent ─► canonical, with its key     (kept)
+//!                                                     └─► canonical, key as SHA-256   (shown; can be sent again)
+//! ```
+
+use fairway_model::{
+    Secret,
+    intent::{Intent, Project, TrafficGroup},
+};
+
+use super::{
+    certificates::{self, Keys},
+    common,
+    fault::{Fault, Refused},
+    fields::{Body, Table},
+    groups, inbound,
+    json_wire::Json,
+    others,
+};
+use crate::store::objects::Kind;
+
+/// Reads a body of a kind. `kept` is the private key of the object it takes the place of, for which its hash may stand.
+pub(crate) fn read(kind: Kind, octets: &[u8], kept: Option<&Secret>) -> Result<Intent, Refused> {
+    let json = Json::read(octets)?;
+    let mut body = Body::sort(table(kind), &json);
+    let nameless = matches!(json, Json::Map(_)) && body.hits("metadata.name").is_empty();
+    let intent = of_kind(kind, &mut body, kept);
+    let faults = body.into_faults();
+    match intent {
+        Some(intent) if faults.is_empty() => Ok(intent),
+        _ => Err(Refused { faults, nameless }),
+    }
+}
+
+fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Intent> {
+    match kind {
+        Kind::AccessPoint => others::access_point(body).map(Intent::AccessPoint),
+        Kind::Client => others::client(body).map(Intent::Client),
+        Kind::CompositeApp => groups::composite_app(body).map(Intent::CompositeApp),
+        Kind::Compound => others::compound(body).map(Intent::Compound),
+        Kind::Controller => groups::controller(body).map(Intent::Controller),
+        Kind::DeploymentGroup => groups::deployment_group(body).map(Intent::DeploymentGroup),
+        Kind::DnsUpdateRecord => groups::dns_update_record(body).map(Intent::DnsUpdateRecord),
+        Kind::Inbound | Kind::InboundOfCompound => inbound::read(body, kept).map(Intent::Inbound),
+        Kind::Outbound => others::outbound(body).map(Intent::Outbound),
+        Kind::OutboundServer => others::outbound_server(body, kept).map(Intent::OutboundServer),
+        Kind::Project => common::metadata(body).map(|metadata| Intent::Project(Project { metadata })),
+        Kind::TrafficGroup => common::metadata(body).map(|metadata| Intent::TrafficGroup(TrafficGroup { metadata })),
+        Kind::TrafficSet => groups::traffic_set(body).map(Intent::TrafficSet),
+        Kind::Cluster | Kind::Monitor | Kind::Name | Kind::Pool => {
+            body.fault("", format!("a {} is no object of the intent API; see /v1", kind.word()));
+            None
+        }
+    }
+}
+
+fn table(kind: Kind) -> Table {
+    match kind {
+        Kind::AccessPoint => others::ACCESS_POINT,
+        Kind::Client => others::CLIENT,
+        Kind::CompositeApp => groups::COMPOSITE_APP,
+        Kind::Compound => others::COMPOUND,
+        Kind::Controller => groups::CONTROLLER,
+        Kind::DeploymentGroup => groups::DEPLOYMENT_GROUP,
+        Kind::DnsUpdateRecord => groups::DNS_UPDATE_RECORD,
+        Kind::Inbound | Kind::InboundOfCompound => inbound::TABLE,
+        Kind::Outbound => others::OUTBOUND,
+        Kind::OutboundServer => others::OUTBOUND_SERVER,
+        Kind::TrafficSet => groups::TRAFFIC_SET,
+        Kind::Cluster | Kind::Monitor | Kind::Name | Kind::Pool | Kind::Project | Kind::TrafficGroup => groups::PLAIN,
+    }
+}
+
+/// The canonical text that the store keeps. It holds private keys: nobody is shown it.
+pub(crate) fn to_keep(intent: &Intent) -> Vec<u8> {
+    write(intent, Keys::Kept).to_text()
+}
+
+/// The canonical form that anybody may be shown.
+pub(super) fn to_show(intent: &Intent) -> Json {
+    write(intent, Keys::Shown)
+}
+
+/// What may be shown of a kept text; `None` if it is not one of this kind.
+///
+/// For whatever shows the octets of a store (history, watch, plans): what is kept has private keys in it.
+pub fn shown(kind: Kind, kept: &[u8]) -> Option<Vec<u8>> {
+    read(kind, kept, None).ok().map(|intent| to_show(&intent).to_text())
+}
+
+fn write(intent: &Intent, keys: Keys) -> Json {
+    let spec = match intent {
+        Intent::AccessPoint(point) => others::write_access_point(point),
+        Intent::Client(client) => others::write_client(client),
+        Intent::CompositeApp(app) => Json::map([("compositeAppVersion", app.version.as_str().into())]),
+        Intent::Compound(compound) => others::write_compound(compound),
+        Intent::Controller(controller) => groups::write_controller(controller),
+        Intent::DeploymentGroup(group) => groups::write_deployment_group(group),
+        Intent::DnsUpdateRecord(record) => groups::write_dns_update_record(record),
+        Intent::Inbound(of) => inbound::write(of, certificates::write(&of.certificates, keys)),
+        Intent::Outbound(outbound) => others::write_outbound(outbound),
+        Intent::OutboundServer(server) => others::write_outbound_server(server, keys),
+        Intent::Project(_) | Intent::TrafficGroup(_) => {
+            return Json::map([("metadata", common::write_metadata(intent.metadata()))]);
+        }
+        Intent::TrafficSet(set) => return groups::write_traffic_set(set),
+    };
+    Json::map([("metadata", common::write_metadata(intent.metadata())), ("spec", spec)])
+}
+
+/// A kept text that cannot be read: the store holds what this version did not write.
+pub(super) fn unreadable(refused: &Refused) -> Fault {
+    Fault::new("", format!("what the store keeps is no canonical text: {refused}; see `fairway store verify`"))
+}

@@ -1,0 +1,194 @@
+//! Which keys of a body mean which field: case and separators do not count, and most fields have several names and places.
+//!
+//! A body is walked once. Each key goes to its field, whatever it is called and wherever it stands; what goes to none is told
+//! with the nearest known name. `values` then reads the fields.
+
+use std::collections::BTreeMap;
+
+use fairway_model::closest;
+
+use super::{
+    fault::{FAULTS_MAX, Fault, step},
+    json_wire::Json,
+};
+
+/// A field and the keys that mean it.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Where canonical bodies have it: `spec.traffic.lbMode`.
+    pub(super) path: &'static str,
+    /// Other places where it may stand, folded: `spec.istio.loadbalancing`; the empty one is the body itself.
+    pub(super) homes: &'static [&'static str],
+    /// Other names it may have in any of its places, folded.
+    pub(super) names: &'static [&'static str],
+}
+
+impl Field {
+    /// A field that stands in one place under one name.
+    pub(super) const fn plain(path: &'static str) -> Self {
+        Self { path, homes: &[], names: &[] }
+    }
+
+    /// A field with other names in its one place.
+    pub(super) const fn named(path: &'static str, names: &'static [&'static str]) -> Self {
+        Self { path, homes: &[], names }
+    }
+
+    /// A field with other names, in several places.
+    pub(super) const fn homed(
+        path: &'static str,
+        homes: &'static [&'static str],
+        names: &'static [&'static str],
+    ) -> Self {
+        Self { path, homes, names }
+    }
+
+    /// The canonical place and name.
+    fn split(&self) -> (&'static str, &'static str) {
+        self.path.rsplit_once('.').unwrap_or(("", self.path))
+    }
+
+    /// Whether a folded key in a folded place means it. Its canonical name counts in its canonical place only, since short
+    /// names like `ca` say too little elsewhere.
+    fn is_meant_by(&self, home: &str, key: &str) -> bool {
+        let (own_home, own_name) = self.split();
+        let own = is_folded(own_home, home);
+        own && is_folded(own_name, key) || self.names.contains(&key) && (own || self.homes.contains(&home))
+    }
+
+    /// Whether it may stand below a folded place.
+    fn is_below(&self, place: &str) -> bool {
+        let begins = |home: &str| home == place || home.strip_prefix(place).is_some_and(|rest| rest.starts_with('.'));
+        begins(&fold_path(self.split().0)) || self.homes.iter().any(|home| begins(home))
+    }
+}
+
+/// One kind of body: groups of fields.
+pub(super) type Table = &'static [&'static [Field]];
+
+/// The keys of a body by the fields they mean, and what was found wrong so far.
+pub(super) struct Body<'a> {
+    table: Table,
+    hits: BTreeMap<&'static str, Vec<Hit<'a>>>,
+    faults: Vec<Fault>,
+}
+
+/// A key that means a field.
+#[derive(Clone, Debug)]
+pub(super) struct Hit<'a> {
+    /// Where it stands.
+    pub(super) pointer: String,
+    /// What it says.
+    pub(super) value: &'a Json,
+}
+
+impl<'a> Body<'a> {
+    /// Sorts the keys of a body.
+    pub(super) fn sort(table: Table, json: &'a Json) -> Self {
+        let mut body = Self { table, hits: BTreeMap::new(), faults: Vec::new() };
+        match json {
+            Json::Map(entries) => body.walk(entries, "", ""),
+            other => body.fault("", format!("the body is {}; give a JSON object", other.what())),
+        }
+        body
+    }
+
+    fn walk(&mut self, entries: &'a [(String, Json)], home: &str, pointer: &str) {
+        for (key, value) in entries {
+            let folded = fold(key);
+            let pointer = format!("{pointer}{}", step(key));
+            if let Some(field) = self.fields().find(|field| field.is_meant_by(home, &folded)) {
+                self.hits.entry(field.path).or_default().push(Hit { pointer, value });
+                continue;
+            }
+            let place = if home.is_empty() { folded.clone() } else { format!("{home}.{folded}") };
+            let is_group = self.fields().any(|field| field.is_below(&place));
+            match value {
+                Json::Map(inner) if is_group => self.walk(inner, &place, &pointer),
+                Json::Null if is_group => {}
+                other if is_group => {
+                    self.fault(&pointer, format!("{} stands where fields are; give an object", other.what()));
+                }
+                // Answers bring these along, and what an answer says can be sent again.
+                _ if home.is_empty() && ANSWERED.contains(&folded.as_str()) => {}
+                _ => self.unknown(&pointer, key, home),
+            }
+        }
+    }
+
+    fn unknown(&mut self, pointer: &str, key: &str, home: &str) {
+        let near = self.fields().filter(|field| {
+            let own = field.split().0;
+            is_folded(own, home) || field.homes.contains(&home)
+        });
+        let known: Vec<_> = near.map(|field| field.split().1).collect();
+        let elsewhere: Vec<_> = self.fields().map(|field| field.split().1).collect();
+        let way_out = match closest(key, known.iter().copied()).or_else(|| closest(key, elsewhere)) {
+            Some(name) => format!("is {name} meant?"),
+            None if known.is_empty() => "take it out".to_owned(),
+            None => format!("known here: {}", known.join(", ")),
+        };
+        self.fault(pointer, format!("no field has this name; {way_out}"));
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
+        self.table.iter().copied().flatten()
+    }
+
+    /// The keys that mean a field, in the order of the body; those that say nothing (`null` or an empty text) left out.
+    pub(super) fn hits(&self, path: &'static str) -> Vec<Hit<'a>> {
+        debug_assert!(self.fields().any(|field| field.path == path), "{path} stands in no table");
+        let says = |hit: &&Hit<'_>| !matches!(hit.value, Json::Null) && !is_blank(hit.value);
+        self.hits.get(path).into_iter().flatten().filter(says).cloned().collect()
+    }
+
+    /// The pointer to a field: where it stands, or where it would.
+    pub(super) fn pointer(&self, path: &'static str) -> String {
+        let there = self.hits.get(path).and_then(|hits| hits.first());
+        there.map_or_else(|| path.split('.').map(step).collect(), |hit| hit.pointer.clone())
+    }
+
+    /// Records a fault at a pointer.
+    pub(super) fn fault(&mut self, pointer: &str, detail: impl Into<String>) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(Fault::new(pointer, detail));
+        }
+    }
+
+    /// Records a fault at a field.
+    pub(super) fn fault_at(&mut self, path: &'static str, detail: impl Into<String>) {
+        let pointer = self.pointer(path);
+        self.fault(&pointer, detail);
+    }
+
+    /// The faults so far.
+    pub(super) fn into_faults(self) -> Vec<Fault> {
+        self.faults
+    }
+}
+
+fn is_blank(json: &Json) -> bool {
+    matches!(json, Json::Text(text) if text.trim().is_empty())
+}
+
+/// A key without case and separators. Dots part places, so that a key's own dot is replaced by what no table has.
+pub(super) fn fold(key: &str) -> String {
+    key.chars()
+        .filter(|c| !SEPARATORS.contains(c))
+        .map(|c| if c == '.' { '\0' } else { c.to_ascii_lowercase() })
+        .collect()
+}
+
+fn fold_path(path: &str) -> String {
+    path.to_ascii_lowercase()
+}
+
+/// Whether a camelCase text folds to this.
+fn is_folded(text: &str, folded: &str) -> bool {
+    text.len() == folded.len() && text.eq_ignore_ascii_case(folded)
+}
+
+const SEPARATORS: [char; 3] = ['-', '_', ' '];
+
+/// Keys of answers that say nothing in a request.
+const ANSWERED: &[&str] = &["message", "status", "warnings"];

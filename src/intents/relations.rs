@@ -1,0 +1,162 @@
+//! What objects need of each other: parents that must be there, children and sets that hold on to them.
+//!
+//! Projects, composite apps and deployment-intent-groups are the orchestrator's: they need not be declared, nor the traffic
+//! group `default`.
+
+use axum::http::StatusCode;
+use fairway_model::intent::{Intent, IntentName, SetEntry, TrafficSet};
+
+use super::{
+    answer::{Refusal, not_stored, problem, refused},
+    body,
+    fault::{Fault, Refused},
+    paths::{DEFAULT, Place, What},
+};
+use crate::store::objects::{Key, Kind, Object, ObjectStore, Prefix};
+
+/// The object right above a place, if it has to be there.
+pub(super) fn parent(place: &Place) -> Option<Key> {
+    let kind = match place.kind {
+        Kind::AccessPoint => Kind::Client,
+        Kind::Client => Kind::Inbound,
+        Kind::InboundOfCompound => Kind::Compound,
+        Kind::OutboundServer => Kind::Outbound,
+        Kind::Inbound | Kind::Outbound | Kind::Compound if place.names[4].as_str() != DEFAULT => Kind::TrafficGroup,
+        _ => return None,
+    };
+    let names: Vec<&str> = place.names.iter().take(kind.names()).map(IntentName::as_str).collect();
+    Some(Key::new(kind, &names).expect("an object has the names of those above it"))
+}
+
+/// Refuses what lies below an object that is not there.
+pub(super) async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), Refusal> {
+    let Some(parent) = parent(place) else { return Ok(()) };
+    match store.read(&parent).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => {
+            let detail = format!("there is no {} {:?}; declare it first", parent.kind().word(), parent.name());
+            Err(problem(StatusCode::NOT_FOUND, detail))
+        }
+        Err(error) => Err(not_stored(&error)),
+    }
+}
+
+/// Refuses a set that names intents which are not there.
+pub(super) async fn refers(store: &dyn ObjectStore, place: &Place, set: &TrafficSet) -> Result<(), Refusal> {
+    let mut faults = Vec::new();
+    for (at, entry) in set.set.iter().enumerate() {
+        let (kind, word, name) = intent_of(entry);
+        let key = sibling(place.names.iter().map(IntentName::as_str), kind, name.as_str());
+        if store.read(&key).await.map_err(|error| not_stored(&error))?.is_none() {
+            let detail =
+                format!("there is no {word} intent {:?}; declare it first, or ask with ?defer=true", name.as_str());
+            faults.push(Fault::new(format!("/set/{at}/{word}"), detail));
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(refused(Kind::TrafficSet, &Refused { faults, nameless: false })) }
+}
+
+/// Refuses to take away what others hold on to.
+pub(super) async fn is_free(store: &dyn ObjectStore, key: &Key) -> Result<(), Refusal> {
+    let names: Vec<&str> = key.names().collect();
+    for kind in below(key.kind()) {
+        let under = Prefix::new(*kind, &names).expect("children have more names");
+        let listing = store.list(&under, None, 1).await.map_err(|error| not_stored(&error))?;
+        if let Some(child) = listing.objects.first() {
+            return Err(held(key, &child.key));
+        }
+    }
+    if key.kind() == Kind::Outbound {
+        let server = Key::new(Kind::OutboundServer, &names).expect("the server has the names of its intent");
+        if store.read(&server).await.map_err(|error| not_stored(&error))?.is_some() {
+            return Err(held(key, &server));
+        }
+    }
+    if matches!(key.kind(), Kind::Inbound | Kind::Outbound | Kind::Compound) && names[3..5] == [DEFAULT; 2] {
+        return is_in_no_set(store, key, &names[..3]).await;
+    }
+    Ok(())
+}
+
+async fn is_in_no_set(store: &dyn ObjectStore, key: &Key, app: &[&str]) -> Result<(), Refusal> {
+    let under = Prefix::new(Kind::TrafficSet, app).expect("sets lie below a composite app");
+    let mut after: Option<Key> = None;
+    loop {
+        let listing = store.list(&under, after.as_ref(), PAGE).await.map_err(|error| not_stored(&error))?;
+        if let Some(set) = listing.objects.iter().find(|object| names_intent(object, key)) {
+            return Err(held(key, &set.key));
+        }
+        after = listing.objects.last().map(|object| object.key.clone());
+        if !listing.more || after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether a set names an intent; one that cannot be read names nothing.
+fn names_intent(object: &Object, key: &Key) -> bool {
+    let Ok(Intent::TrafficSet(set)) = body::read(Kind::TrafficSet, &object.value, None) else { return false };
+    set.set.iter().map(intent_of).any(|(kind, _, name)| kind == key.kind() && name.as_str() == key.name())
+}
+
+fn held(key: &Key, by: &Key) -> Refusal {
+    let (own, other) = (key.kind().word(), by.kind().word());
+    let detail =
+        format!("the {own} {:?} is held by the {other} {:?}; delete or change that first", key.name(), by.name());
+    problem(StatusCode::CONFLICT, detail)
+}
+
+fn intent_of(entry: &SetEntry) -> (Kind, &'static str, &IntentName) {
+    match entry {
+        SetEntry::Compound(name) => (Kind::Compound, "compound", name),
+        SetEntry::Inbound(name) => (Kind::Inbound, "inbound", name),
+        SetEntry::Outbound(name) => (Kind::Outbound, "outbound", name),
+    }
+}
+
+/// An intent of the composite app that a set belongs to.
+fn sibling<'a>(names: impl Iterator<Item = &'a str>, kind: Kind, name: &'a str) -> Key {
+    let names: Vec<&str> = names.take(3).chain([DEFAULT, DEFAULT, name]).collect();
+    Key::new(kind, &names).expect("an intent has the names of its app, two groups and its own")
+}
+
+/// Kinds that lie below a kind, whose names begin with its own.
+fn below(kind: Kind) -> &'static [Kind] {
+    use Kind::{
+        AccessPoint, Client, CompositeApp, Compound, DeploymentGroup, DnsUpdateRecord, Inbound, InboundOfCompound,
+        Outbound, Project, TrafficGroup, TrafficSet,
+    };
+    match kind {
+        Project => {
+            &[CompositeApp, DnsUpdateRecord, DeploymentGroup, TrafficGroup, TrafficSet, Inbound, Outbound, Compound]
+        }
+        CompositeApp => &[DeploymentGroup, TrafficGroup, TrafficSet, Inbound, Outbound, Compound],
+        DeploymentGroup => &[TrafficGroup, Inbound, Outbound, Compound],
+        TrafficGroup => &[Inbound, Outbound, Compound],
+        Inbound => &[Client],
+        Client => &[AccessPoint],
+        Compound => &[InboundOfCompound],
+        _ => &[],
+    }
+}
+
+/// Whether a body's name must be that of the path, and is not.
+pub(super) fn is_named_otherwise(place: &Place, intent: &Intent) -> Option<String> {
+    let own = intent.metadata().name.as_str();
+    let mut given = vec![own];
+    if let Intent::CompositeApp(app) = intent {
+        given.push(app.version.as_str());
+    }
+    let names: Vec<&str> = place.names.iter().map(IntentName::as_str).collect();
+    let named = place.what == What::Object && !names.ends_with(&given);
+    named.then(|| {
+        format!(
+            "the body is about {:?}, the path about {:?}; let both say the same",
+            given.join("/"),
+            names[names.len() - given.len()..].join("/")
+        )
+    })
+}
+
+/// Sets that are read at once.
+const PAGE: usize = 1_000;

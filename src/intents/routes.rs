@@ -1,0 +1,297 @@
+//! One router for both families of paths, over the store.
+//!
+//! Writes that depend on other objects (sets, deletions) run alone, the others beside each other: so that no set comes to name
+//! an intent that is just being deleted. Several servers on one store are not kept apart by this.
+
+use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+
+use axum::{
+    Extension, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Query, State, rejection::BytesRejection},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use fairway_model::intent::Intent;
+use tokio::sync::RwLock;
+
+use super::{
+    answer::{self, Refusal, not_stored, problem, refused, tag},
+    body,
+    paths::{PathError, Place, What},
+    relations,
+};
+use crate::store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError};
+
+/// The routes below `/v2`. Who writes is told by an [`Author`] among the request's extensions.
+pub fn router(store: Arc<dyn ObjectStore>) -> Router {
+    let site = Site { store, order: Arc::default() };
+    Router::new().route("/v2/{*path}", any(handle)).layer(DefaultBodyLimit::max(BODY_MAX)).with_state(site)
+}
+
+#[derive(Clone, Debug)]
+struct Site {
+    store: Arc<dyn ObjectStore>,
+    /// Held for reading by writes that touch one object, for writing by those that depend on others.
+    order: Arc<RwLock<()>>,
+}
+
+/// One request, taken apart.
+struct Asked {
+    place: Place,
+    path: String,
+    query: BTreeMap<String, String>,
+    headers: HeaderMap,
+    by: Author,
+}
+
+async fn handle(
+    State(site): State<Site>,
+    method: Method,
+    uri: Uri,
+    query: Result<Query<BTreeMap<String, String>>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+    author: Option<Extension<Author>>,
+    octets: Result<Bytes, BytesRejection>,
+) -> Response {
+    let by = author.map(|Extension(author)| author).unwrap_or_default();
+    let asked = match ask(&uri, query.map(|Query(query)| query).ok(), headers, by) {
+        Ok(asked) => asked,
+        Err(refusal) => return *refusal,
+    };
+    let octets = match octets {
+        Ok(octets) => octets,
+        Err(error) => {
+            let detail = format!("{}; {} KiB are the most", error.body_text(), BODY_MAX >> 10);
+            return *problem(error.status(), detail);
+        }
+    };
+    let outcome = match (method.as_str(), asked.place.what) {
+        ("GET" | "HEAD", What::Collection) => site.list(&asked).await,
+        ("GET" | "HEAD", _) => site.get(&asked).await,
+        ("POST", What::Collection | What::Only) => site.create(&asked, &octets).await,
+        ("PUT", What::Object | What::Only) => site.replace(&asked, &octets).await,
+        ("DELETE", What::Object | What::Only) => site.remove(&asked).await,
+        _ => Err(wrong_method(&method, asked.place.what)),
+    };
+    outcome.unwrap_or_else(|refusal| *refusal)
+}
+
+fn ask(uri: &Uri, query: Option<BTreeMap<String, String>>, headers: HeaderMap, by: Author) -> Result<Asked, Refusal> {
+    let place = Place::read(uri.path()).map_err(|error| {
+        let status = match error {
+            PathError::Name(_) => StatusCode::BAD_REQUEST,
+            PathError::Unknown => StatusCode::NOT_FOUND,
+        };
+        problem(status, error.to_string())
+    })?;
+    // One that is passed over would be taken for heeded.
+    let Some(query) = query else {
+        return Err(problem(StatusCode::BAD_REQUEST, "the query cannot be read; write it like ?limit=10&after=NAME"));
+    };
+    if let Some(unknown) = query.keys().find(|key| !PARAMETERS.contains(&key.as_str())) {
+        let detail = format!("the parameter {unknown:?} is not known; there are {}", PARAMETERS.join(", "));
+        return Err(problem(StatusCode::BAD_REQUEST, detail));
+    }
+    Ok(Asked { place, path: uri.path().to_owned(), query, headers, by })
+}
+
+fn wrong_method(method: &Method, what: What) -> Refusal {
+    let allowed = match what {
+        What::Collection => "GET, HEAD, POST",
+        What::Object => "GET, HEAD, PUT, DELETE",
+        What::Only => "GET, HEAD, POST, PUT, DELETE",
+    };
+    let mut response =
+        problem(StatusCode::METHOD_NOT_ALLOWED, format!("{method} does nothing here; there are {allowed}"));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+impl Site {
+    async fn list(&self, asked: &Asked) -> Result<Response, Refusal> {
+        relations::has_parent(&*self.store, &asked.place).await?;
+        let most = match asked.query.get("limit").map(|limit| limit.parse::<usize>()) {
+            None => PAGE_MAX,
+            Some(Ok(most)) if (1..=PAGE_MAX).contains(&most) => most,
+            Some(_) => return Err(problem(StatusCode::BAD_REQUEST, format!("limit is a number from 1 to {PAGE_MAX}"))),
+        };
+        let after = asked.query.get("after").map(|after| asked.below(after)).transpose()?;
+        let under = asked.place.prefix();
+        let listing = self.store.list(&under, after.as_ref(), most).await.map_err(|error| not_stored(&error))?;
+        let intents: Result<Vec<Intent>, Refusal> = listing.objects.iter().map(understood).collect();
+        let last = listing.objects.last().filter(|_| listing.more);
+        let next = last.map(|last| {
+            let after = last.key.as_str().strip_prefix(under.as_str()).unwrap_or_default();
+            format!("{}?limit={most}&after={after}", asked.path)
+        });
+        Ok(answer::listed(&intents?, next))
+    }
+
+    async fn get(&self, asked: &Asked) -> Result<Response, Refusal> {
+        let object = self.there(&asked.place).await?;
+        if asked.headers.get(header::IF_NONE_MATCH).is_some_and(|tags| matches(tags, &object)) {
+            return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag(&object))]).into_response());
+        }
+        Ok(answer::found(&understood(&object)?, &object))
+    }
+
+    async fn create(&self, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
+        relations::has_parent(&*self.store, &asked.place).await?;
+        let intent = asked.read(octets, None)?;
+        let key = match &intent {
+            Intent::CompositeApp(app) => asked.below(&format!("{}/{}", app.metadata.name, app.version))?,
+            intent => asked.place.key(Some(&intent.metadata().name)),
+        };
+        let object = self.write(asked, key, Expect::Absent, &intent).await.map_err(|error| match error {
+            Unwritten::Refused(refusal) => refusal,
+            Unwritten::Store(StoreError::Conflict { key, .. }) => {
+                let detail = format!("the {} {:?} exists already; PUT replaces it", key.kind().word(), key.name());
+                problem(StatusCode::CONFLICT, detail)
+            }
+            Unwritten::Store(error) => not_stored(&error),
+        })?;
+        let mut response = answer::stored(StatusCode::CREATED, &intent, &object);
+        let own = asked.place.names.len();
+        let path: Vec<&str> =
+            std::iter::once(asked.path.trim_end_matches('/')).chain(object.key.names().skip(own)).collect();
+        let location = HeaderValue::from_str(&path.join("/")).expect("paths and names are printable");
+        response.headers_mut().insert(header::LOCATION, location);
+        Ok(response)
+    }
+
+    async fn replace(&self, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
+        relations::has_parent(&*self.store, &asked.place).await?;
+        let key = asked.place.key(None);
+        for _ in 0..TRIES_MAX {
+            let before = self.store.read(&key).await.map_err(|error| not_stored(&error))?;
+            asked.if_match(before.as_ref())?;
+            let kept = before.as_ref().map(understood).transpose()?;
+            let intent = asked.read(octets, kept.as_ref())?;
+            let expect = before.as_ref().map_or(Expect::Absent, |before| Expect::Revision(before.revision));
+            match self.write(asked, key.clone(), expect, &intent).await {
+                Ok(object) => {
+                    let status = if before.is_none() { StatusCode::CREATED } else { StatusCode::OK };
+                    return Ok(answer::stored(status, &intent, &object));
+                }
+                // Somebody was faster: what they wrote is looked at anew.
+                Err(Unwritten::Store(StoreError::Conflict { .. })) => {}
+                Err(Unwritten::Store(error)) => return Err(not_stored(&error)),
+                Err(Unwritten::Refused(refusal)) => return Err(refusal),
+            }
+        }
+        let detail = format!("others changed it {TRIES_MAX} times meanwhile; try again");
+        Err(problem(StatusCode::CONFLICT, detail))
+    }
+
+    async fn remove(&self, asked: &Asked) -> Result<Response, Refusal> {
+        let _alone = self.order.write().await;
+        let object = self.there(&asked.place).await?;
+        asked.if_match(Some(&object))?;
+        relations::is_free(&*self.store, &object.key).await?;
+        let change = Change { key: object.key, expect: Expect::Revision(object.revision), value: None };
+        self.commit(asked, change).await.map_err(|error| not_stored(&error))?;
+        Ok(StatusCode::NO_CONTENT.into_response())
+    }
+
+    /// Writes one object, once what it depends on was looked at.
+    async fn write(&self, asked: &Asked, key: Key, expect: Expect, intent: &Intent) -> Result<Object, Unwritten> {
+        let change = Change { key, expect, value: Some(body::to_keep(intent)) };
+        let committed = if let Intent::TrafficSet(set) = intent {
+            let _alone = self.order.write().await;
+            if !asked.says("defer") {
+                relations::refers(&*self.store, &asked.place, set).await.map_err(Unwritten::Refused)?;
+            }
+            self.commit(asked, change).await
+        } else {
+            let _beside = self.order.read().await;
+            // Its parent may have gone since it was first looked for.
+            relations::has_parent(&*self.store, &asked.place).await.map_err(Unwritten::Refused)?;
+            self.commit(asked, change).await
+        };
+        committed
+            .map_err(Unwritten::Store)?
+            .ok_or_else(|| Unwritten::Store(StoreError::Damaged("an object that was written is not there".to_owned())))
+    }
+
+    async fn commit(&self, asked: &Asked, change: Change) -> Result<Option<Object>, StoreError> {
+        let at = SystemTime::now().into();
+        let batch = Batch { changes: vec![change], by: asked.by.clone(), at };
+        Ok(self.store.commit(batch).await?.objects.into_iter().next().flatten())
+    }
+
+    /// The object of a place.
+    async fn there(&self, place: &Place) -> Result<Object, Refusal> {
+        let found = self.store.read(&place.key(None)).await.map_err(|error| not_stored(&error))?;
+        found.ok_or_else(|| {
+            let name = place.names.last().map_or("", |name| name.as_str());
+            problem(StatusCode::NOT_FOUND, format!("there is no {} {name:?}", place.kind.word()))
+        })
+    }
+}
+
+impl Asked {
+    /// Reads the body; it must be about what the path is about.
+    fn read(&self, octets: &[u8], before: Option<&Intent>) -> Result<Intent, Refusal> {
+        if octets.iter().all(u8::is_ascii_whitespace) {
+            return Err(problem(StatusCode::BAD_REQUEST, "the body is empty; give the object as JSON"));
+        }
+        let kept = before.and_then(Intent::private_key);
+        let mended = if self.says("lenient") { Some(super::lenient::mend(octets)) } else { None };
+        let octets = mended.as_deref().unwrap_or(octets);
+        let kind = self.place.kind;
+        let intent = body::read(kind, octets, kept).map_err(|error| refused(kind, &error))?;
+        match relations::is_named_otherwise(&self.place, &intent) {
+            Some(detail) => Err(problem(StatusCode::BAD_REQUEST, detail)),
+            None => Ok(intent),
+        }
+    }
+
+    /// A key below the place by the rest of its text.
+    fn below(&self, rest: &str) -> Result<Key, Refusal> {
+        let text = format!("{}{rest}", self.place.prefix().as_str());
+        Key::parse(&text).map_err(|error| problem(StatusCode::BAD_REQUEST, error.to_string()))
+    }
+
+    fn says(&self, parameter: &str) -> bool {
+        self.query.get(parameter).is_some_and(|value| value == "true")
+    }
+
+    /// Refuses a change of something else than the client has seen (RFC 9110 section 13.1.1).
+    fn if_match(&self, there: Option<&Object>) -> Result<(), Refusal> {
+        let Some(tags) = self.headers.get(header::IF_MATCH) else { return Ok(()) };
+        if there.is_some_and(|object| matches(tags, object)) {
+            return Ok(());
+        }
+        let now = there.map_or_else(|| "nothing is there".to_owned(), |object| format!("it is {} now", tag(object)));
+        Err(problem(StatusCode::PRECONDITION_FAILED, format!("{now}; read it again and decide anew")))
+    }
+}
+
+/// Whether a list of ETags has that of an object.
+fn matches(tags: &HeaderValue, object: &Object) -> bool {
+    let tags = tags.to_str().unwrap_or_default();
+    tags.split(',').map(str::trim).any(|of| of == "*" || of == tag(object))
+}
+
+fn understood(object: &Object) -> Result<Intent, Refusal> {
+    let kind: Kind = object.key.kind();
+    body::read(kind, &object.value, None)
+        .map_err(|error| problem(StatusCode::INTERNAL_SERVER_ERROR, body::unreadable(&error).detail))
+}
+
+/// Why an object was not written.
+enum Unwritten {
+    Refused(Refusal),
+    Store(StoreError),
+}
+
+/// Most octets of a body: an intent with three certificates of 64 KiB, and room for the rest.
+const BODY_MAX: usize = 256 << 10;
+/// Most objects of one answer.
+const PAGE_MAX: usize = 1_000;
+/// What a request may be asked with.
+const PARAMETERS: &[&str] = &["after", "defer", "lenient", "limit"];
+/// Most tries of a change that others come before.
+const TRIES_MAX: usize = 8;

@@ -1,0 +1,304 @@
+//! What intents wish for: from stored objects and declared clusters to pools, steered names and monitors.
+//!
+//! Pure. `control` joins the outcome with the configuration. An inbound or compound intent becomes one pool and one name:
+//!
+//! * its members are the clusters that run its service, or those that `gslb.members` lists;
+//! * the children of a compound bring their members, which share by the children's weights, each tier for itself;
+//! * networks of its clients (`cidrs`) hide its members from everybody else.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use fairway_model::{
+    Cluster, ClusterName, Member, Mode, Monitor, MonitorName, Name, Network, Policy, Pool, PoolName, SteeredName, Tier,
+    Timestamp, Weight,
+    intent::{Client, Compound, Gslb, Inbound, Intent},
+};
+
+use super::{body, certificates::sha256, probe, shares};
+use crate::store::objects::{Key, Kind, Object};
+
+/// A stored object that was read.
+#[derive(Clone, Debug)]
+pub struct StoredIntent {
+    /// Where it is.
+    pub key: Key,
+    /// When it was made: of two that claim one name, the older has it.
+    pub created: Timestamp,
+    /// What it says.
+    pub intent: Intent,
+}
+
+impl StoredIntent {
+    /// Reads a stored object; the reason, where it is none of the intent API or cannot be read.
+    pub fn read(object: &Object) -> Result<Self, String> {
+        let intent = body::read(object.key.kind(), &object.value, None).map_err(|refused| refused.to_string())?;
+        Ok(Self { key: object.key.clone(), created: object.created, intent })
+    }
+}
+
+/// What one intent wishes for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    /// The inbound or compound intent.
+    pub key: Key,
+    /// What it comes to, or why it is not answered.
+    pub outcome: Result<Elements, Unanswered>,
+}
+
+/// Elements of Fairway's own configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elements {
+    /// The name and its pool.
+    pub name: SteeredName,
+    /// The pool.
+    pub pool: Pool,
+    /// The monitor of the pool's members; none: the zone's.
+    pub monitor: Option<(MonitorName, Monitor)>,
+}
+
+/// Why an intent is not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// An older intent has the name; members of this one joined it.
+    #[error("{name} is declared by {with}, which is older: its fields hold, and the members join it")]
+    Conflict {
+        /// The name.
+        name: Name,
+        /// Whose fields hold.
+        with: Key,
+    },
+    /// It does not say where it is answered.
+    #[error("there is no name to answer at: externalName {0:?} is empty, an address, or a prefix without publicDomain")]
+    Nameless(String),
+    /// No cluster runs it.
+    #[error("no declared cluster runs it; list it in `services` of a cluster, or name clusters in gslb.members")]
+    NoMember,
+    /// It is for its clusters alone.
+    #[error("externalSupport is false; say true to have it answered")]
+    NotExternal,
+    /// More than a pool holds.
+    #[error("{0}; take some out")]
+    TooMany(String),
+}
+
+/// What the stored intents wish for, in the order of their keys; those of other kinds wish for nothing by themselves.
+pub fn wishes(stored: &[StoredIntent], clusters: &BTreeMap<ClusterName, Cluster>) -> Vec<Wish> {
+    let below = Below::of(stored);
+    let mut sorted: Vec<&StoredIntent> = stored.iter().collect();
+    sorted.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
+    let mut wishes: Vec<Wish> = Vec::new();
+    let mut owners: BTreeMap<Name, usize> = BTreeMap::new();
+    for of in sorted {
+        let outcome = match (&of.intent, of.key.kind()) {
+            (Intent::Inbound(inbound), Kind::Inbound) => self::inbound(&of.key, inbound, &below, clusters),
+            (Intent::Compound(compound), _) => self::compound(&of.key, compound, &below, clusters),
+            _ => continue,
+        };
+        let outcome = match outcome {
+            Ok(elements) => match owners.entry(elements.name.name.clone()) {
+                Entry::Vacant(entry) => {
+                    entry.insert(wishes.len());
+                    Ok(elements)
+                }
+                Entry::Occupied(entry) => Err(join(&mut wishes[*entry.get()], elements)),
+            },
+            refused => refused,
+        };
+        wishes.push(Wish { key: of.key.clone(), outcome });
+    }
+    wishes.sort_by(|a, b| a.key.cmp(&b.key));
+    wishes
+}
+
+/// Members of a younger intent join the older one's pool.
+fn join(older: &mut Wish, younger: Elements) -> Unanswered {
+    if let Ok(elements) = &mut older.outcome {
+        let known: BTreeSet<_> = elements.pool.members.iter().map(|member| member.cluster.clone()).collect();
+        let room = Pool::MEMBERS_MAX.saturating_sub(known.len());
+        let new = younger.pool.members.into_iter().filter(|member| !known.contains(&member.cluster)).take(room);
+        elements.pool.members.extend(new);
+    }
+    Unanswered::Conflict { name: younger.name.name, with: older.key.clone() }
+}
+
+/// What lies below inbound and compound intents.
+struct Below<'a> {
+    /// Children of a compound, by the text of its names, in the order of their keys.
+    children: BTreeMap<Vec<&'a str>, Vec<&'a Inbound>>,
+    /// Clients of an inbound intent.
+    clients: BTreeMap<Vec<&'a str>, Vec<&'a Client>>,
+}
+
+impl<'a> Below<'a> {
+    fn of(stored: &'a [StoredIntent]) -> Self {
+        let mut below = Self { children: BTreeMap::new(), clients: BTreeMap::new() };
+        let mut sorted: Vec<&StoredIntent> = stored.iter().collect();
+        sorted.sort_by(|a, b| a.key.cmp(&b.key));
+        for of in sorted {
+            let mut names: Vec<&str> = of.key.names().collect();
+            names.pop();
+            match (&of.intent, of.key.kind()) {
+                (Intent::Inbound(child), Kind::InboundOfCompound) => {
+                    below.children.entry(names).or_default().push(child)
+                }
+                (Intent::Client(client), _) => below.clients.entry(names).or_default().push(client),
+                _ => {}
+            }
+        }
+        below
+    }
+
+    /// Networks of the clients of an inbound intent; empty: everybody.
+    fn networks(&self, key: &Key) -> Vec<Network> {
+        let clients = self.clients.get(&key.names().collect::<Vec<_>>());
+        let cidrs = clients.into_iter().flatten().flat_map(|client| &client.cidrs);
+        cidrs.copied().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+fn inbound(
+    key: &Key,
+    inbound: &Inbound,
+    below: &Below<'_>,
+    clusters: &BTreeMap<ClusterName, Cluster>,
+) -> Result<Elements, Unanswered> {
+    if !inbound.external_support {
+        return Err(Unanswered::NotExternal);
+    }
+    let name = answered_at(&inbound.external_name, &inbound.public_domain)?;
+    let networks = below.networks(key);
+    let members = members(inbound, &inbound.gslb, clusters).into_iter();
+    let members = members.map(|(cluster, weight, tier)| member(cluster, weight, tier, networks.clone()));
+    elements(key, name, &inbound.gslb, members.collect(), probe::of_inbound(inbound))
+}
+
+fn compound(
+    key: &Key,
+    compound: &Compound,
+    below: &Below<'_>,
+    clusters: &BTreeMap<ClusterName, Cluster>,
+) -> Result<Elements, Unanswered> {
+    let name = answered_at(&compound.external_name, "")?;
+    let children = below.children.get(&key.names().collect::<Vec<_>>());
+    // The compound is what is exposed; a child that is not for the outside takes no part.
+    let children: Vec<&Inbound> =
+        children.into_iter().flatten().copied().filter(|child| child.external_support).collect();
+    let weights: Vec<Option<u8>> = children.iter().map(|child| child.traffic_weight).collect();
+    let parts = shares::apportion(&shares::shares(&weights), WHOLE);
+    let mut taken: BTreeMap<ClusterName, (u64, Tier)> = BTreeMap::new();
+    for (child, part) in children.iter().zip(parts) {
+        let members = members(child, &child.gslb, clusters);
+        let tiers: BTreeSet<Tier> = members.iter().map(|(_, _, tier)| *tier).collect();
+        for tier in tiers {
+            let of_tier: Vec<_> = members.iter().filter(|(_, _, of)| *of == tier).collect();
+            let weights: Vec<u64> = of_tier.iter().map(|(_, weight, _)| u64::from(weight.0)).collect();
+            let weights = if weights.iter().all(|weight| *weight == 0) { vec![1; weights.len()] } else { weights };
+            for ((cluster, _, _), share) in of_tier.into_iter().zip(shares::apportion(&weights, part)) {
+                let entry = taken.entry(cluster.clone()).or_insert((0, tier));
+                // A cluster that two children bring takes both shares, as early as the earlier of both.
+                *entry = (entry.0 + share, entry.1.min(tier));
+            }
+        }
+    }
+    let weights = shares::to_weights(&taken.values().map(|(share, _)| *share).collect::<Vec<_>>());
+    let members = taken.into_iter().zip(weights);
+    let members = members.map(|((cluster, (_, tier)), weight)| member(cluster, Weight(weight), tier, Vec::new()));
+    let hint = children.first().map(|child| probe::of_inbound(child));
+    let monitor = probe::of_compound(compound, hint.flatten());
+    elements(key, name, &compound.gslb, members.collect(), monitor)
+}
+
+/// The clusters that take part for an inbound intent.
+fn members(
+    inbound: &Inbound,
+    gslb: &Gslb,
+    clusters: &BTreeMap<ClusterName, Cluster>,
+) -> Vec<(ClusterName, Weight, Tier)> {
+    // A cname leads to the cluster's own name: one without cannot be answered.
+    let answerable = |cluster: &&Cluster| gslb.mode != Some(Mode::Cname) || cluster.dns_name.is_some();
+    if gslb.members.is_empty() {
+        let runs = |cluster: &&Cluster| cluster.services.iter().any(|of| of == "*" || *of == inbound.service_name);
+        let found = clusters.values().filter(runs).filter(answerable);
+        return found.map(|cluster| (cluster.name.clone(), Weight::default(), Tier::FIRST)).collect();
+    }
+    let declared = gslb.members.iter().filter(|member| clusters.get(&member.cluster).as_ref().is_some_and(answerable));
+    declared.map(|member| (member.cluster.clone(), member.weight, member.tier)).collect()
+}
+
+fn member(cluster: ClusterName, weight: Weight, tier: Tier, networks: Vec<Network>) -> Member {
+    Member { weight, tier, networks, ..Member::new(cluster) }
+}
+
+fn elements(
+    key: &Key,
+    name: Name,
+    gslb: &Gslb,
+    members: Vec<Member>,
+    monitor: Option<Monitor>,
+) -> Result<Elements, Unanswered> {
+    if members.is_empty() {
+        return Err(Unanswered::NoMember);
+    }
+    if members.len() > Pool::MEMBERS_MAX {
+        return Err(Unanswered::TooMany(format!(
+            "{} clusters run it; a pool holds {}",
+            members.len(),
+            Pool::MEMBERS_MAX
+        )));
+    }
+    let networks: usize = members.iter().map(|member| member.networks.len()).sum();
+    if networks > NETWORKS_MAX {
+        return Err(Unanswered::TooMany(format!(
+            "its members have {networks} networks of clients; {NETWORKS_MAX} is the most"
+        )));
+    }
+    let object = object_name(key);
+    let pool = PoolName::new(&object).expect("an object's name is made of what a pool's may have");
+    let monitor_name = MonitorName::new(&object).expect("an object's name is made of what a monitor's may have");
+    let monitor = monitor.map(|monitor| (monitor_name, monitor));
+    let default = Pool::new(pool.clone(), gslb.policy.clone().unwrap_or(Policy::WEIGHTED));
+    let pool = Pool {
+        mode: gslb.mode.unwrap_or_default(),
+        ttl: gslb.ttl.unwrap_or(default.ttl),
+        down: gslb.down.clone().unwrap_or_default(),
+        monitor: monitor.as_ref().map(|(name, _)| name.clone()),
+        members,
+        ..default
+    };
+    Ok(Elements { name: SteeredName { name, pool: pool.name.clone(), ttl: None }, pool, monitor })
+}
+
+/// The name that is answered: the external name, completed where it is a prefix.
+fn answered_at(external: &str, public_domain: &str) -> Result<Name, Unanswered> {
+    let nameless = || Unanswered::Nameless(external.to_owned());
+    let external_ = external.trim_end_matches('.');
+    if external_.is_empty() || external_.parse::<std::net::IpAddr>().is_ok() {
+        return Err(nameless());
+    }
+    let domain = public_domain.trim_matches('.');
+    let whole = match (external_.contains('.'), domain) {
+        (true, _) => external_.to_owned(),
+        (false, "") => return Err(nameless()),
+        (false, domain) => format!("{external_}.{domain}"),
+    };
+    whole.parse().map_err(|_| nameless())
+}
+
+/// What the pool and the monitor of an intent are called: its kind and names, and a hash of them where that is too long.
+pub fn object_name(key: &Key) -> String {
+    // Names have no `+`, so that no two keys are called alike.
+    let whole = key.as_str().replace('/', "+");
+    if whole.len() <= NAME_MAX {
+        return whole;
+    }
+    let hash = &sha256(&whole)[..16];
+    format!("{}+{hash}", &whole[..NAME_MAX - 1 - hash.len()])
+}
+
+/// Most characters of an object's name.
+const NAME_MAX: usize = 128;
+/// As a pool's networks.
+const NETWORKS_MAX: usize = 4_096;
+/// What a compound's children share: the least common multiple of 1 to 16, times a million, so that the weights people write divide
+/// it without a remainder.
+const WHOLE: u64 = 720_720 * 1_000_000;
