@@ -32,6 +32,8 @@ pub enum Risk {
     Down,
     /// A cluster is over its target, or does not tell its load.
     Load,
+    /// A member opens or closes soon by its schedule.
+    Turn,
     /// One of these was so a short while ago.
     Lately,
 }
@@ -54,7 +56,8 @@ impl Pace {
             Self::Risky(Risk::Drain) => "risky: a cluster is being drained",
             Self::Risky(Risk::Down) => "risky: a member is down",
             Self::Risky(Risk::Load) => "risky: load above target, or not told",
-            Self::Risky(Risk::Lately) => "risky: a member was down, drained or overloaded lately",
+            Self::Risky(Risk::Turn) => "risky: a member opens or closes soon",
+            Self::Risky(Risk::Lately) => "risky: a member was down, drained or overloaded, or turned, lately",
         }
     }
 }

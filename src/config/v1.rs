@@ -416,7 +416,7 @@ pub(super) struct Pool {
     /// TTL of its answers; at most 1d.
     #[schemars(extend("default" = "30s"))]
     pub(super) ttl: Option<As<Ttl>>,
-    /// TTL while something is at risk: a member is down or drained, load is above its target. At most `ttl`, which is the
+    /// TTL while something is at risk: a member is down or drained, opens or closes soon, load is above its target. At most `ttl`, which is the
     /// default: then it stays as it is.
     pub(super) ttl_min: Option<As<Ttl>>,
     /// TTL after ten TTLs in which nothing was at risk and nothing moved; at most 1d. At least `ttl`, which is the default.

@@ -136,9 +136,11 @@ impl Actor {
     }
 
     /// Publishes the conditions with the TTLs of now, where these changed.
-    fn keep_pace(&mut self) {
+    pub(super) fn keep_pace(&mut self) {
         let view = self.shared.view.load_full();
-        if let Some(paced) = self.pacer.pace(&view.snapshot, &view.conditions, &self.balance, Instant::now()) {
+        if let Some(paced) =
+            self.pacer.pace(&view.snapshot, &view.conditions, &self.balance, (Instant::now(), (self.clock)()))
+        {
             self.publish_conditions(&view, paced);
         }
     }

@@ -54,7 +54,7 @@ impl Actor {
         self.take_asked(&view, now);
         let balanced = self.balance.look(&view.snapshot, &conditions, now);
         let conditions = balanced.map_or(conditions, Arc::new);
-        let paced = self.pacer.pace(&view.snapshot, &conditions, &self.balance, now);
+        let paced = self.pacer.pace(&view.snapshot, &conditions, &self.balance, (now, (self.clock)()));
         self.publish_conditions(&view, paced.map_or(conditions, Arc::new));
     }
 

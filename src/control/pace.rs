@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::balance::Caution;
-use fairway_model::{Pace, PoolName, Risk, Standing};
+use fairway_model::{Pace, PoolName, Risk, Standing, Timestamp};
 use fairway_zones::{Conditions, Snapshot};
 
 use super::balance::Balance;
@@ -35,19 +35,19 @@ impl Pacer {
         self.states.retain(|name, _| self.pools.iter().any(|place| infos[*place].name == *name));
     }
 
-    /// The conditions with the paces of now, if these differ.
+    /// The conditions with the paces of now, by the clock for spans and the one on the wall, if these differ.
     pub(super) fn pace(
         &mut self,
         snapshot: &Snapshot,
         conditions: &Conditions,
         balance: &Balance,
-        now: Instant,
+        (now, wall): (Instant, Timestamp),
     ) -> Option<Conditions> {
         // A pool that is compiled twice has one pace: that of the worse of both.
         let mut risks: HashMap<&PoolName, (Option<Risk>, Duration, bool)> = HashMap::new();
         for place in &self.pools {
             let (info, pool) = (&snapshot.pool_infos()[*place], &snapshot.steer_pools()[*place]);
-            let risk = risk(*place, snapshot, conditions, balance);
+            let risk = risk(*place, snapshot, conditions, balance, wall);
             let own = Duration::from_secs(info.ttl.secs().max(1).into());
             let (known, ..) = risks.entry(&info.name).or_insert_with(|| (None, own, pool.is_balanced()));
             *known = [*known, risk].into_iter().flatten().min();
@@ -81,7 +81,13 @@ impl State {
 }
 
 /// The gravest risk of a pool, if there is one.
-fn risk(place: usize, snapshot: &Snapshot, conditions: &Conditions, balance: &Balance) -> Option<Risk> {
+fn risk(
+    place: usize,
+    snapshot: &Snapshot,
+    conditions: &Conditions,
+    balance: &Balance,
+    wall: Timestamp,
+) -> Option<Risk> {
     let pool = &snapshot.steer_pools()[place];
     let of_member = pool.member_targets().filter_map(|(.., target)| match conditions.health(target).standing() {
         Standing::Out => Some(Risk::Drain),
@@ -90,10 +96,15 @@ fn risk(place: usize, snapshot: &Snapshot, conditions: &Conditions, balance: &Ba
     });
     let exhausted = balance.exhausted().any(|cluster| pool.clusters().any(|member| member == cluster));
     let loaded = pool.is_balanced() && balance.caution() == Caution::Short;
-    let others = [exhausted.then_some(Risk::Drain), loaded.then_some(Risk::Load)];
+    // An answer with the long TTL would be kept beyond the turn.
+    let kept = Duration::from_secs(snapshot.pool_infos()[place].ttl_max().secs().into()) + LOOKED_EVERY;
+    let turns = conditions.next_turn(pool).is_some_and(|turn| turn.since(wall) <= kept);
+    let others = [exhausted.then_some(Risk::Drain), loaded.then_some(Risk::Load), turns.then_some(Risk::Turn)];
     of_member.chain(others.into_iter().flatten()).min()
 }
 
+/// How often a risk is looked for at least.
+const LOOKED_EVERY: Duration = Duration::from_secs(1);
 /// TTLs of the pool's own that must be quiet until a short one ends.
 const SHORT_FOR: u32 = 3;
 /// And until the long one begins.

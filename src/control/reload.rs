@@ -199,7 +199,8 @@ impl Actor {
             view.conditions = Arc::new(view.conditions.with_shares(&snapshot, &Arc::default()));
         }
         self.pacer.follow(&snapshot);
-        if let Some(paced) = self.pacer.pace(&snapshot, &view.conditions, &self.balance, Instant::now()) {
+        let moment = (Instant::now(), (self.clock)());
+        if let Some(paced) = self.pacer.pace(&snapshot, &view.conditions, &self.balance, moment) {
             view.conditions = Arc::new(paced);
         }
         // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.

@@ -129,6 +129,11 @@ impl Conditions {
         pool.turn(u8::try_from(number).ok()?, self).map(|turn| &**turn)
     }
 
+    /// When the next member of a pool opens or closes by its schedule; none where no change is in sight.
+    pub fn next_turn(&self, pool: &SteerPool) -> Option<Timestamp> {
+        pool.schedules().iter().filter_map(|(member, _)| pool.turn(*member, self)?.turn.until).min()
+    }
+
     /// Members that are open now and were closed in other conditions of this snapshot, or the other way round.
     pub fn turned(&self, snapshot: &Snapshot, before: &Self) -> Vec<MemberTurn> {
         let mut turned: Vec<MemberTurn> = Vec::new();

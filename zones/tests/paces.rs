@@ -19,7 +19,7 @@ fn secs(secs: u32) -> Ttl {
 
 const BOUNDS: (u32, u32, u32) = (15, 30, 120);
 const PACES: [Pace; 5] =
-    [Pace::Declared, Pace::Calm, Pace::Risky(Risk::Drain), Pace::Risky(Risk::Load), Pace::Risky(Risk::Lately)];
+    [Pace::Declared, Pace::Calm, Pace::Risky(Risk::Drain), Pace::Risky(Risk::Turn), Pace::Risky(Risk::Lately)];
 
 /// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
 fn view(verdict: Verdict, pace: Pace) -> View {

@@ -1,5 +1,6 @@
 //! Members that open and close by a clock that the test sets.
 
+use fairway_model::{Pace, Risk};
 use fairway_zones::steer::{Basis, Kind};
 
 use super::*;
@@ -37,6 +38,25 @@ fn answered(control: &Control) -> String {
 /// Closed, opened: as often as it was told.
 fn turns(control: &Control) -> [u64; 2] {
     [0, 1].map(|to: usize| control.shared.counts.turns[to].load(Relaxed))
+}
+
+#[tokio::test]
+async fn the_ttl_is_short_before_a_member_turns_and_no_answer_is_kept_from_before_that() {
+    let bounds = "policy: [schedule, failover], ttl: 60s, ttlMin: 5s, ttlMax: 300s";
+    let scene = at_noon(&hours("20:00").replace("policy: [schedule, failover]", bounds));
+    let (control, mut actor) = scene.actor().await;
+    let pace = || control.shared.view.load().conditions.pace(0);
+    // 20:00 in Berlin is 19:00 UTC.
+    scene.pass(7 * HOUR - Duration::from_secs(302));
+    actor.keep_pace();
+    assert_eq!(pace(), Pace::Declared);
+    scene.pass(Duration::from_secs(1));
+    actor.keep_pace();
+    assert_eq!(pace(), Pace::Risky(Risk::Turn));
+    scene.pass(Duration::from_secs(301));
+    actor.follow_schedules();
+    actor.keep_pace();
+    assert_eq!((answered(&control).as_str(), pace()), ("us1", Pace::Risky(Risk::Lately)));
 }
 
 #[tokio::test]
