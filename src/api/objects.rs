@@ -1,16 +1,17 @@
 //! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`: objects as a configuration writes them, declared over the API.
 //!
 //! Here: which path is what, and the reads. What is asked for is read in `request`, writes are made in `write`, and how an object
-//! looks is in `shown`. What files declare is not among the objects: that is in `/v1/state`.
+//! looks is in `shown`, and who stays and is told of changes is served by `watch`. What files declare is not among the objects: that is in `/v1/state`.
 
 mod request;
 mod shown;
+mod watch;
 mod write;
 
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Path, Query, State, rejection::QueryRejection},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
     routing::{get, post, put},
 };
@@ -33,7 +34,7 @@ pub(super) fn reads() -> Router<Site> {
     KINDS.into_iter().fold(Router::new(), |router, kind| {
         let all = path(kind);
         router
-            .route(&all, get(move |site, parameters| list(kind, site, parameters)))
+            .route(&all, get(move |site, headers, parameters| list(kind, site, headers, parameters)))
             .route(&format!("{all}/{{name}}"), get(move |site, name| read(kind, site, name)))
             .route(&format!("{all}/{{name}}/history"), get(move |site, name| history(kind, site, name)))
     })
@@ -60,11 +61,15 @@ type Parameters<T> = Result<Query<T>, QueryRejection>;
 async fn list(
     kind: Kind,
     State(site): State<Site>,
+    headers: HeaderMap,
     parameters: Parameters<ListParameters>,
 ) -> Result<Response, Refusal> {
     let objects = site.control.objects()?;
     let Query(parameters) = parameters.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
-    let ListParameters { after, limit, contains } = parameters;
+    let ListParameters { after, limit, contains, watch, revision } = parameters;
+    if watch {
+        return watch::watch(kind, &site, &headers, revision);
+    }
     let (declared, limit) = (objects.declared(), limit.unwrap_or(LIST_USUAL));
     if !(1..=LIST_MAX).contains(&limit) {
         return Err(problem(StatusCode::BAD_REQUEST, format!("limit: {limit} is not 1 to {LIST_MAX}")).into());

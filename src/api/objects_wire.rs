@@ -138,6 +138,28 @@ pub struct ListParameters {
     pub limit: Option<usize>,
     /// Those whose name holds this text.
     pub contains: String,
+    /// Stay, and be told of each change as it is served.
+    pub watch: bool,
+    /// Changes after this revision, with `watch`; from now on by default.
+    pub revision: Option<u64>,
+}
+
+/// What `GET /v1/pools?watch=true` says of an object that was taken away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeletedObject {
+    /// What it was called.
+    pub name: String,
+    /// The revision that took it away.
+    pub revision: u64,
+}
+
+/// What `GET /v1/pools?watch=true` says where changes are no longer remembered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectsReset {
+    /// Changes after this revision follow.
+    pub revision: u64,
 }
 
 /// One entry of `GET /v1/pools/NAME/history`.

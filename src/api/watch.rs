@@ -23,7 +23,7 @@ use super::watch_wire::{FlipEvent, ReloadEvent, StateEvent};
 use crate::control::{Control, FlipApplied, Readiness};
 
 pub(super) use hub::Hub;
-pub(super) use stream::watch;
+pub(super) use stream::{heartbeat, place, stream, watch};
 
 /// Feeds the hub until it is told to end.
 pub(super) async fn follow(control: Control, hub: Arc<Hub>, mut end: watch::Receiver<bool>) {

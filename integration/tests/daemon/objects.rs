@@ -5,7 +5,7 @@ use fairway_integration::{
     real::{Fairway, http_get, wait_until},
 };
 
-use super::{LIMIT, NAME, said, serve_again};
+use super::{LIMIT, NAME, said, serve_again, watch::Watcher};
 
 /// A zone alone: everything else is declared to the server.
 const ZONE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net] }]\n";
@@ -43,6 +43,46 @@ fn what_was_acknowledged_is_there_after_a_kill_at_once() {
     let deleted = server.command(&["delete", "names", NAME]);
     assert!(deleted.status.success(), "{}", said(&deleted));
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 3));
+}
+
+#[test]
+fn who_watches_is_told_of_each_change_once_it_is_served_and_goes_on_where_it_was() {
+    let server = Fairway::start(ZONE, &[]);
+    declare(&server, "192.0.2.1");
+    let listed = http_get(server.http, "/v1/pools").expect("an answer").1;
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let mut clusters = Watcher::at(server.http, "/v1/clusters?watch=true", "");
+    assert_eq!(clusters.status(), "200 OK");
+    let since = format!("/v1/pools?watch=true&revision={}", listed["revision"]);
+    let mut pools = Watcher::at(server.http, &since, "");
+    assert_eq!(pools.status(), "200 OK");
+
+    declare(&server, "192.0.2.2");
+    let (id, cluster) = clusters.event("changed");
+    assert_eq!(cluster["addresses"][0], "192.0.2.2");
+    assert_eq!(
+        (&cluster["metadata"]["reason"], cluster["metadata"]["revision"].to_string()),
+        (&"a test".into(), id.clone())
+    );
+    assert_eq!(cluster["status"]["conditions"][2]["status"], "True", "it is told when it is served: {cluster}");
+
+    let named = server.command(&["delete", "names", NAME]);
+    assert!(named.status.success(), "{}", said(&named));
+    let deleted = server.command(&["delete", "pools", "shop"]);
+    assert!(deleted.status.success(), "{}", said(&deleted));
+    // The cluster's change is none of a pool.
+    let (last, gone) = pools.event("deleted");
+    assert_eq!((&gone["name"], gone["revision"].to_string()), (&"shop".into(), last.clone()));
+
+    let mut again = Watcher::at(server.http, "/v1/pools?watch=true", &format!("Last-Event-ID: {id}\r\n"));
+    assert_eq!(again.event("deleted"), (last, gone));
+    let mut future = Watcher::at(server.http, "/v1/pools?watch=true&revision=4000000000", "");
+    assert_eq!(future.status(), "200 OK");
+    assert!(future.event("reset").1["revision"].as_u64().is_some_and(|revision| revision < 100));
+    for (path, headers) in [("?watch=perhaps", ""), ("?watch=true", "Last-Event-ID: soon\r\n")] {
+        let refused = Watcher::at(server.http, &format!("/v1/pools{path}"), headers).status();
+        assert!(refused.starts_with("400"), "{path} {headers}: {refused}");
+    }
 }
 
 #[test]

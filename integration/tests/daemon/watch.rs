@@ -11,13 +11,18 @@ use fairway_integration::real::{Fairway, free_port, http_get, wait_until};
 use super::{Gateway, LIMIT, answering, failing_over};
 
 /// A watcher's connection.
-struct Watcher(BufReader<TcpStream>);
+pub(crate) struct Watcher(BufReader<TcpStream>);
 
 impl Watcher {
     fn new(server: SocketAddr, query: &str, headers: &str) -> Self {
+        Self::at(server, &format!("/v1/watch{query}"), headers)
+    }
+
+    /// A watcher of this path.
+    pub(crate) fn at(server: SocketAddr, path: &str, headers: &str) -> Self {
         let mut stream = TcpStream::connect(server).expect("the server listens");
         stream.set_read_timeout(Some(LIMIT)).expect("a sound limit");
-        write!(stream, "GET /v1/watch{query} HTTP/1.1\r\nHost: {server}\r\n{headers}\r\n").expect("it reads");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {server}\r\n{headers}\r\n").expect("it reads");
         Self(BufReader::new(stream))
     }
 
@@ -34,12 +39,12 @@ impl Watcher {
         }
     }
 
-    fn status(&mut self) -> String {
+    pub(crate) fn status(&mut self) -> String {
         self.line("HTTP/1.1 ").expect("an answer")
     }
 
     /// The next event of this kind: its id is the last one that was told before it.
-    fn event(&mut self, kind: &str) -> (String, serde_json::Value) {
+    pub(crate) fn event(&mut self, kind: &str) -> (String, serde_json::Value) {
         let mut id = String::new();
         loop {
             let line = self.line("").expect("the stream goes on");

@@ -209,4 +209,4 @@ fn shown_key(key: &Key) -> String {
 }
 
 /// Longest time that an acknowledgement waits for the answers to follow.
-const SERVED_MAX: Duration = Duration::from_secs(5);
+pub(super) const SERVED_MAX: Duration = Duration::from_secs(5);

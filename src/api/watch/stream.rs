@@ -15,7 +15,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use hyper::body::Frame;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::{Instant, Interval},
+};
 
 use super::{Hub, hub::Place};
 use crate::api::{problem::problem, routes::Site, watch_wire::WatchParameters};
@@ -33,21 +36,42 @@ pub(in crate::api) async fn watch(
             return problem(StatusCode::BAD_REQUEST, what);
         }
     };
-    let Ok(place) = Arc::clone(&site.hub.places).try_acquire_owned() else {
-        let what = format!("{} watchers are there already, the most; try again later", super::hub::WATCHERS_MAX);
-        let mut full = problem(StatusCode::SERVICE_UNAVAILABLE, what);
-        full.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
-        return full;
+    let place = match place(&site) {
+        Ok(place) => place,
+        Err(full) => return full,
     };
     // The last mark may be a second old, and a watcher begins with what holds now.
     site.hub.mark(&super::mark(&site.control).await);
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).or(asked.after.as_deref());
     let start = seen.map_or_else(|| site.hub.recent(asked.recent.unwrap_or_default()), |id| site.hub.after(id));
+    let hub = Arc::clone(&site.hub);
+    stream(&site, place, |out| async move { feed(&hub, start, &out).await })
+}
+
+/// A place among the watchers; without one, what tells so.
+pub(in crate::api) fn place(site: &Site) -> Result<OwnedSemaphorePermit, Response> {
+    Arc::clone(&site.hub.places).try_acquire_owned().map_err(|_| {
+        let what = format!("{} watchers are there already, the most; try again later", super::hub::WATCHERS_MAX);
+        let mut full = problem(StatusCode::SERVICE_UNAVAILABLE, what);
+        full.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+        full
+    })
+}
+
+/// Answers with the frames that `feed` sends, until it ends, the client goes, the time is over, or the server ends.
+pub(in crate::api) fn stream<F: Future<Output = ()> + Send + 'static>(
+    site: &Site,
+    place: OwnedSemaphorePermit,
+    feed: impl FnOnce(mpsc::Sender<Bytes>) -> F,
+) -> Response {
     let (sender, frames) = mpsc::channel(FRAMES_WAITING_MAX);
-    let mut end = site.ending.clone();
+    let (feed, mut end) = (feed(sender.clone()), site.ending.clone());
     tokio::spawn(async move {
+        let hello = format!("retry: {RETRY_MILLIS}\n\n");
+        // The channel is new, so there is room.
+        let _ = sender.try_send(hello.into());
         tokio::select! {
-            () = feed(&site.hub, start, &sender) => {}
+            () = feed => {}
             () = sender.closed() => {}
             () = tokio::time::sleep(WATCH_MAX) => {}
             _ = end.wait_for(|end| *end) => {}
@@ -58,14 +82,15 @@ pub(in crate::api) async fn watch(
     (kind, Body::new(Frames(frames))).into_response()
 }
 
-/// Sends what is new, and a comment now and then, so that both sides notice when the other has gone.
+/// What says at regular times that the stream goes on, so that both sides notice when the other has gone.
+pub(in crate::api) fn heartbeat() -> Interval {
+    tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT)
+}
+
+/// Sends what is new, and a comment now and then.
 async fn feed(hub: &Hub, mut place: Place, out: &mpsc::Sender<Bytes>) {
     let mut news = hub.news();
-    let hello = format!("retry: {RETRY_MILLIS}\n\n");
-    if out.send(hello.into()).await.is_err() {
-        return;
-    }
-    let mut beat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    let mut beat = heartbeat();
     loop {
         news.mark_unchanged();
         let (frames, next) = hub.pull(place);

@@ -1,0 +1,103 @@
+//! `GET /v1/pools?watch=true`: each change of the objects of a kind once it is served, by Server-Sent Events with resume.
+//!
+//! The id of an event is the revision that it brought. Who names it, as browsers do in `Last-Event-ID`, is told of everything after it;
+//! where the store no longer remembers that far back, a `reset` says from where on it goes: list anew.
+
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use tokio::sync::mpsc;
+
+use super::{
+    super::{
+        objects_wire::{DeletedObject, ObjectsReset},
+        problem::{Refusal, problem},
+        routes::Site,
+        watch::{heartbeat, place, stream},
+        watch_wire::frame,
+    },
+    shown::{shown, standing},
+    write::SERVED_MAX,
+};
+use crate::store::objects::{Event, Kind, StoreError};
+
+/// Answers with the changes of the objects of a kind: those after the last one that was seen, else after `revision`, else from now on.
+pub(super) fn watch(kind: Kind, site: &Site, headers: &HeaderMap, revision: Option<u64>) -> Result<Response, Refusal> {
+    let seen = match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse()) {
+        Some(Ok(seen)) => Some(seen),
+        Some(Err(_)) => {
+            let what = "Last-Event-ID is the revision of the last event that was seen; give that, or leave it out";
+            return Err(problem(StatusCode::BAD_REQUEST, what).into());
+        }
+        None => revision,
+    };
+    let start = seen.unwrap_or(site.control.objects()?.declared().revision);
+    let place = match place(site) {
+        Ok(place) => place,
+        Err(full) => return Ok(full),
+    };
+    let from = site.clone();
+    // A failure ends the stream: whoever comes back is told why.
+    Ok(stream(site, place, |out| async move { _ = feed(kind, &from, start, &out).await }))
+}
+
+/// Sends what happens after a revision; why it cannot go on.
+async fn feed(kind: Kind, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes>) -> Result<(), Refusal> {
+    let objects = site.control.objects()?;
+    let mut beat = heartbeat();
+    loop {
+        let mut events = match objects.store().watch(seen).await {
+            Ok(watch) => watch.events,
+            Err(StoreError::Compacted { .. }) => {
+                let revision = objects.declared().revision;
+                send(out, &frame("reset", Some(&revision.to_string()), &ObjectsReset { revision })).await?;
+                seen = revision;
+                objects.store().watch(seen).await?.events
+            }
+            Err(error) => return Err(error.into()),
+        };
+        loop {
+            tokio::select! {
+                batch = events.recv() => match batch {
+                    Some(batch) => {
+                        seen = batch.iter().map(|event| event.revision).max().unwrap_or(seen);
+                        site.control.served(seen, SERVED_MAX).await;
+                        for frame in frames(kind, site, &batch, seen) {
+                            send(out, &frame).await?;
+                        }
+                    }
+                    // Too far behind, or the store has ended: the next look tells.
+                    None => break,
+                },
+                // What was seen of other kinds is not to be looked through again.
+                _ = beat.tick() => send(out, &format!(": here\nid: {seen}\n\n")).await?,
+            }
+        }
+    }
+}
+
+/// What a batch means for the objects of a kind, as frames. The last one alone has the id, so that a batch is told whole or again.
+fn frames(kind: Kind, site: &Site, batch: &[Event], revision: u64) -> Vec<String> {
+    let (configured, served) = standing(site);
+    let own: Vec<&Event> = batch.iter().filter(|event| event.key.kind() == kind).collect();
+    let id = revision.to_string();
+    let told = |(place, event): (usize, &&Event)| {
+        let id = (place + 1 == own.len()).then_some(&*id);
+        match &event.object {
+            Some(object) => frame("changed", id, &shown(object, &configured, served)),
+            None => {
+                let name = event.key.name().to_owned();
+                frame("deleted", id, &DeletedObject { name, revision: event.revision })
+            }
+        }
+    };
+    own.iter().enumerate().map(told).collect()
+}
+
+/// Sends a frame; refused where nobody reads any more.
+async fn send(out: &mpsc::Sender<Bytes>, text: &str) -> Result<(), Refusal> {
+    let gone = |_| problem(StatusCode::GONE, "the watcher has gone").into();
+    out.send(Bytes::copy_from_slice(text.as_bytes())).await.map_err(gone)
+}
