@@ -21,12 +21,14 @@ impl Scene<'_, '_> {
         let at_home = self.at_home();
         let overflow = self.clusters().map(|place| (at_home[place] - self.free(before, place)).max(0.0)).sum();
         let (mut goal, mut picture) = (current.clone(), before.clone());
+        let mut known = vec![Bracket::default(); self.budgets.len()];
         for round in 0..ROUNDS {
             let mut settled = true;
             let before = self.foremost(&goal, &at_home);
             for place in self.clusters() {
                 let near = if at_home[place] > 0.0 {
-                    self.correct_near(&mut goal, &picture, place, at_home[place], reach[place])
+                    let own = (at_home[place], reach[place]);
+                    self.correct_near(&mut goal, &picture, place, own, &mut known[place])
                 } else {
                     Correction::NONE
                 };
@@ -90,18 +92,25 @@ impl Scene<'_, '_> {
         at_home
     }
 
-    /// A cluster's own clients come first, up to its budget.
-    fn correct_near(&self, goal: &mut Setting, picture: &Picture, place: usize, all: f64, reach: f64) -> Correction {
+    /// A cluster's own clients come first, up to its budget: `all` of them there are, and `reach` is how far near acceptance may go.
+    fn correct_near(
+        &self,
+        goal: &mut Setting,
+        picture: &Picture,
+        place: usize,
+        (all, reach): (f64, f64),
+        known: &mut Bracket,
+    ) -> Correction {
         let free = self.free(picture, place);
         let band = BAND * self.budgets[place];
         let natives = picture.natives[place];
         let near = &mut goal.near[place];
         if natives > free + band {
-            *near *= free / natives;
+            *near = known.below(*near, *near * free / natives);
             return Correction { natives: free, is_cut: true, is_raised: false };
         }
         if natives < free - band && natives < all && *near < reach {
-            let raised = (*near + (free - natives).min(all - natives) / all).min(reach);
+            let raised = known.above(*near, *near + (free - natives).min(all - natives) / all).min(reach);
             let expected = natives + (raised - *near) * all;
             *near = raised;
             return Correction { natives: expected, is_cut: false, is_raised: true };
@@ -136,6 +145,40 @@ impl Scene<'_, '_> {
     /// What a cluster may get beside its pinned demands.
     fn free(&self, picture: &Picture, place: usize) -> f64 {
         (self.budgets[place] - picture.pinned[place]).max(0.0)
+    }
+}
+
+/// Between which values of a cluster's near acceptance its own clients fill its budget: the more it takes the more it has, but
+/// where most of the load lies in a few clients, a small step may bring nearly all of it, and what the mean client lets expect
+/// swings about the goal for ever. Then the middle is tried.
+#[derive(Clone, Copy)]
+struct Bracket {
+    too_little: f64,
+    too_much: f64,
+}
+
+impl Default for Bracket {
+    fn default() -> Self {
+        Self { too_little: f64::NEG_INFINITY, too_much: f64::INFINITY }
+    }
+}
+
+impl Bracket {
+    /// `at` was too much; `expected`, if nothing speaks against it.
+    fn below(&mut self, at: f64, expected: f64) -> f64 {
+        self.too_much = at;
+        self.within(expected)
+    }
+
+    /// `at` was too little; `expected`, if nothing speaks against it.
+    fn above(&mut self, at: f64, expected: f64) -> f64 {
+        self.too_little = at;
+        self.within(expected)
+    }
+
+    fn within(&self, expected: f64) -> f64 {
+        let is_open = expected > self.too_little && expected < self.too_much;
+        if is_open { expected } else { (self.too_little + self.too_much) / 2.0 }
     }
 }
 
