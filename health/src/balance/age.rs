@@ -3,6 +3,9 @@
 //! A gateway's statistic may be an average, be flushed now and then, or pass through a collector: what a report shows was true a
 //! while before it was asked for, and nobody says how long. Held against the demands of another moment, a step in the load is laid to
 //! those that moved after it. So several ages are tried on every report: that which explains the steps best is the age.
+//!
+//! A large demand that is not known yet is explained by no age, and it is not known as long as the age is wrong. So that the two do
+//! not wait for each other, errors count by their root: many small ones say more than a large one.
 
 use super::demands::Demands;
 
@@ -18,7 +21,7 @@ const BETTER: f64 = 0.9;
 pub(super) struct Age {
     /// The report before: of when, as it says, and its load.
     last: Option<(f64, f64)>,
-    /// Mean square of what each age leaves unexplained of a step.
+    /// Mean of the root of what each age leaves unexplained of a step.
     errors: [f64; TRIED.len()],
     holds: usize,
     secs: f64,
@@ -43,7 +46,7 @@ impl Age {
             if steps.iter().any(|step| *step != 0.0) {
                 let moved = load - load_before;
                 for (error, step) in self.errors.iter_mut().zip(steps) {
-                    *error += NEW * ((moved - step) * (moved - step) - *error);
+                    *error += NEW * ((moved - step).abs().sqrt() - *error);
                 }
                 let best = (0..TRIED.len()).min_by(|a, b| self.errors[*a].total_cmp(&self.errors[*b])).unwrap_or(0);
                 if self.errors[best] < BETTER * self.errors[self.holds] {
