@@ -34,10 +34,7 @@ pub(super) fn watch(kind: Kind, site: &Site, headers: &HeaderMap, revision: Opti
         None => revision,
     };
     let start = seen.unwrap_or(site.control.objects()?.declared().revision);
-    let place = match place(site) {
-        Ok(place) => place,
-        Err(full) => return Ok(full),
-    };
+    let place = place(site)?;
     let from = site.clone();
     // A failure ends the stream: whoever comes back is told why.
     Ok(stream(site, place, |out| async move { _ = feed(kind, &from, start, &out).await }))

@@ -21,7 +21,11 @@ use tokio::{
 };
 
 use super::{Hub, hub::Place};
-use crate::api::{problem::problem, routes::Site, watch_wire::WatchParameters};
+use crate::api::{
+    problem::{Refusal, problem},
+    routes::Site,
+    watch_wire::WatchParameters,
+};
 
 /// `GET /v1/watch`.
 pub(in crate::api) async fn watch(
@@ -38,7 +42,7 @@ pub(in crate::api) async fn watch(
     };
     let place = match place(&site) {
         Ok(place) => place,
-        Err(full) => return full,
+        Err(full) => return full.into_response(),
     };
     // The last mark may be a second old, and a watcher begins with what holds now.
     site.hub.mark(&super::mark(&site.control).await);
@@ -49,12 +53,12 @@ pub(in crate::api) async fn watch(
 }
 
 /// A place among the watchers; without one, what tells so.
-pub(in crate::api) fn place(site: &Site) -> Result<OwnedSemaphorePermit, Response> {
+pub(in crate::api) fn place(site: &Site) -> Result<OwnedSemaphorePermit, Refusal> {
     Arc::clone(&site.hub.places).try_acquire_owned().map_err(|_| {
         let what = format!("{} watchers are there already, the most; try again later", super::hub::WATCHERS_MAX);
         let mut full = problem(StatusCode::SERVICE_UNAVAILABLE, what);
         full.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
-        full
+        full.into()
     })
 }
 
