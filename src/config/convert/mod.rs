@@ -10,6 +10,7 @@ mod places;
 mod policy;
 mod schedule;
 mod settings;
+mod store;
 mod zones;
 
 use std::{
