@@ -374,5 +374,66 @@ async fn a_full_etcd_refuses_with_the_way_out_and_serves_on() {
     assert_eq!(said(&store, "a").await.as_deref(), Some(&b"1"[..]));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_are_shown_and_checked() {
+    let (etcd, folder) = (Etcd::start_secured(), tempfile::tempdir().unwrap());
+    let identity = Some((etcd.file("client.pem"), etcd.file("client-key.pem")));
+    let whole = EtcdSettings { ca: Some(etcd.file("ca.pem")), identity, ..settings(&[etcd.url()]) };
+    let store = EtcdStore::open(whole.clone(), Some(folder.path())).unwrap();
+    done(&store, put("a", Expect::Absent, b"1")).await;
+    let timeout = Duration::from_secs(2);
+    for (what, settings) in [
+        ("no certificate is shown", EtcdSettings { identity: None, timeout, ..whole.clone() }),
+        ("the authority is not one of the system's", EtcdSettings { ca: None, timeout, ..whole }),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EtcdStore::open(settings, Some(folder.path())).unwrap();
+        let refused = store.read(&key("a")).await;
+        assert!(is_unavailable(&refused), "{what}: {refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_with_its_password_is_let_in_and_again_after_etcd_forgot_it() {
+    let (mut etcd, folder) = (Etcd::start(), tempfile::tempdir().unwrap());
+    etcd.post("/v3/auth/user/add", r#"{"name": "root", "password": "of-root"}"#);
+    etcd.post("/v3/auth/user/grant", r#"{"user": "root", "role": "root"}"#);
+    etcd.post("/v3/auth/user/add", r#"{"name": "fairway", "password": "word"}"#);
+    etcd.post("/v3/auth/role/add", r#"{"name": "fairway"}"#);
+    // Everything that begins with /fairway/, in base64.
+    let range =
+        r#"{"name": "fairway", "perm": {"permType": "READWRITE", "key": "L2ZhaXJ3YXkv", "range_end": "L2ZhaXJ3YXkw"}}"#;
+    etcd.post("/v3/auth/role/grant", range);
+    etcd.post("/v3/auth/user/grant", r#"{"user": "fairway", "role": "fairway"}"#);
+    etcd.post("/v3/auth/enable", "{}");
+    let file = folder.path().join("password");
+    std::fs::write(&file, "word\n").unwrap();
+    let whole = EtcdSettings {
+        user: Some(("fairway".to_owned(), file.clone())),
+        timeout: Duration::from_secs(5),
+        ..settings(&[etcd.url()])
+    };
+    let store = EtcdStore::open(whole.clone(), Some(folder.path())).unwrap();
+    done(&store, put("a", Expect::Absent, b"1")).await;
+    etcd.kill();
+    etcd.again();
+    until("it is let in again", &store, |standing| standing.away.is_none()).await;
+    let end = Instant::now() + LIMIT;
+    while store.commit(batch(1, vec![put("a", Expect::Anything, b"2")])).await.is_err() {
+        assert!(Instant::now() < end, "{:?}", store.standing());
+        sleep(Duration::from_millis(20)).await;
+    }
+    std::fs::write(&file, "another").unwrap();
+    let others = tempfile::tempdir().unwrap();
+    for (settings, word) in [
+        (whole.clone(), "authentication failed"),
+        (EtcdSettings { user: None, ..whole.clone() }, "user"),
+        (EtcdSettings { prefix: "/elsewhere/".to_owned(), ..whole }, "authentication failed"),
+    ] {
+        let refused = EtcdStore::open(settings, Some(others.path())).unwrap().read(&key("a")).await;
+        assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains(word)), "{refused:?}");
+    }
+}
+
 /// Far longer than any of it takes.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -28,6 +29,7 @@ pub(super) struct Etcd {
     folder: TempDir,
     ports: [u16; 2],
     more: Vec<String>,
+    is_secured: bool,
     child: Child,
 }
 
@@ -43,20 +45,46 @@ impl Etcd {
     }
 
     pub(super) fn start_with(more: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), more, false)
+    }
+
+    /// Starts one that speaks TLS only, and wants a certificate of its clients: `ca.pem`, `client.pem` and `client-key.pem`.
+    pub(super) fn start_secured() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        certify(folder.path());
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let more = ["server.pem", "server-key.pem", "ca.pem"].map(path);
+        let [certificate, key, ca] = more.each_ref().map(String::as_str);
+        let options = ["--cert-file", certificate, "--key-file", key, "--trusted-ca-file", ca, "--client-cert-auth"];
+        Self::start_in(folder, &[&options[..], &["--unsafe-no-fsync"]].concat(), true)
+    }
+
+    /// A file of its folder.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Asks its JSON gateway, as `etcdctl` would.
+    pub(super) fn post(&self, path: &str, body: &str) {
+        let url = format!("{}{path}", self.url());
+        let said = Command::new("curl").args(["-s", "-m", "30", "-f", "-d", body, &url]).output().unwrap();
+        assert!(said.status.success(), "{path}: {}", String::from_utf8_lossy(&said.stdout));
+    }
+
+    fn start_in(folder: TempDir, more: &[&str], is_secured: bool) -> Self {
         // Held at the same time, so that they differ.
         let bound = [(); 2].map(|()| Bound::bind("127.0.0.1:0").unwrap());
         let ports = bound.map(|bound| bound.local_addr().unwrap().port());
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
-        let child = run(folder.path(), ports, &more);
-        let etcd = Self { folder, ports, more, child };
+        let child = run(folder.path(), ports, &more, is_secured);
+        let etcd = Self { folder, ports, more, is_secured, child };
         etcd.wait();
         etcd
     }
 
     /// Where clients find it.
     pub(super) fn url(&self) -> String {
-        format!("http://{}", self.address())
+        format!("{}://{}", scheme(self.is_secured), self.address())
     }
 
     fn address(&self) -> SocketAddr {
@@ -71,7 +99,7 @@ impl Etcd {
 
     /// Starts it again on what it had written.
     pub(super) fn again(&mut self) {
-        self.child = run(self.folder.path(), self.ports, &self.more);
+        self.child = run(self.folder.path(), self.ports, &self.more, self.is_secured);
         self.wait();
     }
 
@@ -112,8 +140,13 @@ impl Etcd {
         let end = std::time::Instant::now() + super::LIMIT;
         let log = self.folder.path().join("log");
         loop {
-            let health = Command::new("curl").args(["-s", "-m", "1", &format!("{}/health", self.url())]).output();
-            if String::from_utf8_lossy(&health.expect("curl is here").stdout).contains("true") {
+            let mut health = Command::new("curl");
+            health.args(["-s", "-m", "1", &format!("{}/health", self.url())]);
+            if self.is_secured {
+                let files = [("--cacert", "ca.pem"), ("--cert", "client.pem"), ("--key", "client-key.pem")];
+                files.iter().for_each(|(option, name)| _ = health.arg(option).arg(self.file(name)));
+            }
+            if String::from_utf8_lossy(&health.output().expect("curl is here").stdout).contains("true") {
                 return;
             }
             let said = || fs::read_to_string(&log).unwrap_or_default();
@@ -130,8 +163,28 @@ impl Drop for Etcd {
     }
 }
 
-fn run(folder: &Path, [client, peer]: [u16; 2], more: &[String]) -> Child {
-    let [client, peer] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
+const fn scheme(is_secured: bool) -> &'static str {
+    if is_secured { "https" } else { "http" }
+}
+
+/// Makes an authority, and what it certifies for both sides.
+fn certify(folder: &Path) {
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+    for (name, subject) in [("server", "127.0.0.1"), ("client", "fairway")] {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec![subject.to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+        fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+        fs::write(folder.join(format!("{name}-key.pem")), key.serialize_pem()).unwrap();
+    }
+}
+
+fn run(folder: &Path, [client, peer]: [u16; 2], more: &[String], is_secured: bool) -> Child {
+    let client = format!("{}://127.0.0.1:{client}", scheme(is_secured));
+    let peer = format!("http://127.0.0.1:{peer}");
     let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program());
