@@ -1,17 +1,20 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
-//! `serve` moves packets, `api`, `page` and `cli` show, `observe` counts and logs, `store` keeps what must survive,
+//! `serve` moves packets, `api`, `page` and `cli` show, `access` tells who may do what, `observe` counts and logs, `store` keeps what must survive,
 //! `intents` takes in what is declared over the paths of ONAP and EMCO,
 //! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
 
+pub mod access;
 pub mod api;
 pub mod cli;
 pub mod config;
 pub mod control;
 pub mod demo;
+mod https;
 mod impact;
 pub mod intents;
 pub mod observe;
 mod page;
+pub mod problem;
 mod replay;
 pub mod serve;
 pub mod simulate;

@@ -5,9 +5,11 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
+use fairway_model::Secret;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, StatusCode, body::Bytes};
 use hyper_util::rt::TokioIo;
@@ -16,22 +18,44 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
 };
+use tokio_rustls::rustls::ClientConfig;
 
-use crate::api::{
-    explain_wire::Explanation,
-    latency_wire::LatencyState,
-    load_wire::{LoadState, NewLoad},
-    objects_wire::{ApplyReport, ObjectList, ObjectsExport},
-    state_wire::{Body, NewOverride, OverrideState, Problem, ReloadReport, State, Version},
+use crate::{
+    api::{
+        explain_wire::Explanation,
+        latency_wire::LatencyState,
+        load_wire::{LoadState, NewLoad},
+        objects_wire::{ApplyReport, ObjectList, ObjectsExport},
+        state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
+    },
+    https,
+    problem::Problem,
 };
 
 /// Where a running daemon is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Reach {
-    /// Its control socket: reads and commands.
+    /// Its control socket.
     Socket(PathBuf),
-    /// Its HTTP listener: reads only.
+    /// Its HTTP listener, in clear.
     Http(SocketAddr),
+    /// A server by its URL.
+    Remote(Box<Remote>),
+}
+
+/// A server that is reached by a URL, and what is shown to it.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Name or address, without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Both, as a `Host` header has them.
+    pub authority: String,
+    /// How TLS is spoken; none for plain HTTP.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// The token that is shown.
+    pub token: Option<Secret>,
 }
 
 impl Reach {
@@ -181,6 +205,12 @@ impl Client {
                     let stream = TcpStream::connect(address).await.map_err(|e| self.unreachable(&e))?;
                     self.exchange(stream, method, path, body).await
                 }
+                Reach::Remote(to) => {
+                    let stream = https::connect(&to.host, to.port).await.map_err(|e| self.unreachable(&e))?;
+                    let Some(tls) = &to.tls else { return self.exchange(stream, method, path, body).await };
+                    let stream = https::over_tls(Arc::clone(tls), &to.host, stream).await;
+                    self.exchange(stream.map_err(|e| self.untrusted(&e))?, method, path, body).await
+                }
             }
         };
         let late = |_| ClientError::Late { at: self.place(), secs: PATIENCE.as_secs() };
@@ -197,9 +227,14 @@ impl Client {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| self.broken(&e))?;
         let driver = tokio::spawn(connection);
-        let mut request = Request::builder().method(method).uri(path).header("host", "fairway");
+        let mut request = Request::builder().method(method).uri(path).header("host", self.host());
         if body.is_some() {
             request = request.header("content-type", "application/json");
+        }
+        if let Reach::Remote(to) = &self.reach
+            && let Some(token) = &to.token
+        {
+            request = request.header("authorization", format!("Bearer {}", token.expose()));
         }
         let request = request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(|e| self.broken(&e))?;
         let response = sender.send_request(request).await.map_err(|e| self.broken(&e))?;
@@ -214,7 +249,23 @@ impl Client {
         match &self.reach {
             Reach::Socket(path) => path.display().to_string(),
             Reach::Http(address) => format!("http://{address}"),
+            Reach::Remote(to) => {
+                let scheme = if to.tls.is_some() { "https" } else { "http" };
+                format!("{scheme}://{}", to.authority)
+            }
         }
+    }
+
+    fn host(&self) -> String {
+        match &self.reach {
+            Reach::Socket(_) => "fairway".to_owned(),
+            Reach::Http(address) => address.to_string(),
+            Reach::Remote(to) => to.authority.clone(),
+        }
+    }
+
+    fn untrusted(&self, error: &std::io::Error) -> ClientError {
+        ClientError::Untrusted { at: self.place(), why: error.to_string() }
     }
 
     fn unreachable(&self, error: &std::io::Error) -> ClientError {
@@ -250,6 +301,14 @@ pub enum ClientError {
     #[error("{at}: {why}; is it fairway that answers there?")]
     Broken {
         /// Socket or URL.
+        at: String,
+        /// What did not fit.
+        why: String,
+    },
+    /// No TLS with it: mostly a certificate that is not trusted, or one of ours that is not wanted.
+    #[error("{at}: TLS: {why}; give the authority of its certificate with --cacert")]
+    Untrusted {
+        /// URL.
         at: String,
         /// What did not fit.
         why: String,

@@ -1,6 +1,14 @@
 //! Accepts connections, few at a time and none for ever: a slow or hostile client costs one of a bounded number of places.
 
-use std::{fmt, fs, io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt, fs, io,
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
@@ -10,16 +18,22 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, UnixListener, UnixStream},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
     sync::{Semaphore, watch},
     task::{JoinHandle, JoinSet},
 };
+use tokio_rustls::TlsAcceptor;
 
 use super::{
-    routes::{self, Caller, Site},
+    gate::{Gate, Via},
+    routes::{self, Site},
     watch::{self as watching, Hub},
 };
-use crate::{control::Control, observe::metrics::Metrics};
+use crate::{
+    access::{ClientKey, names_of},
+    control::Control,
+    observe::metrics::Metrics,
+};
 
 /// The listeners of the API.
 pub(crate) struct Api {
@@ -41,26 +55,34 @@ impl Api {
         let ending = watch::channel(false).0;
         let hub = Arc::new(Hub::new());
         let follower = tokio::spawn(watching::follow(control.clone(), Arc::clone(&hub), ending.subscribe()));
-        let site = Site { control: control.clone(), metrics, hub, ending: ending.subscribe() };
+        let gate = Gate::new(control);
+        let intents = Arc::default();
+        let site = Site { control: control.clone(), metrics, hub, gate, intents, ending: ending.subscribe() };
         Self { site, ending, tasks: vec![follower] }
     }
 
-    /// Shows on this listener.
+    /// Answers on this listener.
     pub(crate) fn show(&mut self, listener: TcpListener) {
-        let (router, end) = (routes::reads(&self.site), self.ending.subscribe());
+        let http = Http { router: routes::of_listener(&self.site), gate: self.site.gate.clone(), open: Arc::default() };
+        let end = self.ending.subscribe();
         self.tasks.push(tokio::spawn(async move {
-            let accept = || async { Ok((listener.accept().await?.0, router.clone())) };
+            let accept = || async {
+                let (stream, peer) = listener.accept().await?;
+                let (http, local) = (http.clone(), stream.local_addr()?);
+                Ok(move |end| http.connection(stream, peer, local, end))
+            };
             serve(accept, HTTP_CONNECTIONS_MAX, end).await;
         }));
     }
 
-    /// Shows and takes commands on this socket.
+    /// Answers, and takes commands, on this socket.
     pub(crate) fn command(&mut self, socket: UnixListener) {
-        let (router, end) = (routes::all(&self.site), self.ending.subscribe());
+        let (router, end) = (routes::of_socket(&self.site), self.ending.subscribe());
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
-                let (stream, caller) = local_peer(&socket).await?;
-                Ok((stream, router.clone().layer(Extension(caller))))
+                let (stream, user) = local_peer(&socket).await?;
+                let router = router.clone().layer(Extension(Via::Socket(user)));
+                Ok(move |end| connection(stream, router, end))
             };
             serve(accept, SOCKET_CONNECTIONS_MAX, end).await;
         }));
@@ -95,22 +117,89 @@ pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// The next connection of root or of this process' own user; others are closed without a word.
-async fn local_peer(listener: &UnixListener) -> io::Result<(UnixStream, Caller)> {
+async fn local_peer(listener: &UnixListener) -> io::Result<(UnixStream, u32)> {
     loop {
         let (stream, _) = listener.accept().await?;
         let uid = stream.peer_cred()?.uid();
         if uid == 0 || uid == rustix::process::geteuid().as_raw() {
-            return Ok((stream, Caller(format!("local user {uid}"))));
+            return Ok((stream, uid));
         }
         tracing::warn!(uid, "control socket: a foreign user was turned away");
     }
 }
 
-/// Accepts connections with what answers on them until told to end, then lets the open ones finish what they began.
-async fn serve<S, F>(accept: impl Fn() -> F, most: usize, mut end: watch::Receiver<bool>)
+/// What is made of a connection that comes over the HTTP listener.
+#[derive(Clone)]
+struct Http {
+    router: Router,
+    gate: Gate,
+    /// Connections that each client has open.
+    open: Arc<Mutex<HashMap<ClientKey, usize>>>,
+}
+
+impl Http {
+    /// Answers on a connection to its end: over TLS as it is configured now, or in clear to this machine alone.
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, local: SocketAddr, end: watch::Receiver<bool>) {
+        let access = self.gate.access();
+        let most = access.limits.map_or(HTTP_CONNECTIONS_MAX, |limits| limits.connections);
+        let Some(_place) = Place::take(&self.open, peer.ip().into(), most) else {
+            tracing::debug!(client = %peer.ip(), most, "API: a client has too many connections open");
+            return;
+        };
+        let is_local = local.ip().to_canonical().is_loopback();
+        let via = |is_tls, certificate| Extension(Via::Http { peer, is_local, is_tls, certificate });
+        let Some(tls) = &access.tls else {
+            if is_local {
+                connection(stream, self.router.layer(via(false, [].into())), end).await;
+            }
+            return;
+        };
+        // What a client does wrong is the client's matter.
+        let accepted = tokio::time::timeout(HEADER_MAX, TlsAcceptor::from(tls.config()).accept(stream)).await;
+        let Ok(Ok(stream)) = accepted else { return };
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let names = shown.map(|own| names_of(own).into()).unwrap_or_default();
+        connection(stream, self.router.layer(via(true, names)), end).await;
+    }
+}
+
+/// The place of one connection among those of its client.
+struct Place {
+    open: Arc<Mutex<HashMap<ClientKey, usize>>>,
+    client: ClientKey,
+}
+
+impl Place {
+    /// One more, unless the client has so many already.
+    fn take(open: &Arc<Mutex<HashMap<ClientKey, usize>>>, client: ClientKey, most: usize) -> Option<Self> {
+        let mut counts = open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(client).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Self { open: Arc::clone(open), client })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = counts.get(&self.client).map_or(0, |count| count - 1);
+        if left == 0 {
+            counts.remove(&self.client);
+        } else {
+            counts.insert(self.client, left);
+        }
+    }
+}
+
+/// Accepts connections, each with what answers on it, until told to end; then lets the open ones finish what they began.
+async fn serve<A, C, T>(accept: impl Fn() -> A, most: usize, mut end: watch::Receiver<bool>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    F: Future<Output = io::Result<(S, Router)>>,
+    A: Future<Output = io::Result<C>>,
+    C: FnOnce(watch::Receiver<bool>) -> T,
+    T: Future<Output = ()> + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
@@ -124,10 +213,10 @@ where
             next = next => next,
         };
         match accepted {
-            Ok((stream, router)) => {
-                let end = end.clone();
+            Ok(answer) => {
+                let answered = answer(end.clone());
                 connections.spawn(async move {
-                    connection(stream, router, end).await;
+                    answered.await;
                     drop(place);
                 });
             }

@@ -1,11 +1,12 @@
-//! What the daemon shows and takes over HTTP: health, metrics, state, explain; and, on a local socket, commands.
+//! What the daemon shows and takes over HTTP: health, metrics, state, explain, objects, commands.
 //!
-//! Two listeners speak the same routes. The TCP one (loopback by default) only shows. The unix socket in the data folder
-//! also takes commands, from root and from the daemon's own user alone. Nothing here decides: `control` does.
+//! Two listeners speak the same routes. Who may do what over the TCP one (loopback by default) is decided by `access`; over the unix
+//! socket in the data folder root and the daemon's own user may do all. Nothing here decides: `control` does.
 
 pub mod client;
 pub mod explain_wire;
 mod explain_words;
+mod gate;
 mod latency;
 pub mod latency_wire;
 mod listen;
@@ -13,6 +14,7 @@ mod load;
 pub mod load_wire;
 mod objects;
 pub mod objects_wire;
+mod patient_body;
 mod problem;
 mod routes;
 pub mod state_wire;

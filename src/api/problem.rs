@@ -1,37 +1,12 @@
-//! Errors of the API: `application/problem+json` (RFC 9457), each with a way out.
+//! What of the daemon's errors is which problem of the API.
 
 use axum::{
-    http::{StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 
-pub(super) use super::state_wire::Flaw;
-use super::state_wire::Problem;
+pub(super) use crate::problem::{Flaw, flawed, problem};
 use crate::{control::ControlError, store::objects::StoreError};
-
-/// An error as an answer.
-pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
-    let title = status.canonical_reason().unwrap_or_default().to_owned();
-    told(status, &Problem { title, status: status.as_u16(), detail: detail.into(), errors: vec![] })
-}
-
-/// An error with everything that is wrong, each in its place.
-pub(super) fn flawed(status: StatusCode, what: &str, errors: Vec<Flaw>) -> Response {
-    let title = status.canonical_reason().unwrap_or_default().to_owned();
-    let place = |flaw: &Flaw| {
-        if flaw.pointer.is_empty() { flaw.detail.clone() } else { format!("{}: {}", flaw.pointer, flaw.detail) }
-    };
-    let first: Vec<String> = errors.iter().take(FLAWS_TOLD).map(place).collect();
-    let more = errors.len().saturating_sub(FLAWS_TOLD);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let detail = format!("{what}: {}{more}", first.join("; "));
-    told(status, &Problem { title, status: status.as_u16(), detail, errors })
-}
-
-fn told(status: StatusCode, body: &Problem) -> Response {
-    let text = serde_json::to_vec(body).expect("texts and numbers have a JSON form");
-    (status, [(header::CONTENT_TYPE, "application/problem+json")], text).into_response()
-}
 
 /// A request that is refused, with its answer. In a box: an answer is far larger than what is mostly returned beside it.
 #[derive(Debug)]
@@ -68,9 +43,6 @@ impl IntoResponse for Refusal {
         *self.0
     }
 }
-
-/// Flaws that the detail names; `errors` has all.
-const FLAWS_TOLD: usize = 10;
 
 /// What kind of error a command's refusal is.
 pub(super) fn refusal(error: &ControlError) -> Response {

@@ -1,22 +1,27 @@
-//! What is answered on which path. Reads for everyone who is let in; commands on the local socket only.
+//! What is answered on which path, to whoever the gate lets through.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{
     Json, Router,
     body::Bytes,
     extract::{
-        DefaultBodyLimit, Path, Query, State,
+        DefaultBodyLimit, Path, Query, Request, State,
         rejection::{BytesRejection, QueryRejection},
     },
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{delete, get, post, put},
+    routing::{any, delete, get, post, put},
 };
 use fairway_model::{Name, Network, Override, Rtype, Timestamp};
+use tower::Service;
 
 use super::{
+    gate::{Gate, Via, gate},
     latency::{TABLE_MAX, push_latency},
     load::push_load,
     objects,
@@ -37,6 +42,10 @@ use crate::{
 pub(super) struct Site {
     pub(super) control: Control,
     pub(super) metrics: Arc<Metrics>,
+    /// The paths of ONAP and EMCO, once they were asked for.
+    pub(super) intents: Arc<OnceLock<Router>>,
+    /// What lets requests through.
+    pub(super) gate: Gate,
     /// What watchers pull from.
     pub(super) hub: Arc<Hub>,
     /// True once streams are to end, so that nobody waits for them.
@@ -47,34 +56,40 @@ pub(super) struct Site {
 #[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) String);
 
-/// The reads.
-pub(super) fn reads(site: &Site) -> Router {
-    finish(read_routes().merge(objects::reads()), site)
+/// What the HTTP listener answers.
+pub(super) fn of_listener(site: &Site) -> Router {
+    finish(routes(), site)
 }
 
-/// The reads and the commands.
-pub(super) fn all(site: &Site) -> Router {
+/// What the control socket answers: what is for this machine alone, too.
+pub(super) fn of_socket(site: &Site) -> Router {
+    finish(routes().route("/v1/objects", get(export)).route("/v1/stop", post(stop)), site)
+}
+
+fn routes() -> Router<Site> {
     let commands = Router::new()
+        .route("/v2/{*path}", any(of_intents))
         .route("/v1/reload", post(reload))
         .route("/v1/overrides", post(add_override))
         .route("/v1/overrides/{id}", delete(remove_override))
         .route("/v1/load/{cluster}", put(push_load))
-        .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)))
-        .route("/v1/objects", get(export))
-        .route("/v1/stop", post(stop));
-    finish(read_routes().merge(commands).merge(objects::all()).merge(intents(site)), site)
+        .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)));
+    read_routes().merge(commands).merge(objects::all())
 }
 
-/// The paths of ONAP and EMCO, where there is a store.
-fn intents(site: &Site) -> Router<Site> {
-    match site.control.objects() {
-        Ok(objects) => intents::router(objects.store()).layer(middleware::from_fn(signed)).with_state(()),
-        Err(_) => Router::new(),
-    }
+/// The paths of ONAP and EMCO. The store may come later than the listener, and all listeners share one order of writes.
+async fn of_intents(State(site): State<Site>, request: Request) -> Response {
+    let objects = match site.control.objects() {
+        Ok(objects) => objects,
+        Err(error) => return refusal(&error),
+    };
+    let made = || intents::router(objects.store()).layer(middleware::from_fn(signed));
+    let mut router = site.intents.get_or_init(made).clone();
+    router.call(request).await.unwrap_or_else(|never| match never {})
 }
 
 /// Who asks stands in the history of what they change.
-async fn signed(mut request: axum::extract::Request, next: Next) -> Response {
+async fn signed(mut request: Request, next: Next) -> Response {
     if let Some(Caller(who)) = request.extensions().get::<Caller>().cloned() {
         request.extensions_mut().insert(Author { who, why: String::new() });
     }
@@ -98,18 +113,25 @@ fn finish(router: Router<Site>, site: &Site) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(middleware::from_fn_with_state(site.gate.clone(), gate))
         .layer(middleware::from_fn(guard))
         .with_state(site.clone())
 }
 
-/// Bounds the time of every request, and says of every answer that it is for now and is what it says it is.
-async fn guard(request: axum::extract::Request, next: Next) -> Response {
+/// Bounds the time of every request, and says of every answer that it is for now, is what it says it is, and is for nobody's frame.
+async fn guard(request: Request, next: Next) -> Response {
+    let is_tls = matches!(request.extensions().get(), Some(Via::Http { is_tls: true, .. }));
     let late = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "no answer in time; fairway is busy, look at its log");
     let mut response = tokio::time::timeout(REQUEST_MAX, next.run(request)).await.unwrap_or_else(late);
     let headers = response.headers_mut();
     // The page's files say themselves how long they are good.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    for (name, value) in GUARDS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    if is_tls {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
     response
 }
 
@@ -215,8 +237,7 @@ async fn stop(State(site): State<Site>) -> StatusCode {
 }
 
 async fn unknown(uri: Uri) -> Response {
-    let known = "/, /healthz, /readyz, /version, /metrics, /v1/state, /v1/explain, /v1/watch; commands go to the control socket";
-    problem(StatusCode::NOT_FOUND, format!("nothing is at {}; there are {known}", uri.path()))
+    problem(StatusCode::NOT_FOUND, format!("nothing is at {}; docs/api.md has all paths", uri.path()))
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {
@@ -237,6 +258,15 @@ fn parse_override(new: &NewOverride, now: Timestamp) -> Result<Override, String>
     let expires = now.plus(Duration::from_secs(new.for_secs));
     Override::new(scope, forced, &new.reason, expires, now).map_err(|error| error.to_string())
 }
+
+/// What a browser is told of every answer; the page's files say themselves what they may do.
+const GUARDS: [(HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
 
 /// Most octets of a request's body: an override with the longest reason is under 3 kB.
 const BODY_MAX: usize = 16 << 10;

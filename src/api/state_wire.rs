@@ -340,31 +340,6 @@ pub struct Version {
     pub pid: u32,
 }
 
-/// An error body, `application/problem+json` (RFC 9457).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Problem {
-    /// The status' own words.
-    pub title: String,
-    /// The HTTP status.
-    pub status: u16,
-    /// What is wrong and what to do about it.
-    pub detail: String,
-    /// Everything that is wrong, each in its place; left out where there is only the detail.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<Flaw>,
-}
-
-/// One thing that is wrong with a body.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Flaw {
-    /// JSON pointer (RFC 6901) into the body; empty for the whole.
-    pub pointer: String,
-    /// What is wrong and what to do about it.
-    pub detail: String,
-}
-
 /// What `GET /v1/explain` is asked with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,6 +11,7 @@ use fairway_model::{ClusterName, Name, Network, Rtype};
 use super::{
     objects_args::{ApplyArgs, DeleteArgs, GetArgs},
     output::ColorWhen,
+    server_args::{ServerArgs, TokenCommand},
     values,
 };
 
@@ -49,7 +50,8 @@ Environment (a flag wins over it, and it wins over the configuration file):
   FAIRWAY_LISTEN_HTTP  address of the HTTP listener, or off
   FAIRWAY_LOG          what is logged
   FAIRWAY_USER         user to become once sockets are bound
-  FAIRWAY_URL          HTTP listener that status, explain and get ask
+  FAIRWAY_TOKEN        token that is shown to a server that is reached by a URL
+  FAIRWAY_URL          server that is asked, in place of --server
   FAIRWAY_ENVOY        Envoy binary of demo --envoy
   NO_COLOR             not empty: no colours";
 
@@ -72,6 +74,8 @@ pub(super) enum Command {
     Config(ConfigCommand),
     #[command(subcommand)]
     Store(StoreCommand),
+    #[command(subcommand)]
+    Token(TokenCommand),
     Simulate(SimulateArgs),
     Demo(DemoArgs),
     Version(VersionArgs),
@@ -215,7 +219,7 @@ pub(super) struct ExplainArgs {
     pub(super) client: Option<Network>,
 
     /// Explain from these files alone, without a running server.
-    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["data_dir", "url"], value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["data_dir", "server"], value_hint = ValueHint::AnyPath)]
     pub(super) config: Option<PathBuf>,
 
     /// Play that every target of this cluster is down; may be repeated. Needs --config.
@@ -267,31 +271,6 @@ pub(super) struct ReplayArgs {
     /// Print the report as JSON.
     #[arg(long)]
     pub(super) json: bool,
-}
-
-/// Which running server to ask.
-#[derive(Clone, Debug, Args)]
-pub(super) struct ServerArgs {
-    /// Data folder of the server to ask, over its socket `control.sock`; default as for `serve`. Environment:
-    /// FAIRWAY_DATA_DIR.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) data_dir: Option<PathBuf>,
-
-    /// Ask over HTTP instead, at the server's HTTP listener, like http://127.0.0.1:8053. Environment:
-    /// FAIRWAY_URL.
-    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
-    pub(super) url: Option<String>,
-}
-
-/// Which running server to command.
-#[derive(Clone, Debug, Args)]
-pub(super) struct FolderArgs {
-    /// Data folder of the server to command, over its socket `control.sock`; default as for `serve`. Environment:
-    /// FAIRWAY_DATA_DIR.
-    ///
-    /// Only root and the server's own user may.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) data_dir: Option<PathBuf>,
 }
 
 /// Keep what was declared over the API: copy it, put it back, check it, see who changed it.
@@ -427,7 +406,7 @@ pub(super) struct OverrideAddArgs {
 
     /// Which running server to command.
     #[command(flatten)]
-    pub(super) server: FolderArgs,
+    pub(super) server: ServerArgs,
 }
 
 /// What a member can be forced to.
@@ -461,7 +440,7 @@ pub(super) struct OverrideRemoveArgs {
 
     /// Which running server to command.
     #[command(flatten)]
-    pub(super) server: FolderArgs,
+    pub(super) server: ServerArgs,
 }
 
 /// Have a running server read its configuration and zones again.
@@ -472,7 +451,7 @@ pub(super) struct OverrideRemoveArgs {
 pub(super) struct ReloadArgs {
     /// Which running server to command.
     #[command(flatten)]
-    pub(super) server: FolderArgs,
+    pub(super) server: ServerArgs,
 }
 
 /// Help with writing a configuration.

@@ -1,26 +1,30 @@
-//! Finds the running server that a command means, and asks it.
+//! Finds the running server that a command means, and what is shown to it.
 
-use std::{net::ToSocketAddrs, path::PathBuf};
+use std::{
+    fs,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, bail};
+use fairway_model::Secret;
 
-use super::{
-    args::{FolderArgs, ServerArgs},
-    variable,
+use super::{server_args::ServerArgs, variable};
+use crate::{
+    api::client::{Client, Reach, Remote},
+    https,
 };
-use crate::api::client::{Client, Reach};
 
-/// A client that commands the server on the data folder that flag and environment mean.
-pub(super) fn commanded(args: &FolderArgs) -> anyhow::Result<Client> {
-    Ok(Client::new(Reach::of_data_dir(&data_dir(args.data_dir.clone())?)))
-}
-
-/// A client that asks the server that flags and environment mean. FAIRWAY_URL counts only where no flag is given.
+/// A client of the server that flags and environment mean. FAIRWAY_URL counts only where no flag is given.
 pub(super) fn asked(args: &ServerArgs) -> anyhow::Result<Client> {
     let by_folder = args.data_dir.is_some();
-    let url = args.url.clone().or_else(|| variable("FAIRWAY_URL").filter(|_| !by_folder));
+    let url = args.server.clone().or_else(|| variable("FAIRWAY_URL").filter(|_| !by_folder));
     let reach = match url {
-        Some(url) => Reach::Http(address(&url)?),
+        Some(url) => Reach::Remote(Box::new(remote(&url, args)?)),
+        None if args.token_file.is_some() || args.cacert.is_some() || args.cert.is_some() => {
+            bail!("tokens and certificates are shown to a server that is reached by a URL; give --server")
+        }
         None => Reach::of_data_dir(&data_dir(args.data_dir.clone())?),
     };
     Ok(Client::new(reach))
@@ -31,23 +35,70 @@ pub(super) fn data_dir(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match given {
         Some(folder) => Ok(folder),
         None => crate::config::data_dir(&variable)
-            .context("no data folder is known; name it with --data-dir, or give --url"),
+            .context("no data folder is known; name it with --data-dir, or give --server"),
     }
 }
 
-/// The socket address of a URL.
-fn address(url: &str) -> anyhow::Result<std::net::SocketAddr> {
-    if url.starts_with("https://") {
-        bail!("{url}: the HTTP listener speaks plain HTTP; write http://, or tunnel to it (ssh -L)");
+/// The server of a URL, and what is shown to it.
+fn remote(url: &str, args: &ServerArgs) -> anyhow::Result<Remote> {
+    let (host, port, is_tls) = parts(url)?;
+    let token = token(args.token_file.as_deref())?;
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if token.is_some() && !is_tls && !is_here {
+        bail!("{url}: a token is not sent in clear to another machine; write https://");
     }
-    let authority = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+    if !is_tls && (args.cacert.is_some() || args.cert.is_some()) {
+        bail!("{url}: certificates are for TLS; write https://");
+    }
+    let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let tls = is_tls.then(|| tls(args)).transpose()?;
+    Ok(Remote { host, port, authority, tls, token })
+}
+
+/// Host, port and whether TLS is spoken.
+fn parts(url: &str) -> anyhow::Result<(String, u16, bool)> {
+    let (is_tls, rest) = match url.split_once("://") {
+        Some(("https", rest)) => (true, rest),
+        Some(("http", rest)) => (false, rest),
+        Some(_) => bail!("{url:?} is not the address of a server; write it like https://dns1.example:8053"),
+        None => (false, url),
+    };
+    let authority = rest.trim_end_matches('/');
     if authority.is_empty() || authority.contains(['/', '?', '#', '@', ' ']) {
-        bail!("{url:?} is not the address of a server; write it like http://127.0.0.1:8053");
+        bail!("{url:?} is not the address of a server; write it like https://dns1.example:8053");
     }
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
-    let found = authority.to_socket_addrs().with_context(|| format!("{url}: the name cannot be resolved"))?.next();
-    found.with_context(|| format!("{url}: the name has no address; write the address itself"))
+    let usual = if is_tls { 443 } else { 80 };
+    let (host, port) = match authority.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']')) {
+        Some((host, port)) => (host, port.parse().with_context(|| format!("{url}: {port:?} is no port"))?),
+        None => (authority, usual),
+    };
+    Ok((host.trim_matches(['[', ']']).to_owned(), port, is_tls))
+}
+
+/// The token of the file, else that of the environment.
+fn token(file: Option<&Path>) -> anyhow::Result<Option<Secret>> {
+    let text = match file {
+        Some(path) => Some(text(path)?),
+        None => variable("FAIRWAY_TOKEN"),
+    };
+    let Some(text) = text else { return Ok(None) };
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
+        let place = file.map_or_else(|| "FAIRWAY_TOKEN".to_owned(), |path| path.display().to_string());
+        bail!("{place}: it is no token; give one line, as `fairway token create` makes it");
+    }
+    Ok(Some(Secret::new(token)))
+}
+
+fn tls(args: &ServerArgs) -> anyhow::Result<Arc<tokio_rustls::rustls::ClientConfig>> {
+    let read = |path: &Option<PathBuf>| path.as_deref().map(|path| text(path).map(Secret::new)).transpose();
+    let (ca, cert, key) = (read(&args.cacert)?, read(&args.cert)?, read(&args.key)?);
+    let config = https::client_config(ca.as_ref(), cert.as_ref().zip(key.as_ref()));
+    config.map(Arc::new).context("TLS cannot be spoken; see --cacert, --cert and --key")
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
 #[cfg(test)]
@@ -55,16 +106,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_servers_get_port_80_unless_they_name_one() {
-        assert_eq!(address("http://[::1]:8053/").unwrap(), "[::1]:8053".parse().unwrap());
-        assert_eq!(address("http://192.0.2.1").unwrap(), "192.0.2.1:80".parse().unwrap());
-        assert_eq!(address("127.0.0.1:8053").unwrap(), "127.0.0.1:8053".parse().unwrap());
+    fn a_url_says_host_port_and_whether_tls_is_spoken() {
+        for (url, host, port, is_tls) in [
+            ("http://[::1]:8053/", "::1", 8053, false),
+            ("http://192.0.2.1", "192.0.2.1", 80, false),
+            ("127.0.0.1:8053", "127.0.0.1", 8053, false),
+            ("https://dns1.example", "dns1.example", 443, true),
+            ("https://[2001:db8::1]", "2001:db8::1", 443, true),
+            ("https://dns1.example:8053/", "dns1.example", 8053, true),
+        ] {
+            assert_eq!(parts(url).unwrap(), (host.to_owned(), port, is_tls), "{url}");
+        }
+        for url in ["http://a/b", "http://", "ftp://a", "https://a:b@c", "https://a:99999", "https://a?b"] {
+            assert!(parts(url).is_err(), "{url}");
+        }
     }
 
     #[test]
-    fn addresses_that_cannot_work_are_refused_with_the_way_out() {
-        let fault = address("https://192.0.2.1").unwrap_err().to_string();
-        assert!(fault.contains("write http://"), "{fault}");
-        assert!(address("http://a/b").is_err() && address("http://").is_err());
+    fn a_token_goes_over_tls_or_stays_on_this_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        fs::write(&file, "fairway_00\n").unwrap();
+        let args = ServerArgs { token_file: Some(file.clone()), ..ServerArgs::default() };
+        let shown = |url: &str| remote(url, &args).map(|to| to.token.unwrap().expose().to_owned());
+        assert_eq!(shown("http://127.0.0.1:8053").unwrap(), "fairway_00");
+        let fault = shown("http://192.0.2.1:8053").unwrap_err().to_string();
+        assert!(fault.contains("in clear") && !fault.contains("fairway_00"), "{fault}");
+        fs::write(&file, "two words").unwrap();
+        let fault = shown("http://127.0.0.1:8053").unwrap_err().to_string();
+        assert!(fault.contains("no token") && !fault.contains("two words"), "{fault}");
+        let fault = asked(&args).unwrap_err().to_string();
+        assert!(fault.contains("--server"), "{fault}");
     }
 }

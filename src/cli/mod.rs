@@ -17,9 +17,11 @@ mod output;
 mod overrides;
 mod replay;
 mod serve;
+mod server_args;
 mod simulate;
 mod status;
 mod store;
+mod token;
 mod values;
 mod version;
 
@@ -93,6 +95,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Delete(args) => objects::delete(out, &args),
         Command::Config(args) => config::config(out, &args),
         Command::Store(command) => store::store(out, command),
+        Command::Token(command) => token::token(out, command),
         Command::Simulate(args) => simulate::simulate(out, &args),
         Command::Demo(args) => {
             wait(demo::run(demo::Wanted { envoy: args.envoy, once: args.once, port: args.port }, out))

@@ -26,7 +26,7 @@ pub(super) fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<ExitCode> {
         anyhow::anyhow!("nothing was sent:\n{}", lines.join("\n"))
     })?;
     let ApplyArgs { prune, dry_run, reason, server, .. } = args;
-    let client = ask::commanded(&server)?;
+    let client = ask::asked(&server)?;
     let report = wait(async { Ok(client.apply(&body, &Applying { dry_run, prune, reason }).await?) })?;
     out.print(&told(out.palette, &report))?;
     Ok(ExitCode::SUCCESS)
@@ -61,7 +61,7 @@ pub(super) fn get(out: Out, args: &GetArgs) -> anyhow::Result<ExitCode> {
 
 /// Takes an object away.
 pub(super) fn delete(out: Out, args: &DeleteArgs) -> anyhow::Result<ExitCode> {
-    let (client, section) = (ask::commanded(&args.server)?, args.kind.word());
+    let (client, section) = (ask::asked(&args.server)?, args.kind.word());
     if args.name.is_empty() {
         bail!("{section}: give the name of one");
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::args::{FolderArgs, ServerArgs};
+use super::server_args::ServerArgs;
 
 /// Declare clusters, monitors, pools and names to a running server; all of them, or none.
 ///
@@ -37,7 +37,7 @@ pub(super) struct ApplyArgs {
 
     /// The server.
     #[command(flatten)]
-    pub(super) server: FolderArgs,
+    pub(super) server: ServerArgs,
 }
 
 /// Show what was declared to a running server.
@@ -88,7 +88,7 @@ pub(super) struct DeleteArgs {
 
     /// The server.
     #[command(flatten)]
-    pub(super) server: FolderArgs,
+    pub(super) server: ServerArgs,
 }
 
 /// A kind of objects, by its section in a configuration.

@@ -23,7 +23,7 @@ pub(super) fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<Ex
 }
 
 fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::commanded(&args.server)?;
+    let client = ask::asked(&args.server)?;
     let force = match args.state {
         ForceState::Up => "up",
         ForceState::Down => "down",
@@ -59,7 +59,7 @@ fn list(out: Out, args: &OverrideListArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn remove(out: Out, args: &OverrideRemoveArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::commanded(&args.server)?;
+    let client = ask::asked(&args.server)?;
     let removed = wait(async { Ok(client.remove_override(&args.id).await?) })?;
     out.line(&format!("removed: {} is no longer forced {}", removed.scope, removed.force))?;
     Ok(ExitCode::SUCCESS)

@@ -34,7 +34,7 @@ pub(super) fn status(out: Out, args: &StatusArgs) -> anyhow::Result<ExitCode> {
 
 /// Has a running server read its configuration again, and tells what became of it.
 pub(super) fn reload(out: Out, args: &ReloadArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::commanded(&args.server)?;
+    let client = ask::asked(&args.server)?;
     let report = wait(async { Ok(client.reload().await?) })?;
     out.print(&report_text(out.palette, &report))?;
     Ok(if report.accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })

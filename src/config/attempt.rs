@@ -77,7 +77,11 @@ fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted>
     let mut converted = convert::convert(config, &tree, reader);
     apply(&mut converted.settings, reader);
     apply_dns(&mut converted.settings, reader);
-    apply_http(&mut converted.settings, reader);
+    let http = match apply_http(&mut converted.settings, reader) {
+        true => Place::file("environment"),
+        false => tree.locate("/listen/http").spot.place(tree.files),
+    };
+    convert::check_listener(&converted.settings, http, reader);
     apply_data_dir(&mut converted.settings, reader);
     Some(converted)
 }

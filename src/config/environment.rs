@@ -21,7 +21,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
     (LOG, "filter of the log; in place of log.level"),
     (DATA_DIR, "data folder; in place of dataDir"),
     (USER, "user to become; in place of user"),
-    ("FAIRWAY_URL", "HTTP listener that `fairway status` and `fairway explain` ask"),
+    ("FAIRWAY_TOKEN", "token that commands show to a server that is reached by a URL"),
+    ("FAIRWAY_URL", "server that commands ask, in place of --server"),
     ("FAIRWAY_ENVOY", "Envoy binary of `fairway demo --envoy`"),
 ];
 
@@ -79,13 +80,14 @@ pub(super) fn apply_dns(settings: &mut Settings, reader: &mut Reader<'_>) {
     settings.dns = addresses;
 }
 
-/// Applies the variable of the HTTP listener.
-pub(super) fn apply_http(settings: &mut Settings, reader: &mut Reader<'_>) {
-    let Some(text) = reader.variable(LISTEN_HTTP) else { return };
+/// Applies the variable of the HTTP listener; tells whether there is one.
+pub(super) fn apply_http(settings: &mut Settings, reader: &mut Reader<'_>) -> bool {
+    let Some(text) = reader.variable(LISTEN_HTTP) else { return false };
     match HttpAddress::parse(&text) {
         Ok(HttpAddress(address)) => settings.http = address,
         Err(refusal) => fault(reader, LISTEN_HTTP, refusal),
     }
+    true
 }
 
 /// Finds the data folder: variable, file, else where it is when nobody names one.

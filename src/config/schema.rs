@@ -21,6 +21,7 @@ use super::{
     values_wire::{HttpAddress, PrefixLength, StatusText},
     wording::{self, Worded},
 };
+use crate::access::{Algorithm, IssuerUrl, Subject, TokenHash, Verb};
 
 /// The JSON Schema (2020-12) of a configuration file of version 1, for editors and for `fairway config schema`.
 ///
@@ -70,7 +71,8 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 25] = [
+static FORMATS: [Format; 30] = [
+    format::<Algorithm>(),
     format::<CallbackUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
@@ -80,6 +82,7 @@ static FORMATS: [Format; 25] = [
     format::<Duration>(),
     format::<HttpAddress>(),
     format::<IpAddr>(),
+    format::<IssuerUrl>(),
     format::<LoadUrl>(),
     format::<Milliseconds>(),
     format::<Name>(),
@@ -92,9 +95,12 @@ static FORMATS: [Format; 25] = [
     format::<SocketAddr>(),
     format::<StatusText>(),
     format::<Subdivision>(),
+    format::<Subject>(),
     format::<TimeOfDay>(),
     format::<Timestamp>(),
+    format::<TokenHash>(),
     format::<Ttl>(),
+    format::<Verb>(),
     format::<Weekdays>(),
     format::<Zone>(),
 ];

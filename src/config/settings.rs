@@ -1,6 +1,6 @@
 //! How the process itself runs: addresses, bounds, logs. Not what it answers.
 
-use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use fairway_model::Network;
 use fairway_zones::ServerIdentity;
@@ -9,6 +9,8 @@ use hyper::{
     http::uri::{Authority, PathAndQuery, Scheme},
 };
 
+use crate::access::Access;
+
 /// How the process itself runs. A change of what is marked (start) takes a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -16,6 +18,8 @@ pub struct Settings {
     pub dns: Vec<SocketAddr>,
     /// Address of the HTTP listener; none for none (start). Default `127.0.0.1:8053`.
     pub http: Option<SocketAddr>,
+    /// Who may do what over the API.
+    pub access: Arc<Access>,
     /// Data folder; none keeps nothing (start).
     pub data_dir: Option<PathBuf>,
     /// User to become once sockets are bound (start). Default: stay who we are.
@@ -217,6 +221,7 @@ impl Default for Settings {
         Self {
             dns: vec![SocketAddr::from(([0u16; 8], 53))],
             http: Some(SocketAddr::from(([127, 0, 0, 1], 8053))),
+            access: Arc::default(),
             data_dir: None,
             user: None,
             log: LogSettings::default(),

@@ -20,6 +20,7 @@ use super::{
     load_wire::Load,
     policy_wire::Policy,
     store_wire::Store,
+    v1_access::Access,
     v1_place::{Geo, Latencies, Latency, Map, Nearest},
     v1_schedule::Window,
     values::Sample,
@@ -41,6 +42,8 @@ pub(super) struct Config {
     pub(super) data_dir: Option<Text<1>>,
     /// User to become once sockets are bound. Default: stay who we are. A change takes a restart.
     pub(super) user: Option<Text<1>>,
+    /// Who may do what over the API. Default: everybody on this machine may do all, and nobody else reaches it.
+    pub(super) access: Option<Access>,
     /// What is logged, and how.
     #[serde(default)]
     pub(super) log: Log,
@@ -106,7 +109,8 @@ pub(super) struct Listen {
     /// Addresses and ports that answer DNS, over UDP and TCP. `[::]` takes IPv4 too.
     #[schemars(extend("default" = ["[::]:53"]))]
     pub(super) dns: Option<List<As<SocketAddr>, 1, 64>>,
-    /// Address and port of the HTTP listener (health, metrics, state, explain), or `off`.
+    /// Address and port of the HTTP listener (page, API, health, metrics), or `off`. One that other machines reach takes
+    /// `access` with TLS.
     #[schemars(extend("default" = "127.0.0.1:8053"))]
     pub(super) http: Option<As<HttpAddress>>,
 }

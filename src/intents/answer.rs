@@ -11,7 +11,10 @@ use super::{
     fault::{Fault, Refused},
     json_wire::Json,
 };
-use crate::store::objects::{Kind, Object, StoreError};
+use crate::{
+    problem::{Flaw, detailed},
+    store::objects::{Kind, Object, StoreError},
+};
 
 /// An answer that is a problem.
 pub(super) type Refusal = Box<Response>;
@@ -50,19 +53,8 @@ pub(super) fn not_stored(error: &StoreError) -> Refusal {
 }
 
 fn problems(status: StatusCode, detail: String, faults: &[Fault]) -> Refusal {
-    let error = |fault: &Fault| {
-        Json::map([("pointer", fault.pointer.as_str().into()), ("detail", fault.detail.as_str().into())])
-    };
-    let mut body = vec![
-        ("title".to_owned(), Json::from(status.canonical_reason().unwrap_or_default())),
-        ("status".to_owned(), u64::from(status.as_u16()).into()),
-        ("detail".to_owned(), detail.into()),
-    ];
-    if !faults.is_empty() {
-        body.push(("errors".to_owned(), Json::List(faults.iter().map(error).collect())));
-    }
-    let text = Json::Map(body).to_text();
-    Box::new((status, [(header::CONTENT_TYPE, "application/problem+json")], text).into_response())
+    let flaw = |fault: &Fault| Flaw { pointer: fault.pointer.clone(), detail: fault.detail.clone() };
+    Box::new(detailed(status, detail, faults.iter().map(flaw).collect()))
 }
 
 /// An object that is there.

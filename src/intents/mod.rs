@@ -31,6 +31,7 @@ mod values;
 mod wish;
 
 pub use body::shown;
+pub(crate) use paths::project_of;
 pub use paths::{Family, path_of};
 pub use routes::router;
 pub use wish::{Elements, StoredIntent, Unanswered, Wish, object_name, wishes};

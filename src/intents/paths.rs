@@ -79,6 +79,12 @@ impl Place {
     }
 }
 
+/// The project that a path is about; none for what is in none, and where nothing can be.
+pub(crate) fn project_of(path: &str) -> Option<String> {
+    let place = Place::read(path).ok().filter(|place| place.kind != Kind::Controller)?;
+    place.names.first().map(|name| name.as_str().to_owned())
+}
+
 /// The path of an object in a family; W has none for what lies in other groups than `default`, and for EMCO's own kinds.
 pub fn path_of(key: &Key, family: Family) -> Option<String> {
     let names: Vec<&str> = key.names().collect();

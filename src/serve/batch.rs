@@ -179,6 +179,7 @@ impl Batch {
     }
 
     /// Queues the first `length` octets of a query's answer, to be sent to whom asked from the address that was asked.
+    #[inline]
     pub(super) fn reply(&mut self, index: usize, length: usize) {
         assert!(index < self.received && self.queued < BATCH && length <= ANSWER_MAX);
         let arena = self.arena.as_ptr();
@@ -191,12 +192,11 @@ impl Batch {
             let (received, queued) = (&(*arena).received[index].msg_hdr, &mut (*arena).queued[self.queued].msg_hdr);
             queued.msg_name = received.msg_name;
             queued.msg_namelen = received.msg_namelen;
-            queued.msg_control = null_mut();
-            queued.msg_controllen = 0;
-            let control = &mut (*arena).controls[index].0;
-            if self.control && received.msg_controllen >= CONTROL_DATA as _ && leave_by_any_interface(control) {
-                queued.msg_control = received.msg_control;
-                queued.msg_controllen = received.msg_controllen;
+            if self.control {
+                let control = &mut (*arena).controls[index].0;
+                let is_told = received.msg_controllen >= CONTROL_DATA as _ && leave_by_any_interface(control);
+                queued.msg_control = if is_told { received.msg_control } else { null_mut() };
+                queued.msg_controllen = if is_told { received.msg_controllen } else { 0 };
             }
         }
         self.queued += 1;
@@ -257,10 +257,16 @@ pub(super) fn ask_for_destination(socket: &UdpSocket, v6: bool) -> io::Result<()
 fn client(name: &[u8; NAME]) -> Client {
     let port = u16::from_be_bytes([name[2], name[3]]);
     let family = libc::c_int::from(u16::from_ne_bytes([name[0], name[1]]));
-    if family != libc::AF_INET6 {
-        let address = Ipv4Addr::new(name[4], name[5], name[6], name[7]);
-        return Client { address: address.into(), port, transport: Transport::Udp };
+    if family == libc::AF_INET6 {
+        return client_v6(name, port);
     }
+    let address = Ipv4Addr::new(name[4], name[5], name[6], name[7]);
+    Client { address: address.into(), port, transport: Transport::Udp }
+}
+
+/// The same of an IPv6 socket. A call of its own: woven into the other way, the two are put together octet by octet.
+#[inline(never)]
+fn client_v6(name: &[u8; NAME], port: u16) -> Client {
     let octets: [u8; 16] = name[8..24].try_into().expect("16 octets");
     Client::new(Ipv6Addr::from(octets).into(), port, Transport::Udp)
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use fairway_zones::{Client, Draw, Now, Outcome, Tally, View};
 
-/// Answers packets for one thread, in the three stages of [`fairway_zones`], so that a batch can take all its packets through
-/// one stage before the next: memory that one of them waits for is fetched while the others are worked on.
+/// Answers packets for one thread, in the three stages of [`fairway_zones`], so that a batch can read all its packets before it looks
+/// anything up: what the later stages need is fetched from memory for all of them together.
 pub trait Responder: Send + 'static {
     /// What answers are made from.
     type View;

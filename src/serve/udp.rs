@@ -81,7 +81,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Answers a batch: all its queries through each stage, then all answers out.
+    /// Answers a batch: reads all its queries, then ahead of them what they will need, then finds and writes each answer, then sends all.
     fn answer<R: Responder>(&self, responder: &mut R, table: &mut Table<R>, count: usize) {
         let Table { batch, queries, draws } = table;
         let view = responder.view();
@@ -92,11 +92,9 @@ impl Worker<'_> {
         }
         R::read_ahead(view, &mut queries[..count]);
         for (index, query) in queries[..count].iter_mut().enumerate() {
-            R::find(view, batch.query(index), query);
-        }
-        for (index, query) in queries[..count].iter().enumerate() {
             let Exchange { client, query: packet, cut: is_cut, answer } = batch.exchange(index);
             cut += u64::from(is_cut);
+            R::find(view, packet, query);
             match R::write(view, &client, packet, query, now, draws.next(), self.tally, answer) {
                 Outcome::Reply(length) => batch.reply(index, length),
                 Outcome::Drop => dropped += 1,

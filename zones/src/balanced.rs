@@ -48,6 +48,12 @@ impl Balanced {
         self.acceptance.get(usize::from(cluster)).copied().unwrap_or(Acceptance::ALL)
     }
 
+    /// Whether any demand is held, and so worth to be told.
+    #[inline]
+    pub(crate) fn has_pins(&self) -> bool {
+        !self.pins.slots.is_empty()
+    }
+
     /// The cluster that a demand is held by.
     #[inline]
     pub(crate) fn pin(&self, demand: Demand) -> Option<u16> {

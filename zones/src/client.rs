@@ -34,6 +34,7 @@ impl Client {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u64);
 
-/// A random number for pools that draw per query (`spread: query`); nothing else reads it.
+/// A number for pools that draw per query (`spread: query`); nothing else reads it. It is mixed before it is used: that no two queries
+/// have the same is enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draw(pub u64);

@@ -199,7 +199,7 @@ impl<'a> RrSet<'a> {
     }
 
     /// The records in wire form.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn records(self) -> &'a [u8] {
         &self.octets[..usize::from((self.head >> 32) as u16)]
     }

@@ -39,15 +39,15 @@ pub enum Outcome {
 #[derive(Clone)]
 pub struct Query {
     asked: wire::Query,
-    /// What [`read_ahead`] goes by: a node's number plus one; 0 for none.
-    guess: u32,
+    /// What [`read_ahead`] goes by next: the number plus one of a node, then of what steers it; 0 for none.
+    ahead: u32,
     found: Found,
 }
 
 impl Default for Query {
     /// Stands for a packet that is dropped.
     fn default() -> Self {
-        Self { asked: wire::Query::NONE, guess: 0, found: Found::Outside }
+        Self { asked: wire::Query::NONE, ahead: 0, found: Found::Outside }
     }
 }
 
@@ -98,16 +98,17 @@ const LEVELS: usize = 5;
 #[inline]
 fn read_level(snapshot: &Snapshot, level: usize, query: &mut Query) {
     if level == 0 {
-        query.guess = snapshot.guess(query.asked.hash).map_or(0, |number| number + 1);
+        query.ahead = snapshot.guess(query.asked.hash).map_or(0, |number| number + 1);
         return;
     }
-    let Some(number) = query.guess.checked_sub(1) else { return };
+    let Some(number) = query.ahead.checked_sub(1) else { return };
     if level == 1 {
-        snapshot.node(number).touch();
+        let node = snapshot.node(number);
+        node.touch();
+        query.ahead = node.steered();
         return;
     }
-    let Some(steered) = snapshot.node(number).steered().checked_sub(1) else { return };
-    let steered = &snapshot.steered[steered as usize];
+    let steered = &snapshot.steered[number as usize];
     let pool = || &snapshot.pools[steered.pool as usize];
     match level {
         2 => {
@@ -303,7 +304,7 @@ impl<'a> Response<'a> {
     }
 
     /// Octets to keep for OPT: it is there exactly when the query had one.
-    #[inline]
+    #[inline(always)]
     fn opt_room(&self, limit: usize) -> usize {
         match &self.query.edns {
             None => 0,

@@ -156,14 +156,21 @@ impl Layer {
     /// The same with the node itself.
     #[inline(always)]
     fn find_node(&self, hash: u64, name: &[u8]) -> Option<(u32, Node<'_>)> {
-        // No closure: a node that one returns goes through memory.
-        for number in self.table.candidates(hash) {
-            let node = self.entries.node(number);
-            if node.is_called(name) {
-                return Some((number, node));
-            }
+        let number = self.table.guess(hash)?;
+        let node = self.entries.node(number);
+        if node.is_called(name) {
+            return Some((number, node));
         }
-        None
+        let number = self.find_among(hash, name)?;
+        Some((number, self.entries.node(number)))
+    }
+
+    /// The number alone, where the first node with the tag of the hash may have another name: one look-up in 2^32. A loop around the
+    /// comparison of names would cost all the others their registers.
+    #[cold]
+    #[inline(never)]
+    fn find_among(&self, hash: u64, name: &[u8]) -> Option<u32> {
+        self.table.find(hash, |number| self.entries.node(number).is_called(name))
     }
 }
 
@@ -290,7 +297,7 @@ impl Snapshot {
     }
 
     /// A record set that a pool answers with.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn answer(&self, place: u32) -> RrSet<'_> {
         self.upper.entries.set(self.answers[place as usize])
     }

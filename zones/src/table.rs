@@ -48,14 +48,9 @@ impl Table {
     }
 
     /// The number of the first node whose tag agrees, or of none: most likely the one that [`Table::find`] gives.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.slots[at] != 0 && (self.slots[at] ^ hash) & TAG != 0 {
-            at = (at + 1) & mask;
-        }
-        (self.slots[at] as u32).checked_sub(1)
+        self.candidates(hash).next()
     }
 
     /// The number of the node with this hash for which `is_it` holds.

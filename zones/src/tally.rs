@@ -153,7 +153,7 @@ impl Tally {
         self.kinds[kind.number()].add(1);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn answer(&self, slot: u16) {
         self.slots[usize::from(slot) % SLOTS_MAX].add(1);
     }

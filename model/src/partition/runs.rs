@@ -12,16 +12,15 @@ pub(super) trait Bits: Copy + Ord + Debug {
     /// The address after this one; none after the last.
     fn next(self) -> Option<Self>;
 
-    /// How many leading bits two addresses share.
-    fn shared(self, other: Self) -> u8;
-
-    /// How many leading bits tell this address from all before `first`, which is not after it.
-    fn told_from_before(self, first: Self) -> u8;
+    /// How many leading bits tell this address from the one before `first` and from `next`, neither of which it is. Before the first
+    /// address is the last one.
+    fn told_apart(self, first: Self, next: Self) -> u8;
 
     /// The last address of the block of this length that begins here.
     fn last(self, length: u8) -> Self;
 
-    /// How far it is from `base`, which is not after it, in steps of 2^shift; past the end of `usize` its largest value.
+    /// How far it is from `base` in steps of 2^shift, from an address before that once around; past the end of `usize` its largest
+    /// value.
     fn steps(self, base: Self, shift: u8) -> usize;
 
     /// The address so many steps of 2^shift after `base`; none past the last one.
@@ -39,13 +38,9 @@ macro_rules! bits {
             }
 
             #[inline]
-            fn shared(self, other: Self) -> u8 {
-                (self ^ other).leading_zeros() as u8
-            }
-
-            #[inline]
-            fn told_from_before(self, first: Self) -> u8 {
-                first.checked_sub(1).map_or(0, |before| self.shared(before) + 1)
+            fn told_apart(self, first: Self, next: Self) -> u8 {
+                // Whichever shares more bits with the address differs from it by the smaller number.
+                (self ^ first.wrapping_sub(1)).min(self ^ next).leading_zeros() as u8 + 1
             }
 
             fn last(self, length: u8) -> Self {
@@ -54,7 +49,7 @@ macro_rules! bits {
 
             #[inline]
             fn steps(self, base: Self, shift: u8) -> usize {
-                usize::try_from((self - base) >> shift).unwrap_or(usize::MAX)
+                usize::try_from(self.wrapping_sub(base) >> shift).unwrap_or(usize::MAX)
             }
 
             fn at(base: Self, steps: usize, shift: u8) -> Option<Self> {
@@ -84,7 +79,8 @@ struct Index<A> {
     /// The second start: what is before it is in the first run.
     base: A,
     shift: u8,
-    /// For each step from the base: the run in which it begins; one more for the end.
+    /// For each step from the base: the run in which it begins, and whether others begin in it ([`SEVERAL`]). What is behind the last
+    /// step is in the last run.
     steps: Box<[u32]>,
 }
 
@@ -118,20 +114,47 @@ impl<A: Bits> Runs<A> {
         size_of_val(&*self.starts) + size_of_val(&*self.values) + size_of_val(&*self.index.steps)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, address: A) -> (u32, u8) {
-        let (low, high) = self.index.bounds(address);
-        let at = low + self.starts[low..high].partition_point(|start| *start <= address) - 1;
+        let at = self.run_of(address);
         (self.values[at], self.length(at, address))
+    }
+
+    /// The run that an address is in.
+    #[inline(always)]
+    fn run_of(&self, address: A) -> usize {
+        match self.index.steps.get(address.steps(self.index.base, self.index.shift)) {
+            Some(step) if step & SEVERAL == 0 => *step as usize,
+            None if address < self.index.base => 0,
+            _ => self.run_among(address),
+        }
+    }
+
+    /// The same where several runs have to be looked at, or the address is outside of the index.
+    #[inline(never)]
+    fn run_among(&self, address: A) -> usize {
+        let Index { base, shift, steps } = &self.index;
+        let run = |step: &u32| (step & !SEVERAL) as usize;
+        let (low, high) = match steps.get(address.steps(*base, *shift)..) {
+            _ if address < *base => (0, 0),
+            Some([step, next, ..]) => (run(step), run(next)),
+            Some([step]) => (run(step), self.starts.len() - 1),
+            _ => return self.starts.len() - 1,
+        };
+        low + self.starts[low + 1..=high].partition_point(|start| *start <= address)
     }
 
     /// Length of the largest block around an address within its run: the first bits that tell it from the last address before
     /// the run and from the first one after it.
-    #[inline]
+    ///
+    /// Addresses are a ring here. What lies across its end tells no more bits than the run's other neighbour does: the first address
+    /// shares at most the leading zeros of an address with it, and all of these are shared by whatever is between; likewise the last.
+    #[inline(always)]
     fn length(&self, at: usize, address: A) -> u8 {
-        let before = address.told_from_before(self.starts[at]);
-        let after = self.starts.get(at + 1).map_or(0, |next| address.shared(*next) + 1);
-        before.max(after)
+        if self.starts.len() == 1 {
+            return 0;
+        }
+        address.told_apart(self.starts[at], self.starts.get(at + 1).copied().unwrap_or(A::FIRST))
     }
 
     /// First address, length and value of every block.
@@ -176,31 +199,25 @@ impl<A: Bits> Index<A> {
         let (Some(base), Some(last)) = (starts.get(1).copied(), starts.last().copied()) else {
             return Self { base: A::FIRST, shift: 0, steps: Box::default() };
         };
-        // A step for some four runs, and never so many that the index leaves the second level of a cache.
-        let most = (starts.len() / RUNS_A_STEP).next_power_of_two().clamp(1, STEPS_MAX);
+        // A step for each run, about, so that most steps lie in one; and never so many that the index leaves the second level of a cache.
+        let most = starts.len().next_power_of_two().min(STEPS_MAX);
         let shift = (0..A::WIDTH).find(|shift| last.steps(base, *shift) < most).unwrap_or(A::WIDTH - 1);
         let count = last.steps(base, shift) + 1;
         let mut run = 0;
-        let mut steps = Vec::with_capacity(count + 1);
+        let mut steps = Vec::with_capacity(count);
         for step in 0..count {
             let begin = A::at(base, step, shift).unwrap_or(last);
             while starts.get(run + 1).is_some_and(|next| *next <= begin) {
                 run += 1;
             }
-            steps.push(u32::try_from(run).expect("a partition has fewer than 2^32 runs"));
+            let number = u32::try_from(run).ok().filter(|number| number & SEVERAL == 0);
+            let number = number.expect("a partition has fewer than 2^31 runs");
+            // A step past the last address has the first ones in it, around the ring.
+            let end = A::at(base, step + 1, shift);
+            let is_one = end.is_some_and(|end| starts.get(run + 1).is_none_or(|next| *next >= end));
+            steps.push(if is_one { number } else { number | SEVERAL });
         }
-        steps.push(u32::try_from(starts.len() - 1).expect("a partition has fewer than 2^32 runs"));
         Self { base, shift, steps: steps.into() }
-    }
-
-    /// The runs among which an address is: from the first to before the second.
-    #[inline]
-    fn bounds(&self, address: A) -> (usize, usize) {
-        if address < self.base || self.steps.is_empty() {
-            return (0, 1);
-        }
-        let step = address.steps(self.base, self.shift).min(self.steps.len() - 2);
-        (self.steps[step] as usize, self.steps[step + 1] as usize + 1)
     }
 }
 
@@ -277,7 +294,7 @@ impl<A: Bits> Nest<A> {
     }
 }
 
-/// Runs for which the index has a step, about: two cache lines of IPv6 addresses.
-const RUNS_A_STEP: usize = 4;
 /// Most steps of the index of one family: 256 KiB.
 const STEPS_MAX: usize = 1 << 16;
+/// Bit of a step in which further runs begin.
+const SEVERAL: u32 = 1 << 31;

@@ -42,6 +42,17 @@ fn the_ends_of_the_address_space_are_networks_like_others() {
 }
 
 #[test]
+fn the_first_addresses_are_not_taken_for_the_last_ones_where_the_index_ends_behind_the_last() {
+    let odd = (0..128u8).map(|n| 2 * n + 1).map(|n| (Network::of([255, 255, 255, n].into(), 32), u32::from(n)));
+    let odd: Vec<_> = odd.collect();
+    for most in [3, 5, 128] {
+        let top = Partition::of_networks(odd.iter().rev().take(most).copied(), 0);
+        assert_eq!((find(&top, "0.0.0.0"), find(&top, "0.0.0.255"), find(&top, "254.0.0.0")), ((0, 1), (0, 1), (0, 8)));
+        assert_eq!((find(&top, "255.255.255.255"), find(&top, "255.255.255.254")), ((255, 32), (0, 32)));
+    }
+}
+
+#[test]
 fn halves_of_one_value_are_one_block_and_blocks_fill_the_space() {
     let halves = partition(&[("192.0.2.0/25", 1), ("192.0.2.128/25", 1), ("0.0.0.0/0", 2), ("::/0", 2)]);
     assert_eq!(find(&halves, "192.0.2.77"), (1, 24));

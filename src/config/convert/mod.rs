@@ -3,6 +3,7 @@
 //! Structure and single values are sound here: their types saw to it. What is left are bounds, what excludes what, and
 //! files that are named. Rules across objects are the model's ([`Desired::problems`]); here they get their places.
 
+mod access;
 mod load;
 mod monitors;
 mod objects;
@@ -32,6 +33,7 @@ use super::{
 
 pub(super) use self::policy::of_words as policy_of_words;
 pub(super) use self::{
+    access::check_listener,
     settings::{FILTER_WAY_OUT, filter_fault},
     zones::{check as check_zone_data, read as read_zone_file},
 };
@@ -56,7 +58,8 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
     let objects =
         config.monitors.len() + config.clusters.len() + config.pools.len() + config.names.len() + config.zones.len();
     let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
-    let settings = settings::settings(&mut meaning, &config);
+    let mut settings = settings::settings(&mut meaning, &config);
+    settings.access = Arc::new(access::access(&mut meaning, config.access));
     let data_dir = data_dir_of(settings.data_dir.clone(), meaning.reader);
     let places::Maps { maps, latencies, kept: kept_maps } =
         places::maps(&mut meaning, config.maps, config.latencies, data_dir.as_deref());

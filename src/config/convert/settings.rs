@@ -20,6 +20,7 @@ pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Se
     Settings {
         dns: dns.unwrap_or(default.dns),
         http: config.listen.http.as_ref().map_or(default.http, |As(HttpAddress(address))| *address),
+        access: default.access,
         data_dir: config.data_dir.as_ref().map(|Text(path)| meaning.path("/dataDir", path)),
         user: text(config.user.as_ref()),
         log: log(meaning, &config.log),

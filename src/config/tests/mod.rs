@@ -1,5 +1,6 @@
 //! The whole reading, from files to model types and faults.
 
+mod access;
 mod bad_input;
 mod docs;
 mod faults;

@@ -86,7 +86,7 @@ async fn a_bad_push_is_told_and_the_table_before_serves_on() {
     assert_eq!(fs::read_to_string(scene.data().join("latency-rtt.csv")).unwrap(), FIRST);
     assert_eq!(answered(&client).await, "127.0.0.2");
     let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
-    assert_eq!(refused(&http, "rtt", FIRST).await.0, 404, "the HTTP listener only shows");
+    assert_eq!(refused(&http, "rtt", FIRST).await.0, 409, "the same on loopback");
     daemon.stop().await;
 }
 

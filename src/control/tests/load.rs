@@ -107,6 +107,6 @@ async fn a_push_counts_at_once_and_a_bad_one_touches_nothing() {
     assert_eq!((eu1.load[0].permille, eu1.load[0].standing.as_str()), (Some(950), "counts"));
     assert_eq!(cluster(&client, "us1").await.load, []);
     let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
-    assert_eq!(refused(&http, "eu1", &new).await.0, 404, "the HTTP listener only shows");
+    assert_eq!(refused(&http, "us1", &new).await.0, 409, "the same on loopback");
     daemon.stop().await;
 }

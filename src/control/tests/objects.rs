@@ -13,6 +13,7 @@ use super::{
     *,
 };
 use crate::{
+    api::client::Applying,
     control::{Daemon, Options},
     store::objects::Kind,
 };
@@ -176,7 +177,11 @@ async fn what_is_declared_piece_by_piece_is_in_the_answers_when_it_is_acknowledg
     server.get(&format!("/v1/names/{SHOP}")).expect(404);
     let http = crate::api::client::Client::new(crate::api::client::Reach::Http(server.daemon.http_address().unwrap()));
     assert_eq!(http.objects_after("clusters", "").await.unwrap().items.len(), 2, "shown to all");
-    assert!(http.delete_object("clusters", "ap1", "").await.is_err(), "and changed on the socket alone");
+    http.delete_object("monitors", "nothing", "").await.unwrap_err();
+    let another = json!({"clusters": [{"name": "ap9", "addresses": ["192.0.2.9"]}]});
+    assert!(http.apply(&another, &Applying::default()).await.unwrap().served, "changed on loopback");
+    let by = server.get("/v1/clusters/ap9/history").body[0]["by"].clone();
+    assert_eq!(by, "127.0.0.1 without authentication");
     server.daemon.stop().await;
 }
 

@@ -83,7 +83,7 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
 
 impl Response<'_> {
     /// What this client is to a pool, and how much of its subnet that depends on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn client_of(&self, pool: &SteerPool) -> (ClientNet, u8) {
         let subnet = self.query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client);
         let address = subnet.unwrap_or(self.client.address);

@@ -123,40 +123,55 @@ impl SteerPool {
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
     ) -> Option<(Entry, Reach)> {
-        let held = offered.balanced.and_then(|balanced| balanced.pin(self.demand_of(offered.seed)));
+        let held = offered.balanced.filter(|balanced| balanced.has_pins());
+        let held = held.and_then(|balanced| balanced.pin(self.demand_of(offered.seed)));
         if let Some(entry) = held.and_then(|cluster| self.holder(offered.row, cluster, &fits, trace)) {
             return Some((entry, Reach::Pinned));
         }
-        let (mut best, mut reach) = (None::<Entry>, Reach::Near);
-        let mut group = None;
-        for step in offered.row {
-            let member = &self.members[usize::from(step.place)];
-            let key = *group.get_or_insert(member.key);
-            if member.standby && reach == Reach::Spill && self.others_fit(offered.row, &fits, trace) {
+        let mut reach = Reach::Near;
+        for group in offered.row.chunk_by(|step, _| !step.ends_group()) {
+            let first = &self.members[usize::from(group[0].place)];
+            if first.standby && reach == Reach::Spill && self.others_fit(offered.row, &fits, trace) {
                 break;
             }
-            if let Some(part) = fits(member, trace) {
-                let score = || weighted::score(offered.seed, member.key, member.weight);
-                let score = if step.is_alone() { Score::default() } else { score() };
-                let entry = Entry { score, place: step.place, part };
-                best = best.filter(|best| !entry.beats(best)).or(Some(entry));
-            }
-            if !step.ends_group() {
-                continue;
-            }
-            group = None;
-            if let Some(entry) = best.take() {
-                let Some(balanced) = offered.balanced else { return Some((entry, reach)) };
-                let member = &self.members[usize::from(entry.place)];
-                let offer = offered.offer(balanced, key, member, reach == Reach::Near);
-                trace.offer(member.number, offer);
-                if offer.is_taken() {
-                    return Some((entry, reach));
+            let best = match group {
+                [_] => {
+                    fits(first, trace).map(|part| (Entry { score: Score::FIRST, place: group[0].place, part }, first))
                 }
-                reach = Reach::Spill;
+                _ => self.best_of(group, offered.seed, &fits, trace),
+            };
+            let Some((entry, member)) = best else { continue };
+            let Some(balanced) = offered.balanced else { return Some((entry, reach)) };
+            let offer = offered.offer(balanced, first.key, member, reach == Reach::Near);
+            trace.offer(member.number, offer);
+            if offer.is_taken() {
+                return Some((entry, reach));
             }
+            reach = Reach::Spill;
         }
         None
+    }
+
+    /// The candidate of a group that the client would fall to without load. A call of its own, so that where each member is a group
+    /// the loop over them keeps its registers.
+    #[inline(never)]
+    fn best_of<T: Trace>(
+        &self,
+        group: &[Step],
+        seed: u64,
+        fits: impl Fn(&Member, &mut T) -> Fit,
+        trace: &mut T,
+    ) -> Option<(Entry, &Member)> {
+        let mut best = None::<(Entry, &Member)>;
+        for step in group {
+            let member = &self.members[usize::from(step.place)];
+            let Some(part) = fits(member, trace) else { continue };
+            let entry = Entry { score: weighted::score(seed, member.key, member.weight), place: step.place, part };
+            if best.is_none_or(|(best, _)| entry.beats(&best)) {
+                best = Some((entry, member));
+            }
+        }
+        best
     }
 
     /// Whether a member that is not standby is a candidate: then none that is standby is asked.

@@ -19,7 +19,6 @@ pub(super) struct Step {
 impl Step {
     const ENDS_GROUP: u8 = 1;
     const NEXT_MAY_HELP: u8 = 2;
-    const ALONE: u8 = 4;
 
     /// The last of its group: here it is decided whether the next group takes part.
     #[inline]
@@ -31,12 +30,6 @@ impl Step {
     #[inline]
     pub(super) fn next_may_help(self) -> bool {
         self.marks & Self::NEXT_MAY_HELP != 0
-    }
-
-    /// Whether its group has no other member.
-    #[inline]
-    pub(super) fn is_alone(self) -> bool {
-        self.marks & Self::ALONE != 0
     }
 }
 
@@ -126,7 +119,7 @@ impl Ranking<'_> {
 fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<Step> {
     let group_of =
         |at: usize| keys.get(at).map(|((standby, ranks, number), _)| (standby, ranks, single.then_some(number)));
-    let (mut group, mut begin) = (0, 0);
+    let mut group = 0;
     let mut steps = Vec::with_capacity(keys.len());
     for (at, (_, place)) in keys.iter().enumerate() {
         let next = keys.get(at + 1).map(|((standby, ..), _)| *standby);
@@ -134,11 +127,9 @@ fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<Step> {
         if group_of(at) != group_of(at + 1) {
             marks |= Step::ENDS_GROUP;
             marks |= if next == Some(false) { Step::NEXT_MAY_HELP } else { 0 };
-            marks |= if begin == at { Step::ALONE } else { 0 };
         }
         steps.push(Step { place: *place, group, marks });
         if marks & Step::ENDS_GROUP != 0 {
-            begin = at + 1;
             group = group.saturating_add(1);
         }
     }

@@ -30,7 +30,7 @@ pub(super) enum Quick {
 impl SteerPool {
     /// The number of the answer and that of its member, where [`SteerPool::choose`] would answer with one whole live member;
     /// none where more has to be weighed, or somebody listens.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn choose_quickly(
         &self,
         family: Family,

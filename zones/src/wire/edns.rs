@@ -62,7 +62,7 @@ pub(crate) struct EdnsFault;
 
 impl Edns {
     /// Reads a packet's rest that is one OPT record and nothing else, as most are.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn alone(rest: &[u8]) -> Option<Result<Self, EdnsFault>> {
         let &[0, 0, 41, p0, p1, _, version, flags, _, l0, l1, ref options @ ..] = rest else { return None };
         if let ([], 0, 0, 0) = (options, version, l0, l1) {

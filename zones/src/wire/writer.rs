@@ -88,7 +88,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Copies octets as they are.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy(&mut self, octets: &[u8]) -> Result<usize, Full> {
         let start = self.at;
         let end = start + octets.len();
@@ -174,7 +174,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes an OPT record up to its options, which take `data` octets.
-    #[inline]
+    #[inline(always)]
     fn open_opt(&mut self, payload: u16, query: &Edns, rcode: Rcode, data: usize) {
         let flags = if query.dnssec_ok { 0x80 } else { 0 };
         let ([p0, p1], [d0, d1]) = (payload.to_be_bytes(), (data as u16).to_be_bytes());

@@ -1,12 +1,13 @@
+use fairway_model::Secret;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     task::JoinHandle,
 };
 use tokio_rustls::{
     TlsAcceptor,
-    rustls::{ServerConfig, pki_types::PrivateKeyDer},
+    rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
 
 use super::*;
@@ -58,14 +59,13 @@ async fn what_is_no_2xx_was_not_taken() {
 }
 
 /// An authority, and a receiver over TLS whose certificate is of that authority and for `localhost`.
-async fn receiver_over_tls() -> (RootCertStore, CallbackUrl, JoinHandle<io::Result<String>>) {
+async fn receiver_over_tls() -> (Secret, CallbackUrl, JoinHandle<io::Result<String>>) {
     let mut params = CertificateParams::new([]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.der().clone()).unwrap();
+    let trusted = Secret::new(authority.pem());
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -78,21 +78,23 @@ async fn receiver_over_tls() -> (RootCertStore, CallbackUrl, JoinHandle<io::Resu
         let stream = TlsAcceptor::from(Arc::new(config)).accept(listener.accept().await?.0).await?;
         Ok(receive(stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await)
     });
-    (roots, url, receiving)
+    (trusted, url, receiving)
 }
 
 #[tokio::test]
 async fn over_tls_the_certificate_must_be_of_a_trusted_authority() {
-    let (roots, url, receiving) = receiver_over_tls().await;
+    let (trusted, url, receiving) = receiver_over_tls().await;
     let stream = TcpStream::connect(("127.0.0.1", url.port())).await.unwrap();
-    let stream = over_tls(&url, roots, stream).await.unwrap();
+    let tls = Arc::new(https::client_config(Some(&trusted), None).unwrap());
+    let stream = https::over_tls(tls, url.host(), stream).await.unwrap();
     exchange(stream, &url, "{}".to_owned()).await.unwrap();
     assert!(receiving.await.unwrap().unwrap().starts_with("POST /told HTTP/1.1\r\n"));
 
     let (_, url, receiving) = receiver_over_tls().await;
     let (another, ..) = receiver_over_tls().await;
     let stream = TcpStream::connect(("127.0.0.1", url.port())).await.unwrap();
-    let refused = over_tls(&url, another, stream).await.map(|_| ());
-    assert!(matches!(refused, Err(PostError::Connect(_))), "{refused:?}");
+    let tls = Arc::new(https::client_config(Some(&another), None).unwrap());
+    let refused = https::over_tls(tls, url.host(), stream).await.map(|_| ());
+    assert!(refused.is_err(), "{refused:?}");
     assert!(receiving.await.unwrap().is_err(), "nothing is sent to who cannot be trusted");
 }

@@ -1,0 +1,508 @@
+//! Who may do what over the API, against the real program: curl asks, openssl makes certificates and signs tokens.
+//!
+//! Every forged, expired or misdirected way in is tried and must change nothing; what is granted must work.
+#![cfg(feature = "real")]
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use fairway_integration::real::{Process, fairway_binary, free_port, program, serve, wait_until};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The server in a folder with certificates of an authority of its own.
+struct Server {
+    process: Option<Process>,
+    folder: TempDir,
+    dns: u16,
+    http: u16,
+    scheme: &'static str,
+}
+
+/// What was answered: 0 where nothing was.
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    #[track_caller]
+    fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}\n{}", self.head, self.body);
+        self
+    }
+}
+
+impl Server {
+    /// A folder with an authority and certificates, and nothing that runs.
+    fn folder() -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        let server = Self { process: None, folder, dns: free_port(), http: free_port(), scheme: "https" };
+        // Without the extensions that the system's own configuration adds.
+        fs::write(server.path("openssl.cnf"), "[req]\ndistinguished_name=dn\n[dn]\n").expect("a file");
+        for authority in ["ca", "other"] {
+            server.authority(authority);
+        }
+        server.certificate("server", "ca", "IP:127.0.0.1,DNS:localhost");
+        server.certificate("client", "ca", "URI:spiffe://corp/ops");
+        server.certificate("stranger", "other", "URI:spiffe://corp/ops");
+        server
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn openssl(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(program("openssl", "openssl"));
+        let output = command.args(arguments).current_dir(self.folder.path()).output().expect("openssl runs");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+
+    fn request(&self, name: &str, further: &[&str]) {
+        let (key, pem, subject) = (format!("{name}.key"), format!("{name}.pem"), format!("/CN={name}"));
+        let mut arguments = vec!["req", "-x509", "-config", "openssl.cnf", "-newkey", "ec", "-pkeyopt"];
+        arguments.extend(["ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", &subject]);
+        arguments.extend(["-keyout", &key, "-out", &pem]);
+        arguments.extend(further);
+        self.openssl(&arguments);
+    }
+
+    fn authority(&self, name: &str) {
+        self.request(name, &["-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=keyCertSign"]);
+    }
+
+    fn certificate(&self, name: &str, authority: &str, names: &str) {
+        let (ca, key) = (format!("{authority}.pem"), format!("{authority}.key"));
+        self.request(name, &["-CA", &ca, "-CAkey", &key, "-addext", &format!("subjectAltName={names}")]);
+    }
+
+    /// Makes a token of this name; it is in the file `NAME.token`. Returns what the configuration takes of it.
+    fn token(&self, name: &str) -> String {
+        let file = self.path(&format!("{name}.token"));
+        let output = Command::new(fairway_binary()).args(["token", "create", name, "--out"]).arg(&file).output();
+        let output = output.expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && !text.contains(self.shown(name).trim()), "{text}");
+        text.lines().find(|line| line.contains("sha256:")).expect("an entry").trim().trim_start_matches("- ").to_owned()
+    }
+
+    fn shown(&self, name: &str) -> String {
+        fs::read_to_string(self.path(&format!("{name}.token"))).expect("a token").trim().to_owned()
+    }
+
+    fn write(&self, config: &str) {
+        let text = format!(
+            "version: 1\nlisten: {{ dns: [\"127.0.0.1:{}\"], http: \"127.0.0.1:{}\" }}\n{config}\n",
+            self.dns, self.http
+        );
+        fs::write(self.path("next"), text).expect("a file");
+        fs::rename(self.path("next"), self.path("fairway.yaml")).expect("a file");
+    }
+
+    fn start(&mut self, config: &str) {
+        self.write(config);
+        self.process = Some(Process::start(&mut serve(self.folder.path()), &self.path("fairway.log")));
+        wait_until("it is ready", PATIENCE, || self.curl("/readyz", &[]).status == 200);
+    }
+
+    /// Asks with curl, trusting the authority.
+    fn curl(&self, path: &str, arguments: &[&str]) -> Reply {
+        let mut command = Command::new(program("curl", "curl"));
+        command.args(["-sS", "-i", "-m", "30", "--path-as-is", "--cacert", "ca.pem"]).args(arguments);
+        command.arg(format!("{}://127.0.0.1:{}{path}", self.scheme, self.http)).current_dir(self.folder.path());
+        let output = command.output().expect("curl runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        Reply { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// The same, showing a token.
+    fn curl_as(&self, token: &str, path: &str, arguments: &[&str]) -> Reply {
+        let header = format!("Authorization: Bearer {token}");
+        self.curl(path, &[&["-H", &header], arguments].concat())
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("fairway.log")).unwrap_or_default()
+    }
+
+    /// Lines of the audit log.
+    fn audit(&self) -> Vec<Value> {
+        let lines = self.log();
+        let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["target"] == "fairway::audit").collect()
+    }
+
+    fn peer(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.http))
+    }
+
+    /// Signs a token with the issuer's key by openssl.
+    fn signed(&self, header: &Value, claims: &Value) -> String {
+        let text = format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()));
+        fs::write(self.path("text"), &text).expect("a file");
+        let signature = self.openssl(&["dgst", "-sha256", "-sign", "issuer.key", "text"]).stdout;
+        format!("{text}.{}", base64(&signature))
+    }
+
+    /// Makes the issuer's key, and its key set in `keys.json`.
+    fn issuer(&self) {
+        self.openssl(&["genrsa", "-out", "issuer.key", "2048"]);
+        self.openssl(&["rsa", "-in", "issuer.key", "-pubout", "-out", "issuer.pub"]);
+        let modulus = self.openssl(&["rsa", "-in", "issuer.key", "-noout", "-modulus"]).stdout;
+        let digits = String::from_utf8(modulus).expect("text");
+        let digits = digits.trim().trim_start_matches("Modulus=");
+        let octet = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
+        let modulus: Vec<u8> = (0..digits.len()).step_by(2).map(octet).collect();
+        let keys = json!({"keys": [{"kty": "RSA", "kid": "k", "use": "sig", "n": base64(&modulus), "e": "AQAB"}]});
+        fs::write(self.path("keys.json"), keys.to_string()).expect("a file");
+    }
+}
+
+/// Without padding, in the alphabet for URLs (RFC 4648 section 5).
+fn base64(octets: &[u8]) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for part in octets.chunks(3) {
+        let bits = part.iter().fold(0u32, |bits, octet| bits << 8 | u32::from(*octet)) << (8 * (3 - part.len()));
+        text.extend((0..=part.len()).map(|place| char::from(ALPHABET[(bits >> (18 - 6 * place)) as usize & 63])));
+    }
+    text
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs()
+}
+
+const JSON: [&str; 2] = ["-H", "Content-Type: application/json"];
+const CLUSTER: &str = "{\"name\": \"ap1\", \"addresses\": [\"192.0.2.1\"]}";
+const TLS: &str = "tls: { cert: { file: server.pem }, key: { file: server.key }, clientCa: { file: ca.pem } }";
+
+#[test]
+fn on_loopback_programs_write_and_pages_of_others_do_not() {
+    let mut server = Server::folder();
+    server.scheme = "http";
+    server.start("");
+    let put = |further: &[&str]| server.curl("/v1/clusters/ap1", &[&["-X", "PUT", "-d", CLUSTER], further].concat());
+    let foreign: [(&[&str], u16); 9] = [
+        (&["-H", "Content-Type: application/json", "-H", "Origin: http://evil.example"], 403),
+        (&["-H", "Content-Type: application/json", "-H", "Origin: null"], 403),
+        (&["-H", "Content-Type: application/json", "-H", "Origin: http://127.0.0.1:1"], 403),
+        (&["-H", "Content-Type: application/json", "-H", "Sec-Fetch-Site: cross-site"], 403),
+        (&["-H", "Content-Type: application/json", "-H", "Host: evil.example"], 421),
+        (&["-H", "Content-Type: application/json", "-H", "Host: 127.0.0.1.evil.example"], 421),
+        (&[], 415),
+        (&["-H", "Content-Type: text/plain"], 415),
+        (&["-H", "Content-Type: multipart/form-data; boundary=a"], 415),
+    ];
+    for (headers, status) in foreign {
+        let refused = put(headers).expect(status);
+        assert_eq!(refused.header("content-type"), Some("application/problem+json"), "{headers:?}");
+    }
+    server.curl("/v1/clusters/ap1", &[]).expect(404);
+    assert_eq!(server.curl("/v1/state", &["-H", "Host: evil.example"]).status, 421, "nor is anything shown to it");
+    server.curl("/healthz", &["-H", "Host: pod.example"]).expect(200);
+    let own = format!("Origin: http://127.0.0.1:{}", server.http);
+    put(&["-H", "Content-Type: application/json", "-H", &own]).expect(201);
+    put(&JSON).expect(200);
+    let shown = server.curl("/v1/clusters/ap1/history", &[]).expect(200);
+    assert!(shown.body.contains("127.0.0.1 without authentication"), "{}", shown.body);
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(shown.header(name), Some(value));
+    }
+    let page = server.curl("/", &[]).expect(200);
+    assert!(page.header("content-security-policy").is_some_and(|policy| policy.contains("script-src 'self'")));
+    let written = server.audit();
+    let outcomes: Vec<_> = written.iter().map(|line| line["outcome"].as_str().unwrap_or_default()).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == "denied").count(), 6, "{outcomes:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == "done").count(), 2, "{outcomes:?}");
+    assert_eq!(written[9]["what"], "PUT /v1/clusters/ap1");
+    for path in [
+        "/v1/../../etc/passwd",
+        "/page/../../../etc/passwd",
+        "/page/%2e%2e/%2e%2e/etc/passwd",
+        "/v1/clusters/..%2f..%2fkey",
+    ] {
+        let reply = server.curl(path, &[]);
+        assert!(reply.status == 404 && !reply.body.contains("root:"), "{path}: {} {}", reply.status, reply.body);
+    }
+    server.curl("/v1/stop", &["-X", "POST"]).expect(404);
+}
+
+#[test]
+fn who_shows_nothing_or_something_forged_gets_nothing() {
+    let mut server = Server::folder();
+    server.issuer();
+    let (ci, ended) = (server.token("ci"), server.token("ended"));
+    let ended = ended.replace(" }", ", expires: 2020-01-01T00:00:00Z }");
+    let gone = free_port();
+    server.start(&format!(
+        "access:
+  {TLS}
+  tokens: [ {ci}, {ended} ]
+  issuers:
+    - {{ name: corp, issuer: \"https://id.example\", audiences: [fairway], keysFile: keys.json }}
+    - {{ name: gone, issuer: \"https://gone.example\", audiences: [fairway], keysUrl: \"http://127.0.0.1:{gone}/keys\" }}
+  limits: {{ failuresPerMinute: 1000 }}
+  grants:
+    - {{ role: editor, to: [\"token:ci\", \"token:ended\"], projects: [shop] }}
+    - {{ role: viewer, to: [\"token:ci\", \"group:corp:sre\"] }}
+    - {{ role: operator, to: [\"certificate:spiffe://corp/ops\"] }}"
+    ));
+    let nothing = server.curl("/v1/state", &[]).expect(401);
+    assert_eq!(nothing.header("www-authenticate"), Some("Bearer realm=\"fairway\""));
+    assert!(nothing.header("strict-transport-security").is_some());
+    for path in ["/v1/pools", "/metrics", "/version", "/v2/projects", "/v1/watch", "/elsewhere"] {
+        server.curl(path, &[]).expect(401);
+    }
+    server.curl("/healthz", &[]).expect(200);
+    server.curl("/page/app.js", &[]).expect(200);
+    let (good, ended) = (server.shown("ci"), server.shown("ended"));
+    server.curl_as(&good, "/v1/state", &[]).expect(200);
+    for token in [&ended, &good[..good.len() - 1], &good.to_uppercase(), "fairway_", "a.b.c", "..", "x"] {
+        let refused = server.curl_as(token, "/v1/state", &[]).expect(401);
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer realm=\"fairway\", error=\"invalid_token\""));
+    }
+    let two = format!("Authorization: Bearer {good}");
+    server.curl_as(&good, "/v1/state", &["-H", &two]).expect(401);
+    let denied =
+        server.curl_as(&good, "/v1/clusters/ap1", &[&["-X", "PUT", "-d", CLUSTER], &JSON[..]].concat()).expect(403);
+    assert!(denied.body.contains("token:ci lacks the verb write outside of projects"), "{}", denied.body);
+    let project = |name: &str| {
+        let body = format!("{{\"metadata\": {{\"name\": \"{name}\"}}}}");
+        server.curl_as(&good, &format!("/v2/projects/{name}"), &[&["-X", "PUT", "-d", &body], &JSON[..]].concat())
+    };
+    project("shop").expect(201);
+    project("pay").expect(403);
+
+    let header = json!({"alg": "RS256", "kid": "k"});
+    let claims =
+        json!({"iss": "https://id.example", "aud": "fairway", "sub": "alice", "exp": now() + 300, "groups": ["sre"]});
+    let with = |key: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[key] = value;
+        claims
+    };
+    let alice = server.signed(&header, &claims);
+    server.curl_as(&alice, "/v1/state", &[]).expect(200);
+    let denied = server.curl_as(&alice, "/v1/reload", &["-X", "POST"]).expect(403);
+    assert!(denied.body.contains("jwt:corp:alice lacks the verb operate"), "{}", denied.body);
+    let unsigned = |alg: &str| {
+        let header = json!({"alg": alg, "kid": "k"});
+        format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
+    };
+    // The public key, which everybody has, as the secret of an HMAC.
+    let text = unsigned("HS256");
+    fs::write(server.path("text"), &text).expect("a file");
+    let public = fs::read(server.path("issuer.pub")).expect("a key");
+    let hex: String = public.iter().map(|octet| format!("{octet:02x}")).collect();
+    let mac =
+        server.openssl(&["dgst", "-sha256", "-mac", "HMAC", "-macopt", &format!("hexkey:{hex}"), "-binary", "text"]);
+    let forged = [
+        ("expired", server.signed(&header, &with("exp", json!(now() - 60)))),
+        ("early", server.signed(&header, &with("nbf", json!(now() + 120)))),
+        ("of another issuer", server.signed(&header, &with("iss", json!("https://evil.example")))),
+        ("for another audience", server.signed(&header, &with("aud", json!("other")))),
+        ("of an unknown key", server.signed(&json!({"alg": "RS256", "kid": "x"}), &claims)),
+        ("of another algorithm", server.signed(&json!({"alg": "RS512", "kid": "k"}), &claims)),
+        ("not signed", format!("{}.", unsigned("none"))),
+        ("signed by all", format!("{text}.{}", base64(&mac.stdout))),
+        (
+            "changed",
+            alice.replacen(
+                &base64(claims.to_string().as_bytes()),
+                &base64(with("sub", json!("root")).to_string().as_bytes()),
+                1,
+            ),
+        ),
+    ];
+    for (what, token) in &forged {
+        let refused = server.curl_as(token, "/v1/state", &[]);
+        assert_eq!(refused.status, 401, "{what}: {}", refused.body);
+    }
+    let later = server
+        .curl_as(&server.signed(&header, &with("iss", json!("https://gone.example"))), "/v1/state", &[])
+        .expect(503);
+    assert!(later.header("retry-after").is_some() && later.body.contains("keys of gone"), "{}", later.body);
+
+    let client = ["--cert", "client.pem", "--key", "client.key"];
+    server.curl("/v1/reload", &[&["-X", "POST"], &client[..]].concat()).expect(200);
+    let denied = server.curl("/v1/clusters/ap1", &[&["-X", "DELETE"], &client[..]].concat()).expect(403);
+    assert!(denied.body.contains("certificate:spiffe://corp/ops lacks the verb delete"), "{}", denied.body);
+    let stranger = server.curl("/v1/state", &["--cert", "stranger.pem", "--key", "stranger.key"]);
+    assert_eq!(stranger.status, 0, "one of another authority has no connection: {}", stranger.head);
+
+    let log = server.log();
+    for secret in [&good, &ended, &alice].into_iter().chain(forged.iter().map(|(_, token)| token)) {
+        assert!(!log.contains(&**secret), "a token is in the log");
+    }
+    let audit = server.audit();
+    let line = audit.iter().find(|line| line["what"] == "PUT /v2/projects/pay").expect("a line");
+    assert_eq!(
+        (&line["who"], &line["from"], &line["outcome"]),
+        (&json!("token:ci"), &json!("127.0.0.1"), &json!("denied"))
+    );
+    let line = audit.iter().find(|line| line["what"] == "PUT /v2/projects/shop").expect("a line");
+    assert_eq!((&line["project"], &line["outcome"], &line["status"]), (&json!("shop"), &json!("done"), &json!(201)));
+    let history = Command::new(fairway_binary())
+        .args(["store", "history", "project/shop", "--data-dir"])
+        .arg(server.path("data"))
+        .output();
+    let history = String::from_utf8_lossy(&history.expect("it runs").stdout).into_owned();
+    assert!(history.contains("token:ci"), "{history}");
+}
+
+#[test]
+fn certificates_are_renewed_under_load_and_a_damaged_one_is_refused() {
+    let mut server = Server::folder();
+    let ci = server.token("ci");
+    server.start(&format!("access: {{ {TLS}, tokens: [ {ci} ], grants: [ {{ role: viewer, to: [\"token:ci\"] }} ], limits: {{ perSecond: 10000, burst: 10000, connections: 64 }} }}"));
+    server.certificate("renewed", "other", "IP:127.0.0.1");
+    let both = [fs::read(server.path("ca.pem")), fs::read(server.path("other.pem"))].map(Result::unwrap).concat();
+    fs::write(server.path("both.pem"), both).expect("a file");
+    let token = server.shown("ci");
+    let (asked, ending) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let is_by = |authority: &str| server.curl("/healthz", &["--cacert", authority]).status == 200;
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !ending.load(Relaxed) {
+                    server.curl_as(&token, "/version", &["--cacert", "both.pem"]).expect(200);
+                    asked.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let renew = |from: &str| {
+            for kind in ["key", "pem"] {
+                fs::copy(server.path(&format!("{from}.{kind}")), server.path("next")).expect("a file");
+                fs::rename(server.path("next"), server.path(&format!("server.{kind}"))).expect("a file");
+            }
+        };
+        fs::copy(server.path("server.pem"), server.path("first.pem")).expect("a file");
+        fs::copy(server.path("server.key"), server.path("first.key")).expect("a file");
+        renew("renewed");
+        wait_until("the renewed one is shown", PATIENCE, || is_by("other.pem"));
+        assert!(!is_by("ca.pem"), "and the old one no more");
+        // Cut off in the middle: what was served is served on.
+        let whole = fs::read(server.path("server.pem")).expect("a file");
+        fs::write(server.path("server.pem"), &whole[..whole.len() / 2]).expect("a file");
+        wait_until("it is refused", PATIENCE, || server.log().contains("configuration refused"));
+        assert!(is_by("other.pem"), "the one before serves on");
+        // A key that is not of the certificate.
+        fs::copy(server.path("first.pem"), server.path("server.pem")).expect("a file");
+        server.process.as_ref().expect("it runs").signal("HUP");
+        wait_until("it is refused, too", PATIENCE, || server.log().matches("configuration refused").count() >= 2);
+        assert!(is_by("other.pem"));
+        renew("first");
+        server.process.as_ref().expect("it runs").signal("HUP");
+        wait_until("the first one is shown again", PATIENCE, || is_by("ca.pem"));
+        ending.store(true, Relaxed);
+    });
+    println!("{} requests over new connections, none lost", asked.load(Relaxed));
+    assert!(asked.load(Relaxed) > 20);
+}
+
+#[test]
+fn each_client_has_its_own_bounds_and_slow_ones_are_cut_off() {
+    let mut server = Server::folder();
+    server.scheme = "http";
+    server.start("access: { limits: { perSecond: 1, burst: 3, connections: 2 } }");
+    let from = |address: &str| server.curl("/version", &["--interface", address]);
+    let replies: Vec<Reply> = (0..8).map(|_| from("127.0.0.2")).collect();
+    assert_eq!(replies[0].status, 200);
+    let refused = replies.iter().find(|reply| reply.status == 429).expect("eight at once are too many");
+    assert!(refused.header("retry-after").is_some_and(|secs| secs.parse::<u32>().is_ok_and(|secs| secs >= 1)));
+    from("127.0.0.3").expect(200);
+    wait_until("it may ask again", PATIENCE, || from("127.0.0.2").status == 200);
+
+    let long = format!("X-Long: {}", "x".repeat(20_000));
+    assert_eq!(server.curl("/healthz", &["-H", &long]).status, 431, "a long head");
+    // A head, and a body, that do not go on; together they are all that this client may have.
+    let head = format!("POST /v1/reload HTTP/1.1\r\nHost: {}\r\n", server.peer());
+    let body = format!("{}Content-Type: application/json\r\n", head.replace("reload", "overrides"));
+    let began = Instant::now();
+    let mut slow = [head, format!("{body}Content-Length: 100\r\n\r\n{{")].map(|text| {
+        let mut stream = TcpStream::connect(server.peer()).expect("a connection");
+        stream.write_all(text.as_bytes()).expect("it is taken");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        stream
+    });
+    wait_until("a third connection has no place", PATIENCE, || server.curl("/healthz", &[]).status == 0);
+    server.curl("/healthz", &["--interface", "127.0.0.3"]).expect(200);
+    let ends = slow.each_mut().map(|stream| {
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        text
+    });
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    assert!(!ends[0].contains(" 200 ") && ends[1].contains(" 400 "), "{ends:?}");
+    drop(slow);
+    wait_until("its places are free again", PATIENCE, || server.curl("/healthz", &[]).status == 200);
+}
+
+#[test]
+fn the_command_line_speaks_to_a_server_elsewhere() {
+    let mut server = Server::folder();
+    let ci = server.token("ci");
+    server.start(&format!("access: {{ {TLS}, tokens: [ {ci} ], grants: [ {{ role: editor, to: [\"token:ci\"] }}, {{ role: operator, to: [\"certificate:spiffe://corp/ops\"] }} ] }}"));
+    fs::write(server.path("shop.yaml"), format!("clusters: [ {CLUSTER} ]\n")).expect("a file");
+    let url = format!("https://127.0.0.1:{}", server.http);
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(fairway_binary());
+        command.args(arguments).args(["--server", &url]).current_dir(server.folder.path());
+        let output = command.output().expect("it runs");
+        let text = [output.stdout, output.stderr].map(|octets| String::from_utf8_lossy(&octets).into_owned()).concat();
+        (output.status.success(), text)
+    };
+    let token = ["--token-file", "ci.token", "--cacert", "ca.pem"];
+    let (done, text) = run(&[&["apply", "-f", "shop.yaml", "--reason", "it opens"], &token[..]].concat());
+    assert!(done && text.contains("created  clusters/ap1"), "{text}");
+    let (done, text) = run(&[&["get", "clusters"], &token[..]].concat());
+    assert!(done && text.contains("token:ci") && text.contains("it opens"), "{text}");
+    let (done, text) =
+        run(&[&["override", "add", "ap1", "drain", "--reason", "r", "--for", "1h"], &token[..]].concat());
+    assert!(!done && text.contains("403") && text.contains("lacks the verb force"), "{text}");
+    let client = ["--cert", "client.pem", "--key", "client.key", "--cacert", "ca.pem"];
+    let (done, text) =
+        run(&[&["override", "add", "ap1", "drain", "--reason", "r", "--for", "1h"], &client[..]].concat());
+    assert!(done, "{text}");
+    let (done, text) = run(&[&["status"], &token[..]].concat());
+    assert!(done && text.contains("drain"), "{text}");
+    let (done, text) = run(&[&["delete", "clusters", "ap1"], &token[..]].concat());
+    assert!(done, "{text}");
+    let (done, text) = run(&["status", "--cacert", "ca.pem"]);
+    assert!(!done && text.contains("401"), "{text}");
+    let (done, text) = run(&["status", "--token-file", "ci.token"]);
+    assert!(!done && text.contains("--cacert"), "{text}");
+    let (done, text) = run(&["status", "--token-file", "ci.token", "--cacert", "other.pem"]);
+    assert!(!done && text.contains("--cacert"), "{text}");
+    assert!(!text.contains(&server.shown("ci")));
+    assert!(Path::new(&server.path("data/control.sock")).exists(), "the socket is there as ever");
+}

@@ -1,0 +1,116 @@
+//! What each request takes: the verbs, and the project that it is about.
+//!
+//! Paths that nobody wrote down here take every verb, so that a route that is forgotten is closed, not open.
+
+use super::verb::{Verb, Verbs};
+use crate::intents;
+
+/// What a request takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// All of these verbs.
+    pub verbs: Verbs,
+    /// In this project; none for what is in no project, which takes a grant for all projects.
+    pub project: Option<String>,
+}
+
+/// What a request takes; none where it is open to all: whether the server lives and is ready, and the files of the page, which
+/// are the same for all and hold no data.
+pub fn need(method: &str, path: &str, query: &str) -> Option<Need> {
+    let of_server = |verbs: Verbs| Some(Need { verbs, project: None });
+    let sees = matches!(method, "GET" | "HEAD");
+    let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match (&steps[..], sees) {
+        ([""] | ["page", ..] | ["healthz" | "readyz"], true) => None,
+        (["version" | "metrics"] | ["v1", "state" | "explain" | "watch"], true) => of_server(Verb::Observe.into()),
+        (["v1", "reload"], false) => of_server(Verb::Operate.into()),
+        (["v1", "overrides", ..], false) => of_server(Verb::Force.into()),
+        (["v1", "load" | "latency", _], false) => of_server(Verb::Report.into()),
+        (["v1", "apply"], false) if is_set(query, "prune") => of_server(Verbs::from(Verb::Write).with(Verb::Delete)),
+        (["v1", "apply"], false) => of_server(Verb::Write.into()),
+        (["v1", "clusters" | "monitors" | "names" | "pools", ..], _) => of_server(of_object(method).into()),
+        (["v2", ..], _) => Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) }),
+        _ => of_server(Verbs::ALL),
+    }
+}
+
+fn of_object(method: &str) -> Verb {
+    match method {
+        "GET" | "HEAD" => Verb::Read,
+        "DELETE" => Verb::Delete,
+        _ => Verb::Write,
+    }
+}
+
+/// Whether a query may set a parameter to something else than `false`, however its name and value are escaped.
+fn is_set(query: &str, parameter: &str) -> bool {
+    query.split('&').any(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (name == parameter || name.contains(['%', '+'])) && value != "false"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_request_takes_its_verb_in_its_project() {
+        for (request, wanted) in [
+            ("GET /healthz", "open"),
+            ("HEAD /readyz", "open"),
+            ("GET /", "open"),
+            ("GET /page/app.js", "open"),
+            ("POST /healthz", "all"),
+            ("GET /metrics", "observe"),
+            ("GET /version", "observe"),
+            ("GET /v1/state", "observe"),
+            ("GET /v1/explain?name=a", "observe"),
+            ("GET /v1/watch", "observe"),
+            ("POST /v1/reload", "operate"),
+            ("POST /v1/overrides", "force"),
+            ("DELETE /v1/overrides/1a2b", "force"),
+            ("PUT /v1/load/eu1", "report"),
+            ("PUT /v1/latency/rtt", "report"),
+            ("POST /v1/apply", "write"),
+            ("POST /v1/apply?prune=false&dryRun=true", "write"),
+            ("POST /v1/apply?dryRun=false&prune=true", "delete, write"),
+            ("POST /v1/apply?%70rune=true", "delete, write"),
+            ("POST /v1/apply?prune=%74rue", "delete, write"),
+            ("GET /v1/pools", "read"),
+            ("GET /v1/pools/shop/history", "read"),
+            ("POST /v1/pools", "write"),
+            ("PUT /v1/names/a.example", "write"),
+            ("PATCH /v1/names/a.example", "write"),
+            ("DELETE /v1/clusters/eu1", "delete"),
+            ("GET /v2/projects", "read"),
+            ("POST /v2/projects", "write"),
+            ("GET /v2/projects/shop", "read in shop"),
+            ("DELETE /v2/projects/shop/", "delete in shop"),
+            ("PUT /v2/projects/shop/composite-apps/a/v1", "write in shop"),
+            ("GET /v2/project/shop/dns-update-records", "read in shop"),
+            ("PUT /v2/dtc-controllers/its", "write"),
+            ("PUT /v2/projects/shop/../pay", "write"),
+            ("PUT /v2/projects/%73hop", "write"),
+            ("PUT /v2//projects/shop", "write"),
+            ("GET /v1/objects", "all"),
+            ("POST /v1/stop", "all"),
+            ("GET /v1/../metrics", "all"),
+            ("GET /elsewhere", "all"),
+        ] {
+            let (method, rest) = request.split_once(' ').expect("a request");
+            let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+            let told = need(method, path, query).map_or_else(
+                || "open".to_owned(),
+                |need| {
+                    let verbs = if need.verbs == Verbs::ALL { "all".to_owned() } else { need.verbs.to_string() };
+                    match need.project {
+                        Some(project) => format!("{verbs} in {project}"),
+                        None => verbs,
+                    }
+                },
+            );
+            assert_eq!(told, wanted, "{request}");
+        }
+    }
+}

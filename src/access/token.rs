@@ -1,0 +1,116 @@
+//! Bearer tokens that Fairway makes itself, and what is kept of them.
+//!
+//! A token has 256 random bits, so its plain SHA-256 is as hard to turn back as the token is to guess: salt and a slow hash guard
+//! secrets that people choose, of which there are none here. Nothing but the hash is ever kept.
+
+use std::fmt;
+
+use fairway_model::Timestamp;
+use ring::{
+    digest::{SHA256, digest},
+    rand::{SecureRandom, SystemRandom},
+};
+use subtle::ConstantTimeEq;
+
+/// The SHA-256 of a token.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// Of this token.
+    pub fn of(token: &str) -> Self {
+        let mut octets = [0; 32];
+        octets.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+        Self(octets)
+    }
+
+    /// From 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let mut octets = [0; 32];
+        for (octet, pair) in octets.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *octet = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self(octets))
+    }
+}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenHash({self})")
+    }
+}
+
+/// What is known of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenEntry {
+    /// What its holder is called.
+    pub name: String,
+    /// What it hashes to.
+    pub hash: TokenHash,
+    /// When it ends; none never does.
+    pub expires: Option<Timestamp>,
+}
+
+impl TokenEntry {
+    /// Whether it still counts.
+    pub(super) fn holds(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+}
+
+/// The entry of a hash. Each is looked at to its last octet, whichever it is, so that time tells nothing of those that are kept.
+pub(super) fn find<'a>(entries: &'a [TokenEntry], hash: &TokenHash) -> Option<&'a TokenEntry> {
+    entries.iter().fold(None, |found, entry| if bool::from(entry.hash.0.ct_eq(&hash.0)) { Some(entry) } else { found })
+}
+
+/// A token that nobody had before, and its hash. None where the system has no random numbers.
+pub fn new_token() -> Option<(String, TokenHash)> {
+    let mut random = [0; 32];
+    SystemRandom::new().fill(&mut random).ok()?;
+    let token = random.iter().fold(PREFIX.to_owned(), |token, octet| token + &format!("{octet:02x}"));
+    let hash = TokenHash::of(&token);
+    Some((token, hash))
+}
+
+/// What each token begins with: people and scanners of leaked secrets see what it is.
+pub(super) const PREFIX: &str = "fairway_";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_found_by_its_hash_until_it_ends_and_another_is_not() {
+        let (token, hash) = new_token().unwrap();
+        let (other, _) = new_token().unwrap();
+        assert!(token.starts_with(PREFIX) && token.len() == PREFIX.len() + 64 && token != other);
+        assert_eq!(TokenHash::from_hex(&hash.to_string()), Some(hash.clone()));
+        let entry = TokenEntry { name: "ci".to_owned(), hash, expires: Some(Timestamp::from_secs(100)) };
+        let entries = [TokenEntry { hash: TokenHash::of("x"), ..entry.clone() }, entry.clone()];
+        assert_eq!(find(&entries, &TokenHash::of(&token)), Some(&entry));
+        assert_eq!(find(&entries, &TokenHash::of(&other)), None);
+        assert_eq!(find(&entries, &TokenHash::of(&token[..token.len() - 1])), None);
+        assert!(entry.holds(Timestamp::from_secs(99)) && !entry.holds(Timestamp::from_secs(100)));
+    }
+
+    #[test]
+    fn a_hash_is_64_digits_and_nothing_else() {
+        for text in ["", "00", &"g".repeat(64), &"0".repeat(63), &"0".repeat(65), &format!("+{}", "0".repeat(63))] {
+            assert_eq!(TokenHash::from_hex(text), None, "{text}");
+        }
+        // FIPS 180-2 appendix B.1.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(TokenHash::of("abc").to_string(), abc);
+        assert_eq!(TokenHash::from_hex(&abc.to_uppercase()), Some(TokenHash::of("abc")));
+    }
+}
