@@ -196,6 +196,24 @@ impl Desired {
         found
     }
 
+    /// The same for these pools and steered names alone, as far as there are such. What is wrong with names because of their pool is
+    /// found at the names.
+    pub fn problems_of<'a>(
+        &self,
+        pools: impl IntoIterator<Item = &'a PoolName>,
+        names: impl IntoIterator<Item = &'a Name>,
+    ) -> Vec<Problem> {
+        let mut found = Vec::new();
+        for pool in pools.into_iter().filter_map(|name| self.pools.get(name)) {
+            self.check_pool(pool, &mut found);
+        }
+        for name in names.into_iter().filter_map(|name| self.names.get(name)) {
+            self.check_name(name, self.pools.get(&name.pool), &mut found);
+        }
+        found.sort();
+        found
+    }
+
     fn check_monitor(&self, monitor: Option<&MonitorName>, subject: impl Fn() -> Subject, found: &mut Vec<Problem>) {
         if let Some(name) = monitor.filter(|name| !self.monitors.contains_key(*name)) {
             let known = nearest(name.as_str(), self.monitors.keys().map(MonitorName::as_str));

@@ -80,7 +80,7 @@ impl Book {
         let mut known: BTreeMap<&Site, Option<Forced>> = BTreeMap::new();
         let mut word = |site| *known.entry(site).or_insert_with(|| self.word_for(site));
         let numbers = (0..uses.len()).map(|n| TargetIndex(u32::try_from(n).expect("targets are numbered in 32 bits")));
-        numbers.map(|n| uses.sites(n).iter().filter_map(&mut word).min_by_key(|w| rank(*w))).collect()
+        numbers.map(|n| uses.sites(n).filter_map(&mut word).min_by_key(|w| rank(*w))).collect()
     }
 
     fn word_for(&self, (cluster, address): &Site) -> Option<Forced> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairway_model::Desired;
+use fairway_zones::Touched;
 
 use crate::config::Settings;
 
@@ -26,10 +27,47 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
 }
 
 fn line<K: Ord, V: PartialEq>(kind: &str, before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Option<String> {
-    let added = after.keys().filter(|key| !before.contains_key(key)).count();
-    let removed = before.keys().filter(|key| !after.contains_key(key)).count();
-    let changed = after.iter().filter(|(key, value)| before.get(key).is_some_and(|old| old != *value)).count();
-    (added + removed + changed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
+    let kept = after.iter().map(|(key, value)| Change::between(before.get(key), Some(value)));
+    let removed = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|_| Change::Removed);
+    told(kind, kept.chain(removed))
+}
+
+fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
+    let (mut added, mut changed, mut removed) = (0u32, 0u32, 0u32);
+    changes.for_each(|change| match change {
+        Change::Added => added += 1,
+        Change::Changed => changed += 1,
+        Change::None => {}
+        Change::Removed => removed += 1,
+    });
+    (added + changed + removed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
+}
+
+/// The same where nothing else can differ.
+pub(super) fn counted_of(touched: &Touched, before: &Desired, after: &Desired) -> Vec<String> {
+    let pools = touched.pools.iter().map(|name| Change::between(before.pools.get(name), after.pools.get(name)));
+    let names = touched.names.iter().map(|name| Change::between(before.names.get(name), after.names.get(name)));
+    [told("pools", pools), told("names", names)].into_iter().flatten().collect()
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Added,
+    Changed,
+    None,
+    Removed,
+}
+
+impl Change {
+    fn between<V: PartialEq>(before: Option<&V>, after: Option<&V>) -> Self {
+        match (before, after) {
+            (None, Some(_)) => Self::Added,
+            (Some(before), Some(after)) if before != after => Self::Changed,
+            (Some(_), None) => Self::Removed,
+            _ => Self::None,
+        }
+    }
 }
 
 /// Settings that differ and are read at the start only, by the name they have in the configuration.
@@ -43,6 +81,7 @@ pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static 
         ("udp", before.udp != after.udp),
         ("health", before.health != after.health),
         ("ready", before.callback != after.callback),
+        ("store", before.store != after.store),
     ]
     .into_iter()
     .filter_map(|(name, differs)| differs.then_some(name))

@@ -11,12 +11,13 @@ use arc_swap::ArcSwap;
 use fairway_model::{
     Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SourceKind, Timestamp, merge,
 };
-use fairway_zones::{ServerOptions, Snapshot, compile, give_back_memory, recompile, text::ZoneData};
+use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
 
 use super::{
     Environment,
     declared::{Declared, LeftOut, names_beside, overruled},
+    narrow::{self, Narrow},
     uses::Uses,
 };
 use crate::{
@@ -30,13 +31,18 @@ pub(crate) struct Configured {
     /// How the process runs.
     pub(crate) settings: Settings,
     /// What the files wish for.
-    files: Arc<Desired>,
+    pub(super) files: Arc<Desired>,
     /// Names that others steer, and the files do not.
-    beside: BTreeSet<Name>,
+    pub(super) beside: Arc<BTreeSet<Name>>,
     /// What is wished for, all contributions joined.
     pub(crate) desired: Arc<Desired>,
     /// The revision of the declared objects in it.
     pub(crate) revision: u64,
+    /// Those objects.
+    pub(super) objects: Arc<Declared>,
+    /// Whether no object is left out or is an intent, and nothing that was compiled is doubtful: then a change of pools and names
+    /// changes nothing else.
+    pub(super) is_plain: bool,
     /// Declared objects that are not heeded.
     pub(crate) left_out: LeftOut,
     /// Declared objects that files declare otherwise, and what of it holds.
@@ -44,13 +50,13 @@ pub(crate) struct Configured {
     /// What is forced by configuration.
     pub(crate) overrides: Vec<Override>,
     /// The same as it was declared.
-    specs: Vec<OverrideSpec>,
+    pub(super) specs: Vec<OverrideSpec>,
     /// Who is judged by which target.
     pub(crate) uses: Uses,
     /// Faults that let it through.
     pub(crate) warnings: Vec<Fault>,
     /// Those of the files alone.
-    doubts: Vec<Fault>,
+    pub(super) doubts: Vec<Fault>,
     /// Its zones, for the next reading.
     pub(crate) zones: KeptZones,
     /// Its maps, likewise.
@@ -71,12 +77,14 @@ pub(super) struct Reading {
     pub(super) fingerprint: Option<Fingerprint>,
     /// How long it took.
     pub(super) took: Duration,
+    /// All that differs from the configuration before, where that is known.
+    pub(super) touched: Option<Touched>,
     /// What it gave.
     pub(super) outcome: Outcome,
 }
 
 /// A configuration, compiled, or all its faults.
-type Outcome = Result<(Configured, Snapshot), Vec<Fault>>;
+pub(super) type Outcome = Result<(Configured, Snapshot), Vec<Fault>>;
 
 /// What a reading needs.
 #[derive(Clone)]
@@ -126,8 +134,14 @@ impl Reader {
     pub(super) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
         if let (What::Objects, Some(previous)) = (what, previous) {
+            let objects = self.declared.load_full();
+            let narrow = narrow::read(previous, &objects, &describe(&self.source), now);
+            if let Some(Narrow { configured, snapshot, touched }) = narrow {
+                let (touched, outcome) = (Some(touched), Ok((configured, snapshot)));
+                return Reading { fingerprint: None, took: begun.elapsed(), touched, outcome };
+            }
             let outcome = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now);
-            return Reading { fingerprint: None, took: begun.elapsed(), outcome };
+            return Reading { fingerprint: None, took: begun.elapsed(), touched: None, outcome };
         }
         let before = previous.map(|previous| {
             let Configured { zones, maps, desired, beside, .. } = &*previous.configured;
@@ -140,7 +154,7 @@ impl Reader {
         }
         let (fingerprint, outcome) = reading;
         let outcome = outcome.unwrap_or_else(|| unreachable!("all zones were read"));
-        Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), outcome }
+        Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), touched: None, outcome }
     }
 
     /// What was looked at, and what came of it: nothing, if something above zones that stayed unread is at fault, which is told
@@ -183,7 +197,7 @@ impl Reader {
 
     /// Joins the files with the objects and compiles. Objects that do not fit are left out, so that what is refused is at fault in
     /// the files; in which record of a zone is told only if the zones are at hand.
-    fn compile(&self, files: Files, previous: Option<&Snapshot>, now: Timestamp) -> Outcome {
+    pub(super) fn compile(&self, files: Files, previous: Option<&Snapshot>, now: Timestamp) -> Outcome {
         let objects = self.declared.load_full();
         let mut warnings = files.doubts.clone();
         let overrides = check_overrides(files.overrides.clone(), now, &mut warnings);
@@ -194,13 +208,16 @@ impl Reader {
                 return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
             }
         };
+        let is_plain = doubts.is_empty() && left_out.is_empty() && !objects.has_intents();
         warnings.extend(doubts);
         let configured = Configured {
-            uses: Uses::new(&joined.desired, snapshot.targets()),
+            uses: Uses::new(&joined.desired, &snapshot),
+            is_plain,
             conflicts: joined.conflicts,
             desired: joined.desired,
             beside: joined.beside,
             revision: objects.revision,
+            objects,
             left_out,
             overrides,
             warnings,
@@ -233,7 +250,7 @@ impl Reader {
     fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut) -> Joined {
         if objects.is_empty() {
             let desired = Arc::clone(&files.desired);
-            return Joined { desired, beside: BTreeSet::new(), conflicts: BTreeMap::new() };
+            return Joined { desired, beside: Arc::default(), conflicts: BTreeMap::new() };
         }
         let owner = describe(&self.source);
         let of_files = Contribution {
@@ -244,7 +261,7 @@ impl Reader {
             desired: Desired::clone(&files.desired),
         };
         let of_objects = objects.contribution(&files.desired, left_out);
-        let beside = names_beside(&files.desired, &of_objects.desired);
+        let beside = Arc::new(names_beside(&files.desired, &of_objects.desired));
         let Merged { desired, conflicts } = merge([of_files, of_objects]);
         Joined { desired: Arc::new(desired), beside, conflicts: overruled(&conflicts, &owner) }
     }
@@ -273,7 +290,7 @@ fn compile_joined(
 
 impl Configured {
     /// What the files said, for a reading that leaves them alone.
-    fn files_again(&self) -> Files {
+    pub(super) fn files_again(&self) -> Files {
         Files {
             settings: self.settings.clone(),
             desired: Arc::clone(&self.files),
@@ -287,7 +304,7 @@ impl Configured {
 }
 
 /// What the files say.
-struct Files {
+pub(super) struct Files {
     settings: Settings,
     desired: Arc<Desired>,
     /// None where they are as before.
@@ -316,7 +333,7 @@ impl From<Loaded> for Files {
 struct Joined {
     desired: Arc<Desired>,
     /// Names that only objects steer.
-    beside: BTreeSet<Name>,
+    beside: Arc<BTreeSet<Name>>,
     conflicts: BTreeMap<Key, String>,
 }
 
@@ -329,7 +346,7 @@ struct Fitted {
     doubts: Vec<Fault>,
 }
 
-fn options(settings: &Settings) -> ServerOptions {
+pub(super) fn options(settings: &Settings) -> ServerOptions {
     ServerOptions {
         identity: settings.identity.clone(),
         tcp_idle: settings.tcp.idle_timeout,
@@ -339,7 +356,7 @@ fn options(settings: &Settings) -> ServerOptions {
 }
 
 /// Takes the declared overrides into the model; all faults at once. One that has ended is a warning.
-fn check_overrides(
+pub(super) fn check_overrides(
     declared: Vec<OverrideSpec>,
     now: Timestamp,
     warnings: &mut Vec<Fault>,

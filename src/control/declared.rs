@@ -67,6 +67,17 @@ impl Wish {
         };
         Self { object, says }
     }
+
+    /// Whether it wishes for one pool or one name and nothing else, which is what its key says.
+    fn is_pool_or_name(&self) -> bool {
+        let Ok(Says::Element(own)) = &self.says else { return false };
+        let pools = own.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
+        let names = own.names.keys().map(|name| key_of(&Subject::Name(name.clone())));
+        let own_key = |key: Option<Key>| key.as_ref() == Some(&self.object.key);
+        let (pools, names) = (pools.map(own_key).collect::<Vec<_>>(), names.map(own_key).collect::<Vec<_>>());
+        let rest = Desired { pools: BTreeMap::new(), names: BTreeMap::new(), ..Desired::clone(own) };
+        matches!((&pools[..], &names[..]), ([true], []) | ([], [true])) && rest == Desired::default()
+    }
 }
 
 impl Declared {
@@ -117,6 +128,44 @@ impl Declared {
             Some(object) => self.objects.insert(key.clone(), Arc::new(Wish::new(object))),
             None => self.objects.remove(key),
         };
+    }
+
+    /// The keys at which other objects stand than there did; none where one of them is more than a pool or a name, or cannot be
+    /// read.
+    pub(crate) fn changed_since(&self, before: &Self) -> Option<Vec<Key>> {
+        let mut changed = BTreeSet::new();
+        let (mut ours, mut theirs) = (self.objects.iter().peekable(), before.objects.iter().peekable());
+        loop {
+            let (our, their) = match (ours.peek(), theirs.peek()) {
+                (None, None) => break,
+                // Of what is shared even the keys need no look.
+                (Some((_, our)), Some((_, their))) if Arc::ptr_eq(our, their) => (ours.next(), theirs.next()),
+                (Some((our, _)), Some((their, _))) if our == their => (ours.next(), theirs.next()),
+                (Some((our, _)), Some((their, _))) if our > their => (None, theirs.next()),
+                (Some(_), _) => (ours.next(), None),
+                (None, Some(_)) => (None, theirs.next()),
+            };
+            let is_same = matches!((our, their), (Some((_, our)), Some((_, their))) if Arc::ptr_eq(our, their));
+            changed.extend([our, their].into_iter().flatten().filter(|_| !is_same).map(|(key, _)| key));
+        }
+        let is_narrow = |key: &&Key| {
+            let versions = [self, before].map(|declared| declared.objects.get(*key));
+            versions.into_iter().flatten().all(|wish| wish.is_pool_or_name())
+        };
+        changed.iter().all(is_narrow).then(|| changed.into_iter().cloned().collect())
+    }
+
+    /// What the object at a key wishes for, where it is an element of a configuration.
+    pub(crate) fn element(&self, key: &Key) -> Option<&Desired> {
+        match &self.objects.get(key)?.says {
+            Ok(Says::Element(own)) => Some(own),
+            _ => None,
+        }
+    }
+
+    /// Whether any object is an intent.
+    pub(crate) fn has_intents(&self) -> bool {
+        self.objects.values().any(|wish| matches!(wish.says, Ok(Says::Intent(_))))
     }
 
     /// The object at a key.

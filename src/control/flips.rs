@@ -20,7 +20,7 @@ impl Actor {
         let changes: Vec<(TargetIndex, Health)> = flips
             .iter()
             .filter_map(|flip| {
-                let number = uses.number(&flip.target)?;
+                let number = uses.number_of(&flip.target)?;
                 Some((number, Health::new(flip.to, self.forced[number.0 as usize])))
             })
             .collect();
@@ -28,7 +28,7 @@ impl Actor {
         let applied = SystemTime::now();
         for flip in flips {
             self.shared.counts.flip(flip.to);
-            let number = uses.number(&flip.target);
+            let number = uses.number_of(&flip.target);
             let event = FlipApplied {
                 clusters: number.map(|n| uses.clusters(n)).unwrap_or_default(),
                 pools: number.map(|n| uses.pools(n).to_vec()).unwrap_or_default(),

@@ -25,6 +25,7 @@ mod handle;
 mod keeper;
 mod latency;
 mod load;
+mod narrow;
 pub(crate) mod objects;
 mod offline;
 mod pace;

@@ -15,8 +15,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_health::load::ClusterFeed;
-use fairway_model::{Fault, Forced, Health, Target, Timestamp, Verdict};
-use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
+use fairway_model::{Desired, Fault, Forced, Health, Target, Timestamp, Verdict};
+use fairway_zones::{Conditions, Snapshot, TargetIndex, Touched, View};
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
@@ -62,14 +62,14 @@ impl Actor {
         let before = Arc::clone(&self.shared.published.load().configured);
         let previous = Previous { configured: Arc::clone(&before), snapshot };
         tokio::spawn(async move {
-            let outcome = reader.read(What::Objects, Some(previous), now).await.map(|reading| reading.outcome);
-            let tried = match outcome {
-                Some(Ok((configured, _))) => Tried {
-                    changes: changes::counted(&before.desired, &configured.desired),
+            let reading = reader.read(What::Objects, Some(previous), now).await;
+            let tried = match reading.map(|reading| (reading.outcome, reading.touched)) {
+                Some((Ok((configured, _)), touched)) => Tried {
+                    changes: differences(touched.as_ref(), &before.desired, &configured.desired),
                     left_out: configured.left_out,
                     faults: vec![],
                 },
-                Some(Err(faults)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
+                Some((Err(faults), _)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
                 None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
             };
             // Whoever has gone away needs no answer.
@@ -83,11 +83,15 @@ impl Actor {
         let mut report =
             ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
         match reading {
-            Some(Reading { fingerprint, took, outcome }) => {
+            Some(Reading { fingerprint, took, touched, outcome }) => {
                 fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
                 report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {
-                    Ok((configured, snapshot)) => self.accept(configured, snapshot, &mut report).await,
+                    Ok((configured, snapshot)) => {
+                        let before = Arc::clone(&self.shared.published.load().configured);
+                        report.changes = differences(touched.as_ref(), &before.desired, &configured.desired);
+                        self.accept(configured, snapshot, &mut report).await;
+                    }
                     Err(faults) => report.faults = faults.iter().map(ToString::to_string).collect(),
                 }
             }
@@ -141,7 +145,6 @@ impl Actor {
     /// Puts a configuration into force.
     async fn accept(&mut self, configured: Configured, snapshot: Snapshot, report: &mut ReloadReport) {
         let before = Arc::clone(&self.shared.published.load().configured);
-        report.changes = changes::counted(&before.desired, &configured.desired);
         report.warnings = configured.warnings.iter().map(Fault::to_string).collect();
         let restart = changes::need_restart(&before.settings, &configured.settings);
         report.warnings.extend(restart.iter().map(|name| format!("{name} changed; it takes a restart")));
@@ -218,6 +221,14 @@ impl Actor {
             shared.loads.set(feeds).await;
         };
         self.during(both).await;
+    }
+}
+
+/// What differs between two wishes, counted; it costs less where all that differs is known.
+fn differences(touched: Option<&Touched>, before: &Desired, after: &Desired) -> Vec<String> {
+    match touched {
+        Some(touched) => changes::counted_of(touched, before, after),
+        None => changes::counted(before, after),
     }
 }
 

@@ -63,7 +63,7 @@ fn stories(view: &View, published: &Published, flips: &[(Flip, Vec<PoolName>)]) 
         places.entry(&info.name).or_default().push(place);
     }
     let story = |(flip, pools): &(Flip, Vec<PoolName>)| {
-        let Some(number) = published.configured.uses.number(&flip.target) else { return Story::default() };
+        let Some(number) = published.configured.uses.number_of(&flip.target) else { return Story::default() };
         let forced = view.conditions.health(number).forced();
         let before = view.conditions.with(&view.snapshot, &[(number, Health::new(flip.from, forced))]);
         let moved = pools.iter().filter_map(|pool| pool_moved(view, &before, places.get(pool)?, each));

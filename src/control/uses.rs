@@ -1,67 +1,125 @@
 //! Who is judged by which target: the way from a flip to the pools it concerns, and from a cluster to its health.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     net::IpAddr,
     sync::Arc,
 };
 
 use fairway_model::{ClusterName, Desired, Monitor, MonitorName, Pool, PoolName, ProbeAddress, Target, ZoneSpec};
-use fairway_zones::TargetIndex;
+use fairway_zones::{Snapshot, TargetIndex};
 
 /// One address of one cluster, as an override names it.
 pub(crate) type Site = (ClusterName, IpAddr);
 
-/// Who is judged by which target, for one snapshot.
-#[derive(Debug, Default)]
+/// Who judges each address of a pool's members.
+type Judged = Arc<[(Site, TargetIndex)]>;
+
+/// Who is judged by which target, for one snapshot. What a change leaves as it was is shared with the uses before it.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Uses {
     /// The number of each target.
-    numbers: HashMap<Target, TargetIndex>,
-    /// By target: the addresses it speaks for, each once.
-    sites: Vec<Vec<Site>>,
-    /// By target: the pools it speaks for.
-    pools: Vec<Vec<PoolName>>,
+    numbers: Arc<HashMap<Target, TargetIndex>>,
+    /// By target: the addresses it speaks for, and in how many pools.
+    sites: Vec<Arc<BTreeMap<Site, u32>>>,
+    /// By target: the pools it speaks for, in order.
+    pools: Vec<Arc<Vec<PoolName>>>,
     /// By pool, in the order of names: who judges each address of its members; one target, or one a zone where zones have
     /// monitors of their own.
-    members: Vec<(PoolName, Vec<(Site, TargetIndex)>)>,
+    members: Vec<(PoolName, Judged)>,
 }
 
-/// The zones of a pool's names: one, and any others.
-type Zones<'a> = (Option<&'a ZoneSpec>, Vec<Option<&'a ZoneSpec>>);
-
 impl Uses {
-    /// Joins what is wished for with the targets it was compiled to.
-    pub(crate) fn new(desired: &Desired, targets: &[Target]) -> Self {
-        let numbers: HashMap<_, _> = targets.iter().cloned().zip((0..).map(TargetIndex)).collect();
-        let mut zones: HashMap<&PoolName, Zones<'_>> = HashMap::with_capacity(desired.pools.len());
-        for name in desired.names.values() {
-            let zone = desired.zone_of(&name.name);
-            let (first, others) = zones.entry(&name.pool).or_insert((zone, Vec::new()));
-            if *first != zone && !others.contains(&zone) {
-                others.push(zone);
-            }
-        }
-        let mut sites = vec![Vec::new(); targets.len()];
-        let mut pools = vec![Vec::new(); targets.len()];
-        let mut members = Vec::with_capacity(desired.pools.len());
-        let mut known = Known { numbers: &numbers, placed: HashMap::new() };
+    /// Joins what is wished for with what it was compiled to.
+    pub(crate) fn new(desired: &Desired, snapshot: &Snapshot) -> Self {
+        let mut uses = Self::default();
+        uses.number(snapshot.targets());
+        let mut known = Known::default();
         for pool in desired.pools.values() {
-            let Some((first, others)) = zones.remove(&pool.name) else { continue };
-            let mut judged = Vec::with_capacity(pool.members.len());
-            for zone in std::iter::once(first).chain(others) {
-                judge(desired, pool, zone, &mut known, &mut judged);
-            }
-            for (site, number) in &judged {
-                push_new(&mut pools[number.0 as usize], &pool.name);
-                push_new(&mut sites[number.0 as usize], site);
-            }
-            members.push((pool.name.clone(), judged));
+            uses.add(desired, snapshot, pool, &mut known);
         }
-        for sites in &mut sites {
-            let unique: BTreeSet<_> = sites.drain(..).collect();
-            sites.extend(unique);
+        uses
+    }
+
+    /// Those of a snapshot that was made of the one before: `pools` are all that were compiled anew, or have other names now.
+    pub(crate) fn revised<'a>(
+        &self,
+        desired: &Desired,
+        snapshot: &Snapshot,
+        pools: impl IntoIterator<Item = &'a PoolName>,
+    ) -> Self {
+        let mut uses = self.clone();
+        uses.number(snapshot.targets());
+        let mut known = Known::default();
+        for name in pools {
+            uses.take_out(name);
+            desired.pools.get(name).into_iter().for_each(|pool| uses.add(desired, snapshot, pool, &mut known));
         }
-        Self { numbers, sites, pools, members }
+        uses
+    }
+
+    /// Takes the numbers of targets that have none yet.
+    fn number(&mut self, targets: &[Target]) {
+        let new = (0..).map(TargetIndex).zip(targets).skip(self.sites.len());
+        for (number, target) in new {
+            Arc::make_mut(&mut self.numbers).insert(target.clone(), number);
+        }
+        self.sites.resize_with(targets.len(), Arc::default);
+        self.pools.resize_with(targets.len(), Arc::default);
+    }
+
+    /// Adds a pool, if any name uses it.
+    fn add(&mut self, desired: &Desired, snapshot: &Snapshot, pool: &Pool, known: &mut Known) {
+        let infos = snapshot.pool_infos();
+        // Zones of one compiled pool are alike in all that matters here, so that its first name stands for all.
+        let mut names: Vec<_> = snapshot.places_of(&pool.name).filter_map(|place| infos[place].names.first()).collect();
+        if names.is_empty() {
+            return;
+        }
+        names.sort();
+        let mut judged = Vec::with_capacity(pool.members.len());
+        for name in names {
+            judge(desired, pool, desired.zone_of(name), &mut known.of(&self.numbers), &mut judged);
+        }
+        for (site, number) in &judged {
+            *Arc::make_mut(&mut self.sites[number.0 as usize]).entry(site.clone()).or_default() += 1;
+            let pools = &mut self.pools[number.0 as usize];
+            match pools.last() {
+                Some(last) if *last == pool.name => {}
+                Some(last) if *last > pool.name => {
+                    if let Err(at) = pools.binary_search(&pool.name) {
+                        Arc::make_mut(pools).insert(at, pool.name.clone());
+                    }
+                }
+                _ => Arc::make_mut(pools).push(pool.name.clone()),
+            }
+        }
+        let is_behind = self.members.last().is_none_or(|(last, _)| *last < pool.name);
+        let at = if is_behind { self.members.len() } else { self.place(&pool.name).unwrap_or_else(|at| at) };
+        self.members.insert(at, (pool.name.clone(), judged.into()));
+    }
+
+    /// Takes a pool out, if it is there.
+    fn take_out(&mut self, pool: &PoolName) {
+        let Ok(at) = self.place(pool) else { return };
+        let (_, judged) = self.members.remove(at);
+        for (site, number) in &*judged {
+            let sites = Arc::make_mut(&mut self.sites[number.0 as usize]);
+            let left = sites.get(site).map_or(0, |count| count - 1);
+            if left == 0 {
+                sites.remove(site)
+            } else {
+                sites.insert(site.clone(), left)
+            };
+            let pools = &mut self.pools[number.0 as usize];
+            if let Ok(at) = pools.binary_search(pool) {
+                Arc::make_mut(pools).remove(at);
+            }
+        }
+    }
+
+    fn place(&self, pool: &PoolName) -> Result<usize, usize> {
+        self.members.binary_search_by(|(name, _)| name.cmp(pool))
     }
 
     /// How many targets there are.
@@ -70,18 +128,18 @@ impl Uses {
     }
 
     /// The number of this target.
-    pub(crate) fn number(&self, target: &Target) -> Option<TargetIndex> {
+    pub(crate) fn number_of(&self, target: &Target) -> Option<TargetIndex> {
         self.numbers.get(target).copied()
     }
 
-    /// The addresses this target speaks for.
-    pub(crate) fn sites(&self, target: TargetIndex) -> &[Site] {
-        &self.sites[target.0 as usize]
+    /// The addresses this target speaks for, in order.
+    pub(crate) fn sites(&self, target: TargetIndex) -> impl Iterator<Item = &Site> {
+        self.sites[target.0 as usize].keys()
     }
 
     /// The clusters this target speaks for, each once.
     pub(crate) fn clusters(&self, target: TargetIndex) -> Vec<ClusterName> {
-        let mut clusters: Vec<_> = self.sites(target).iter().map(|(cluster, _)| cluster.clone()).collect();
+        let mut clusters: Vec<_> = self.sites(target).map(|(cluster, _)| cluster.clone()).collect();
         clusters.dedup();
         clusters
     }
@@ -93,19 +151,27 @@ impl Uses {
 
     /// The targets that judge one address of a cluster in a pool; none if no name uses the pool.
     pub(crate) fn targets(&self, pool: &PoolName, site: &Site) -> impl Iterator<Item = TargetIndex> {
-        let at = self.members.binary_search_by(|(name, _)| name.cmp(pool));
-        let members = at.map_or(&[][..], |at| &self.members[at].1);
+        let members = self.place(pool).map_or(&[][..], |at| &self.members[at].1);
         members.iter().filter(move |(of, _)| of == site).map(|(_, number)| *number)
     }
 }
 
 /// Numbers of targets, found by the monitor's place in memory: most members share theirs, which takes long to hash.
-struct Known<'a> {
-    numbers: &'a HashMap<Target, TargetIndex>,
-    placed: HashMap<(ProbeAddress, *const Monitor), Option<TargetIndex>>,
+#[derive(Default)]
+struct Known(HashMap<(ProbeAddress, *const Monitor), Option<TargetIndex>>);
+
+impl Known {
+    fn of<'a>(&'a mut self, numbers: &'a HashMap<Target, TargetIndex>) -> Numbers<'a> {
+        Numbers { placed: &mut self.0, numbers }
+    }
 }
 
-impl Known<'_> {
+struct Numbers<'a> {
+    placed: &'a mut HashMap<(ProbeAddress, *const Monitor), Option<TargetIndex>>,
+    numbers: &'a HashMap<Target, TargetIndex>,
+}
+
+impl Numbers<'_> {
     fn number(&mut self, address: ProbeAddress, label: &MonitorName, monitor: &Arc<Monitor>) -> Option<TargetIndex> {
         *self.placed.entry((address, Arc::as_ptr(monitor))).or_insert_with_key(|(address, _)| {
             let target = Target { address: address.clone(), monitor: Arc::clone(monitor), label: label.clone() };
@@ -119,7 +185,7 @@ fn judge(
     desired: &Desired,
     pool: &Pool,
     zone: Option<&ZoneSpec>,
-    known: &mut Known<'_>,
+    known: &mut Numbers<'_>,
     judged: &mut Vec<(Site, TargetIndex)>,
 ) {
     for (place, member) in pool.members.iter().enumerate() {
@@ -134,12 +200,5 @@ fn judge(
                 judged.push(judgement);
             }
         }
-    }
-}
-
-/// Adds a value that is not the last one already.
-fn push_new<T: PartialEq + Clone>(list: &mut Vec<T>, value: &T) {
-    if list.last() != Some(value) {
-        list.push(value.clone());
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 use fairway_model::{Health, Shares, Target, Timestamp};
 
 use crate::{
-    Snapshot,
+    Chunks, Snapshot,
     balanced::{Balanced, BalancedClusters},
     paces::Paces,
     steer::{SteerPool, mix, target_hash},
@@ -55,7 +55,7 @@ impl Conditions {
     /// Conditions of a snapshot at a moment.
     pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
         let pools = snapshot.steer_pools();
-        let times = (!snapshot.schedules.is_empty()).then(|| Times::new(&snapshot.schedules, pools, now, None));
+        let times = (!snapshot.schedules().is_empty()).then(|| Times::new(snapshot.schedules(), pools, now, None));
         Self::of(snapshot.targets(), pools, times, health)
     }
 
@@ -136,7 +136,7 @@ impl Conditions {
     /// [`Conditions::new`] from the pieces.
     pub(crate) fn of(
         targets: &[Target],
-        pools: &[SteerPool],
+        pools: &Chunks<SteerPool>,
         times: Option<Times>,
         health: impl FnMut(TargetIndex) -> Health,
     ) -> Self {
@@ -163,7 +163,7 @@ impl Conditions {
     }
 
     /// [`Conditions::with`] from the pieces.
-    pub(crate) fn changed(&self, pools: &[SteerPool], changes: &[(TargetIndex, Health)]) -> Self {
+    pub(crate) fn changed(&self, pools: &Chunks<SteerPool>, changes: &[(TargetIndex, Health)]) -> Self {
         let mut next = self.clone();
         for (target, health) in changes {
             let at = target.0 as usize;
@@ -183,7 +183,7 @@ impl Conditions {
     }
 
     /// [`Conditions::at`] from the pieces. Who is open now may be the last that was up.
-    pub(crate) fn timed(&self, pools: &[SteerPool], times: Times) -> Self {
+    pub(crate) fn timed(&self, pools: &Chunks<SteerPool>, times: Times) -> Self {
         let before = self.times().map_or(0, |times| times.id);
         let id = self.id.wrapping_sub(before).wrapping_add(times.id);
         let mut next = Self { times: Some(Arc::new(times)), id, ..self.clone() };
@@ -202,11 +202,14 @@ impl Conditions {
     }
 
     /// Takes over what pools of the same name remembered, where nothing of them is live now.
-    pub(crate) fn carry(&mut self, pools: &[SteerPool], old_pools: &[SteerPool], old: &Self) {
+    pub(crate) fn carry(&mut self, pools: &Chunks<SteerPool>, old_pools: &Chunks<SteerPool>, old: &Self) {
         let remembering = |pool: &&SteerPool| !pool.memory().is_empty();
-        let by_name: HashMap<_, _> = old_pools.iter().filter(remembering).map(|pool| (pool.name(), pool)).collect();
+        let mut by_name: HashMap<_, Vec<&SteerPool>> = HashMap::new();
+        old_pools.iter().filter(remembering).for_each(|pool| by_name.entry(pool.name()).or_default().push(pool));
         for pool in pools.iter().filter(remembering) {
-            let Some(before) = by_name.get(pool.name()) else { continue };
+            // Of a pool that is several the same one, else one that is chosen whatever order they stand in.
+            let of_name = by_name.get(pool.name()).into_iter().flatten();
+            let Some(before) = of_name.min_by_key(|old| (old.key() != pool.key(), old.key())) else { continue };
             if self.last_good(pool).iter().any(|word| *word != 0) {
                 continue;
             }

@@ -352,6 +352,36 @@ impl EntryWriter {
         number.filter(|number| number & UPPER == 0).expect("at most 16 GiB of names and records")
     }
 
+    /// Goes on behind what was written before.
+    pub(crate) fn after(before: &Entries) -> Self {
+        // A change adds some entries and sets; more than that is rare, and then all is moved once.
+        let mut octets = Vec::with_capacity(before.octets.len() + CHANGE);
+        octets.extend_from_slice(&before.octets);
+        Self { octets, ..Self::default() }
+    }
+
+    /// Octets written so far.
+    pub(crate) fn octet_count(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// What was written of an entry.
+    pub(crate) fn node(&self, number: u32) -> Node<'_> {
+        Node::at(&self.octets, number)
+    }
+
+    /// Says what steers an entry: as [`Node::steered`].
+    pub(crate) fn steer(&mut self, entry: u32, steered: u32) {
+        let at = entry as usize * WORD + 8;
+        self.octets[at..at + 4].copy_from_slice(&steered.to_le_bytes());
+    }
+
+    /// Takes the link of an entry back.
+    pub(crate) fn unlink(&mut self, entry: u32) {
+        let at = entry as usize * WORD + 12;
+        self.octets[at..at + 4].fill(0);
+    }
+
     /// Makes room for so many octets more.
     pub(crate) fn reserve(&mut self, octets: usize) {
         self.octets.reserve(octets);
@@ -491,6 +521,8 @@ impl EntryWriter {
     }
 }
 
+/// Octets that a change has room for at once.
+const CHANGE: usize = 64 * 1_024;
 /// Octets of a word, and of the head of a set.
 const WORD: usize = 8;
 /// Octets of the head of an entry.

@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod balanced;
+mod chunks;
 mod client;
 mod compile;
 mod conditions;
@@ -24,8 +25,9 @@ mod times;
 mod view;
 mod wire;
 
+pub use chunks::{Chunks, ChunksIter};
 pub use client::{Client, Draw, Now, Transport};
-pub use compile::{compile, recompile};
+pub use compile::{Touched, compile, recompile, revise};
 pub use conditions::{Conditions, TargetIndex};
 pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, ViewIds, decode, explain};
 pub use memory::give_back_memory;

@@ -71,7 +71,7 @@ struct Listener<'a, F> {
 
 impl<F: FnMut(Heard<'_>)> Trace for Listener<'_, F> {
     fn begin(&mut self, pool: &SteerPool, _: Kind, _: &Conditions, client: ClientNet, _: Draw) {
-        let place = self.view.snapshot.steer_pools().element_offset(pool);
+        let place = self.view.snapshot.place_of(pool);
         self.asked = place.map(|place| (place, client));
     }
 

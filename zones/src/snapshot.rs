@@ -2,15 +2,20 @@
 //!
 //! Everything a query needs lies in a few flat arrays.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use fairway_model::{ClusterName, Name, Network, PoolName, Schedule, Target, Ttl, TtlBounds};
+use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Schedule, Target, Ttl, TtlBounds};
 
 use crate::{
     balanced::BalancedClusters,
+    chunks::Chunks,
     entries::{Entries, Extra, Node, Rest, RrSet, UPPER},
     place::{Placed, Placements},
-    steer::SteerPool,
+    steer::{SteerPool, TargetTable, TargetUses, stable_hash},
     table::Table,
 };
 
@@ -94,8 +99,23 @@ pub struct PoolInfo {
     pub ttl: Ttl,
     /// Bounds within which that goes by risk.
     pub bounds: Option<TtlBounds>,
-    /// Names it answers.
+    /// Names it answers, in order.
     pub names: Vec<Name>,
+    pub(crate) made: Made,
+}
+
+/// What a pool was compiled to, for the snapshot that is made of this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// The zone's monitor, where it makes another pool of it, and whether the zone hides its internal members.
+    pub(crate) monitor: Option<MonitorName>,
+    pub(crate) hides: bool,
+    /// Its part of the snapshot's id.
+    pub(crate) id: u64,
+    /// Where its part of the counters begins.
+    pub(crate) counters: u32,
+    /// What [`Node::steered`] says at names with this TTL, and whether it goes by risk.
+    pub(crate) steered: Vec<(Ttl, bool, u32)>,
 }
 
 impl PoolInfo {
@@ -119,25 +139,62 @@ pub struct Snapshot {
     pub(crate) steered: Box<[Steered]>,
     /// Numbers of the record sets that pools answer with, in the upper layer.
     pub(crate) answers: Box<[u32]>,
-    pub(crate) pools: Box<[SteerPool]>,
-    pub(crate) pool_infos: Box<[PoolInfo]>,
+    pub(crate) pools: Chunks<SteerPool>,
+    pub(crate) pool_infos: Chunks<PoolInfo>,
+    /// Places of pools by the hash of their name.
+    pub(crate) pools_by_name: Table,
     /// Answer counters of all pools' members.
     pub(crate) counters: Box<[u16]>,
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) slot_numbers: HashMap<Slot, u16>,
-    pub(crate) targets: Vec<Target>,
-    pub(crate) balanced: BalancedClusters,
-    /// Schedules of members by their number.
-    pub(crate) schedules: Vec<Schedule>,
+    pub(crate) slots: Arc<Slots>,
+    /// Targets, clusters that are balanced and schedules, by their numbers.
+    pub(crate) targets: TargetTable,
+    pub(crate) target_uses: TargetUses,
     /// Placements by shape, for the next snapshot.
-    pub(crate) placements: Placements,
+    pub(crate) placements: Arc<Placements>,
     /// The placement of each pool that goes by place.
     pub(crate) placed: Box<[Option<Arc<Placed>>]>,
     /// Steered names of each zone.
     pub(crate) steered_in: Box<[usize]>,
+    /// Names of clusters that pools answer by name, where they are of the upper layer.
+    pub(crate) cluster_names: Arc<BTreeSet<Name>>,
     /// Labels of the deepest node: names deeper than that need no look-up of their own.
     pub(crate) labels_max: usize,
+    /// How much there was of what a revision adds to when all was compiled last.
+    pub(crate) whole: Sizes,
 }
+
+/// The answer counters there are. They keep their number over reloads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slots {
+    /// From slot 1 on.
+    pub(crate) list: Vec<Slot>,
+    pub(crate) numbers: HashMap<Slot, u16>,
+    /// Pools some of whose members have one.
+    pub(crate) pools: HashSet<PoolName>,
+}
+
+/// How much there is of what is written behind the rest when a part is compiled anew; what was there before stays, unused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Octets of the upper layer's entries.
+    pub(crate) octets: usize,
+    /// Of everything else that is numbered.
+    pub(crate) numbered: [usize; 7],
+}
+
+impl Sizes {
+    /// Whether so much was added since that compiling all anew is due: a quarter, and some.
+    pub(crate) fn have_outgrown(&self, whole: &Self) -> bool {
+        let outgrown = |now: usize, then: usize, spare: usize| now > then + then / 4 + spare;
+        let numbered = self.numbered.iter().zip(&whole.numbered);
+        outgrown(self.octets, whole.octets, OCTETS_SPARE)
+            || numbered.into_iter().any(|(now, then)| outgrown(*now, *then, NUMBERS_SPARE))
+    }
+}
+
+// 1 MiB, about 10,000 names, and some thousand pools: copied in a fraction of a millisecond.
+const OCTETS_SPARE: usize = 1 << 20;
+const NUMBERS_SPARE: usize = 16_384;
 
 /// Names that can be looked up.
 #[derive(Debug)]
@@ -234,7 +291,24 @@ impl Steered {
 impl Snapshot {
     /// Every target that members are judged by, in the order of their index.
     pub fn targets(&self) -> &[Target] {
-        &self.targets
+        self.targets.targets()
+    }
+
+    /// Schedules of members by their number.
+    pub(crate) fn schedules(&self) -> &[Schedule] {
+        self.targets.schedules()
+    }
+
+    /// Places of the pools of a name among [`Snapshot::pool_infos`]: several where zones make different ones of it, none where no
+    /// name uses it.
+    pub fn places_of(&self, name: &PoolName) -> impl Iterator<Item = usize> {
+        let candidates = self.pools_by_name.candidates(stable_hash(name)).map(|place| place as usize);
+        candidates.filter(move |place| self.pool_infos[*place].name == *name)
+    }
+
+    /// The place of a pool of this snapshot.
+    pub(crate) fn place_of(&self, pool: &SteerPool) -> Option<usize> {
+        self.places_of(pool.name()).find(|place| std::ptr::eq(&raw const self.pools[*place], pool))
     }
 
     /// Equal ids of snapshot and conditions give equal answers on every server. A sum of hashes of all that is declared.
@@ -254,28 +328,27 @@ impl Snapshot {
 
     /// The numbers of the clusters that pools balance.
     pub(crate) fn balanced_clusters(&self) -> &BalancedClusters {
-        &self.balanced
+        self.targets.balanced()
     }
 
     /// The compiled pools; [`Snapshot::pool_infos`] names them in the same order.
-    pub fn steer_pools(&self) -> &[SteerPool] {
+    pub fn steer_pools(&self) -> &Chunks<SteerPool> {
         &self.pools
     }
 
     /// What each compiled pool is called and serves.
-    pub fn pool_infos(&self) -> &[PoolInfo] {
+    pub fn pool_infos(&self) -> &Chunks<PoolInfo> {
         &self.pool_infos
     }
 
     /// Answer counters by slot, from slot 1 on: `slots()[0]` is what `Tallies::answers[1]` counts.
     pub fn slots(&self) -> &[Slot] {
-        &self.slots
+        &self.slots.list
     }
 
     /// Where clients of a pool are told apart by place, if they are.
     pub(crate) fn placed(&self, pool: &PoolName) -> Option<&Placed> {
-        let at = self.pool_infos.iter().position(|info| info.name == *pool)?;
-        self.placed.get(at)?.as_deref()
+        self.placed.get(self.places_of(pool).next()?)?.as_deref()
     }
 
     /// Whether what a query reads is likely not in the processor's cache.

@@ -2,7 +2,7 @@
 
 /// A hash table of lower-case names. Slots hold a 32-bit tag of the hash and the node's number plus one, so that a probe
 /// touches the name itself only when the tag agrees.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
     slots: Box<[u64]>,
     names: usize,
@@ -27,6 +27,42 @@ impl Table {
             *self = Self::with_room(room * 2);
             hashes.zip(0..).for_each(|(hash, number)| self.place(hash, number));
         }
+    }
+
+    /// Places a node, with room made where there is none; `hash_of` says the hash of those it holds.
+    pub(crate) fn add(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
+        if self.names == self.slots.len() / 2 {
+            let mut larger = Self::with_room(self.names * 2);
+            for held in self.slots.iter().filter_map(|slot| (*slot as u32).checked_sub(1)) {
+                larger.place(hash_of(held), held);
+            }
+            *self = larger;
+        }
+        self.place(hash, number);
+    }
+
+    /// Takes a node out; `hash_of` says the hash of those it holds. Those behind it in its run move up, so that no gap ends a run
+    /// too early.
+    pub(crate) fn remove(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
+        let mask = self.slots.len() - 1;
+        let (sought, mut gap) = (hash & TAG | u64::from(number + 1), hash as usize & mask);
+        while self.slots[gap] != sought {
+            if self.slots[gap] == 0 {
+                return;
+            }
+            gap = (gap + 1) & mask;
+        }
+        let mut at = (gap + 1) & mask;
+        while let Some(held) = (self.slots[at] as u32).checked_sub(1) {
+            let from_home = at.wrapping_sub(hash_of(held) as usize) & mask;
+            if from_home >= at.wrapping_sub(gap) & mask {
+                self.slots[gap] = self.slots[at];
+                gap = at;
+            }
+            at = (at + 1) & mask;
+        }
+        self.slots[gap] = 0;
+        self.names -= 1;
     }
 
     /// Gives every node another number.
@@ -112,6 +148,31 @@ mod tests {
         assert_eq!((table.guess(7), table.guess(1 << 40), table.guess(1 << 50)), (Some(0), Some(2), None));
         assert_eq!(table.find(1 << 40, |n| n == 2), Some(2));
         assert_eq!(table.find(9, |_| false), None);
+    }
+
+    #[test]
+    fn what_was_added_and_not_taken_out_is_found_in_every_order() {
+        // Few homes, so that runs are long, and some go over the end of the slots.
+        let hash = |number: u32| u64::from(number % 7) * 5 + (u64::from(number % 3) << 40);
+        let mut table = Table::with_room(0);
+        let mut held = Vec::new();
+        for step in 0..4_000u32 {
+            let number = step.wrapping_mul(0x9e37_79b9) >> 26;
+            if let Some(at) = held.iter().position(|known| *known == number) {
+                held.swap_remove(at);
+                table.remove(hash(number), number, hash);
+            } else {
+                held.push(number);
+                table.add(hash(number), number, hash);
+            }
+            for number in 0..64 {
+                let found = table.find(hash(number), |n| n == number);
+                assert_eq!(found.is_some(), held.contains(&number), "{number} in step {step}");
+            }
+            assert_eq!(table.is_empty(), held.is_empty());
+        }
+        table.remove(hash(3), 1 << 20, hash);
+        assert_eq!(table.names, held.len(), "one that it does not hold changes nothing");
     }
 
     #[test]

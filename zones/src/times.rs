@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use fairway_model::{ClusterName, PoolName, Schedule, Timestamp, Turn};
 
-use crate::{Conditions, Snapshot, steer::SteerPool};
+use crate::{Chunks, Conditions, Snapshot, steer::SteerPool};
 
 /// How schedules stand at a moment.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub struct MemberTurn {
 
 impl Times {
     /// How schedules stand; of those that were looked at before and not later, only what may have changed is looked at anew.
-    pub(crate) fn new(schedules: &[Schedule], pools: &[SteerPool], at: Timestamp, before: Option<&Self>) -> Self {
+    pub(crate) fn new(schedules: &[Schedule], pools: &Chunks<SteerPool>, at: Timestamp, before: Option<&Self>) -> Self {
         let known = before.filter(|before| before.at <= at && before.turns.len() == schedules.len());
         let turn = |(number, schedule): (usize, &Schedule)| {
             let known = known.map(|known| &known.turns[number]).filter(|turn| turn.holds(at));
@@ -114,17 +114,15 @@ impl Conditions {
     /// To be asked each second or so: until the next member opens or closes that is two comparisons.
     pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
         let is_known = self.times().is_some_and(|times| times.holds(now));
-        (!is_known && !snapshot.schedules.is_empty()).then(|| {
-            self.timed(
-                snapshot.steer_pools(),
-                Times::new(&snapshot.schedules, snapshot.steer_pools(), now, self.times()),
-            )
+        (!is_known && !snapshot.schedules().is_empty()).then(|| {
+            let pools = snapshot.steer_pools();
+            self.timed(pools, Times::new(snapshot.schedules(), pools, now, self.times()))
         })
     }
 
     /// How the schedule of a pool's member stands; none for a member that has none.
     pub fn schedule(&self, snapshot: &Snapshot, pool: &PoolName, cluster: &ClusterName) -> Option<&ScheduleTurn> {
-        let pool = snapshot.steer_pools().iter().find(|compiled| compiled.name() == pool)?;
+        let pool = &snapshot.steer_pools()[snapshot.places_of(pool).next()?];
         let number = pool.clusters().position(|of| of == cluster)?;
         pool.turn(u8::try_from(number).ok()?, self).map(|turn| &**turn)
     }

@@ -6,6 +6,7 @@ mod flips;
 mod intents;
 mod latency;
 mod load;
+mod narrow;
 mod objects;
 mod overrides;
 mod pace;
@@ -134,7 +135,7 @@ fn target(control: &Control, address: &str) -> Target {
 /// How a target stands in the answers.
 fn health(control: &Control, address: &str) -> Health {
     let target = target(control, address);
-    let number = control.shared.published.load().configured.uses.number(&target).unwrap();
+    let number = control.shared.published.load().configured.uses.number_of(&target).unwrap();
     control.shared.view.load().conditions.health(number)
 }
 

@@ -4,6 +4,7 @@ mod answers;
 mod names;
 mod place;
 mod records;
+mod revise;
 mod sets;
 mod steered;
 mod upper;
@@ -11,9 +12,9 @@ mod upper;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use fairway_model::{Desired, Fault, Place};
+use fairway_model::{Desired, Fault, Name, Place, PoolName};
 
 use crate::{
     snapshot::{ServerOptions, Snapshot},
@@ -54,6 +55,34 @@ pub fn recompile(
 ) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
     let (snapshot, faults) = upper::compile(desired, &previous.text, &[], options, Some(previous));
     if faults.iter().any(Fault::is_error) { Err(faults) } else { Ok((snapshot, faults)) }
+}
+
+/// What a wish has changed, added or removed since it was compiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Pools.
+    pub pools: BTreeSet<PoolName>,
+    /// Steered names.
+    pub names: BTreeSet<Name>,
+}
+
+/// Compiles those pools and names anew in which `after` differs from `before`, of which a snapshot was compiled, and shares the
+/// rest with it: the answers, the targets and the id are those of [`recompile`].
+///
+/// Everything but pools and names must be the same in both. None where only the whole compilation can tell: something is at
+/// fault or doubtful, a pool that answers by names of clusters changes, a target or a balanced cluster is used no more, or
+/// so much was changed since the last whole compilation that one is due.
+pub fn revise(
+    before: &Desired,
+    after: &Desired,
+    touched: &Touched,
+    options: &ServerOptions,
+    previous: &Snapshot,
+) -> Option<Snapshot> {
+    if *options != previous.options {
+        return None;
+    }
+    revise::Reviser::new(before, after, previous).make(touched)
 }
 
 /// Most zones: their numbers have 16 bits.

@@ -1,43 +1,39 @@
 //! Pools compiled once each, their numbered answers written out.
 
-use std::{
-    collections::{HashMap, HashSet},
-    iter,
-    net::IpAddr,
-    sync::Arc,
-};
+use std::{iter, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, Schedule, SteeredName, Target,
-    Ttl, TtlBounds, ZoneSpec,
+    ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, SteeredName, Ttl, ZoneSpec,
 };
 
 use super::{sets, upper::CONFIGURATION};
 use crate::{
-    balanced::BalancedClusters,
+    chunks::ChunkWriter,
     entries::EntryWriter,
     place::{Placed, Placements, TooLarge},
-    snapshot::{PoolInfo, Slot, Snapshot, Steered},
-    steer::{Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, Territory, Variant, stable_hash},
+    snapshot::{Made, PoolInfo, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered},
+    steer::{
+        Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, TargetUses, Territory, Variant, stable_hash,
+    },
+    table::Table,
     tally::SLOTS_MAX,
 };
 
 /// What comes out of the wish, beside names.
-#[derive(Default)]
 pub(super) struct Compiled {
     pub(super) steered: Vec<Steered>,
-    pub(super) pools: Vec<SteerPool>,
-    pub(super) infos: Vec<PoolInfo>,
+    pub(super) pools: ChunkWriter<SteerPool>,
+    pub(super) infos: ChunkWriter<PoolInfo>,
+    /// Numbers of pools by the hash of their name.
+    pub(super) by_name: Table,
     /// Numbers of the record sets that pools answer with.
     pub(super) answers: Vec<u32>,
     /// Answer counters of all pools' members.
     pub(super) counters: Vec<u16>,
-    pub(super) slots: Vec<Slot>,
-    pub(super) slot_numbers: HashMap<Slot, u16>,
-    pub(super) targets: Vec<Target>,
-    pub(super) balanced: BalancedClusters,
-    pub(super) schedules: Vec<Schedule>,
-    pub(super) placements: Placements,
+    pub(super) slots: Arc<Slots>,
+    pub(super) targets: TargetTable,
+    pub(super) uses: TargetUses,
+    pub(super) placements: Arc<Placements>,
     /// The placement of each pool that goes by place.
     pub(super) placed: Vec<Option<Arc<Placed>>>,
     pub(super) faults: Vec<Fault>,
@@ -48,22 +44,16 @@ pub(super) struct Compiled {
 /// Pools under compilation. What is compiled only once, however many names use it, is found again.
 pub(super) struct Pools<'a> {
     desired: &'a Desired,
-    /// Names find their pools many times as fast here as in an ordered map.
-    declared: StableMap<&'a PoolName, &'a Pool>,
-    /// A pool whose members take their zone's monitor is another pool in another zone, and so is one with internal members
-    /// in a public zone and in a private one.
-    numbers: StableMap<(&'a PoolName, Variant<'a>), u32>,
-    /// Where the counters of each pool begin.
-    first_counters: Vec<u32>,
-    /// A pool's answers, by TTL and the bounds of it.
-    by_ttl: StableMap<(u32, Ttl, Option<TtlBounds>), u32>,
+    /// A pool's answers, by TTL and whether that goes by risk.
+    by_ttl: StableMap<(u32, Ttl, bool), u32>,
     /// Record sets of answers: many pools answer with the same clusters.
     sets: StableMap<Shape<'a>, Steered>,
-    targets: TargetTable,
     /// Placements of the snapshot before.
     previous: Option<&'a Placements>,
-    /// Pools some of whose members have a counter.
-    counted: HashSet<PoolName>,
+    /// Numbers that no pool has now.
+    free: Vec<u32>,
+    /// Whether answers are explained to anybody.
+    noted: bool,
     compiled: Compiled,
 }
 
@@ -81,30 +71,54 @@ struct Shape<'a> {
 }
 
 impl<'a> Pools<'a> {
-    pub(super) fn new(desired: &'a Desired, previous: Option<&'a Snapshot>) -> Self {
-        let mut compiled = Compiled::default();
-        let mut counted = HashSet::new();
-        if let Some(previous) = previous {
-            compiled.slots.clone_from(&previous.slots);
-            compiled.slot_numbers.clone_from(&previous.slot_numbers);
-            counted.extend(previous.slots.iter().map(|slot| slot.pool.clone()));
-        }
-        Self {
-            desired,
-            declared: desired.pools.iter().collect(),
-            numbers: StableMap::default(),
-            first_counters: Vec::new(),
-            by_ttl: StableMap::default(),
-            sets: StableMap::default(),
+    /// None yet.
+    pub(super) fn new(desired: &'a Desired, options: &ServerOptions, previous: Option<&'a Snapshot>) -> Self {
+        let compiled = Compiled {
+            steered: Vec::new(),
+            pools: ChunkWriter::default(),
+            infos: ChunkWriter::default(),
+            by_name: Table::with_room(desired.pools.len()),
+            answers: Vec::new(),
+            counters: Vec::new(),
+            slots: previous.map(|previous| Arc::clone(&previous.slots)).unwrap_or_default(),
             targets: TargetTable::default(),
-            previous: previous.map(|previous| &previous.placements),
-            counted,
-            compiled,
-        }
+            uses: TargetUses::default(),
+            placements: Arc::default(),
+            placed: Vec::new(),
+            faults: Vec::new(),
+            id: 0,
+        };
+        Self::going_on(desired, options, previous.map(|previous| &*previous.placements), compiled)
     }
 
-    pub(super) fn find(&self, name: &PoolName) -> Option<&'a Pool> {
-        self.declared.get(name).copied()
+    /// Those of a snapshot, of which some are to be compiled anew.
+    pub(super) fn after(desired: &'a Desired, previous: &'a Snapshot) -> Self {
+        let compiled = Compiled {
+            steered: previous.steered.to_vec(),
+            pools: ChunkWriter::after(&previous.pools),
+            infos: ChunkWriter::after(&previous.pool_infos),
+            by_name: previous.pools_by_name.clone(),
+            answers: previous.answers.to_vec(),
+            counters: previous.counters.to_vec(),
+            slots: Arc::clone(&previous.slots),
+            targets: previous.targets.clone(),
+            uses: previous.target_uses.clone(),
+            placements: Arc::clone(&previous.placements),
+            placed: previous.placed.to_vec(),
+            faults: Vec::new(),
+            id: previous.id,
+        };
+        Self::going_on(desired, &previous.options, None, compiled)
+    }
+
+    fn going_on(
+        desired: &'a Desired,
+        options: &ServerOptions,
+        previous: Option<&'a Placements>,
+        compiled: Compiled,
+    ) -> Self {
+        let (by_ttl, sets, noted) = (StableMap::default(), StableMap::default(), !options.explain.is_empty());
+        Self { desired, by_ttl, sets, previous, free: Vec::new(), noted, compiled }
     }
 
     /// How a name is steered, as its node says it.
@@ -112,22 +126,84 @@ impl<'a> Pools<'a> {
         let number = self.compile_pool(pool, self.desired.zone_of(&name.name));
         let ttl = name.ttl.unwrap_or(pool.ttl);
         let compiled = &mut self.compiled;
-        compiled.infos[number as usize].names.push(name.name.clone());
-        compiled.id = compiled.id.wrapping_add(stable_hash(&(&name.name, &pool.name, ttl)));
+        let info = compiled.infos.change(number as usize);
+        note_name(&mut info.names, &name.name);
+        compiled.id = compiled.id.wrapping_add(name_id(name, pool));
         // Who declares a TTL at a name wants that one.
         let bounds = pool.ttl_bounds.filter(|_| name.ttl.is_none());
-        if let Some(steered) = self.by_ttl.get(&(number, ttl, bounds)) {
-            return *steered;
+        let key = (number, ttl, bounds.is_some());
+        let of_before = || info.made.steered.iter().find(|(of, paced, _)| (*of, *paced) == (ttl, bounds.is_some()));
+        if let Some(steered) = self.by_ttl.get(&key).copied().or_else(|| Some(of_before()?.2)) {
+            self.by_ttl.insert(key, steered);
+            return steered;
         }
-        let counters = self.first_counters[number as usize];
+        let (counters, noted) = (info.made.counters, self.noted);
         let paces = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
         let first = self.compiled.steered.len() as u32 + 1;
         for ttl in iter::once(ttl).chain(paces) {
             let answers = self.answers(number, pool, ttl, entries);
-            self.compiled.steered.push(Steered { pool: number, paced: bounds.is_some(), counters, ..answers });
+            let special = noted || answers.special;
+            let steered = Steered { pool: number, paced: bounds.is_some(), counters, noted, special, ..answers };
+            self.compiled.steered.push(steered);
         }
-        self.by_ttl.insert((number, ttl, bounds), first);
+        self.by_ttl.insert(key, first);
+        self.compiled.infos.change(number as usize).made.steered.push((ttl, bounds.is_some(), first));
         first
+    }
+
+    /// Takes back what [`Pools::steered`] gave to a name, as both were declared before.
+    ///
+    /// Gives the number of the pool; none if the name was not steered.
+    pub(super) fn unsteer(&mut self, name: &SteeredName, pool: &Pool, steered: u32) -> Option<u32> {
+        let number = self.compiled.steered.get(steered.checked_sub(1)? as usize)?.pool;
+        let names = &mut self.compiled.infos.change(number as usize).names;
+        if let Ok(at) = names.binary_search(&name.name) {
+            names.remove(at);
+        }
+        self.compiled.id = self.compiled.id.wrapping_sub(name_id(name, pool));
+        Some(number)
+    }
+
+    /// The numbers of the pools of a name.
+    pub(super) fn numbers_of(&self, name: &PoolName) -> Vec<u32> {
+        let numbers = self.compiled.by_name.candidates(stable_hash(name));
+        numbers.filter(|number| self.compiled.infos[*number as usize].name == *name).collect()
+    }
+
+    /// The names that a pool answers.
+    pub(super) fn names_of(&self, number: u32) -> &[Name] {
+        &self.compiled.infos[number as usize].names
+    }
+
+    /// Whether no name uses a pool.
+    pub(super) fn is_idle(&self, number: u32) -> bool {
+        self.compiled.infos[number as usize].names.is_empty()
+    }
+
+    /// Takes a pool out; its number is free for another one.
+    pub(super) fn free(&mut self, number: u32) {
+        let Compiled { infos, pools, by_name, uses, id, .. } = &mut self.compiled;
+        let info = &infos[number as usize];
+        by_name.remove(stable_hash(&info.name), number, |other| stable_hash(&infos[other as usize].name));
+        uses.take(&pools[number as usize]);
+        *id = id.wrapping_sub(info.made.id);
+        self.free.push(number);
+    }
+
+    /// Closes the gaps that free numbers are: the last pools take them.
+    pub(super) fn close_gaps(&mut self) {
+        let mut free = std::mem::take(&mut self.free);
+        free.sort_unstable();
+        while let Some(gap) = free.pop() {
+            let compiled = &mut self.compiled;
+            let last = compiled.pools.len() as u32 - 1;
+            if gap != last {
+                compiled.renumber(last, gap);
+            }
+            compiled.pools.swap_remove(gap as usize);
+            compiled.infos.swap_remove(gap as usize);
+            compiled.placed.swap_remove(gap as usize);
+        }
     }
 
     /// What [`Pools::steered`] gave, and the name of the pool.
@@ -137,52 +213,62 @@ impl<'a> Pools<'a> {
     }
 
     pub(super) fn finish(self) -> Compiled {
-        let (targets, balanced, schedules) = self.targets.into_parts();
-        Compiled { targets, balanced, schedules, ..self.compiled }
+        Compiled { targets: self.compiled.targets.finish(), ..self.compiled }
     }
 
+    /// The number of a pool in a zone. A pool whose members take their zone's monitor is another pool in another zone, and so is
+    /// one with internal members in a public zone and in a private one.
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
-        let variant = Variant::of(pool, zone);
-        let number = self.compiled.pools.len() as u32;
-        let known = *self.numbers.entry((&pool.name, variant)).or_insert(number);
-        if known != number {
+        let (variant, hash) = (Variant::of(pool, zone), stable_hash(&pool.name));
+        if let Some(known) = self.compiled.find(pool, variant, hash) {
             return known;
         }
         let placed = self.place(pool);
         let nowhere = Placement::none();
         let placement = placed.as_ref().map_or(&nowhere, |placed| &placed.placement);
-        let steer = SteerPool::build(self.desired, pool, zone, placement, &mut self.targets);
-        let clusters: Vec<_> = steer.clusters().cloned().collect();
         let compiled = &mut self.compiled;
+        let steer = SteerPool::build(self.desired, pool, zone, placement, &mut compiled.targets);
+        compiled.uses.add(&steer);
+        let clusters: Vec<_> = steer.clusters().cloned().collect();
         if steer.lost_its_place() {
             compiled.faults.push(too_many_rows(pool));
         }
-        self.first_counters.push(compiled.counters.len() as u32);
-        if compiled.slots_are_full() && !self.counted.contains(&pool.name) {
-            compiled.counters.extend(clusters.iter().map(|_| 0));
-        } else {
-            self.counted.insert(pool.name.clone());
-            for cluster in &clusters {
-                let slot = compiled.slot(&pool.name, cluster);
-                compiled.counters.push(slot);
-            }
-        }
+        let counters = compiled.counters.len() as u32;
+        compiled.count(pool, &clusters);
         let of: Vec<_> = clusters
             .iter()
             .filter_map(|c| self.desired.clusters.get(c))
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
         let digest = placed.as_ref().map_or(0, |placed| placed.digest);
-        compiled.id = compiled.id.wrapping_add(stable_hash(&(pool, of, variant.hides, digest)));
-        compiled.placed.push(placed);
-        compiled.infos.push(PoolInfo {
+        let id = stable_hash(&(pool, of, variant.hides, digest));
+        compiled.id = compiled.id.wrapping_add(id);
+        let (monitor, hides) = (variant.monitor.cloned(), variant.hides);
+        let info = PoolInfo {
             name: pool.name.clone(),
             clusters,
             ttl: pool.ttl,
             bounds: pool.ttl_bounds,
             names: Vec::new(),
-        });
-        compiled.pools.push(steer);
+            made: Made { monitor, hides, id, counters, steered: Vec::new() },
+        };
+        self.put(steer, info, placed, hash)
+    }
+
+    /// Gives a compiled pool its number.
+    fn put(&mut self, steer: SteerPool, info: PoolInfo, placed: Option<Arc<Placed>>, hash: u64) -> u32 {
+        let Compiled { pools, infos, placed: all_placed, by_name, .. } = &mut self.compiled;
+        let number = self.free.pop().unwrap_or(pools.len() as u32);
+        if (number as usize) < pools.len() {
+            *pools.change(number as usize) = steer;
+            *infos.change(number as usize) = info;
+            all_placed[number as usize] = placed;
+        } else {
+            pools.push(steer);
+            infos.push(info);
+            all_placed.push(placed);
+        }
+        by_name.add(hash, number, |other| stable_hash(&infos[other as usize].name));
         number
     }
 
@@ -226,6 +312,20 @@ impl<'a> Pools<'a> {
         let Compiled { pools, answers, .. } = &mut self.compiled;
         let steer = &pools[number as usize];
         *self.sets.entry(shape).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
+    }
+}
+
+/// What a steered name adds to the id.
+fn name_id(name: &SteeredName, pool: &Pool) -> u64 {
+    stable_hash(&(&name.name, &pool.name, name.ttl.unwrap_or(pool.ttl)))
+}
+
+/// Puts a name among others, in order. They mostly come in order.
+fn note_name(names: &mut Vec<Name>, name: &Name) {
+    if names.last().is_none_or(|last| last < name) {
+        names.push(name.clone());
+    } else if let Err(at) = names.binary_search(name) {
+        names.insert(at, name.clone());
     }
 }
 
@@ -277,22 +377,69 @@ fn write_answers(
 }
 
 impl Compiled {
+    /// The number of a pool as a zone makes it.
+    fn find(&self, pool: &Pool, variant: Variant<'_>, hash: u64) -> Option<u32> {
+        self.by_name.find(hash, |number| {
+            let PoolInfo { name, made, .. } = &self.infos[number as usize];
+            *name == pool.name && (made.monitor.as_ref(), made.hides) == (variant.monitor, variant.hides)
+        })
+    }
+
+    /// How much there is of what revisions add to.
+    pub(super) fn sizes(&self, entries: &EntryWriter) -> Sizes {
+        let [memory, closed] = self.targets.words();
+        let [schedules, placements] = [self.targets.schedules().len(), self.placements.count()];
+        let numbered =
+            [self.steered.len(), self.answers.len(), self.counters.len(), schedules, placements, memory, closed];
+        Sizes { octets: entries.octet_count(), numbered }
+    }
+
+    /// Gives the last pool another number.
+    fn renumber(&mut self, last: u32, number: u32) {
+        let info = &self.infos[last as usize];
+        let hash_of = |other: u32| stable_hash(&self.infos[other as usize].name);
+        self.by_name.remove(hash_of(last), last, hash_of);
+        self.by_name.add(hash_of(last), number, hash_of);
+        for (_, paced, first) in &info.made.steered {
+            let columns = if *paced { 3 } else { 1 };
+            let first = *first as usize - 1;
+            self.steered[first..first + columns].iter_mut().for_each(|steered| steered.pool = number);
+        }
+    }
+
+    /// Gives the members of a pool their counters.
+    fn count(&mut self, pool: &Pool, clusters: &[ClusterName]) {
+        let is_counted = self.slots.pools.contains(&pool.name);
+        if self.slots_are_full() && !is_counted {
+            self.counters.extend(clusters.iter().map(|_| 0));
+            return;
+        }
+        if !is_counted {
+            Arc::make_mut(&mut self.slots).pools.insert(pool.name.clone());
+        }
+        for cluster in clusters {
+            let slot = self.slot(&pool.name, cluster);
+            self.counters.push(slot);
+        }
+    }
+
     fn slots_are_full(&self) -> bool {
-        self.slots.len() + 1 >= SLOTS_MAX
+        self.slots.list.len() + 1 >= SLOTS_MAX
     }
 
     /// The counter of a cluster in a pool: the one it had, else the next free one, else 0 ("other").
     fn slot(&mut self, pool: &PoolName, cluster: &ClusterName) -> u16 {
         let slot = Slot { pool: pool.clone(), cluster: cluster.clone() };
-        if let Some(number) = self.slot_numbers.get(&slot) {
+        if let Some(number) = self.slots.numbers.get(&slot) {
             return *number;
         }
         if self.slots_are_full() {
             return 0;
         }
-        self.slots.push(slot.clone());
-        let number = self.slots.len() as u16;
-        self.slot_numbers.insert(slot, number);
+        let slots = Arc::make_mut(&mut self.slots);
+        slots.list.push(slot.clone());
+        let number = slots.list.len() as u16;
+        slots.numbers.insert(slot, number);
         number
     }
 }

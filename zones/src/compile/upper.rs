@@ -1,21 +1,23 @@
 //! The names that the wish makes: a layer above the zones' text.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use fairway_model::{Cluster, Desired, Fault, Mode, Name, Place, Rtype, SteeredName, Subject, Ttl, Visibility};
+use fairway_model::{
+    Cluster, Desired, Fault, Mode, Name, Place, Pool, PoolName, Rtype, SteeredName, Subject, Ttl, Visibility,
+};
 
 use super::{
     names::{is_wildcard, parent_of, same_name},
     sets,
-    steered::{Pools, octets},
+    steered::{Compiled, Pools, octets},
 };
 use crate::{
     entries::{EntryWriter, Head, Node, RrSet, UPPER},
-    snapshot::{Layer, ServerOptions, Snapshot, Steered, TextLayer},
-    steer::{digest, mix},
+    snapshot::{Layer, ServerOptions, Sizes, Snapshot, Steered, TextLayer},
+    steer::{StableMap, digest, mix},
     table::Table,
     text::ZoneData,
     wire::{ancestors, name_end, name_hash},
@@ -30,50 +32,72 @@ pub(super) fn compile(
     options: &ServerOptions,
     previous: Option<&Snapshot>,
 ) -> (Snapshot, Vec<Fault>) {
-    let mut upper = Upper::new(desired, text, previous);
+    let mut upper = Upper::new(desired, text, options, previous);
     upper.place_steered();
     upper.place_cluster_names();
     upper.place_faults(zones);
     let numbers = upper.build_entries();
-    let Upper { mut table, entries, pools, steered_in, labels_max, id, faults, .. } = upper;
+    let Upper { mut table, entries, pools, steered_in, labels_max, id, mut faults, cluster_names, .. } = upper;
     table.renumber(&numbers);
-    let mut pools = pools.finish();
-    let mut faults = faults;
-    faults.extend(pools.faults);
-    if !options.explain.is_empty() {
-        pools.steered.iter_mut().for_each(|steered| (steered.noted, steered.special) = (true, true));
-    }
-    let snapshot = Snapshot {
-        id: text.id.wrapping_add(id).wrapping_add(pools.id),
+    let mut compiled = pools.finish();
+    faults.append(&mut compiled.faults);
+    compiled.id = compiled.id.wrapping_add(id).wrapping_add(text.id);
+    let names = Names { table, entries, steered_in, labels_max, cluster_names: Arc::new(cluster_names) };
+    (assemble(options, text, names, compiled, None), faults)
+}
+
+/// The names of the upper layer, compiled.
+pub(super) struct Names {
+    pub(super) table: Table,
+    pub(super) entries: EntryWriter,
+    pub(super) steered_in: Vec<usize>,
+    pub(super) labels_max: usize,
+    pub(super) cluster_names: Arc<BTreeSet<Name>>,
+}
+
+/// A snapshot out of its parts. `whole` is how much there was when all was compiled last; none if that is now.
+pub(super) fn assemble(
+    options: &ServerOptions,
+    text: &Arc<TextLayer>,
+    names: Names,
+    compiled: Compiled,
+    whole: Option<Sizes>,
+) -> Snapshot {
+    let sizes = compiled.sizes(&names.entries);
+    Snapshot {
+        id: compiled.id,
         options: options.clone(),
         text: Arc::clone(text),
-        upper: Layer { table, entries: entries.finish() },
-        steered: pools.steered.into(),
-        answers: pools.answers.into(),
-        pools: pools.pools.into(),
-        pool_infos: pools.infos.into(),
-        counters: pools.counters.into(),
-        slots: pools.slots,
-        slot_numbers: pools.slot_numbers,
-        targets: pools.targets,
-        balanced: pools.balanced,
-        schedules: pools.schedules,
-        placements: pools.placements,
-        placed: pools.placed.into(),
-        steered_in: steered_in.into(),
-        labels_max: labels_max.max(text.labels_max),
-    };
-    (snapshot, faults)
+        upper: Layer { table: names.table, entries: names.entries.finish() },
+        steered: compiled.steered.into(),
+        answers: compiled.answers.into(),
+        pools: compiled.pools.finish(),
+        pool_infos: compiled.infos.finish(),
+        pools_by_name: compiled.by_name,
+        counters: compiled.counters.into(),
+        slots: compiled.slots,
+        targets: compiled.targets,
+        target_uses: compiled.uses,
+        placements: compiled.placements,
+        placed: compiled.placed.into(),
+        steered_in: names.steered_in.into(),
+        cluster_names: names.cluster_names,
+        labels_max: names.labels_max.max(text.labels_max),
+        whole: whole.unwrap_or(sizes),
+    }
 }
 
 struct Upper<'a> {
     desired: &'a Desired,
+    /// Names find their pools many times as fast here as in an ordered map.
+    declared: StableMap<&'a PoolName, &'a Pool>,
     text: &'a TextLayer,
     table: Table,
     drafts: Vec<Draft<'a>>,
     entries: EntryWriter,
     pools: Pools<'a>,
     steered_in: Vec<usize>,
+    cluster_names: BTreeSet<Name>,
     labels_max: usize,
     id: u64,
     faults: Vec<Fault>,
@@ -97,22 +121,61 @@ struct Draft<'a> {
 }
 
 /// Where a name lies in the zones' text.
-struct Spot {
-    zone: u16,
+pub(super) struct Spot {
+    pub(super) zone: u16,
     /// The delegation or DNAME that hides it.
-    hider: Option<u32>,
+    pub(super) hider: Option<u32>,
+}
+
+impl Spot {
+    /// Where a name lies; none if it is in none of the zones.
+    pub(super) fn of(text: &TextLayer, name: &Name) -> Option<Self> {
+        let (wire, labels) = (name.as_wire(), name.label_count());
+        let mut known = [(labels, 0)].into_iter().chain(ancestors(wire, labels));
+        let (start, number) = known.find_map(|(labels, start)| {
+            let looked_up = (labels <= text.labels_max).then(|| &wire[start..])?;
+            Some((start, text.layer.find(name_hash(looked_up), looked_up)?))
+        })?;
+        let node = text.layer.entries.node(number);
+        let hidden = !node.is(Node::OPEN) || (start > 0 && node.is(Node::DNAME));
+        Some(Self { zone: node.zone(), hider: hidden.then(|| node.occluder().unwrap_or(number)) })
+    }
+}
+
+/// Why a record may not stand at a steered name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mixed {
+    /// The pool answers addresses.
+    Address,
+    /// It says that all is elsewhere.
+    Alias,
+    /// It stands beside an alias, which the pool may answer with.
+    BesideAlias,
+}
+
+impl Mixed {
+    /// A steered name owns its address types; an alias owns all of them.
+    pub(super) fn of(rtype: Rtype, steered: &Steered) -> Option<Self> {
+        match rtype {
+            Rtype::A | Rtype::AAAA => Some(Self::Address),
+            Rtype::CNAME => Some(Self::Alias),
+            _ => (steered.cname || steered.fallback != Steered::NONE).then_some(Self::BesideAlias),
+        }
+    }
 }
 
 impl<'a> Upper<'a> {
-    fn new(desired: &'a Desired, text: &'a TextLayer, previous: Option<&'a Snapshot>) -> Self {
+    fn new(desired: &'a Desired, text: &'a TextLayer, options: &ServerOptions, previous: Option<&'a Snapshot>) -> Self {
         Self {
             desired,
+            declared: desired.pools.iter().collect(),
             text,
             table: Table::with_room(desired.names.len()),
             drafts: Vec::with_capacity(desired.names.len()),
             entries: EntryWriter::default(),
-            pools: Pools::new(desired, previous),
+            pools: Pools::new(desired, options, previous),
             steered_in: vec![0; text.zones.len()],
+            cluster_names: BTreeSet::new(),
             labels_max: 0,
             id: 0,
             faults: Vec::new(),
@@ -122,12 +185,12 @@ impl<'a> Upper<'a> {
 
     fn place_steered(&mut self) {
         for name in self.desired.names.values() {
-            let Some(pool) = self.pools.find(&name.pool) else {
+            let Some(pool) = self.declared.get(&name.pool).copied() else {
                 let what = format!("{}: pool {} is not declared", name.name, name.pool);
                 self.fault(&name.name, what, "declare it");
                 continue;
             };
-            let Some(Spot { zone, hider }) = self.spot(&name.name) else {
+            let Some(Spot { zone, hider }) = Spot::of(self.text, &name.name) else {
                 let what = format!("{} lies in none of the zones", name.name);
                 let way_out = "declare its zone, or mend the name";
                 self.fault(&name.name, what, way_out);
@@ -164,28 +227,16 @@ impl<'a> Upper<'a> {
             }
         }
         for (name, cluster) in wanted {
-            let Some(Spot { zone, hider: None }) = self.spot(name) else { continue };
+            let Some(Spot { zone, hider: None }) = Spot::of(self.text, name) else { continue };
             let wire = name.as_wire();
             let known = self.text.layer.find(name_hash(wire), wire).map(|number| self.text.layer.entries.node(number));
             let speaks = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
             if !known.is_some_and(|node| node.sets().map(RrSet::rtype).any(speaks)) {
                 let number = self.intern(wire, zone) as usize;
+                self.cluster_names.insert(name.clone());
                 self.drafts[number].cluster = cluster.filter(|_| self.drafts[number].steered == 0);
             }
         }
-    }
-
-    /// Where a name lies; none if it is in none of the zones.
-    fn spot(&self, name: &Name) -> Option<Spot> {
-        let (wire, labels) = (name.as_wire(), name.label_count());
-        let mut known = [(labels, 0)].into_iter().chain(ancestors(wire, labels));
-        let (start, number) = known.find_map(|(labels, start)| {
-            let looked_up = (labels <= self.text.labels_max).then(|| &wire[start..])?;
-            Some((start, self.text.layer.find(name_hash(looked_up), looked_up)?))
-        })?;
-        let node = self.text.layer.entries.node(number);
-        let hidden = !node.is(Node::OPEN) || (start > 0 && node.is(Node::DNAME));
-        Some(Spot { zone: node.zone(), hider: hidden.then(|| node.occluder().unwrap_or(number)) })
     }
 
     fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
@@ -252,26 +303,25 @@ impl<'a> Upper<'a> {
         let draft = &self.drafts[number as usize];
         let Some(below) = draft.below.map(|below| self.text.layer.entries.node(below)) else { return };
         let Some((steered, pool)) = self.pools.of(draft.steered) else { return };
-        let alias = steered.cname || steered.fallback != Steered::NONE;
         let (zone, owner) = (draft.zone, Name::from_wire(draft.name).expect("a name of the configuration"));
         let mut faults = Vec::new();
         for rtype in below.sets().map(RrSet::rtype) {
-            let (what, way_out) = match rtype {
-                Rtype::A | Rtype::AAAA => (
+            let Some(mixed) = Mixed::of(rtype, &steered) else { continue };
+            let (what, way_out) = match mixed {
+                Mixed::Address => (
                     format!("{owner} {rtype} stands in the zone file, but pool {pool} answers this name's addresses"),
                     "take the record out, or the name out of the steered names",
                 ),
-                Rtype::CNAME => (
+                Mixed::Alias => (
                     format!("{owner} has a CNAME in the zone file, but pool {pool} answers this name"),
                     "take the record out, or the name out of the steered names",
                 ),
-                other if alias => (
+                Mixed::BesideAlias => (
                     format!(
-                        "{owner} {other} stands beside the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
+                        "{owner} {rtype} stands beside the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
                     ),
                     "take the record out, or give the pool mode address and fallback addresses",
                 ),
-                _ => continue,
             };
             faults.push((rtype, what, way_out));
         }

@@ -41,9 +41,9 @@ impl Placements {
     pub(crate) const OCTETS_MAX: usize = 1 << 30;
 
     /// The placement of a pool; none if its policy does not go by place. One that was compiled before, for this snapshot or
-    /// the `previous` one, is taken as it is.
+    /// the `previous` one, is taken as it is. Others that share these see nothing of it.
     pub(crate) fn of(
-        &mut self,
+        self: &mut Arc<Self>,
         desired: &Desired,
         pool: &Pool,
         previous: Option<&Self>,
@@ -54,8 +54,9 @@ impl Placements {
         }
         let before = previous.and_then(|previous| previous.by_shape.get(&shape));
         let placed = before.map_or_else(|| Arc::new(Placed::new(shape.clone())), Arc::clone);
-        self.admit(placed.octets)?;
-        self.by_shape.insert(shape, Arc::clone(&placed));
+        let own = Arc::make_mut(self);
+        own.admit(placed.octets)?;
+        own.by_shape.insert(shape, Arc::clone(&placed));
         Ok(Some(placed))
     }
 

@@ -46,6 +46,6 @@ pub use territory::{Placement, Rows, Territory};
 pub use trace::{Sight, Trace};
 
 pub(crate) use hash::{StableHasher, StableMap, digest, mix};
-pub(crate) use targets::{stable_hash, target_hash};
+pub(crate) use targets::{TargetUses, stable_hash, target_hash};
 pub(crate) use variant::Variant;
 pub(crate) use views::MemberSet;

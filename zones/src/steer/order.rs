@@ -2,6 +2,8 @@
 //!
 //! It is laid out when the pool is compiled, as flat lists of small steps; a decision reads one of them from its begin.
 
+use std::sync::Arc;
+
 use fairway_model::{Choose, Pool, Rank};
 
 use super::{pool::Member, territory::Placement, views::Row};
@@ -33,12 +35,12 @@ impl Step {
     }
 }
 
-/// The orders of all rows.
-#[derive(Debug)]
+/// The orders of all rows. Copies share their memory.
+#[derive(Clone, Debug)]
 pub(super) struct Orders {
-    steps: Box<[Step]>,
+    steps: Arc<[Step]>,
     /// Where each row begins, and where the last one ends.
-    starts: Box<[u32]>,
+    starts: Arc<[u32]>,
 }
 
 impl Orders {

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{Conditions, ScheduleTurn, TargetIndex, balanced::UNBALANCED};
 
-/// A pool compiled for choosing.
-#[derive(Debug)]
+/// A pool compiled for choosing. Copies share what is large.
+#[derive(Clone, Debug)]
 pub struct SteerPool {
     /// Members in the order of the first row: weight 1 and more by rank, then standby by rank, else as declared.
     pub(super) members: Box<[Member]>,
@@ -59,7 +59,7 @@ pub struct SteerPool {
     closed_begin: u32,
     closed_count: u8,
     /// What only people ask for.
-    cold: Box<Cold>,
+    cold: Arc<Cold>,
 }
 
 /// [`DownAnswer`] without what it carries.
@@ -74,7 +74,7 @@ pub(super) enum Down {
 }
 
 /// A member as the deciding loop reads it: half a cache line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Member {
     /// Stable hash of the pool's and the cluster's name.
     pub(super) key: u64,
@@ -210,7 +210,7 @@ impl SteerPool {
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
             closed_begin: targets.reserve_closed(closed_count),
             closed_count: closed_count as u8,
-            cold: Box::new(Cold { schedules, ..Cold::new(pool, &declared, &seen, targets) }),
+            cold: Arc::new(Cold { schedules, ..Cold::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
         // Which TTL holds is looked up on the long way, so that pools without bounds need not look.
@@ -405,6 +405,11 @@ impl SteerPool {
     /// Whether a schedule may keep any member out.
     pub fn heeds_schedules(&self) -> bool {
         self.closed_count > 0
+    }
+
+    /// The numbers of its members' clusters among those that are balanced, where it heeds load.
+    pub(super) fn balanced_numbers(&self) -> impl Iterator<Item = u16> {
+        self.members.iter().map(|member| member.cluster).filter(|cluster| *cluster != UNBALANCED)
     }
 
     /// Every target that the pool looks at, some more than once.

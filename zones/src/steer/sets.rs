@@ -11,7 +11,7 @@
 //!    some view see, for the first [`EVERYONE_MAX`] sets of two and more.
 //! 4. the fallback addresses, if there are any.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{Cluster, DownAnswer, Mode, Pool};
 
@@ -32,7 +32,7 @@ pub const SETS_MAX: u16 =
     (Pool::ANSWERS_MAX as u16 + Cluster::ADDRESSES_MAX as u16) * Pool::MEMBERS_MAX as u16 + EVERYONE_MAX as u16 + 1;
 
 /// How the answers of one family are numbered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// Members that have an address of the family.
     pub(super) members: u8,
@@ -41,7 +41,7 @@ pub(super) struct Plan {
     /// Whether windows of the ring are numbered, and not combinations.
     pub(super) windows: bool,
     /// The answers with every address; none where the pool never answers all.
-    pub(super) everyone: Option<Box<Everyone>>,
+    pub(super) everyone: Option<Arc<Everyone>>,
     /// The fallback addresses.
     pub(super) fallback: Option<u16>,
     /// Places of the members in the order they are tried, by rank; empty unless windows are numbered.
@@ -115,7 +115,7 @@ impl Plan {
             let having = members.iter().filter(|m| has(m)).map(|m| m.number).collect();
             let everyone = Everyone::new(count, rows, having);
             count += everyone.sets.len() as u16; // at most EVERYONE_MAX
-            plan.everyone = Some(Box::new(everyone)).filter(|everyone| !everyone.sets.is_empty());
+            plan.everyone = Some(Arc::new(everyone)).filter(|everyone| !everyone.sets.is_empty());
         }
         if matches!(&pool.down, DownAnswer::FallbackAddresses(addresses) if addresses.iter().any(|a| family.holds(a))) {
             plan.fallback = Some(count);

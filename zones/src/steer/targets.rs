@@ -8,29 +8,34 @@ use std::{
 
 use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, Target};
 
-use super::hash::{StableHasher, StableMap};
+use super::{
+    SteerPool,
+    hash::{StableHasher, StableMap},
+};
 use crate::{
     TargetIndex,
     balanced::{BalancedClusters, UNBALANCED},
 };
 
 /// Numbers what pools are judged by while they are compiled.
-#[derive(Debug, Default)]
+///
+/// A copy shares what it holds until something new is numbered: a snapshot keeps it for the one that is made of it.
+#[derive(Clone, Debug, Default)]
 pub struct TargetTable {
-    targets: Vec<Target>,
-    numbers: StableMap<Target, TargetIndex>,
+    targets: Arc<Vec<Target>>,
+    numbers: Arc<StableMap<Target, TargetIndex>>,
     /// The same by address and by the monitor's place in memory: most members share their monitor, which takes long to
-    /// hash. The monitor is kept, so that the place stays its own.
-    placed: StableMap<(ProbeAddress, *const Monitor), (TargetIndex, Arc<Monitor>)>,
+    /// hash. The monitor is kept, so that the place stays its own. Only while pools are compiled.
+    placed: StableMap<(ProbeAddress, usize), (TargetIndex, Arc<Monitor>)>,
     /// The addresses of each cluster, which all pools share.
-    addresses: StableMap<ClusterName, Arc<[IpAddr]>>,
+    addresses: Arc<StableMap<ClusterName, Arc<[IpAddr]>>>,
     /// Clusters in pools that heed load.
-    balanced: BalancedClusters,
+    balanced: Arc<BalancedClusters>,
     /// Words of memory handed out to pools that remember who was the last to be up.
     memory_words: u32,
     /// Schedules of members, each once.
-    schedules: Vec<Schedule>,
-    schedule_numbers: StableMap<Schedule, u32>,
+    schedules: Arc<Vec<Schedule>>,
+    schedule_numbers: Arc<StableMap<Schedule, u32>>,
     /// Words handed out to pools that have members with a schedule.
     closed_words: u32,
 }
@@ -43,14 +48,16 @@ impl TargetTable {
 
     /// The number of this target, given now if it is new.
     pub fn intern(&mut self, address: ProbeAddress, label: &MonitorName, monitor: &Arc<Monitor>) -> TargetIndex {
-        let place = (address, Arc::as_ptr(monitor));
+        let place = (address, Arc::as_ptr(monitor).addr());
         if let Some((number, _)) = self.placed.get(&place) {
             return *number;
         }
         let target = Target { address: place.0.clone(), monitor: Arc::clone(monitor), label: label.clone() };
         let next = TargetIndex(u32::try_from(self.targets.len()).expect("memory ends before 2^32 targets"));
-        let number = *self.numbers.entry(target).or_insert_with_key(|target| {
-            self.targets.push(target.clone());
+        let known = self.numbers.get(&target).copied();
+        let number = known.unwrap_or_else(|| {
+            Arc::make_mut(&mut self.targets).push(target.clone());
+            Arc::make_mut(&mut self.numbers).insert(target, next);
             next
         });
         self.placed.insert(place, (number, Arc::clone(monitor)));
@@ -63,17 +70,20 @@ impl TargetTable {
             return Arc::clone(known);
         }
         let addresses: Arc<[IpAddr]> = cluster.addresses.as_slice().into();
-        self.addresses.insert(cluster.name.clone(), Arc::clone(&addresses));
+        Arc::make_mut(&mut self.addresses).insert(cluster.name.clone(), Arc::clone(&addresses));
         addresses
     }
 
     /// The number of a cluster among those that are balanced, given now if it is new. The 65,535 first ones have one.
     pub(super) fn balanced_cluster(&mut self, name: &ClusterName) -> u16 {
-        let next = u16::try_from(self.balanced.len()).unwrap_or(UNBALANCED);
-        if next == UNBALANCED {
-            return self.balanced.get(name).copied().unwrap_or(UNBALANCED);
+        if let Some(number) = self.balanced.get(name) {
+            return *number;
         }
-        *self.balanced.entry(name.clone()).or_insert(next)
+        let next = u16::try_from(self.balanced.len()).unwrap_or(UNBALANCED);
+        if next != UNBALANCED {
+            Arc::make_mut(&mut self.balanced).insert(name.clone(), next);
+        }
+        next
     }
 
     /// Every target, in the order of its number.
@@ -81,9 +91,24 @@ impl TargetTable {
         &self.targets
     }
 
-    /// The targets without the table, the numbers of clusters that are balanced, and schedules by their number.
-    pub(crate) fn into_parts(self) -> (Vec<Target>, BalancedClusters, Vec<Schedule>) {
-        (self.targets, self.balanced, self.schedules)
+    /// The numbers of clusters that are balanced.
+    pub(crate) fn balanced(&self) -> &BalancedClusters {
+        &self.balanced
+    }
+
+    /// Schedules by their number.
+    pub(crate) fn schedules(&self) -> &[Schedule] {
+        &self.schedules
+    }
+
+    /// Words handed out to pools, as they remember and as they have schedules.
+    pub(crate) fn words(&self) -> [usize; 2] {
+        [self.memory_words as usize, self.closed_words as usize]
+    }
+
+    /// What is kept when all pools are compiled.
+    pub(crate) fn finish(self) -> Self {
+        Self { placed: StableMap::default(), ..self }
     }
 
     /// The number of a schedule, given now if it is new. Equal schedules are one.
@@ -92,8 +117,8 @@ impl TargetTable {
             return *number;
         }
         let number = u32::try_from(self.schedules.len()).expect("memory ends before 2^32 schedules");
-        self.schedules.push(schedule.clone());
-        self.schedule_numbers.insert(schedule.clone(), number);
+        Arc::make_mut(&mut self.schedules).push(schedule.clone());
+        Arc::make_mut(&mut self.schedule_numbers).insert(schedule.clone(), number);
         number
     }
 
@@ -110,6 +135,48 @@ impl TargetTable {
         self.memory_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
         begin
     }
+}
+
+/// How many members are judged by each target, and are balanced in each cluster. What nobody uses any more must go: it would be
+/// probed, and be part of the id of conditions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TargetUses {
+    targets: Vec<u32>,
+    balanced: Vec<u32>,
+}
+
+impl TargetUses {
+    /// Counts what a pool uses.
+    pub(crate) fn add(&mut self, pool: &SteerPool) {
+        self.each(pool, |count| *count += 1);
+    }
+
+    /// Takes back what a pool was counted with.
+    pub(crate) fn take(&mut self, pool: &SteerPool) {
+        self.each(pool, |count| *count -= 1);
+    }
+
+    /// Whether something that has a number has no use.
+    pub(crate) fn has_idle(&self) -> bool {
+        self.targets.iter().chain(&self.balanced).any(|count| *count == 0)
+    }
+
+    fn each(&mut self, pool: &SteerPool, change: impl Fn(&mut u32)) {
+        for target in pool.all_targets() {
+            change(slot(&mut self.targets, target.0 as usize));
+        }
+        for cluster in pool.balanced_numbers() {
+            change(slot(&mut self.balanced, cluster.into()));
+        }
+    }
+}
+
+/// The count of a number, which may be the first of its kind.
+fn slot(counts: &mut Vec<u32>, at: usize) -> &mut u32 {
+    if counts.len() <= at {
+        counts.resize(at + 1, 0);
+    }
+    &mut counts[at]
 }
 
 /// What identifies a target, as a number that is equal on every server.

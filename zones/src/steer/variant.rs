@@ -8,7 +8,7 @@ use super::hash;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Variant<'a> {
     /// The zone's monitor, where members are judged by it.
-    monitor: Option<&'a MonitorName>,
+    pub(crate) monitor: Option<&'a MonitorName>,
     /// Whether the zone is public, so that it hides members that are internal.
     pub(crate) hides: bool,
 }

@@ -65,11 +65,11 @@ fn a_reload_carries_the_memory_over_by_name() {
     // b has gone, x has come, and the order has changed.
     let after = remembering("c x a");
     let mut new = after.conditions("d d d");
-    new.carry(std::slice::from_ref(&after.steer), std::slice::from_ref(&before.steer), &old);
+    new.carry(&after.pools(), &before.pools(), &old);
     assert_eq!(after.steer.cluster(after.choose(Kind::V4, &new, "192.0.2.1").members.as_slice()[0]).as_str(), "c");
     // What is live now matters more than what once was.
     let mut live = after.conditions("d d u");
-    live.carry(std::slice::from_ref(&after.steer), std::slice::from_ref(&before.steer), &old);
+    live.carry(&after.pools(), &before.pools(), &old);
     let later = after.changed(&live, "d d d");
     assert_eq!(after.steer.cluster(after.choose(Kind::V4, &later, "192.0.2.1").members.as_slice()[0]).as_str(), "a");
     assert_ne!(new.id(), after.conditions("d d d").id());
@@ -93,7 +93,7 @@ fn a_pool_that_does_not_remember_keeps_no_words() {
 fn changes_of_targets_that_are_gone_are_passed_over() {
     let scene = Scene::weighted("a b");
     let conditions = scene.conditions("u u");
-    let changed = conditions.changed(std::slice::from_ref(&scene.steer), &[(crate::TargetIndex(99), Health::PENDING)]);
+    let changed = conditions.changed(&scene.pools(), &[(crate::TargetIndex(99), Health::PENDING)]);
     assert_eq!(changed.id(), conditions.id());
     assert_eq!(changed.health(crate::TargetIndex(99)), Health::PENDING);
 }

@@ -22,7 +22,7 @@ use fairway_model::{
 };
 
 use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
-use crate::{Conditions, Draw, balanced::BalancedClusters};
+use crate::{Chunks, Conditions, Draw, balanced::BalancedClusters};
 
 /// A pool and what it is compiled to.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Scene {
     pub(super) fn compile_at(desired: Desired, pool: Pool, placement: &Placement) -> Self {
         let mut table = TargetTable::new();
         let steer = SteerPool::build(&desired, &pool, None, placement, &mut table);
-        let (targets, balanced, schedules) = table.into_parts();
+        let (targets, balanced, schedules) = numbered(&table);
         Self { pool, desired, steer, targets, balanced, schedules }
     }
 
@@ -90,7 +90,7 @@ impl Scene {
     /// Conditions from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
     /// `p`ending, `s`tale (unknown), drained `x`, forced down `f`, forced up `U`.
     pub(super) fn conditions(&self, states: &str) -> Conditions {
-        Conditions::of(&self.targets, std::slice::from_ref(&self.steer), None, self.health(states))
+        Conditions::of(&self.targets, &self.pools(), None, self.health(states))
     }
 
     /// The same conditions under these shares: `a:30000+500 b:0+0`, the near and the spill acceptance of a cluster.
@@ -116,7 +116,12 @@ impl Scene {
         let mut health = self.health(states);
         let indices = (0..self.targets.len() as u32).map(crate::TargetIndex);
         let changes: Vec<_> = indices.map(|target| (target, health(target))).collect();
-        before.changed(std::slice::from_ref(&self.steer), &changes)
+        before.changed(&self.pools(), &changes)
+    }
+
+    /// The pool as a snapshot has it.
+    pub(super) fn pools(&self) -> Chunks<SteerPool> {
+        [self.steer.clone()].into_iter().collect()
     }
 
     fn health(&self, states: &str) -> impl FnMut(crate::TargetIndex) -> Health + use<> {
@@ -247,3 +252,8 @@ pub(super) fn scopes(scene: &Scene) -> (u8, u8) {
 
 /// Both families' questions.
 pub(super) const KINDS: [(Kind, Family); 2] = [(Kind::V4, Family::V4), (Kind::V6, Family::V6)];
+
+/// What pools go by, by number.
+fn numbered(table: &TargetTable) -> (Vec<Target>, BalancedClusters, Vec<Schedule>) {
+    (table.targets().to_vec(), table.balanced().clone(), table.schedules().to_vec())
+}

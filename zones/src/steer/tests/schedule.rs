@@ -33,17 +33,17 @@ impl Scene {
     }
 
     fn times(&self, secs: u64, before: Option<&Times>) -> Times {
-        Times::new(&self.schedules, std::slice::from_ref(&self.steer), moment(secs), before)
+        Times::new(&self.schedules, &self.pools(), moment(secs), before)
     }
 
     fn conditions_at(&self, states: &str, secs: u64) -> Conditions {
         let times = Some(self.times(secs, None));
-        Conditions::of(&self.targets, std::slice::from_ref(&self.steer), times, self.health(states))
+        Conditions::of(&self.targets, &self.pools(), times, self.health(states))
     }
 
     /// The same conditions at another moment.
     fn later(&self, conditions: &Conditions, secs: u64) -> Conditions {
-        conditions.timed(std::slice::from_ref(&self.steer), self.times(secs, conditions.times()))
+        conditions.timed(&self.pools(), self.times(secs, conditions.times()))
     }
 
     fn answer_at(&self, conditions: &Conditions) -> String {

@@ -31,7 +31,7 @@ fn in_zone(scene: &Scene, visibility: Visibility) -> Scene {
     let zone = ZoneSpec { visibility, ..ZoneSpec::new("gslb.example".parse().unwrap()) };
     let mut table = TargetTable::new();
     let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &Placement::none(), &mut table);
-    let (targets, balanced, schedules) = table.into_parts();
+    let (targets, balanced, schedules) = numbered(&table);
     Scene { pool: scene.pool.clone(), desired: scene.desired.clone(), steer, targets, balanced, schedules }
 }
 
@@ -264,7 +264,7 @@ prop_compose! {
         let placement = if scene.pool.policy.ranks.is_empty() { Placement::none() } else { placement };
         let mut table = TargetTable::new();
         let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &placement, &mut table);
-        let (targets, balanced, schedules) = table.into_parts();
+        let (targets, balanced, schedules) = numbered(&table);
         (Scene { steer, targets, balanced, schedules, ..scene }, is_private)
     }
 }

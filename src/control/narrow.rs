@@ -1,0 +1,139 @@
+//! The narrow way of a reading: where only some declared pools and names changed, what it costs goes by those, and not by all.
+//!
+//! ```text
+//! Declared before ──┐
+//!                   ├── which objects differ ── joined with the files ── checked ── revised ──► as the wide way would give it
+//! Declared now ─────┘
+//! ```
+//! Whatever is unusual gives nothing, and is left to the wide way ([`super::configured`]), which tells what is wrong, leaves
+//! objects out and sees to everything else: intents, clusters, monitors, objects that files overrule in part.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use fairway_model::{Contribution, Desired, Merged, Name, PoolName, Severity, SourceKind, Timestamp, merge};
+use fairway_zones::{Snapshot, Touched, revise};
+
+use super::{
+    configured::{Configured, Previous, check_overrides, options},
+    declared::{Declared, LeftOut, overruled},
+};
+use crate::store::objects::Key;
+
+/// A configuration made of the one before, with what it changed.
+pub(super) struct Narrow {
+    pub(super) configured: Configured,
+    pub(super) snapshot: Snapshot,
+    pub(super) touched: Touched,
+}
+
+/// Takes changed objects into a configuration whose files stay as they are; none where that is not all there is to it.
+/// `owner` is what the files are called.
+pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, now: Timestamp) -> Option<Narrow> {
+    let before = &*previous.configured;
+    let keys = objects.changed_since(&before.objects).filter(|_| before.is_plain && !objects.is_empty())?;
+    let mut touched = Touched::default();
+    for wish in keys.iter().flat_map(|key| [before.objects.element(key), objects.element(key)]).flatten() {
+        touched.pools.extend(wish.pools.keys().cloned());
+        touched.names.extend(wish.names.keys().cloned());
+    }
+    let (mut warnings, specs) = (before.doubts.clone(), before.specs.clone());
+    let overrides = check_overrides(specs.clone(), now, &mut warnings).ok()?;
+    let joined = join(before, objects, &keys, &touched, owner);
+    let names_of = |pool: &PoolName| names_of(&previous.snapshot, pool);
+    let names: BTreeSet<&Name> = touched.names.iter().chain(touched.pools.iter().flat_map(names_of)).collect();
+    let problems = joined.desired.problems_of(&touched.pools, names);
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return None;
+    }
+    let options = options(&before.settings);
+    let snapshot = revise(&before.desired, &joined.desired, &touched, &options, &previous.snapshot)?;
+    let pools = pools_concerned(&before.desired, &joined.desired, &touched);
+    let configured = Configured {
+        uses: before.uses.revised(&joined.desired, &snapshot, &pools),
+        desired: joined.desired,
+        beside: joined.beside,
+        conflicts: joined.conflicts,
+        revision: objects.revision,
+        objects: Arc::clone(objects),
+        is_plain: true,
+        left_out: LeftOut::new(),
+        overrides,
+        warnings,
+        specs,
+        settings: before.settings.clone(),
+        files: Arc::clone(&before.files),
+        doubts: before.doubts.clone(),
+        zones: before.zones.clone(),
+        maps: before.maps.clone(),
+    };
+    Some(Narrow { configured, snapshot, touched })
+}
+
+/// What files and objects wish for, with some of it joined anew.
+struct Joined {
+    desired: Arc<Desired>,
+    beside: Arc<BTreeSet<Name>>,
+    conflicts: BTreeMap<Key, String>,
+}
+
+/// Joins files and objects for what is touched alone; the rest is as it was.
+fn join(before: &Configured, objects: &Declared, keys: &[Key], touched: &Touched, owner: &str) -> Joined {
+    let mut declared = Desired::default();
+    for wish in keys.iter().filter_map(|key| objects.element(key)) {
+        declared.pools.extend(wish.pools.clone());
+        declared.names.extend(wish.names.clone());
+    }
+    let (pools, names) = (touched.pools.iter(), touched.names.iter());
+    let files = Desired {
+        pools: pools.filter_map(|name| Some((name.clone(), before.files.pools.get(name)?.clone()))).collect(),
+        names: names.filter_map(|name| Some((name.clone(), before.files.names.get(name)?.clone()))).collect(),
+        ..Desired::default()
+    };
+    let mut beside = Arc::clone(&before.beside);
+    for name in touched.names.iter().filter(|name| !files.names.contains_key(*name)) {
+        match declared.names.contains_key(name) {
+            true if !beside.contains(name) => _ = Arc::make_mut(&mut beside).insert(name.clone()),
+            false if beside.contains(name) => _ = Arc::make_mut(&mut beside).remove(name),
+            _ => {}
+        }
+    }
+    let Merged { desired: merged, conflicts } = merge([
+        Contribution {
+            source: SourceKind::Config,
+            owner: owner.to_owned(),
+            set: String::new(),
+            created: 0,
+            desired: files,
+        },
+        Contribution {
+            source: SourceKind::Api,
+            owner: "api".to_owned(),
+            set: String::new(),
+            created: 0,
+            desired: declared,
+        },
+    ]);
+    let mut desired = Desired::clone(&before.desired);
+    touched.pools.iter().for_each(|name| _ = desired.pools.remove(name));
+    touched.names.iter().for_each(|name| _ = desired.names.remove(name));
+    desired.pools.extend(merged.pools);
+    desired.names.extend(merged.names);
+    let mut all_conflicts = before.conflicts.clone();
+    keys.iter().for_each(|key| _ = all_conflicts.remove(key));
+    all_conflicts.extend(overruled(&conflicts, owner));
+    Joined { desired: Arc::new(desired), beside, conflicts: all_conflicts }
+}
+
+/// The names that a pool answers in a snapshot.
+fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s Name> {
+    snapshot.places_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
+}
+
+/// The pools that changed, or have other names than before.
+fn pools_concerned(before: &Desired, after: &Desired, touched: &Touched) -> BTreeSet<PoolName> {
+    let of_names = touched.names.iter().flat_map(|name| [before.names.get(name), after.names.get(name)]);
+    of_names.flatten().map(|steered| steered.pool.clone()).chain(touched.pools.iter().cloned()).collect()
+}

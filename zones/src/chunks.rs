@@ -1,0 +1,215 @@
+//! A list whose parts are shared between versions: a copy of it costs a pointer for 64 items, and a change the copy of one part.
+
+use std::{ops::Index, slice, sync::Arc};
+
+/// A list in parts of [`PART`] items, all of them full but the last. Written by [`ChunkWriter`], then read only.
+#[derive(Clone, Debug)]
+pub struct Chunks<T> {
+    parts: Box<[Arc<[T]>]>,
+    length: usize,
+}
+
+impl<T> Chunks<T> {
+    /// How many items there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The item at a place, if there is one.
+    #[inline]
+    pub fn get(&self, place: usize) -> Option<&T> {
+        self.parts.get(place / PART)?.get(place % PART)
+    }
+
+    /// All items, by their place.
+    pub fn iter(&self) -> ChunksIter<'_, T> {
+        ChunksIter { parts: self.parts.iter(), part: [].iter(), left: self.length }
+    }
+}
+
+impl<T> Index<usize> for Chunks<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, place: usize) -> &T {
+        &self.parts[place / PART][place % PART]
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Chunks<T> {
+    type Item = &'a T;
+    type IntoIter = ChunksIter<'a, T>;
+
+    fn into_iter(self) -> ChunksIter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> FromIterator<T> for Chunks<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut writer = ChunkWriter::default();
+        items.into_iter().for_each(|item| writer.push(item));
+        writer.finish()
+    }
+}
+
+/// The items of [`Chunks`], in order.
+#[derive(Debug)]
+pub struct ChunksIter<'a, T> {
+    parts: slice::Iter<'a, Arc<[T]>>,
+    part: slice::Iter<'a, T>,
+    left: usize,
+}
+
+impl<T> Clone for ChunksIter<'_, T> {
+    fn clone(&self) -> Self {
+        Self { parts: self.parts.clone(), part: self.part.clone(), left: self.left }
+    }
+}
+
+impl<'a, T> Iterator for ChunksIter<'a, T> {
+    type Item = &'a T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a T> {
+        if self.part.len() == 0 {
+            self.part = self.parts.next()?.iter();
+        }
+        self.left -= 1;
+        self.part.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T> ExactSizeIterator for ChunksIter<'_, T> {}
+
+/// [`Chunks`] being written: new ones, or other ones that share with those before what is not changed.
+#[derive(Debug)]
+pub(crate) struct ChunkWriter<T> {
+    full: Vec<Arc<[T]>>,
+    /// What does not fill a part.
+    last: Vec<T>,
+}
+
+impl<T> Default for ChunkWriter<T> {
+    fn default() -> Self {
+        Self { full: Vec::new(), last: Vec::new() }
+    }
+}
+
+impl<T> ChunkWriter<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.full.len() * PART + self.last.len()
+    }
+
+    pub(crate) fn push(&mut self, item: T) {
+        self.last.push(item);
+        if self.last.len() == PART {
+            self.full.push(std::mem::take(&mut self.last).into());
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Chunks<T> {
+        let length = self.len();
+        if !self.last.is_empty() {
+            self.full.push(self.last.into());
+        }
+        Chunks { parts: self.full.into(), length }
+    }
+}
+
+impl<T: Clone> ChunkWriter<T> {
+    /// Goes on where others ended.
+    pub(crate) fn after(before: &Chunks<T>) -> Self {
+        let mut full = before.parts.to_vec();
+        let last = if before.length.is_multiple_of(PART) { None } else { full.pop() };
+        Self { full, last: last.map_or_else(Vec::new, |last| last.to_vec()) }
+    }
+
+    /// An item to be changed; its part is copied where others share it.
+    pub(crate) fn change(&mut self, place: usize) -> &mut T {
+        match self.full.get_mut(place / PART) {
+            Some(part) => &mut Arc::make_mut(part)[place % PART],
+            None => &mut self.last[place % PART],
+        }
+    }
+
+    /// Takes an item out; the last one takes its place.
+    pub(crate) fn swap_remove(&mut self, place: usize) {
+        if self.last.is_empty() {
+            self.last.extend(self.full.pop().iter().flat_map(|part| part.iter().cloned()));
+        }
+        let Some(item) = self.last.pop() else { return };
+        if place < self.len() {
+            *self.change(place) = item;
+        }
+    }
+}
+
+impl<T> Index<usize> for ChunkWriter<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, place: usize) -> &T {
+        match self.full.get(place / PART) {
+            Some(part) => &part[place % PART],
+            None => &self.last[place % PART],
+        }
+    }
+}
+
+/// Items of a part: a change copies so many, a copy of the list so many times less.
+const PART: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_found_by_place_whatever_the_length() {
+        for length in [0, 1, 63, 64, 65, 128, 200] {
+            let list: Chunks<usize> = (0..length).collect();
+            assert_eq!((list.len(), list.is_empty(), list.iter().len()), (length, length == 0, length));
+            assert!(list.iter().copied().eq(0..length));
+            assert!((0..length).all(|place| list[place] == place && list.get(place) == Some(&place)));
+            assert_eq!(list.get(length), None);
+        }
+    }
+
+    #[test]
+    fn a_change_leaves_the_version_before_and_shares_the_rest() {
+        let before: Chunks<usize> = (0..200).collect();
+        let mut writer = ChunkWriter::after(&before);
+        *writer.change(70) = 7;
+        *writer.change(199) = 8;
+        writer.push(200);
+        let after = writer.finish();
+        assert_eq!((before[70], before[199], before.len()), (70, 199, 200));
+        assert_eq!((after[70], after[199], after[200], after.len()), (7, 8, 200, 201));
+        let shared: Vec<bool> = before.parts.iter().zip(&after.parts).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
+        assert_eq!(shared, [true, false, true, false]);
+    }
+
+    #[test]
+    fn what_is_taken_out_is_replaced_by_the_last() {
+        for length in [1, 64, 65, 130] {
+            for place in [0, length / 2, length - 1] {
+                let before: Chunks<usize> = (0..length).collect();
+                let mut writer = ChunkWriter::after(&before);
+                writer.swap_remove(place);
+                let mut expected: Vec<usize> = (0..length).collect();
+                expected.swap_remove(place);
+                assert!(writer.finish().iter().eq(&expected), "{place} of {length}");
+            }
+        }
+    }
+}
