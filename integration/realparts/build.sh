@@ -55,6 +55,7 @@ for file in "$(module sigs.k8s.io/gateway-api)"/config/crd/standard/*.yaml; do
 done
 {
   echo "envoy $envoy_version"
+  echo "etcd $(version go.etcd.io/etcd/server/v3)"
   echo "kube-apiserver $kube"
   echo "istio-ingressgateway $(version istio.io/istio)"
 } >"$out/versions"

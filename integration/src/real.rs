@@ -26,7 +26,12 @@ pub fn fairway_binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo).args(["build", "--quiet", "--package", "fairway"]).current_dir(root()).status();
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "--package", "fairway"]).current_dir(root());
+        if cfg!(feature = "real") {
+            build.args(["--features", "etcd"]);
+        }
+        let built = build.status();
         assert!(built.is_ok_and(|status| status.success()), "cargo build --package fairway failed");
         // This test's own program lies in DIR/deps/.
         let own = std::env::current_exe().expect("a test has a program");

@@ -31,6 +31,8 @@ pub struct State {
     pub not_ready: String,
     /// The configuration in force.
     pub config: ConfigState,
+    /// The store of declared objects; none where there is none.
+    pub store: Option<StoreState>,
     /// What is bound.
     pub listeners: Vec<ListenerState>,
     /// Zones in order of name.
@@ -45,6 +47,26 @@ pub struct State {
     pub overrides: Vec<OverrideState>,
     /// What was said twice and differently, and whose word holds.
     pub conflicts: Vec<String>,
+}
+
+/// The store of declared objects, and how this server stands to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoreState {
+    /// `embedded` or `etcd`.
+    pub kind: String,
+    /// The server of the store that is asked; none of an embedded one.
+    pub endpoint: Option<String>,
+    /// The last revision that is held here.
+    pub revision: u64,
+    /// The revision that is in the answers.
+    pub served: u64,
+    /// How many revisions are in the store, as far as was heard, and not yet held here.
+    pub behind: u64,
+    /// Since when it does not answer; none while it does. Then nothing can be declared, and what is held here is served on.
+    pub away_since: Option<String>,
+    /// Why.
+    pub away: Option<String>,
 }
 
 /// The configuration in force, and what became of the last attempt to change it.

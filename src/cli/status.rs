@@ -13,7 +13,9 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, span, table, thousands},
     overrides, wait,
 };
-use crate::api::state_wire::{ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, TargetState};
+use crate::api::state_wire::{
+    ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, StoreState, TargetState,
+};
 
 /// Most targets that are up in the table: who has more looks for those that are not.
 const UP_TARGETS_SHOWN: usize = 50;
@@ -69,6 +71,7 @@ fn head(palette: Palette, state: &State) -> String {
     let loaded = ago(loaded_at, &state.now);
     let _ = writeln!(text, "  config   {source}, generation {generation}, loaded {loaded}");
     let _ = writeln!(text, "  answers  snapshot {snapshot}, conditions {conditions}");
+    text.extend(state.store.as_ref().map(|store| store_text(palette, store, &state.now)));
     if let Some(report) = state.config.last_reload.as_ref().filter(|_| state.config.stale) {
         let when = ago(&report.at, &state.now);
         let stale = format!("a newer configuration was refused {when}; the old one serves on:");
@@ -79,6 +82,18 @@ fn head(palette: Palette, state: &State) -> String {
     }
     for warning in &state.config.warnings {
         let _ = writeln!(text, "  {} {warning}", palette.paint(Tone::Warn, "warning"));
+    }
+    text
+}
+
+fn store_text(palette: Palette, store: &StoreState, now: &str) -> String {
+    let at = store.endpoint.as_ref().map(|endpoint| format!(" at {endpoint}")).unwrap_or_default();
+    let behind = if store.behind > 0 { format!(", {} behind", store.behind) } else { String::new() };
+    let mut text = format!("  store    {}{at}, revision {}{behind}\n", store.kind, store.revision);
+    if let (Some(since), Some(why)) = (&store.away_since, &store.away) {
+        let away =
+            format!("it is away ({}): nothing can be declared, and what is known is served on: {why}", ago(since, now));
+        let _ = writeln!(text, "    {}", palette.paint(Tone::Bad, &away));
     }
     text
 }

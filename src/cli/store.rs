@@ -29,6 +29,7 @@ pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<ExitCode>
         StoreCommand::Restore(args) => {
             // The lock is held to the end, so that no server starts meanwhile.
             let folder = DataFolder::open(&data_dir(args.folder.data_dir)?)?;
+            refuse_copy(folder.path())?;
             let backup = StoreFile::open(&args.file).with_context(|| at(&args.file))?;
             let restored = backup.restore(&folder).with_context(|| at(folder.path()))?;
             out.line(&format!("{}: restored, {}", folder.path().display(), summary(&restored)))?;
@@ -82,7 +83,7 @@ fn history_text(palette: Palette, entries: &[Entry]) -> String {
 fn verify(out: Out, folder: &Path) -> anyhow::Result<()> {
     let path = existing(folder)?;
     let checked = match DataFolder::open(folder) {
-        Ok(held) if StoreFile::mend(&held).with_context(|| at(&path))? => "every page and row is in order",
+        Ok(held) if StoreFile::mend(&held, &path).with_context(|| at(&path))? => "every page and row is in order",
         Ok(_) => "it was not in order after a crash, and is now; every page and row was read",
         Err(FolderError::Taken { .. }) => "every row is in order; a server runs, so pages were not checked",
         Err(e) => return Err(e.into()),
@@ -101,7 +102,7 @@ fn opened(folder: &Path) -> anyhow::Result<StoreFile> {
     let path = existing(folder)?;
     let opened = match StoreFile::open(&path) {
         Err(StoreError::Unavailable(_)) => {
-            StoreFile::mend(&DataFolder::open(folder)?).with_context(|| at(&path))?;
+            StoreFile::mend(&DataFolder::open(folder)?, &path).with_context(|| at(&path))?;
             StoreFile::open(&path)
         }
         said => said,
@@ -110,11 +111,28 @@ fn opened(folder: &Path) -> anyhow::Result<StoreFile> {
 }
 
 fn existing(folder: &Path) -> anyhow::Result<PathBuf> {
+    let copy = StoreFile::copy_in(folder);
+    if copy.exists() {
+        return Ok(copy);
+    }
     let path = StoreFile::path_in(folder);
     if !path.exists() {
         bail!("{}: there is no store; name the server's data folder with --data-dir", path.display());
     }
     Ok(path)
+}
+
+/// A backup of one server is not put under others that share a store.
+fn refuse_copy(folder: &Path) -> anyhow::Result<()> {
+    let copy = StoreFile::copy_in(folder);
+    if copy.exists() {
+        bail!(
+            "{}: this server's objects are on an etcd, and here is a copy; restore etcd (docs/operations/etcd.md), or declare them \
+             anew with `fairway apply`",
+            copy.display()
+        );
+    }
+    Ok(())
 }
 
 fn at(path: &Path) -> String {
@@ -146,6 +164,15 @@ mod tests {
         let lines: Vec<Vec<_>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[1], ["12", "1970-01-01T00:00:00Z", "taken", "away", "ann", "mov\u{fffd}[ed"]);
         assert_eq!(lines[2], ["7", "1970-01-01T00:00:00Z", "2", "octets", "ann"]);
+    }
+
+    #[test]
+    fn no_backup_is_restored_beside_what_several_servers_share() {
+        let scratch = tempfile::tempdir().unwrap();
+        assert!(refuse_copy(scratch.path()).is_ok());
+        std::fs::write(StoreFile::copy_in(scratch.path()), "").unwrap();
+        let told = refuse_copy(scratch.path()).unwrap_err().to_string();
+        assert!(told.contains("restore etcd"), "{told}");
     }
 
     #[test]

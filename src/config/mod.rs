@@ -20,6 +20,7 @@ mod reader;
 mod schema;
 mod sections;
 mod settings;
+mod store_wire;
 mod tree;
 mod tree_wire;
 mod v1;
@@ -50,8 +51,8 @@ pub(crate) use maps::{check_latencies, pushed_file};
 pub(crate) use object::{ObjectFault, object};
 pub use sections::sections;
 pub use settings::{
-    CallbackUrl, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
-    UdpSettings,
+    CallbackUrl, EtcdSettings, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings,
+    StoreSettings, TcpSettings, UdpSettings,
 };
 
 /// Where the configuration comes from.

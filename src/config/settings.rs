@@ -40,8 +40,44 @@ pub struct Settings {
     pub callback: Option<CallbackUrl>,
     /// Sampled log of queries; none by default.
     pub query_log: Option<QueryLogSettings>,
+    /// Where declared objects are kept (start). Default: in the data folder.
+    pub store: StoreSettings,
     /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
     pub drain_timeout: Duration,
+}
+
+/// Where declared objects are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoreSettings {
+    /// In a file of the data folder, for one server.
+    #[default]
+    Embedded,
+    /// On an etcd, for several servers.
+    Etcd(EtcdSettings),
+}
+
+/// An etcd, and how it is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdSettings {
+    /// URLs of its servers, `http` or `https`; at least one. Where one fails, the next is asked.
+    pub endpoints: Vec<String>,
+    /// What keys begin with; ends with `/`. Default `/fairway/`.
+    pub prefix: String,
+    /// User, and the file of the password. Default: none.
+    pub user: Option<(String, PathBuf)>,
+    /// Certificates that the servers' must come from (PEM). Default: those of the system.
+    pub ca: Option<PathBuf>,
+    /// Certificate and key that are shown to the servers (PEM). Default: none.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// How long a server may take to answer; a call takes at most twice as long. Default 2 s.
+    pub timeout: Duration,
+}
+
+impl EtcdSettings {
+    /// What keys begin with where nothing is said.
+    pub const PREFIX: &str = "/fairway/";
+    /// How long a server may take to answer where nothing is said.
+    pub const TIMEOUT: Duration = Duration::from_secs(2);
 }
 
 /// What is logged, and how.
@@ -196,6 +232,7 @@ impl Default for Settings {
             health: HealthSettings::default(),
             callback: None,
             query_log: None,
+            store: StoreSettings::default(),
             drain_timeout: Duration::from_secs(5),
         }
     }

@@ -81,6 +81,7 @@ pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static 
         ("udp", before.udp != after.udp),
         ("health", before.health != after.health),
         ("ready", before.callback != after.callback),
+        ("store", before.store != after.store),
     ]
     .into_iter()
     .filter_map(|(name, differs)| differs.then_some(name))

@@ -7,7 +7,11 @@
 //! ```
 //! What is served follows the store's events alone: a change that another server made comes the same way as one's own.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use fairway_model::Timestamp;
@@ -22,6 +26,7 @@ use super::{
 };
 use crate::{
     api::client::{Client, Reach},
+    config::{Settings, StoreSettings},
     store::{
         DataFolder,
         objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
@@ -37,13 +42,18 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Takes all objects of a store.
+    /// Takes all objects of a store. One that cannot be asked now is followed all the same: what was there before stays until then.
     pub(super) async fn load(
         store: Arc<dyn ObjectStore>,
         declared: Arc<ArcSwap<Declared>>,
     ) -> Result<Self, StoreError> {
         let objects = Self { store, declared };
-        objects.list().await?;
+        match objects.list().await {
+            Err(StoreError::Unavailable(why)) if objects.store.standing().away.is_some() => {
+                tracing::error!(why, "what is declared is not known yet; it is served once the store answers");
+            }
+            listed => listed?,
+        }
         Ok(objects)
     }
 
@@ -65,24 +75,32 @@ impl Objects {
 
     /// Follows the store as long as the control task runs.
     pub(super) async fn follow(self, commands: mpsc::Sender<Command>) {
+        let mut is_told = false;
         while !commands.is_closed() {
             let revision = self.declared.load().revision;
-            let mut events = match self.store.watch(revision).await {
-                Ok(watch) => watch.events,
-                Err(StoreError::Compacted { .. }) => {
-                    if let Err(error) = self.list().await {
-                        tracing::error!(%error, "declared objects cannot be read; what is served goes on");
-                        tokio::time::sleep(REST).await;
+            let watched = match self.store.watch(revision).await {
+                Ok(watch) => Ok(watch.events),
+                Err(StoreError::Compacted { .. }) => match self.list().await {
+                    Ok(()) => {
+                        ask(&commands).await;
+                        continue;
                     }
-                    ask(&commands).await;
-                    continue;
-                }
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
+            };
+            let mut events = match watched {
+                Ok(events) => events,
                 Err(error) => {
-                    tracing::error!(%error, "declared objects cannot be followed; what is served goes on");
+                    if !is_told {
+                        tracing::error!(%error, "declared objects cannot be followed; what is served goes on");
+                    }
+                    is_told = true;
                     tokio::time::sleep(REST).await;
                     continue;
                 }
             };
+            is_told = false;
             while let Some(batch) = events.recv().await {
                 let mut declared = Declared::clone(&self.declared.load());
                 declared.apply(&batch);
@@ -121,26 +139,47 @@ async fn ask(commands: &mpsc::Sender<Command>) {
     let _ = commands.send(Command::Reload { what: What::Objects, asked_by: "api", reply: None }).await;
 }
 
-/// Opens the store of a folder that this process alone writes to. Where that fails, files and what can
-/// be read are served all the same, and nothing can be declared.
-pub(super) async fn open(folder: &DataFolder, declared: &Arc<ArcSwap<Declared>>) -> Result<Objects, String> {
-    let path = folder.path().to_owned();
-    let opened = tokio::task::spawn_blocking(move || LocalStore::open(&path)).await;
-    let opened = opened.map_err(|error| error.to_string()).and_then(|opened| opened.map_err(|error| error.to_string()));
-    let loaded = match opened {
-        Ok(store) => Objects::load(Arc::new(store), Arc::clone(declared)).await.map_err(|error| error.to_string()),
+/// Opens the store of a folder that this process alone writes to, or the one that several servers share. Where that fails, files and
+/// what can be read are served all the same, and nothing can be declared.
+pub(super) async fn open(
+    folder: &DataFolder,
+    settings: &StoreSettings,
+    declared: &Arc<ArcSwap<Declared>>,
+) -> Result<Objects, String> {
+    let (path, settings) = (folder.path().to_owned(), settings.clone());
+    let (copy, is_shared) = (StoreFile::copy_in(&path), settings != StoreSettings::Embedded);
+    let opened = tokio::task::spawn_blocking(move || opened(Some(&path), settings)).await;
+    let loaded = match opened.map_err(|error| error.to_string()).flatten() {
+        Ok(store) => Objects::load(store, Arc::clone(declared)).await.map_err(|error| error.to_string()),
         Err(error) => Err(error),
     };
     if let Err(error) = &loaded {
         tracing::error!(error, "nothing can be declared over the API");
-        peek(folder.path(), declared).await;
+        peek(if is_shared { copy } else { StoreFile::path_in(folder.path()) }, declared).await;
     }
     loaded
 }
 
+fn opened(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn ObjectStore>, String> {
+    let told = |error: StoreError| error.to_string();
+    match (settings, folder) {
+        (StoreSettings::Embedded, Some(folder)) => {
+            // Of another store, once: `fairway store` must not take it for this one.
+            let _ = std::fs::remove_file(StoreFile::copy_in(folder));
+            Ok(Arc::new(LocalStore::open(folder).map_err(told)?))
+        }
+        (StoreSettings::Embedded, None) => Err(NO_FOLDER.to_owned()),
+        #[cfg(feature = "etcd")]
+        (StoreSettings::Etcd(settings), folder) => {
+            Ok(Arc::new(crate::store::objects::EtcdStore::open(settings, folder).map_err(told)?))
+        }
+        #[cfg(not(feature = "etcd"))]
+        (StoreSettings::Etcd(_), _) => Err("this program was built without etcd".to_owned()),
+    }
+}
+
 /// Reads what was declared without the store being opened: another process has it, or it cannot be written to.
-async fn peek(folder: &Path, declared: &ArcSwap<Declared>) {
-    let path = StoreFile::path_in(folder);
+async fn peek(path: PathBuf, declared: &ArcSwap<Declared>) {
     let read = move || if path.exists() { StoreFile::open(&path)?.list() } else { Ok(Listing::default()) };
     match tokio::task::spawn_blocking(read).await {
         Ok(Ok(Listing { objects, revision, .. })) => declared.store(Arc::new(Declared::new(revision, objects))),
@@ -152,28 +191,40 @@ async fn peek(folder: &Path, declared: &ArcSwap<Declared>) {
 /// The objects at a start, or why there can be none: from the store. While the process that is replaced has the folder, as that one
 /// tells them, and none yet to declare to.
 pub(super) async fn at_start(
-    path: Option<&Path>,
+    settings: &Settings,
     folder: Option<&DataFolder>,
     is_replacing: bool,
     declared: &Arc<ArcSwap<Declared>>,
 ) -> Option<Result<Objects, String>> {
-    match (path, folder) {
-        (_, Some(folder)) => Some(open(folder, declared).await),
+    let is_shared = settings.store != StoreSettings::Embedded;
+    let kept = |path| if is_shared { StoreFile::copy_in(path) } else { StoreFile::path_in(path) };
+    match (settings.data_dir.as_deref(), folder) {
+        (_, Some(folder)) => Some(open(folder, &settings.store, declared).await),
         (Some(path), None) if is_replacing => {
             match Client::new(Reach::of_data_dir(path)).objects().await {
                 Ok(told) => declared.store(Arc::new(Declared::of_export(told))),
                 Err(error) => {
                     tracing::warn!(%error, "the process that is replaced does not tell what was declared; its file does");
-                    peek(path, declared).await;
+                    peek(kept(path), declared).await;
                 }
             }
             None
         }
+        (path, None) if is_shared => {
+            // What is shared needs no disk of ours.
+            if let Some(path) = path {
+                peek(kept(path), declared).await;
+            }
+            Some(match opened(None, settings.store.clone()) {
+                Ok(store) => Objects::load(store, Arc::clone(declared)).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error),
+            })
+        }
         (Some(path), None) => {
-            peek(path, declared).await;
+            peek(kept(path), declared).await;
             Some(Err(format!("the data folder {} cannot be written to", path.display())))
         }
-        (None, None) => Some(Err("there is no data folder; start fairway with one (--data-dir)".to_owned())),
+        (None, None) => Some(Err(NO_FOLDER.to_owned())),
     }
 }
 
@@ -259,6 +310,7 @@ impl Tried {
     }
 }
 
+const NO_FOLDER: &str = "there is no data folder; start fairway with one (--data-dir)";
 /// Objects read at once.
 const PAGE: usize = 10_000;
 /// Rest before a store that cannot be followed is tried again.

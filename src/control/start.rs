@@ -119,8 +119,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let bound = Bound::new(&settings, inherited, http, workers).await?;
     become_user(&settings)?;
     let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
-    let objects =
-        objects::at_start(settings.data_dir.as_deref(), folder.as_deref(), predecessor.is_some(), &declared).await;
+    let objects = objects::at_start(&settings, folder.as_deref(), predecessor.is_some(), &declared).await;
     let (configured, snapshot) = objects::joined(reader.clone(), configured, snapshot, clock()).await;
 
     let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
@@ -144,7 +143,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let query_log = serve(&control, &settings, sockets).await?;
     later.into_iter().for_each(|listener| api.show(listener));
     let folder = match predecessor {
-        Some(predecessor) => Some(take_over(predecessor, &control, &declared, &mut tasks).await?),
+        Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
         None => folder,
     };
     let offer = match &folder {
@@ -193,11 +192,12 @@ async fn first(
 async fn take_over(
     predecessor: Predecessor,
     control: &Control,
+    settings: &Settings,
     declared: &Arc<ArcSwap<Declared>>,
     tasks: &mut Tasks,
 ) -> Result<Arc<DataFolder>, StartError> {
     let folder = predecessor.end(control).await?;
-    let objects = objects::open(&folder, declared).await;
+    let objects = objects::open(&folder, &settings.store, declared).await;
     tasks.0.extend(control.keep_objects(objects));
     control.ask_reload(What::Objects, "api").await;
     Ok(folder)

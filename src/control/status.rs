@@ -19,7 +19,8 @@ use super::{
     uses::Site,
 };
 use crate::api::state_wire::{
-    self, AddressState, ClusterState, ConfigState, DrainState, MemberState, PoolState, ShareState, State, ZoneState,
+    self, AddressState, ClusterState, ConfigState, DrainState, MemberState, PoolState, ShareState, State, StoreState,
+    ZoneState,
 };
 
 /// Writes out everything there is to show.
@@ -66,6 +67,7 @@ pub(super) fn render(
             last_reload: published.last_reload.clone(),
             warnings: configured.warnings.iter().map(ToString::to_string).collect(),
         },
+        store: store(shared),
         listeners: shared.listeners.get().cloned().unwrap_or_default(),
         zones: page.zones(),
         clusters,
@@ -74,6 +76,21 @@ pub(super) fn render(
         overrides: published.book.all().map(|(id, said)| command::shown(id, said, &configured.uses)).collect(),
         conflicts: configured.conflicts.values().cloned().collect(),
     }
+}
+
+/// The store of declared objects, if there is one.
+fn store(shared: &Shared) -> Option<StoreState> {
+    let standing = shared.objects.get()?.as_ref().ok()?.store().standing();
+    let (away_since, away) = standing.away.map(|(since, why)| (since.to_string(), why)).unzip();
+    Some(StoreState {
+        kind: standing.kind.to_owned(),
+        endpoint: standing.endpoint,
+        revision: standing.revision,
+        served: *shared.served.borrow(),
+        behind: standing.latest.saturating_sub(standing.revision),
+        away_since,
+        away,
+    })
 }
 
 /// Adds to clusters in order of name how far they are loaded on purpose.

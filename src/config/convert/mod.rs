@@ -11,6 +11,7 @@ mod places;
 mod policy;
 mod schedule;
 mod settings;
+mod store;
 mod zones;
 
 use std::{

@@ -13,6 +13,7 @@ mod places;
 mod policies;
 mod schedules;
 mod sources;
+mod store;
 mod views;
 
 use std::{fs, path::Path};

@@ -363,13 +363,17 @@ async fn a_daemon_that_takes_over_has_what_was_declared_before_it_answers() {
     server.daemon.stop().await;
 }
 
+fn settings(data_dir: Option<PathBuf>) -> crate::config::Settings {
+    crate::config::Settings { data_dir, ..crate::config::Settings::default() }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_cannot_be_written_is_served_all_the_same() {
     let server = declared().await;
     let (data, revision) = (server.scene.data(), server.get("/v1/pools").body["revision"].clone());
     let found = Arc::default();
     // As on a disk that turned read-only: there is a folder, and nobody got its lock.
-    let objects = super::super::objects::at_start(Some(&data), None, false, &found).await;
+    let objects = super::super::objects::at_start(&settings(Some(data)), None, false, &found).await;
     assert!(objects.unwrap().unwrap_err().contains("cannot be written to"));
     assert_eq!((found.load().of(Kind::Pool).count(), json!(found.load().revision)), (1, revision));
     server.daemon.stop().await;
@@ -379,7 +383,7 @@ async fn a_store_that_cannot_be_written_is_served_all_the_same() {
 async fn without_a_data_folder_nothing_can_be_declared_and_it_is_said_why() {
     let scene = Scene::new(&silent());
     let declared = Arc::default();
-    let objects = super::super::objects::at_start(None, None, false, &declared).await.unwrap();
+    let objects = super::super::objects::at_start(&settings(None), None, false, &declared).await.unwrap();
     let (control, _actor) = scene.run().await;
     control.keep_objects(objects);
     let error = control.objects().unwrap_err().to_string();

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use crate::store::objects::{
-    Batch, Change, Committed, Entry, Expect, Key, Listing, Object, ObjectStore, Prefix, StoreError, Watch,
+    Batch, Change, Committed, Entry, Expect, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
 };
 
 /// Objects by their keys.
@@ -81,4 +81,9 @@ impl ObjectStore for MemoryStore {
     }
 
     async fn close(&self) {}
+
+    fn standing(&self) -> Standing {
+        let revision = self.kept.lock().unwrap().0;
+        Standing { kind: "embedded", endpoint: None, revision, latest: revision, away: None }
+    }
 }

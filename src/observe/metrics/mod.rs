@@ -108,10 +108,36 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Pu
     let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];
     let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
     sheet.counters("fairway_schedule_turns_total", "Members that schedules opened or closed.", &["to"], turns);
+    write_store(sheet, shared);
     let changes = counts.conditions.load(Relaxed);
     sheet.counter("fairway_conditions_changes_total", "Changes of conditions put into the answers.", changes);
     let failures = counts.write_failures.load(Relaxed);
     sheet.counter("fairway_state_write_failures_total", "State files that could not be written.", failures);
+}
+
+/// The store of declared objects.
+fn write_store(sheet: &mut Sheet, shared: &Shared) {
+    let Some(Ok(objects)) = shared.objects.get() else { return };
+    let standing = objects.store().standing();
+    sheet.gauges(
+        "fairway_store_info",
+        "Always 1; the kind of the store is a label.",
+        &["kind"],
+        [([standing.kind], 1.0)],
+    );
+    sheet.gauge(
+        "fairway_store_up",
+        "1 while the store of declared objects answers.",
+        f64::from(standing.away.is_none()),
+    );
+    let revision = standing.revision as f64;
+    sheet.gauge("fairway_store_revision", "The last revision of declared objects that is held here.", revision);
+    let behind = standing.latest.saturating_sub(standing.revision) as f64;
+    sheet.gauge("fairway_store_behind_revisions", "Revisions that are in the store and not yet held here.", behind);
+    if let Some((since, _)) = standing.away {
+        let since = since.secs() as f64;
+        sheet.gauge("fairway_store_away_timestamp_seconds", "Since when the store does not answer.", since);
+    }
 }
 
 /// The names that Prometheus' own client libraries give.

@@ -9,6 +9,7 @@
 //! Left out: who may use the folder, which its lock says, and when the store is opened and handed over.
 
 mod commit;
+mod copy;
 #[cfg(test)]
 mod disk;
 mod keep;
@@ -16,9 +17,18 @@ mod opened;
 mod tables;
 #[cfg(test)]
 mod tests;
+pub(super) mod upstream;
 mod writer;
 
-use std::{fmt, path::Path, sync::Arc, thread};
+use std::{
+    fmt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
 
 use async_trait::async_trait;
 use tokio::{
@@ -30,19 +40,24 @@ pub use self::keep::{StoreFile, Verified};
 use self::{
     opened::{Opened, Opener, damaged},
     tables::{REVISION, STEPS, Tables},
+    upstream::Upstream,
     writer::{Job, Subscribed, Wanted, Writer},
 };
 use super::{
-    Batch, Committed, Entry, Event, HISTORY_MAX, Key, Listing, Object, ObjectStore, Prefix, StoreError, Watch,
+    Batch, Committed, Entry, Event, HISTORY_MAX, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
 };
 
 /// The file of the store in a data folder.
 const FILE: &str = "objects.redb";
+/// The file of a data folder that is a copy of what several servers share.
+const COPY: &str = "objects-copy.redb";
 
 /// Objects in a file of the data folder. Dropping it closes the file, as [`Self::close`] does.
 pub struct LocalStore {
     opened: Arc<Opened>,
     jobs: mpsc::Sender<Job>,
+    /// The last revision that watchers were told.
+    revision: Arc<AtomicU64>,
     writer: Option<thread::JoinHandle<()>>,
 }
 
@@ -50,16 +65,34 @@ impl LocalStore {
     /// Opens the store of a data folder whose lock is held, or makes it (mode 0600).
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
-        Self::open_with(Box::new(move || tables::open(tables::file(&path)?, STEPS)), HISTORY_MAX)
+        Self::open_with(Box::new(move || tables::open(tables::file(&path)?, STEPS)), HISTORY_MAX, None)
     }
 
-    fn open_with(opener: Opener, remembered: (usize, usize)) -> Result<Self, StoreError> {
+    /// Opens the copy of a store elsewhere. Where there is no folder for it, or its file is not fit, it is made anew in memory:
+    /// nothing is in it that the other one has not.
+    #[cfg(feature = "etcd")]
+    pub(super) fn copy_of(folder: Option<&Path>, upstream: Box<dyn Upstream>) -> Result<Self, StoreError> {
+        Self::open_with(copy::opener(folder.map(|folder| folder.join(COPY))), HISTORY_MAX, Some(upstream))
+    }
+
+    /// What has the copy take what others added. It does not keep the store open.
+    #[cfg(feature = "etcd")]
+    pub(super) fn fetcher(&self) -> Fetcher {
+        Fetcher(self.jobs.downgrade())
+    }
+
+    fn open_with(
+        opener: Opener,
+        remembered: (usize, usize),
+        upstream: Option<Box<dyn Upstream>>,
+    ) -> Result<Self, StoreError> {
         let opened = Arc::new(Opened::new(opener)?);
-        let writer = Writer::new(opened.clone(), remembered)?;
+        let revision = Arc::<AtomicU64>::default();
+        let writer = Writer::new(opened.clone(), remembered, upstream, revision.clone())?;
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let thread = thread::Builder::new().name("store".to_owned()).spawn(|| writer.run(queue));
         let thread = thread.map_err(|e| StoreError::Unavailable(format!("no thread can be started: {e}")))?;
-        Ok(Self { opened, jobs, writer: Some(thread) })
+        Ok(Self { opened, jobs, revision, writer: Some(thread) })
     }
 
     /// Asks the writer, and waits for what it says.
@@ -144,6 +177,11 @@ impl ObjectStore for LocalStore {
         let key = key.clone();
         self.reading(move |tables| tables.history(&key, before, most)).await
     }
+
+    fn standing(&self) -> Standing {
+        let revision = self.revision.load(Ordering::Relaxed);
+        Standing { kind: "embedded", endpoint: None, revision, latest: revision, away: None }
+    }
 }
 
 /// Sends what the log holds after one revision and up to another, a page at a time, so that a slow reader keeps no old page of
@@ -186,6 +224,34 @@ impl Drop for LocalStore {
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
+    }
+}
+
+/// Has a copy take what others added to the store that it is one of.
+#[cfg(feature = "etcd")]
+#[derive(Clone)]
+pub(super) struct Fetcher(mpsc::WeakSender<Job>);
+
+#[cfg(feature = "etcd")]
+impl Fetcher {
+    /// Returns when the copy has it.
+    pub(super) async fn fetch(&self) -> Result<(), StoreError> {
+        let closed = || StoreError::Unavailable("it is closed".to_owned());
+        let (answer, answered) = oneshot::channel();
+        self.0.upgrade().ok_or_else(closed)?.send(Job::Fetch(answer)).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| closed())?
+    }
+
+    /// Whether the store is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.upgrade().is_none_or(|jobs| jobs.is_closed())
+    }
+}
+
+#[cfg(feature = "etcd")]
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").finish_non_exhaustive()
     }
 }
 

@@ -9,10 +9,13 @@
 //! ```
 //!
 //! A store knows octets and keys, no meaning: what an object says is checked before it is committed. One trait, one contract
-//! test (`contract.rs`), an implementation in the data folder ([`LocalStore`]).
+//! test (`contract.rs`), an implementation in the data folder ([`LocalStore`]), and one that several servers share (`etcd/`, a cargo
+//! feature).
 
 #[cfg(test)]
 mod contract;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod key;
 mod local;
 mod rows_wire;
@@ -23,6 +26,8 @@ use async_trait::async_trait;
 use fairway_model::Timestamp;
 use tokio::sync::mpsc;
 
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdStore;
 pub use key::{Key, KeyError, Kind, Prefix};
 pub use local::{LocalStore, StoreFile, Verified};
 
@@ -47,6 +52,24 @@ pub trait ObjectStore: std::fmt::Debug + Send + Sync {
 
     /// Carries out what was asked for before, and lets go of everything; what is asked after is refused.
     async fn close(&self);
+
+    /// What kind of store it is, and how this server stands to it. Waits for nothing.
+    fn standing(&self) -> Standing;
+}
+
+/// How a server stands to the store of its declared objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// `embedded` (a file of the data folder) or `etcd`.
+    pub kind: &'static str,
+    /// The server of the store that is asked, where there is one.
+    pub endpoint: Option<String>,
+    /// The last revision that is held here.
+    pub revision: u64,
+    /// The last revision that was seen there: what is between the two is on its way.
+    pub latest: u64,
+    /// Since when the store does not answer, and why. Then nothing can be declared, and what is held here is served on.
+    pub away: Option<(Timestamp, String)>,
 }
 
 /// An object as it is kept.

@@ -84,6 +84,10 @@ pub(in super::super) async fn a_reader_that_is_too_slow_is_closed_and_misses_not
     }
     let mut written = writers.join_all().await;
     written.sort_unstable();
+    // Where several servers are asked in turn, each of them has heard of all by its answer.
+    for _ in 0..2 {
+        store.read(&key("p0")).await.unwrap();
+    }
     let mut seen = Vec::new();
     while let Some(told) = next(&mut slow).await {
         seen.push(told[0].revision);

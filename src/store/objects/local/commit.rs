@@ -12,7 +12,9 @@ use super::{
         AUTHOR_MAX, BATCH_MAX, BATCH_OCTETS_MAX, Batch, Change, Committed, Event, Expect, Object, StoreError,
         VALUE_MAX, rows_wire::Row,
     },
+    copy::Copied,
     tables::{HISTORY, LOG, META, OBJECTS, OLDEST, REVISION, row, told},
+    upstream::Group,
 };
 
 /// The tables while they are written to.
@@ -25,6 +27,8 @@ pub(super) struct Ledger<'txn> {
     oldest: u64,
     /// Entries that are remembered of each key, and of all.
     remembered: (usize, usize),
+    /// What is noted where the file is a copy of a store elsewhere.
+    pub(super) copied: Option<Copied<'txn>>,
 }
 
 /// Why a batch is not carried out, and whom that concerns.
@@ -34,6 +38,8 @@ pub(super) enum Fault {
     Batch(StoreError),
     /// The whole transaction: some of it may be done.
     Store(StoreError),
+    /// The whole transaction, which the store elsewhere did not take.
+    Upstream(StoreError),
 }
 
 /// What a batch was found to be.
@@ -54,9 +60,13 @@ struct Found {
 }
 
 impl<'txn> Ledger<'txn> {
-    pub(super) fn open(writing: &'txn WriteTransaction, remembered: (usize, usize)) -> Result<Self, StoreError> {
+    pub(super) fn open(
+        writing: &'txn WriteTransaction,
+        remembered: (usize, usize),
+        is_copy: bool,
+    ) -> Result<Self, StoreError> {
         let meta = writing.open_table(META).map_err(told)?;
-        let number = |name: &str| Ok(meta.get(name).map_err(told)?.map_or(0, |number| number.value()));
+        let number = |name: &str| Ok::<_, StoreError>(meta.get(name).map_err(told)?.map_or(0, |number| number.value()));
         let (revision, oldest) = (number(REVISION)?, number(OLDEST)?);
         Ok(Self {
             objects: writing.open_table(OBJECTS).map_err(told)?,
@@ -66,14 +76,50 @@ impl<'txn> Ledger<'txn> {
             revision,
             oldest,
             remembered,
+            copied: is_copy.then(|| Copied::open(writing)).transpose()?,
         })
+    }
+
+    /// The revision of the last batch, and the oldest one that can be watched from.
+    pub(super) const fn revisions(&self) -> (u64, u64) {
+        (self.revision, self.oldest)
     }
 
     /// Writes down what the tables are of: the last thing before the transaction ends.
     pub(super) fn close(mut self) -> Result<(), StoreError> {
         self.meta.insert(REVISION, self.revision).map_err(told)?;
         self.meta.insert(OLDEST, self.oldest).map_err(told)?;
-        Ok(())
+        self.copied.map_or(Ok(()), |copied| copied.close(&mut self.meta))
+    }
+
+    /// Forgets everything, for a copy that begins anew.
+    pub(super) fn clear(&mut self) -> Result<(), StoreError> {
+        self.objects.retain(|_, _| false).map_err(told)?;
+        self.history.retain(|_, _| false).map_err(told)?;
+        self.log.retain(|_, _| false).map_err(told)?;
+        (self.revision, self.oldest) = (0, 0);
+        self.copied.as_mut().map_or(Ok(()), Copied::clear)
+    }
+
+    /// Takes a group as another server carried it out.
+    pub(super) fn take(&mut self, group: &Group) -> Result<(), StoreError> {
+        for (key, octets) in &group.rows {
+            let row = row(key, octets)?;
+            if row.revision != self.revision {
+                self.forget()?;
+                self.revision = row.revision;
+            }
+            self.keep(key, &row, octets)?;
+        }
+        self.forget()?;
+        self.revision = group.revisions.1;
+        self.copied.as_mut().map_or(Ok(()), |copied| copied.add(group.revisions))
+    }
+
+    /// What was taken ends with this revision; what can be watched from is told with it.
+    pub(super) fn until(&mut self, revision: u64, oldest: u64) {
+        self.revision = revision;
+        self.oldest = self.oldest.max(oldest);
     }
 
     /// Carries out a batch that is within its bounds, or leaves everything as it was.
@@ -147,15 +193,23 @@ impl<'txn> Ledger<'txn> {
             value: change.value.as_deref(),
         };
         let octets = row.encode(key);
-        if change.value.is_some() {
-            self.objects.insert(key, octets.as_slice()).map_err(told)?;
+        self.keep(key, &row, &octets)?;
+        if let Some(copied) = &mut self.copied {
+            copied.rows.push((key.to_owned(), octets));
+        }
+        Ok(row.object(change.key.clone()))
+    }
+
+    /// Puts a row of this revision into the tables, and forgets the oldest of its key that is too much.
+    fn keep(&mut self, key: &str, row: &Row<'_>, octets: &[u8]) -> Result<(), StoreError> {
+        if row.value.is_some() {
+            self.objects.insert(key, octets).map_err(told)?;
         } else {
             self.objects.remove(key).map_err(told)?;
         }
-        self.history.insert((key, self.revision), octets.as_slice()).map_err(told)?;
-        self.log.insert((self.revision, place), key).map_err(told)?;
-        self.forget_of(key, before + 1)?;
-        Ok(row.object(change.key.clone()))
+        self.history.insert((key, row.revision), octets).map_err(told)?;
+        self.log.insert((row.revision, row.place), key).map_err(told)?;
+        self.forget_of(key, row.nth)
     }
 
     /// The number of the last entry of a key; 0 where nothing of it is remembered.
@@ -187,7 +241,7 @@ impl<'txn> Ledger<'txn> {
             let (_, revision, place) = oldest;
             self.history.remove((key, revision)).map_err(told)?;
             self.log.remove((revision, place)).map_err(told)?;
-            self.oldest = self.oldest.max(revision);
+            self.forgotten(revision)?;
         }
     }
 
@@ -200,9 +254,14 @@ impl<'txn> Ledger<'txn> {
                 (place.value().0, key.value().to_owned())
             };
             self.history.remove((key.as_str(), revision)).map_err(told)?;
-            self.oldest = self.oldest.max(revision);
+            self.forgotten(revision)?;
         }
         Ok(())
+    }
+
+    fn forgotten(&mut self, revision: u64) -> Result<(), StoreError> {
+        self.oldest = self.oldest.max(revision);
+        self.copied.as_mut().map_or(Ok(()), |copied| copied.forgotten(revision, &self.log))
     }
 }
 

@@ -13,7 +13,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableT
 
 use super::{
     super::{Entry, Key, Listing, Prefix, StoreError, rows_wire::Row},
-    FILE,
+    COPY, FILE,
     opened::contained,
     tables::{
         self, HISTORY, LOG, META, OBJECTS, OLDEST, REVISION, SCHEMA, STEPS, Tables, begin, builder, key, row, schema,
@@ -46,6 +46,11 @@ impl StoreFile {
         folder.join(FILE)
     }
 
+    /// The file of a data folder that is a copy of a store that several servers share.
+    pub fn copy_in(folder: &Path) -> PathBuf {
+        folder.join(COPY)
+    }
+
     /// Opens a file: that of a data folder, or a backup.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|e| unusable(path, &e))?;
@@ -63,11 +68,11 @@ impl StoreFile {
         .flatten()
     }
 
-    /// Brings the file of a folder in order after a crash, which the next start would do, and has every page's sum checked.
+    /// Brings a file of a folder in order after a crash, which the next start would do, and has every page's sum checked.
     /// Whether it was in order.
-    pub fn mend(folder: &DataFolder) -> Result<bool, StoreError> {
+    pub fn mend(_held: &DataFolder, path: &Path) -> Result<bool, StoreError> {
         contained(|| {
-            let mut database = tables::open(tables::file(&folder.path().join(FILE))?, STEPS)?;
+            let mut database = tables::open(tables::file(path)?, STEPS)?;
             let in_order = database.check_integrity().map_err(told)?;
             database.close().map_err(told)?;
             Ok(in_order)

@@ -25,7 +25,7 @@ keeps_the_contract!(fresh());
 /// A store on a disk that can be made to fail.
 fn on_disk(remembered: (usize, usize)) -> (TempDir, Arc<Disk>, Arc<LocalStore>) {
     let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::<Disk>::default());
-    let store = LocalStore::open_with(disk.opener(folder.path().join(FILE)), remembered).unwrap();
+    let store = LocalStore::open_with(disk.opener(folder.path().join(FILE)), remembered, None).unwrap();
     (folder, disk, Arc::new(store))
 }
 
@@ -308,5 +308,5 @@ async fn a_backup_beside_a_writer_is_whole_and_restores_what_it_holds() {
     assert!(done(&store, put("kept", Expect::Present, b"2")).await > restored.revision);
     assert!(StoreFile::open(&folder.path().join("objects.redb.replaced")).is_ok(), "the one before stays");
     drop(store);
-    assert_eq!(StoreFile::mend(&held), Ok(true));
+    assert_eq!(StoreFile::mend(&held, &StoreFile::path_in(held.path())), Ok(true));
 }

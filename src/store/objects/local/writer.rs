@@ -3,8 +3,12 @@
 //! While the disk flushes, batches queue up; whatever waits then shares the next flush. A batch that is refused leaves the
 //! others of its transaction alone. A fault of the disk fails all of them, and the file is opened anew.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
+use redb::WriteTransaction;
 use tokio::sync::{
     mpsc::{self, error::TrySendError},
     oneshot,
@@ -13,8 +17,10 @@ use tokio::sync::{
 use super::{
     super::{Batch, Committed, Event, StoreError, WATCH_MAX},
     commit::{Fault, Ledger, Outcome},
+    copy,
     opened::{Opened, contained},
-    tables::{REVISION, Tables},
+    tables::{REVISION, Tables, told},
+    upstream::{Appended, Carried, Group, Part, Tip, Upstream},
 };
 
 /// What the thread is asked for.
@@ -23,6 +29,9 @@ pub(super) enum Job {
     Close(oneshot::Sender<()>),
     /// To carry out a batch.
     Commit(Wanted),
+    /// To fetch what others added to the store that the file is a copy of.
+    #[cfg_attr(not(feature = "etcd"), expect(dead_code, reason = "nobody shares"))]
+    Fetch(oneshot::Sender<Result<(), StoreError>>),
     /// To open the file anew after the opening with this number had a fault.
     Reopen(u64, oneshot::Sender<()>),
     /// To tell every batch from now on.
@@ -48,12 +57,25 @@ pub(super) struct Writer {
     /// The last revision that watchers were told.
     revision: u64,
     watchers: Vec<mpsc::Sender<Arc<[Event]>>>,
+    /// The store that the file is a copy of, if it is one.
+    upstream: Option<Box<dyn Upstream>>,
+    /// The same revision, for whoever asks.
+    shown: Arc<AtomicU64>,
 }
 
 impl Writer {
-    pub(super) fn new(opened: Arc<Opened>, remembered: (usize, usize)) -> Result<Self, StoreError> {
+    pub(super) fn new(
+        opened: Arc<Opened>,
+        remembered: (usize, usize),
+        mut upstream: Option<Box<dyn Upstream>>,
+        shown: Arc<AtomicU64>,
+    ) -> Result<Self, StoreError> {
         let revision = contained(|| revision(&opened)).flatten()?;
-        Ok(Self { opened, remembered, revision, watchers: Vec::new() })
+        shown.store(revision, Ordering::Relaxed);
+        if let (Some(upstream), Some(tip)) = (&mut upstream, contained(|| tip(&opened)).flatten()?) {
+            upstream.holds(tip);
+        }
+        Ok(Self { opened, remembered, revision, watchers: Vec::new(), upstream, shown })
     }
 
     /// Works until it is told to close, or nobody is left to tell it anything.
@@ -69,6 +91,9 @@ impl Writer {
                     let group;
                     (group, next) = gather(first, &mut jobs);
                     self.commit(group);
+                }
+                Job::Fetch(done) => {
+                    let _ = done.send(self.fetch());
                 }
                 Job::Reopen(fault_of, done) => {
                     self.reopen(fault_of);
@@ -94,7 +119,8 @@ impl Writer {
         let fault_of = self.opened.times();
         let told = match contained(|| self.transact(&group)) {
             Ok(Ok(outcomes)) => return self.tell(group, outcomes),
-            Ok(Err(told)) => {
+            Ok(Err(Fault::Upstream(told))) => told,
+            Ok(Err(Fault::Batch(told) | Fault::Store(told))) => {
                 self.reopen(fault_of);
                 told
             }
@@ -114,29 +140,114 @@ impl Writer {
         }
     }
 
-    /// One transaction: what became of each batch, on disk if any changed something.
-    fn transact(&self, group: &[Wanted]) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
-        let writing = match self.opened.write() {
-            Err(StoreError::Unavailable(_)) => {
-                self.opened.reopen(self.opened.times())?;
-                self.opened.write()?
+    /// What became of each batch, on disk if any changed something.
+    fn transact(&mut self, group: &[Wanted]) -> Result<Vec<Result<Outcome, StoreError>>, Fault> {
+        for _ in 0..RACES_MAX {
+            if let Some(outcomes) = self.attempt(group)? {
+                return Ok(outcomes);
             }
-            begun => begun?,
-        };
-        let mut ledger = Ledger::open(&writing, self.remembered)?;
+            self.fetch().map_err(Fault::Upstream)?;
+        }
+        let what = format!("other servers were faster {RACES_MAX} times");
+        Err(Fault::Upstream(StoreError::Unavailable(what)))
+    }
+
+    /// One transaction; none where others added to the store that the file is a copy of, and nothing is done.
+    fn attempt(&mut self, group: &[Wanted]) -> Result<Option<Vec<Result<Outcome, StoreError>>>, Fault> {
+        let writing = self.begin().map_err(Fault::Store)?;
+        let mut ledger = Ledger::open(&writing, self.remembered, self.upstream.is_some()).map_err(Fault::Store)?;
+        let (before, _) = ledger.revisions();
         let mut outcomes = Vec::with_capacity(group.len());
         for wanted in group {
             match ledger.carry_out(&wanted.batch) {
                 Ok(outcome) => outcomes.push(Ok(outcome)),
                 Err(Fault::Batch(refused)) => outcomes.push(Err(refused)),
-                Err(Fault::Store(told)) => return Err(told),
+                Err(fault) => return Err(fault),
+            }
+        }
+        let mut holds = None;
+        if let Some(upstream) = &mut self.upstream {
+            let Some(tip) = contained(|| tip(&self.opened)).flatten().map_err(Fault::Store)? else { return Ok(None) };
+            match append(&mut **upstream, tip, before, &mut ledger)? {
+                Appended::Behind => return Ok(None),
+                Appended::Done(tip) => holds = Some(tip),
             }
         }
         if outcomes.iter().flatten().any(|outcome| !outcome.events.is_empty()) {
-            ledger.close()?;
-            writing.commit().map_err(super::tables::told)?;
+            ledger.close().map_err(Fault::Store)?;
+            writing.commit().map_err(|e| Fault::Store(told(e)))?;
         }
-        Ok(outcomes)
+        // Whoever is told so reads in the file.
+        if let (Some(tip), Some(upstream)) = (holds, &mut self.upstream) {
+            upstream.holds(tip);
+        }
+        Ok(Some(outcomes))
+    }
+
+    fn begin(&self) -> Result<WriteTransaction, StoreError> {
+        match self.opened.write() {
+            Err(StoreError::Unavailable(_)) => {
+                self.opened.reopen(self.opened.times())?;
+                self.opened.write()
+            }
+            begun => begun,
+        }
+    }
+
+    /// Brings a copy to what the store elsewhere holds now, and tells watchers.
+    fn fetch(&mut self) -> Result<(), StoreError> {
+        let fetched = contained(|| self.fetch_here()).flatten();
+        if let Err(e @ StoreError::Damaged(_)) = &fetched {
+            tracing::error!(error = %e, "what other servers declared cannot be taken");
+        }
+        fetched
+    }
+
+    fn fetch_here(&mut self) -> Result<(), StoreError> {
+        let Some(mut upstream) = self.upstream.take() else { return Ok(()) };
+        let fetched = self.fetch_from(&mut *upstream);
+        if let Ok(Some(tip)) = fetched {
+            upstream.holds(tip);
+        }
+        self.upstream = Some(upstream);
+        fetched.map(|_| ())
+    }
+
+    /// The tip, if it is another one.
+    fn fetch_from(&mut self, upstream: &mut dyn Upstream) -> Result<Option<Tip>, StoreError> {
+        let had = tip(&self.opened)?;
+        let writing = self.begin()?;
+        let mut ledger = Ledger::open(&writing, self.remembered, true)?;
+        let (mut is_anew, mut until) = (false, None);
+        upstream.fetch(had, &mut |part| {
+            match part {
+                Part::Anew => {
+                    (is_anew, until) = (true, None);
+                    return ledger.clear();
+                }
+                Part::Group(group) => return ledger.take(&group),
+                Part::Until(tip, oldest) => {
+                    // Whoever watched what was here before must not go on in what is here now.
+                    let oldest = if is_anew && had.is_some() { tip.revision } else { oldest };
+                    ledger.until(tip.revision, oldest);
+                    until = Some(tip);
+                }
+            }
+            Ok(())
+        })?;
+        let Some(tip) = until else { return Ok(None) };
+        if let Some(copied) = &mut ledger.copied {
+            copied.stamp = Some(tip.stamp);
+        }
+        ledger.close()?;
+        writing.commit().map_err(told)?;
+        if is_anew {
+            self.watchers.clear();
+            self.revision = tip.revision;
+            self.shown.store(self.revision, Ordering::Relaxed);
+        }
+        self.catch_up()?;
+        Ok(Some(tip))
     }
 
     fn tell(&mut self, group: Vec<Wanted>, outcomes: Vec<Result<Outcome, StoreError>>) {
@@ -152,6 +263,7 @@ impl Writer {
     fn broadcast(&mut self, events: Arc<[Event]>) {
         let Some(first) = events.first() else { return };
         self.revision = first.revision;
+        self.shown.store(self.revision, Ordering::Relaxed);
         // A reader that is too far behind is closed: it watches again from what it saw last.
         self.watchers.retain(|watcher| match watcher.try_send(events.clone()) {
             Ok(()) => true,
@@ -225,6 +337,27 @@ fn size(batch: &Batch) -> usize {
     batch.changes.iter().map(|change| 256 + change.value.as_ref().map_or(0, Vec::len)).sum()
 }
 
+/// Adds what a ledger wrote to the store elsewhere. Where nothing was written, what the batches were told must still be true there.
+fn append(upstream: &mut dyn Upstream, tip: Tip, before: u64, ledger: &mut Ledger<'_>) -> Result<Appended, Fault> {
+    let (revision, oldest) = ledger.revisions();
+    let Some(copied) = &mut ledger.copied else { return Ok(Appended::Done(tip)) };
+    let rows = std::mem::take(&mut copied.rows);
+    let group = Group { revisions: (before + 1, revision), rows };
+    if !group.rows.is_empty() {
+        copied.add(group.revisions).map_err(Fault::Store)?;
+    }
+    let carried = Carried { group: &group, oldest, emptied: &copied.emptied };
+    let appended = upstream.append(tip, &carried).map_err(Fault::Upstream)?;
+    if let Appended::Done(tip) = appended {
+        copied.stamp = Some(tip.stamp);
+    }
+    Ok(appended)
+}
+
+fn tip(opened: &Opened) -> Result<Option<Tip>, StoreError> {
+    copy::tip(&Tables::open(&opened.read().1?)?)
+}
+
 fn revision(opened: &Opened) -> Result<u64, StoreError> {
     Tables::open(&opened.read().1?)?.number(REVISION)
 }
@@ -232,5 +365,7 @@ fn revision(opened: &Opened) -> Result<u64, StoreError> {
 /// Most batches a transaction, and with how many octets one is full: what is acknowledged late bounds both.
 const GROUP_MAX: usize = 256;
 const GROUP_OCTETS: usize = 8 << 20;
+/// How often a group is carried out anew because others were faster.
+const RACES_MAX: usize = 64;
 /// Most watchers at a time.
 pub(super) const WATCHERS_MAX: usize = 1_024;
