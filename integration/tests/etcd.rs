@@ -1,0 +1,233 @@
+//! Several real Fairways on one real etcd: each takes writes, all serve them; with etcd gone they go on; with equal ids they give
+//! the same answers.
+//!
+//! What the store itself promises, also where etcd lies still or the network is cut, is told beside it (`src/store/objects/etcd`).
+#![cfg(feature = "real")]
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+    time::Duration,
+};
+
+use fairway_integration::{
+    load::{connect, receive, resolve, wait_answer},
+    message::Message,
+    query::{Opt, Query},
+    real::{Fairway, Process, free_port, http_get, program, serve, wait_until},
+};
+use fairway_model::Rtype;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longest time for anything that happens at once on an idle machine.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The name that is declared.
+const NAME: &str = "www.gslb.example";
+
+/// A real etcd.
+struct Etcd {
+    folder: TempDir,
+    ports: [u16; 2],
+    process: Process,
+}
+
+impl Etcd {
+    fn start() -> Self {
+        let (folder, ports) = (TempDir::new().expect("a temporary folder"), [free_port(), free_port()]);
+        let process = run(folder.path(), ports);
+        let etcd = Self { folder, ports, process };
+        etcd.wait();
+        etcd
+    }
+
+    fn kill(&mut self) {
+        self.process.signal("KILL");
+        self.process.ended(LIMIT);
+    }
+
+    fn again(&mut self) {
+        self.process = run(self.folder.path(), self.ports);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        let address = ([127, 0, 0, 1], self.ports[0]).into();
+        wait_until("etcd answers", LIMIT, || {
+            http_get(address, "/health").is_some_and(|(_, body)| body.contains("\"true\""))
+        });
+    }
+
+    /// The configuration of a server that shares it.
+    fn config(&self) -> String {
+        format!(
+            "zones: [{{ name: gslb.example, ns: [ns1.example.net], contact: a@example.net }}]
+store: {{ etcd: {{ endpoints: [\"http://127.0.0.1:{}\"] }} }}
+",
+            self.ports[0]
+        )
+    }
+}
+
+fn run(folder: &Path, [client, peer]: [u16; 2]) -> Process {
+    let [client, peer] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
+    let mut command = Command::new(program("etcd", "etcd"));
+    command.args(["--name", "t", "--log-level", "warn", "--unsafe-no-fsync", "--data-dir"]).arg(folder.join("etcd"));
+    command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+    command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+    command.args(["--initial-cluster", &format!("t={peer}")]);
+    Process::start(&mut command, &folder.join("log"))
+}
+
+/// Declares [`NAME`] with this address to a server.
+fn declare(server: &Fairway, address: &str) -> Output {
+    apply(
+        server,
+        &format!(
+            "clusters: [{{ name: eu1, addresses: [{address}] }}]
+monitors: [{{ name: unchecked, type: always }}]
+pools: [{{ name: shop, policy: failover, monitor: unchecked, members: [{{ cluster: eu1 }}] }}]
+names: [{{ name: {NAME}, pool: shop }}]
+"
+        ),
+    )
+}
+
+fn apply(server: &Fairway, text: &str) -> Output {
+    let file = server.folder.path().join("objects.yaml");
+    std::fs::write(&file, text).expect("the folder can be written");
+    server.command(&["apply", "-f", file.to_str().expect("a path in UTF-8"), "--reason", "a test"])
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[track_caller]
+fn done(output: &Output) {
+    assert!(output.status.success(), "{}", said(output));
+}
+
+fn state(server: &Fairway) -> Value {
+    let (_, body) = http_get(server.http, "/v1/state").expect("the server answers");
+    serde_json::from_str(&body).expect("it is JSON")
+}
+
+/// A write over the control socket, head and all.
+fn put(server: &Fairway, path: &str, body: &str) -> String {
+    let socket = server.folder.path().join("data/control.sock");
+    let mut command = Command::new("curl");
+    command.args(["-s", "-i", "-m", "30", "-X", "PUT", "-H", "content-type: application/json", "-d", body]);
+    command.arg("--unix-socket").arg(socket).arg(format!("http://fairway{path}"));
+    String::from_utf8_lossy(&command.output().expect("curl is here").stdout).into_owned()
+}
+
+#[test]
+fn a_write_to_any_server_is_served_by_all_and_etcd_may_go_and_come_back() {
+    let mut etcd = Etcd::start();
+    let mut servers = [(); 3].map(|()| Fairway::start(&etcd.config(), &[]));
+    for (at, address) in ["192.0.2.1", "192.0.2.2", "192.0.2.3"].into_iter().enumerate() {
+        done(&declare(&servers[at], address));
+        servers.iter().for_each(|server| wait_answer(server.dns, NAME, &[address], LIMIT));
+    }
+    let revisions: Vec<_> = servers.iter().map(|server| state(server)["store"]["revision"].clone()).collect();
+    assert!(revisions.iter().all(|revision| *revision == revisions[0] && revision.as_u64() > Some(0)), "{revisions:?}");
+
+    etcd.kill();
+    let refused = put(&servers[0], "/v1/clusters/eu1", r#"{"name": "eu1", "addresses": ["192.0.2.9"]}"#);
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("application/problem+json"), "{refused}");
+    assert!(refused.contains("etcd at"), "{refused}");
+    for server in &servers {
+        wait_until("it is said", LIMIT, || state(server)["store"]["away"].is_string());
+        assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.3"])));
+        let status = said(&server.command(&["status"]));
+        assert!(status.contains("store") && status.contains("it is away"), "{status}");
+        assert_eq!(server.metric("fairway_store_up", ""), 0.0);
+    }
+    // Started without etcd, it knows what was known last.
+    servers[1].process.signal("KILL");
+    servers[1].process.ended(LIMIT);
+    servers[1].process = Process::start(&mut serve(servers[1].folder.path()), &servers[1].folder.path().join("again"));
+    servers[1].wait_ready();
+    assert!(resolve(servers[1].dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.3"])));
+
+    etcd.again();
+    for server in &servers {
+        wait_until("etcd is back", LIMIT, || state(server)["store"]["away"].is_null());
+    }
+    done(&declare(&servers[1], "192.0.2.4"));
+    servers.iter().for_each(|server| wait_answer(server.dns, NAME, &["192.0.2.4"], LIMIT));
+    let history = servers.iter().map(|server| said(&server.command(&["store", "history", "cluster/eu1"])));
+    let history: Vec<_> = history.collect();
+    assert!(history.iter().all(|text| *text == history[0] && text.contains("a test")), "{history:?}");
+}
+
+/// Pools of every way to choose, over five clusters.
+fn pools() -> String {
+    let members = (1..=5).map(|n| format!("{{ cluster: c{n}, weight: {} }}", n * 10)).collect::<Vec<_>>().join(", ");
+    let mut text = "monitors: [{ name: unchecked, type: always }]\nclusters:\n".to_owned();
+    for n in 1..=5 {
+        text += &format!("  - {{ name: c{n}, addresses: [192.0.2.{n}, \"2001:db8::{n}\"] }}\n");
+    }
+    text += "pools:\n";
+    let policies = ["failover", "weighted", "sticky"];
+    for policy in policies {
+        text += &format!("  - {{ name: {policy}, policy: {policy}, monitor: unchecked, members: [{members}] }}\n");
+    }
+    text += "names:\n";
+    for policy in policies {
+        text += &format!("  - {{ name: {policy}.gslb.example, pool: {policy} }}\n");
+    }
+    text
+}
+
+/// How many queries: FAIRWAY_SAME, else 6,000. `bench/full` asks a million.
+#[test]
+fn with_equal_ids_answers_and_authority_are_the_same_on_every_server() {
+    let count: u32 =
+        std::env::var("FAIRWAY_SAME").map_or(6_000, |text| text.parse().expect("FAIRWAY_SAME is a number"));
+    let etcd = Etcd::start();
+    let servers = [(); 3].map(|()| Fairway::start(&etcd.config(), &[]));
+    done(&apply(&servers[0], &pools()));
+    let forced = [("c2", "down"), ("c4", "drain")];
+    for (server, (cluster, force)) in servers.iter().flat_map(|server| forced.map(|forced| (server, forced))) {
+        done(&server.command(&["override", "add", cluster, force, "--reason", "a test", "--for", "1h"]));
+    }
+    let ids = |server: &Fairway| {
+        let config = state(server)["config"].clone();
+        (config["snapshot"].clone(), config["conditions"].clone())
+    };
+    wait_until("all have the same ids", LIMIT, || {
+        let all = servers.each_ref().map(ids);
+        all.iter().all(|pair| *pair == all[0])
+            && resolve(servers[2].dns, "failover.gslb.example").is_some_and(|reply| reply.rcode == 0)
+    });
+    let sockets = servers.each_ref().map(|server| connect(server.dns));
+    let names = ["failover", "weighted", "sticky", "nothing", ""].map(|label| format!("{label}.gslb.example"));
+    let (mut draw, mut given) = (0x5eed_u64, std::collections::BTreeSet::new());
+    for number in 0..count {
+        // A generator of Marsaglia: the same clients in each run.
+        draw ^= draw << 13;
+        draw ^= draw >> 7;
+        draw ^= draw << 17;
+        let [a, b, c, which, kind, ..] = draw.to_be_bytes();
+        let name = names[usize::from(which) % names.len()].trim_start_matches('.').parse().expect("a name");
+        let rtype = [Rtype::A, Rtype::AAAA, Rtype::TXT][usize::from(kind) % 3];
+        let id = u16::try_from(number % 65_536).expect("it is below 65,536");
+        let subnet = vec![0, 1, 24, 0, a.max(1), b, c];
+        let edns = Some(Opt { options: vec![(8, subnet)], ..Opt::default() });
+        let packet = Query { id, edns, ..Query::new(name, rtype) }.encode();
+        sockets.iter().for_each(|socket| _ = socket.send(&packet).expect("the server listens"));
+        let replies = sockets.each_ref().map(|socket| receive(socket, id).expect("an answer"));
+        let sections = replies.each_ref().map(|octets| {
+            let message = Message::decode(octets).expect("a sound answer");
+            format!("{:?} {:?} {:?}", message.rcode(), message.sections[0], message.sections[1])
+        });
+        assert!(sections.iter().all(|other| *other == sections[0]), "query {number}: {sections:#?}");
+        given.insert(sections[0].clone());
+    }
+    println!("{count} queries to each of 3 servers, {} different answers, 0 differences", given.len());
+    assert!(given.len() >= 8, "the answers are no choice: {given:?}");
+    let after = servers.each_ref().map(ids);
+    assert!(after.iter().all(|pair| *pair == after[0]), "{after:?}");
+}
