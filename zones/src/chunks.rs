@@ -2,7 +2,7 @@
 
 use std::{ops::Index, slice, sync::Arc};
 
-/// A list in parts of [`PART`] items, all of them full but the last. Written by [`ChunkWriter`], then read only.
+/// A list in parts of 64 items, all of them full but the last. Written as a whole, then read only.
 #[derive(Clone, Debug)]
 pub struct Chunks<T> {
     parts: Box<[Arc<[T]>]>,
