@@ -112,9 +112,9 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
 type Turned = (String, Box<Response>);
 
 async fn admit(gate: &Gate, via: &Via, head: &Parts, need: &Need) -> Result<Identity, Turned> {
-    let Via::Http { peer, is_local, is_tls, certificate } = via else {
-        let Via::Socket(uid) = via else { unreachable!("there are two ways") };
-        return Ok(Identity::Local(format!("local user {uid}")));
+    let (peer, is_local, is_tls, certificate) = match via {
+        Via::Socket(uid) => return Ok(Identity::Local(format!("local user {uid}"))),
+        Via::Http { peer, is_local, is_tls, certificate } => (peer, is_local, is_tls, certificate),
     };
     let access = gate.access();
     let turned = |who: &str, response| (who.to_owned(), Box::new(response));

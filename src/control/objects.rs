@@ -164,8 +164,11 @@ fn opened(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn Obje
     let told = |error: StoreError| error.to_string();
     match (settings, folder) {
         (StoreSettings::Embedded, Some(folder)) => {
-            // Of another store, once: `fairway store` must not take it for this one.
-            let _ = std::fs::remove_file(StoreFile::copy_in(folder));
+            // `fairway store` must not take the copy of another store for this one.
+            if let Some(aside) = StoreFile::put_copy_aside(folder).map_err(told)? {
+                let aside = aside.display();
+                tracing::warn!(%aside, "objects are kept in the data folder now; the copy of those on etcd is put aside");
+            }
             Ok(Arc::new(LocalStore::open(folder).map_err(told)?))
         }
         (StoreSettings::Embedded, None) => Err(NO_FOLDER.to_owned()),
@@ -315,3 +318,22 @@ const NO_FOLDER: &str = "there is no data folder; start fairway with one (--data
 const PAGE: usize = 10_000;
 /// Rest before a store that cannot be followed is tried again.
 const REST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_copy_of_a_store_that_is_shared_no_more_is_kept_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(StoreFile::copy_in(folder.path()), "all that is left").unwrap();
+        for _ in 0..2 {
+            drop(opened(Some(folder.path()), StoreSettings::Embedded).unwrap());
+            assert!(!StoreFile::copy_in(folder.path()).exists());
+            let aside = folder.path().join("objects-copy.redb.aside");
+            assert_eq!(fs::read_to_string(aside).unwrap(), "all that is left");
+        }
+    }
+}

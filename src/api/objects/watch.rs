@@ -45,16 +45,14 @@ async fn feed(kind: Kind, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes>)
     let objects = site.control.objects()?;
     let mut beat = heartbeat();
     loop {
-        let mut events = match objects.store().watch(seen).await {
-            Ok(watch) => watch.events,
-            Err(StoreError::Compacted { .. }) => {
-                let revision = objects.declared().revision;
-                send(out, &frame("reset", Some(&revision.to_string()), &ObjectsReset { revision })).await?;
-                seen = revision;
-                objects.store().watch(seen).await?.events
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let mut watched = objects.store().watch(seen).await;
+        if let Err(StoreError::Compacted { .. }) = watched {
+            let revision = objects.declared().revision;
+            send(out, &frame("reset", Some(&revision.to_string()), &ObjectsReset { revision })).await?;
+            seen = revision;
+            watched = objects.store().watch(seen).await;
+        }
+        let mut events = watched?.events;
         loop {
             tokio::select! {
                 batch = events.recv() => match batch {

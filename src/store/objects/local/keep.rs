@@ -51,6 +51,17 @@ impl StoreFile {
         folder.join(COPY)
     }
 
+    /// Puts a folder's copy of a shared store aside, for a server that keeps its objects in the folder itself from now on: it may be all
+    /// that is left of what was declared. Gives where it is then; none where there was no copy.
+    pub fn put_copy_aside(folder: &Path) -> Result<Option<PathBuf>, StoreError> {
+        let (copy, aside) = (Self::copy_in(folder), folder.join(format!("{COPY}.aside")));
+        match fs::rename(&copy, &aside) {
+            Ok(()) => Ok(Some(aside)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unusable(&copy, &error)),
+        }
+    }
+
     /// Opens a file: that of a data folder, or a backup.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|e| unusable(path, &e))?;
