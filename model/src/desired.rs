@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, Geo, LatencyTable, LoadAim, LoadFeed, LoadName,
-    LoadSource, LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, Rank, Rtype,
-    Severity, TableName, Ttl, closest,
+    LoadSource, LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, Rank, RecordSet,
+    Rtype, Severity, TableName, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -28,6 +28,8 @@ pub struct Desired {
     pub pools: BTreeMap<PoolName, Pool>,
     /// Steered names.
     pub names: BTreeMap<Name, SteeredName>,
+    /// Records that are served as they are, beside those of the zones' text.
+    pub records: BTreeMap<(Name, Rtype), RecordSet>,
     /// Sources of load by name.
     pub load_sources: BTreeMap<LoadName, Arc<LoadSource>>,
     /// From where the load of clusters is read; of others it is unknown, unless it is pushed.
@@ -94,6 +96,8 @@ pub enum Subject {
     Member(PoolName, usize),
     /// A steered name.
     Name(Name),
+    /// Declared records of a name and type.
+    Records(Name, Rtype),
     /// A zone.
     Zone(Name),
 }

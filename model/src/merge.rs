@@ -91,8 +91,19 @@ struct Merger {
 impl Merger {
     fn add(&mut self, from: Contribution) {
         let who = (from.source, from.owner);
-        let Desired { zones, clusters, monitors, maps, latencies, pools, names, load_sources, load_feeds, load_aims } =
-            from.desired;
+        let Desired {
+            zones,
+            clusters,
+            monitors,
+            maps,
+            latencies,
+            pools,
+            names,
+            records,
+            load_sources,
+            load_feeds,
+            load_aims,
+        } = from.desired;
         for (key, zone) in zones {
             let said = keep_first(&mut self.desired.zones, &key, zone);
             self.record(Subject::Zone(key), &who, said);
@@ -133,6 +144,10 @@ impl Merger {
         for (key, name) in names {
             let said = keep_first(&mut self.desired.names, &key, name);
             self.record(Subject::Name(key), &who, said);
+        }
+        for (key, set) in records {
+            let said = keep_first(&mut self.desired.records, &key, set);
+            self.record(Subject::Records(key.0, key.1), &who, said);
         }
         for (key, pool) in pools {
             let said = match self.desired.pools.entry(key.clone()) {

@@ -335,7 +335,9 @@ fn key_of(subject: &Subject) -> Option<Key> {
         Subject::Monitor(name) => (Kind::Monitor, name.to_string()),
         Subject::Name(name) => (Kind::Name, key_name(name)),
         Subject::Pool(name) | Subject::Member(name, _) => (Kind::Pool, name.to_string()),
-        Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Zone(_) => return None,
+        Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Records(..) | Subject::Zone(_) => {
+            return None;
+        }
     };
     Key::new(kind, &[&name]).ok()
 }

@@ -196,6 +196,7 @@ fn described(subject: &Subject) -> (&'static str, &'static str, String) {
         Subject::Latencies(name) => ("latencies", "table of latencies", name.to_string()),
         Subject::Pool(name) | Subject::Member(name, _) => ("pools", "pool", name.to_string()),
         Subject::Name(name) => ("names", "name", name.to_string()),
+        Subject::Records(name, rtype) => ("records", "record set", format!("{name} {rtype}")),
         Subject::Zone(name) => ("zones", "zone", name.to_string()),
     }
 }

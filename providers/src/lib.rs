@@ -1,0 +1,5 @@
+//! Records in and out: what ExternalDNS instances contribute comes in, and what is to be published goes out to other DNS servers.
+//!
+//! It knows `model` alone. Where it needs what the daemon has (the store, what is steered), it defines a trait, and the daemon
+//! implements it.
+#![forbid(unsafe_code)]
