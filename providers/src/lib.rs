@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod endpoint_wire;
+pub mod webhook_server;
 
-pub use endpoint_wire::{Changes, DomainFilter, Endpoint, MEDIA_TYPE, Property, RowKey, plain_name};
+pub use endpoint_wire::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE, Property, RowKey, plain_name};
