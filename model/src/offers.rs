@@ -323,8 +323,7 @@ impl Joining<'_> {
 
 /// By how much all weights of a pool are multiplied, so that those that fade do so in small steps; 1 while none does.
 fn scale_of(offers: &[&Offer]) -> u32 {
-    let whole = Permille::new(1000).unwrap_or_default();
-    if offers.iter().all(|offer| offer.strength == whole) {
+    if offers.iter().all(|offer| offer.strength == Permille::WHOLE) {
         return 1;
     }
     let largest = offers.iter().map(|offer| u32::from(offer.wanted.weight.unwrap_or_default().0)).max().unwrap_or(1);

@@ -20,6 +20,8 @@ mod routes;
 pub mod state_wire;
 mod watch;
 pub mod watch_wire;
+mod webhook;
 
 pub(crate) use explain_words::percent;
 pub(crate) use listen::{Api, bind_socket};
+pub(crate) use webhook::Webhook;

@@ -14,6 +14,7 @@ use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::webhook_wire::Lease;
 use super::{
     CallbackUrl, v1,
     values::{Refusal, Sample, TextValue},
@@ -71,7 +72,7 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 30] = [
+static FORMATS: [Format; 31] = [
     format::<Algorithm>(),
     format::<CallbackUrl>(),
     // One check for the names of all objects.
@@ -99,6 +100,7 @@ static FORMATS: [Format; 30] = [
     format::<TimeOfDay>(),
     format::<Timestamp>(),
     format::<TokenHash>(),
+    format::<Lease>(),
     format::<Ttl>(),
     format::<Verb>(),
     format::<Weekdays>(),

@@ -16,7 +16,10 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_model::Timestamp;
 use fairway_zones::Snapshot;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
 
 use super::{
     Control, ControlError,
@@ -39,6 +42,8 @@ pub(crate) struct Objects {
     store: Arc<dyn ObjectStore>,
     /// As far as they were heard of; the next reading takes them.
     declared: Arc<ArcSwap<Declared>>,
+    /// Their revision.
+    heard: Arc<watch::Sender<u64>>,
 }
 
 impl Objects {
@@ -47,7 +52,7 @@ impl Objects {
         store: Arc<dyn ObjectStore>,
         declared: Arc<ArcSwap<Declared>>,
     ) -> Result<Self, StoreError> {
-        let objects = Self { store, declared };
+        let objects = Self { store, declared, heard: Arc::default() };
         match objects.list().await {
             Err(StoreError::Unavailable(why)) if objects.store.standing().away.is_some() => {
                 tracing::error!(why, "what is declared is not known yet; it is served once the store answers");
@@ -69,8 +74,20 @@ impl Objects {
                 break;
             }
         }
-        self.declared.store(Arc::new(Declared::new(revision.unwrap_or_default(), all)));
+        self.hear(Declared::new(revision.unwrap_or_default(), all));
         Ok(())
+    }
+
+    fn hear(&self, declared: Declared) {
+        let revision = declared.revision;
+        self.declared.store(Arc::new(declared));
+        self.heard.send_replace(revision);
+    }
+
+    /// Waits until a revision was heard of, at most `patience`; whether it was.
+    pub(super) async fn heard(&self, revision: u64, patience: Duration) -> bool {
+        let mut heard = self.heard.subscribe();
+        tokio::time::timeout(patience, heard.wait_for(|heard| *heard >= revision)).await.is_ok_and(|it| it.is_ok())
     }
 
     /// Follows the store as long as the control task runs.
@@ -107,7 +124,7 @@ impl Objects {
                 while let Ok(more) = events.try_recv() {
                     declared.apply(&more);
                 }
-                self.declared.store(Arc::new(declared));
+                self.hear(declared);
                 ask(&commands).await;
             }
         }

@@ -16,7 +16,7 @@ fn offer(owner: &str, set: &str, address: &str) -> Offer {
         since: 0,
         addresses: vec![address.parse().unwrap()],
         wanted: Arc::default(),
-        strength: Permille::new(1000).unwrap(),
+        strength: Permille::WHOLE,
     }
 }
 

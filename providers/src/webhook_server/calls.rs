@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use super::ANSWER_LARGE;
+
 /// A call of the webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
@@ -81,6 +83,11 @@ impl Calls {
     /// Octets of the last answer to `GET /records`.
     pub fn answered(&self) -> u64 {
         self.answered.load(Relaxed)
+    }
+
+    /// Whether that comes near to what the client reads.
+    pub fn is_large(&self) -> bool {
+        self.answered() > ANSWER_LARGE as u64
     }
 
     /// Endpoints that clients wanted to be created, changed or deleted, in calls that were taken.

@@ -12,6 +12,7 @@ mod policy;
 mod schedule;
 mod settings;
 mod store;
+mod webhook;
 mod zones;
 
 use std::{
