@@ -149,19 +149,22 @@ impl Merger {
             let said = keep_first(&mut self.desired.records, &key, set);
             self.record(Subject::Records(key.0, key.1), &who, said);
         }
-        for (key, pool) in pools {
-            let said = match self.desired.pools.entry(key.clone()) {
-                Entry::Vacant(entry) => {
-                    entry.insert(pool);
-                    Said::First
-                }
-                Entry::Occupied(mut entry) => match unite(entry.get_mut(), &pool) {
-                    true => Said::Same,
-                    false => Said::Otherwise,
-                },
-            };
-            self.record(Subject::Pool(key), &who, said);
-        }
+        pools.into_values().for_each(|pool| self.add_pool(pool, &who));
+    }
+
+    fn add_pool(&mut self, pool: Pool, who: &(SourceKind, String)) {
+        let name = pool.name.clone();
+        let said = match self.desired.pools.entry(name.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(pool);
+                Said::First
+            }
+            Entry::Occupied(mut entry) => match unite(entry.get_mut(), &pool) {
+                true => Said::Same,
+                false => Said::Otherwise,
+            },
+        };
+        self.record(Subject::Pool(name), who, said);
     }
 
     fn record(&mut self, subject: Subject, who: &(SourceKind, String), said: Said) {

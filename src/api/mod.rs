@@ -4,6 +4,8 @@
 //! socket in the data folder root and the daemon's own user may do all. Nothing here decides: `control` does.
 
 pub mod client;
+mod contributions;
+pub mod contributions_wire;
 pub mod explain_wire;
 mod explain_words;
 mod gate;

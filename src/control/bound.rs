@@ -1,7 +1,6 @@
 //! What is bound before anything is served: DNS sockets and the HTTP listener, whoever opened them.
 
 use std::{
-    io,
     net::{self, SocketAddr},
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -60,10 +59,11 @@ impl Bound {
     }
 
     /// The HTTP listeners once more, by name, to hand over.
-    pub(super) fn copies(&self) -> io::Result<Vec<(&'static str, OwnedFd)>> {
+    pub(super) fn copies(&self) -> Result<Vec<(&'static str, OwnedFd)>, StartError> {
         let all = [(HTTP, &self.http), (WEBHOOK, &self.webhook), (HEALTH, &self.health)];
         let bound = all.into_iter().filter_map(|(name, listener)| Some((name, listener.as_ref()?)));
-        bound.map(|(name, listener)| Ok((name, listener.as_fd().try_clone_to_owned()?))).collect()
+        let copy = |listener: &TcpListener| listener.as_fd().try_clone_to_owned().map_err(StartError::Threads);
+        bound.map(|(name, listener)| Ok((name, copy(listener)?))).collect()
     }
 
     /// All of it, as status shows it.

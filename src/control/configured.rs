@@ -9,7 +9,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_model::{
-    Contribution, Desired, Fault, Merged, Name, Override, Permille, Place, Severity, SourceKind, Timestamp, merge,
+    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SourceKind, Timestamp, merge,
 };
 use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
@@ -280,7 +280,7 @@ impl Reader {
         let mut contributed = Contributed::default();
         if !clients.is_empty() {
             let shared = files.settings.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default();
-            contributed = self::contributed(&clients, &desired, shared, left_names, |_, _| Permille::WHOLE);
+            contributed = self::contributed(&clients, &desired, shared, left_names, |scope, _| objects.strength(scope));
             beside.extend(names_beside(&files.desired, &contributed.desired));
             // Fields of what is declared were taken over, so that nothing is said otherwise.
             let of_clients = of(SourceKind::Webhook, "webhook", contributed.desired.clone());

@@ -8,13 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Conflict, Contribution, Desired, Fault, Name, SourceKind, Subject, Timestamp};
+use fairway_model::{Conflict, Contribution, Desired, Fault, Name, Permille, SourceKind, Subject, Timestamp};
 use fairway_providers::webhook_server::Scope;
 
 use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
     config::{self, ObjectFault},
-    control::contributed::{ReadRow, Rows, read_part, scope_of, scope_word},
+    control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
     intents::{self, Elements, StoredIntent},
     store::objects::{Author, Event, Key, Kind, Object},
 };
@@ -25,6 +25,8 @@ pub(crate) struct Declared {
     /// Of the store.
     pub(crate) revision: u64,
     objects: BTreeMap<Key, Arc<Wish>>,
+    /// What is left of what silent clients of the webhook brought.
+    strengths: Arc<Strengths>,
 }
 
 /// One object, and what it wishes for.
@@ -44,6 +46,8 @@ enum Says {
     Intent(Box<StoredIntent>),
     /// It is a part of what a client of the webhook contributes: what that comes to depends on all that is declared.
     Rows(Box<[ReadRow]>),
+    /// It says when a client of the webhook was heard of, in seconds since 1970.
+    Seen(u64),
 }
 
 /// Objects that are not heeded, with the reasons.
@@ -68,6 +72,7 @@ impl Wish {
                 config::object(section, &text).map(|own| Says::Element(own.into()))
             }
             None if object.key.kind() == Kind::Contribution => read_part(&object.value).map(Says::Rows).map_err(whole),
+            None if object.key.kind() == Kind::Contributor => read_seen(&object.value).map(Says::Seen).map_err(whole),
             None => StoredIntent::read(&object).map(|intent| Says::Intent(intent.into())).map_err(whole),
         };
         Self { object, says }
@@ -89,7 +94,7 @@ impl Declared {
     /// All objects of a store.
     pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
         let wish = |object: Object| (object.key.clone(), Arc::new(Wish::new(object)));
-        Self { revision, objects: objects.into_iter().map(wish).collect() }
+        Self { revision, objects: objects.into_iter().map(wish).collect(), strengths: Arc::default() }
     }
 
     /// What another process of this server tells.
@@ -218,6 +223,34 @@ impl Declared {
         self.objects.range(first..).take_while(|(key, _)| key.kind() == Kind::Contribution)
     }
 
+    /// The clients of the webhook that contribute anything.
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        self.parts_from("!").filter_map(|(key, _)| scope_of(key)).collect()
+    }
+
+    /// When a client was last heard of, as far as it is kept; in seconds since 1970.
+    pub(super) fn seen(&self, scope: &Scope) -> Option<u64> {
+        match self.objects.get(&seen_key(scope))?.says {
+            Ok(Says::Seen(seen)) => Some(seen),
+            _ => None,
+        }
+    }
+
+    /// What is left of what a client brought.
+    pub(super) fn strength(&self, scope: &Scope) -> Permille {
+        self.strengths.get(scope).copied().unwrap_or(Permille::WHOLE)
+    }
+
+    /// What is left of what silent clients brought.
+    pub(super) fn strengths(&self) -> &Strengths {
+        &self.strengths
+    }
+
+    /// The same with other strengths.
+    pub(super) fn with_strengths(&self, strengths: Strengths) -> Self {
+        Self { strengths: Arc::new(strengths), ..self.clone() }
+    }
+
     /// Whether clients of the webhook contribute anything.
     pub(super) fn has_contributions(&self) -> bool {
         self.parts_from("!").next().is_some()
@@ -244,7 +277,7 @@ impl Declared {
         for (key, wish) in &self.objects {
             match &wish.says {
                 _ if left_out.contains_key(key) => {}
-                Ok(Says::Intent(_) | Says::Rows(_)) => {}
+                Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => {}
                 Ok(Says::Element(own)) => {
                     desired.clusters.extend(own.clusters.clone());
                     desired.load_feeds.extend(own.load_feeds.clone());

@@ -25,6 +25,7 @@ use super::{
     Control, ControlError,
     command::Command,
     configured::{Configured, Previous, Reader, What},
+    contributed::Strengths,
     declared::Declared,
 };
 use crate::{
@@ -74,14 +75,20 @@ impl Objects {
                 break;
             }
         }
-        self.hear(Declared::new(revision.unwrap_or_default(), all));
+        let listed = Declared::new(revision.unwrap_or_default(), all);
+        self.hear(|before| listed.with_strengths(before.strengths().clone()));
         Ok(())
     }
 
-    fn hear(&self, declared: Declared) {
-        let revision = declared.revision;
-        self.declared.store(Arc::new(declared));
-        self.heard.send_replace(revision);
+    /// Takes what was heard of.
+    fn hear(&self, change: impl Fn(&Declared) -> Declared) {
+        self.declared.rcu(|declared| change(declared));
+        self.heard.send_replace(self.declared.load().revision);
+    }
+
+    /// Says what is left of what silent clients of the webhook brought; the next reading takes it.
+    pub(super) fn set_strengths(&self, strengths: Strengths) {
+        self.hear(|declared| declared.with_strengths(strengths.clone()));
     }
 
     /// Waits until a revision was heard of, at most `patience`; whether it was.
@@ -119,12 +126,15 @@ impl Objects {
             };
             is_told = false;
             while let Some(batch) = events.recv().await {
-                let mut declared = Declared::clone(&self.declared.load());
-                declared.apply(&batch);
+                let mut news = vec![batch];
                 while let Ok(more) = events.try_recv() {
-                    declared.apply(&more);
+                    news.push(more);
                 }
-                self.hear(declared);
+                self.hear(|before| {
+                    let mut declared = before.clone();
+                    news.iter().for_each(|batch| declared.apply(batch));
+                    declared
+                });
                 ask(&commands).await;
             }
         }

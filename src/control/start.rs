@@ -119,8 +119,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (predecessor, inherited, passed) =
         if replace { ask(&settings, inherited).await? } else { (None, inherited, Passed::default()) };
     let mut bound = Bound::new(&settings, inherited, passed, workers).await?;
-    let copies = bound.copies().map_err(StartError::Threads)?;
-    let shown = bound.listeners(settings.data_dir.as_deref());
+    let (copies, shown) = (bound.copies()?, bound.listeners(settings.data_dir.as_deref()));
     // The first to answer: that it is starting, where no other process answers for it yet.
     let mut hook = Hook::new(&settings, bound.webhook.take(), predecessor.is_none());
     become_user(&settings)?;
@@ -143,8 +142,8 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
     let metrics = Arc::new(Metrics::default());
     let mut api = Api::new(&control, Arc::clone(&metrics));
-    // A daemon that takes over answers HTTP only once it serves: the other one answers for it until then.
     let Bound { sockets, http: listener, health, .. } = bound;
+    // A daemon that takes over answers HTTP only once it serves: the other one answers for it until then.
     let (now, later) = if predecessor.is_some() { (None, listener) } else { (listener, None) };
     now.into_iter().for_each(|listener| api.show(listener));
     let query_log = serve(&control, &settings, sockets).await?;
@@ -161,7 +160,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         }
         None => None,
     };
-    hook.open(&control, &settings);
+    hook.open(&control, &settings, &mut tasks);
     tell_serving(&addresses, http, &notifier);
     let announcer = Announcer::start(&settings, &control.shared, clock);
     let drain_timeout = settings.drain_timeout;
@@ -262,8 +261,10 @@ impl Hook {
     }
 
     /// Keeps in this daemon from now on.
-    fn open(&mut self, control: &Control, settings: &Settings) {
-        self.webhook.parts().0.open(control);
+    fn open(&mut self, control: &Control, settings: &Settings, tasks: &mut Tasks) {
+        let (ledger, _) = self.webhook.parts();
+        ledger.open(control);
+        tasks.0.push(tokio::spawn(ledger.follow()));
         self.answer(settings);
     }
 }

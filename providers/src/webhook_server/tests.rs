@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     convert::Infallible,
     pin::Pin,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -21,15 +21,17 @@ use tower::Service;
 use super::*;
 use crate::{Json, MEDIA_TYPE, Property, RowKey};
 
+type Kept = BTreeMap<(Scope, RowKey), Endpoint>;
+
 /// A ledger in memory, which can be told to be busy.
 #[derive(Default)]
 struct Memory {
-    kept: Mutex<BTreeMap<(Scope, RowKey), Endpoint>>,
+    kept: Mutex<Kept>,
     is_busy: Mutex<bool>,
 }
 
 impl Memory {
-    fn ask(&self) -> Result<std::sync::MutexGuard<'_, BTreeMap<(Scope, RowKey), Endpoint>>, Refused> {
+    fn ask(&self) -> Result<MutexGuard<'_, Kept>, Refused> {
         match *self.is_busy.lock().unwrap_or_else(PoisonError::into_inner) {
             true => Err(Refused::Busy("it is starting".to_owned())),
             false => Ok(self.kept.lock().unwrap_or_else(PoisonError::into_inner)),

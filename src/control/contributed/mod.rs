@@ -7,7 +7,9 @@
 //! A client's rows lie in up to [`PARTS`] objects of the store, by a sum of their names: a change writes few of them, and the largest
 //! body fits one batch.
 
+mod leases;
 mod ledger;
+mod listing;
 mod owners;
 mod read;
 mod rows_wire;
@@ -24,7 +26,9 @@ use fairway_model::{
 };
 use fairway_providers::webhook_server::Scope;
 
-pub(crate) use self::{ledger::ContributionLedger, read::ReadRow};
+
+pub(super) use self::rows_wire::read_seen;
+pub(crate) use self::{leases::Strengths, ledger::ContributionLedger, read::ReadRow};
 use self::{owners::Owners, read::Meaning};
 use crate::{
     access::TokenHash,
@@ -239,6 +243,11 @@ pub(super) fn part_key(scope: &Scope, plain: &str) -> Key {
     let sum = plain.bytes().fold(0x811c_9dc5_u32, |sum, octet| (sum ^ u32::from(octet)).wrapping_mul(0x0100_0193));
     let part = format!("{:03x}", (sum ^ sum >> 16) % PARTS);
     Key::new(Kind::Contribution, &[scope_word(scope), &part]).expect("plain words")
+}
+
+/// The key of the object that says when a client was heard of.
+pub(super) fn seen_key(scope: &Scope) -> Key {
+    Key::new(Kind::Contributor, &[scope_word(scope)]).expect("plain words")
 }
 
 /// The word for a client in keys. No owner is called `@`.

@@ -54,7 +54,7 @@ fn both_families_of_an_owner_are_one_member_and_its_registry_is_none() {
 
 #[test]
 fn at_the_root_labels_then_the_registry_tell_whose_a_row_is() {
-    let rows = vec![
+    let rows = [
         row("a.gslb.example", "A", "192.0.2.1", "x", "t1"),
         row("a.gslb.example", "A", "192.0.2.2", "y", ""),
         row("a-a.gslb.example", "TXT", "\"heritage=external-dns,external-dns/owner=t2\"", "y", ""),
