@@ -196,6 +196,9 @@ impl Desired {
         for name in self.names.values() {
             self.check_name(name, pools.get(&name.pool).copied(), &mut found);
         }
+        for set in self.records.values() {
+            self.check_records(set, &mut found);
+        }
         found.sort();
         found
     }
@@ -303,6 +306,14 @@ impl Desired {
                     format!("pool {} answers with CNAMEs, but cluster {} has no dnsName", pool.name, cluster.name);
                 found.push(error(subject(), what, "give the cluster a dnsName, or the pool mode address"));
             }
+        }
+    }
+
+    fn check_records(&self, set: &RecordSet, found: &mut Vec<Problem>) {
+        if self.zone_of(&set.name).is_none() {
+            let subject = Subject::Records(set.name.clone(), set.rtype);
+            let what = format!("{} {} lies in none of the zones", set.name, set.rtype);
+            found.push(error(subject, what, "declare its zone, or mend the name"));
         }
     }
 

@@ -20,6 +20,7 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
         line("latencies", &before.latencies, &after.latencies),
         line("pools", &before.pools, &after.pools),
         line("names", &before.names, &after.names),
+        line("record sets", &before.records, &after.records),
     ]
     .into_iter()
     .flatten()

@@ -52,6 +52,7 @@ pub(crate) const fn section(kind: Kind) -> Option<&'static str> {
         Kind::Monitor => Some("monitors"),
         Kind::Name => Some("names"),
         Kind::Pool => Some("pools"),
+        Kind::Records => Some("records"),
         _ => None,
     }
 }
@@ -197,6 +198,7 @@ impl Declared {
                     desired.monitors.extend(own.monitors.clone());
                     desired.pools.extend(own.pools.clone());
                     desired.names.extend(own.names.clone());
+                    desired.records.extend(own.records.clone());
                 }
                 Err(faults) => {
                     left_out.insert(key.clone(), faults.clone());
@@ -335,9 +337,8 @@ fn key_of(subject: &Subject) -> Option<Key> {
         Subject::Monitor(name) => (Kind::Monitor, name.to_string()),
         Subject::Name(name) => (Kind::Name, key_name(name)),
         Subject::Pool(name) | Subject::Member(name, _) => (Kind::Pool, name.to_string()),
-        Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Records(..) | Subject::Zone(_) => {
-            return None;
-        }
+        Subject::Records(name, _) => (Kind::Records, key_name(name)),
+        Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Zone(_) => return None,
     };
     Key::new(kind, &[&name]).ok()
 }

@@ -29,7 +29,7 @@ pub(super) struct Beside<'a> {
 pub(super) fn refusal(desired: &Desired, set: &RecordSet, beside: &Beside<'_>) -> Option<(String, &'static str)> {
     let (name, rtype) = (&set.name, set.rtype);
     let told = |what: String, way_out| Some((what, way_out));
-    if rtype.is_meta() || PROVEN.contains(&rtype) || rtype == Rtype::SOA {
+    if !rtype.is_declarable() {
         return told(format!("{name} {rtype}: records of this type cannot be declared"), "take it out");
     }
     let in_text = |wanted: Rtype| beside.text.is_some_and(|node| node.set(wanted).is_some());
@@ -118,6 +118,3 @@ pub(super) fn fault(set: &RecordSet, what: String, way_out: &str) -> Fault {
     let fault = Fault::error(Place::file(CONFIGURATION), what, way_out);
     fault.about(Subject::Records(set.name.clone(), set.rtype))
 }
-
-/// Types that only whoever signs a zone can make.
-const PROVEN: [Rtype; 5] = [Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3, Rtype::NSEC3PARAM, Rtype::ZONEMD];

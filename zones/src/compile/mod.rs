@@ -11,6 +11,8 @@ mod steered;
 mod upper;
 
 #[cfg(test)]
+mod declared_tests;
+#[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
