@@ -3,3 +3,7 @@
 //! It knows `model` alone. Where it needs what the daemon has (the store, what is steered), it defines a trait, and the daemon
 //! implements it.
 #![forbid(unsafe_code)]
+
+mod endpoint_wire;
+
+pub use endpoint_wire::{Changes, DomainFilter, Endpoint, MEDIA_TYPE, Property, RowKey, plain_name};
