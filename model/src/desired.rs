@@ -8,7 +8,7 @@ use std::{
 use crate::{
     Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, Geo, LatencyTable, LoadAim, LoadFeed, LoadName,
     LoadSource, LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, Rank, RecordSet,
-    Rtype, Severity, TableName, Ttl, closest,
+    Rtype, Severity, SharedMap, TableName, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -25,11 +25,11 @@ pub struct Desired {
     /// Tables of latencies by name.
     pub latencies: BTreeMap<TableName, Arc<LatencyTable>>,
     /// Pools by name.
-    pub pools: BTreeMap<PoolName, Pool>,
+    pub pools: SharedMap<PoolName, Pool>,
     /// Steered names.
-    pub names: BTreeMap<Name, SteeredName>,
+    pub names: SharedMap<Name, SteeredName>,
     /// Records that are served as they are, beside those of the zones' text.
-    pub records: BTreeMap<(Name, Rtype), RecordSet>,
+    pub records: SharedMap<(Name, Rtype), RecordSet>,
     /// Sources of load by name.
     pub load_sources: BTreeMap<LoadName, Arc<LoadSource>>,
     /// From where the load of clusters is read; of others it is unknown, unless it is pushed.
@@ -140,6 +140,14 @@ impl Desired {
         None
     }
 
+    /// The declared record sets of a name, by type.
+    pub fn records_at<'a>(&'a self, name: &Name) -> impl Iterator<Item = &'a RecordSet> + Clone + use<'a> {
+        // Type 0 is never declared.
+        let sets = self.records.after(&(name.clone(), Rtype(0))).map(|(_, set)| set);
+        let name = name.clone();
+        sets.take_while(move |set| set.name == name)
+    }
+
     /// The largest TTL that a steered name is answered with: its own, else its pool's.
     pub fn ttl_max(&self, name: &SteeredName) -> Option<Ttl> {
         name.ttl.or_else(|| self.pools.get(&name.pool).map(Pool::ttl_max))
@@ -203,12 +211,13 @@ impl Desired {
         found
     }
 
-    /// The same for these pools and steered names alone, as far as there are such. What is wrong with names because of their pool is
+    /// The same for these pools, steered names and declared records alone, as far as there are such. What is wrong with names because of their pool is
     /// found at the names.
     pub fn problems_of<'a>(
         &self,
         pools: impl IntoIterator<Item = &'a PoolName>,
         names: impl IntoIterator<Item = &'a Name>,
+        records: impl IntoIterator<Item = &'a Name>,
     ) -> Vec<Problem> {
         let mut found = Vec::new();
         for pool in pools.into_iter().filter_map(|name| self.pools.get(name)) {
@@ -216,6 +225,9 @@ impl Desired {
         }
         for name in names.into_iter().filter_map(|name| self.names.get(name)) {
             self.check_name(name, self.pools.get(&name.pool), &mut found);
+        }
+        for set in records.into_iter().flat_map(|name| self.records_at(name)) {
+            self.check_records(set, &mut found);
         }
         found.sort();
         found

@@ -54,7 +54,8 @@ fn a_declared_record_is_served_until_it_is_taken_back_and_one_that_cannot_stand_
         std::fs::write(&file, format!("{text}\n")).expect("the folder can be written");
         server.command(&["apply", "-f", file.to_str().expect("a path in UTF-8")])
     };
-    let applied = apply("records: [{ name: static.gslb.example, sets: [{ type: A, data: [192.0.2.80, 192.0.2.81] }] }]");
+    let applied =
+        apply("records: [{ name: static.gslb.example, sets: [{ type: A, data: [192.0.2.80, 192.0.2.81] }] }]");
     assert!(applied.status.success(), "{}", said(&applied));
     let reply = resolve(server.dns, "static.gslb.example").expect("it answers");
     assert!(reply.is(&["192.0.2.80", "192.0.2.81"]), "{reply:?}");

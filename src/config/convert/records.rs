@@ -1,8 +1,8 @@
 //! Records that are declared one name at a time.
 
-use std::{collections::BTreeMap, fmt::Arguments};
+use std::fmt::Arguments;
 
-use fairway_model::{Name, RecordSet, Rtype, Subject};
+use fairway_model::{Name, RecordSet, Rtype, SharedMap, Subject};
 use fairway_zones::text::rdata_from_text;
 
 use super::Meaning;
@@ -16,7 +16,7 @@ use crate::config::{
 pub(super) fn records(
     meaning: &mut Meaning<'_, '_>,
     list: Vec<v1_records::Records>,
-) -> BTreeMap<(Name, Rtype), RecordSet> {
+) -> SharedMap<(Name, Rtype), RecordSet> {
     let mut sets = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
         let (As(name), List(own)) = (wire.name, wire.sets);

@@ -14,7 +14,7 @@ fn a_set_has_its_type_its_ttl_and_its_data_in_any_order() {
     let sets = loaded(&config(text)).desired.records;
     let told: Vec<_> = sets.values().map(|set| (set.rtype, set.ttl.secs(), set.rdatas.len())).collect();
     assert_eq!(told, [(Rtype::TXT, 300, 2), (Rtype(65280), 3_600, 1)]);
-    let txt = &sets[&("a.example".parse().unwrap(), Rtype::TXT)];
+    let txt = sets.get(&("a.example".parse().unwrap(), Rtype::TXT)).unwrap();
     assert_eq!(*txt.rdatas[0], *b"\x03one", "sorted");
 }
 

@@ -1,7 +1,5 @@
 //! Declared record sets: which of them can be served beside the zones' text and what is steered, and how they are written.
 
-use std::ops::Bound::{Excluded, Unbounded};
-
 use fairway_model::{Desired, Fault, Name, Place, PoolName, RecordSet, Rtype, Subject};
 
 use super::{
@@ -46,7 +44,7 @@ pub(super) fn refusal(desired: &Desired, set: &RecordSet, beside: &Beside<'_>) -
         let what = format!("{name} {rtype}: pool {pool} answers this name");
         return told(what, "take the record out, or the name out of the steered names");
     }
-    let others = sets_at(desired, name).map(|set| set.rtype).filter(|other| *other != rtype);
+    let others = desired.records_at(name).map(|set| set.rtype).filter(|other| *other != rtype);
     let has_text = beside.text.is_some_and(|node| node.set_count() > 0);
     if rtype == Rtype::CNAME && (has_text || beside.steered.is_some() || others.clone().next().is_some()) {
         let what = format!("{name} has other records, and nothing can stand beside a CNAME");
@@ -72,20 +70,14 @@ pub(super) fn hides(set: &RecordSet) -> bool {
 /// Whether a declared delegation or DNAME is above a name.
 pub(super) fn is_below_declared(desired: &Desired, name: &Name) -> bool {
     let mut above = std::iter::successors(name.parent(), Name::parent);
-    !desired.records.is_empty() && above.any(|above| sets_at(desired, &above).any(hides))
-}
-
-/// The declared sets of a name, by type.
-pub(super) fn sets_at<'a>(desired: &'a Desired, name: &Name) -> impl Iterator<Item = &'a RecordSet> + Clone + use<'a> {
-    let (first, last) = ((name.clone(), Rtype(0)), (name.clone(), Rtype(u16::MAX)));
-    desired.records.range(first..=last).map(|(_, set)| set)
+    !desired.records.is_empty() && above.any(|above| desired.records_at(&above).any(hides))
 }
 
 /// Whether something is declared below a name; names below one follow it in order.
 fn has_names_below(desired: &Desired, name: &Name) -> bool {
     let last = (name.clone(), Rtype(u16::MAX));
-    let records = desired.records.range((Excluded(&last), Unbounded)).next().map(|((below, _), _)| below);
-    let steered = desired.names.range((Excluded(name), Unbounded)).next().map(|(below, _)| below);
+    let records = desired.records.after(&last).next().map(|((below, _), _)| below);
+    let steered = desired.names.after(name).next().map(|(below, _)| below);
     [records, steered].into_iter().flatten().any(|below| below.is_within(name))
 }
 

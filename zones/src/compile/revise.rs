@@ -121,7 +121,7 @@ impl<'a> Reviser<'a> {
 
     /// Whether declared records of a name say something of others: what is below them, or the names of clusters.
     fn is_for_all(&self, name: &Name) -> bool {
-        let mut sets = [self.before, self.after].into_iter().flat_map(|wish| declared::sets_at(wish, name));
+        let mut sets = [self.before, self.after].into_iter().flat_map(|wish| wish.records_at(name));
         let is_clusters = || self.after.clusters.values().any(|cluster| cluster.dns_name.as_ref() == Some(name));
         sets.any(declared::hides) || is_clusters()
     }
@@ -170,7 +170,7 @@ impl<'a> Reviser<'a> {
 
     /// Whether the declared records of a name can stand beside this.
     fn can_stand(&self, name: &Name, beside: &Beside<'_>) -> bool {
-        declared::sets_at(self.after, name).all(|set| declared::refusal(self.after, set, beside).is_none())
+        self.after.records_at(name).all(|set| declared::refusal(self.after, set, beside).is_none())
     }
 
     /// The number of the zone that a name is in; none if something hides it there.
@@ -192,7 +192,7 @@ impl<'a> Reviser<'a> {
         if !self.can_stand(name, &Beside { text: below, steered: self.pools.of(steered) }) {
             return None;
         }
-        let sets = declared::sets_at(self.after, name);
+        let sets = self.after.records_at(name);
         let flags = declared::flags(below.map_or(Node::OPEN, Node::flags), sets.clone());
         let entry = self.entries.begin_entry(wire, Head { flags, zone, steered });
         below.into_iter().for_each(|below| self.entries.copy_sets(entry, below));
@@ -241,7 +241,7 @@ impl<'a> Reviser<'a> {
     fn prune(&mut self, owner: &Name) -> Option<()> {
         let name = owner.as_wire();
         let Some(entry) = self.find(name) else { return Some(()) };
-        let is_used = self.entries.node(entry).steered() != 0 || declared::sets_at(self.after, owner).next().is_some();
+        let is_used = self.entries.node(entry).steered() != 0 || self.after.records_at(owner).next().is_some();
         if is_used || self.is_held_up(owner)? {
             return Some(());
         }
@@ -271,10 +271,9 @@ impl<'a> Reviser<'a> {
             let wildcard = [b"\x01*", name].concat();
             return Some(self.find(&wildcard).is_some() && self.holds_up_parent(&wildcard, name));
         }
-        let Desired { names, records, .. } = self.after;
         let last = (owner.clone(), Rtype(u16::MAX));
-        let steered = names.range((Excluded(owner), Unbounded)).next().map(|(below, _)| below);
-        let declared = records.range((Excluded(&last), Unbounded)).next().map(|((below, _), _)| below);
+        let steered = self.after.names.after(owner).next().map(|(below, _)| below);
+        let declared = self.after.records.after(&last).next().map(|((below, _), _)| below);
         let clusters = self.previous.cluster_names.range((Excluded(owner), Unbounded)).next();
         let nearest = [steered, declared, clusters].into_iter().flatten();
         let mut within = nearest.filter(|below| below.is_within(owner)).peekable();

@@ -273,7 +273,7 @@ impl<'a> Upper<'a> {
             let known = self.text.layer.find(name_hash(wire), wire).map(|number| self.text.layer.entries.node(number));
             let speaks = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
             let of_text = known.into_iter().flat_map(Node::sets).map(RrSet::rtype);
-            let declared = declared::sets_at(desired, name).map(|set| set.rtype);
+            let declared = desired.records_at(name).map(|set| set.rtype);
             if !of_text.chain(declared).any(speaks) {
                 let number = self.intern(wire, zone) as usize;
                 self.cluster_names.insert(name.clone());
