@@ -23,7 +23,9 @@ const TYPES: [Rtype; 8] =
 
 #[test]
 fn declared_records_answer_as_if_the_zone_file_had_them() {
-    let cases: [&[(&str, &str, Rtype, &[&str])]; 7] = [
+    /// Owner as a response has it, owner and data as zone text has them.
+    type Written = (&'static str, &'static str, Rtype, &'static [&'static str]);
+    let cases: [&[Written]; 7] = [
         &[("new2.", "new2", Rtype::A, &["192.0.2.9", "192.0.2.8"])],
         &[
             ("a.new2.", "a.new2", Rtype::TXT, &["\"two\" words"]),
