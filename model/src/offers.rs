@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     Bias, Cluster, ClusterName, Desired, Location, Member, Monitor, MonitorName, Name, Permille, Policy, Pool,
-    PoolName, SteeredName, Tier, Ttl, Weight,
+    PoolName, SharedMap, SteeredName, Tier, Ttl, Weight,
 };
 
 /// What one contribution offers for one name.
@@ -55,7 +55,7 @@ pub struct Wanted {
 
 /// What is to be done with a name that several owners offer without set identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shared {
+pub enum SharedNames {
     /// All are members.
     Merge,
     /// The oldest holds; the others are told.
@@ -91,15 +91,20 @@ pub struct Held<'a> {
     /// Clusters.
     pub clusters: &'a BTreeMap<ClusterName, Cluster>,
     /// Pools.
-    pub pools: &'a BTreeMap<PoolName, Pool>,
+    pub pools: &'a SharedMap<PoolName, Pool>,
     /// Steered names.
-    pub names: &'a BTreeMap<Name, SteeredName>,
+    pub names: &'a SharedMap<Name, SteeredName>,
 }
 
 /// Joins offers; their order does not matter. `pool_name` says what the pool of a name is called.
 ///
 /// Of what can be said only once, the oldest word holds, then owner and set identifier in order.
-pub fn unite(mut offers: Vec<Offer>, shared: Shared, held: &Held<'_>, pool_name: impl Fn(&Name) -> PoolName) -> United {
+pub fn unite(
+    mut offers: Vec<Offer>,
+    shared: SharedNames,
+    held: &Held<'_>,
+    pool_name: impl Fn(&Name) -> PoolName,
+) -> United {
     offers.sort_by(|a, b| (&a.name, a.since, &a.owner, &a.set).cmp(&(&b.name, b.since, &b.owner, &b.set)));
     let by_address = declared_addresses(held.clusters);
     let mut uses: BTreeMap<&PoolName, usize> = BTreeMap::new();
@@ -163,7 +168,7 @@ struct Joining<'a> {
 }
 
 impl Joining<'_> {
-    fn join(&mut self, offers: &[Offer], shared: Shared) {
+    fn join(&mut self, offers: &[Offer], shared: SharedNames) {
         let kept = self.kept(offers, shared);
         self.set_fields(&kept);
         let scale = scale_of(&kept);
@@ -183,12 +188,12 @@ impl Joining<'_> {
     }
 
     /// The offers that are heeded: of those without a set identifier, one owner's, unless they are to be merged.
-    fn kept<'o>(&mut self, offers: &'o [Offer], shared: Shared) -> Vec<&'o Offer> {
+    fn kept<'o>(&mut self, offers: &'o [Offer], shared: SharedNames) -> Vec<&'o Offer> {
         let first = offers.iter().find(|offer| offer.set.is_empty()).map(|offer| &offer.owner);
         let mut kept = Vec::with_capacity(offers.len());
         for offer in offers {
             match first {
-                Some(owner) if shared == Shared::Refuse && offer.set.is_empty() && offer.owner != *owner => {
+                Some(owner) if shared == SharedNames::Refuse && offer.set.is_empty() && offer.owner != *owner => {
                     let what = format!(
                         "{owner} has offered {} for longer; give each a set identifier, or set webhook.shared to merge",
                         offer.name

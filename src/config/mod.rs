@@ -26,6 +26,7 @@ mod tree_wire;
 mod v1;
 mod v1_access;
 mod v1_place;
+mod v1_records;
 mod v1_schedule;
 mod values;
 mod values_access;
@@ -49,7 +50,7 @@ pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};
 pub use maps::KeptMaps;
 pub(crate) use maps::{check_latencies, pushed_file};
-pub(crate) use object::{ObjectFault, object};
+pub(crate) use object::{ObjectFault, object, objects};
 pub use sections::sections;
 pub use settings::{
     CallbackUrl, EtcdSettings, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings,

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use fairway_model::{Network, Shared};
+use fairway_model::{Network, SharedNames};
 use fairway_zones::ServerIdentity;
 use hyper::{
     Uri,
@@ -94,7 +94,7 @@ pub struct WebhookSettings {
     /// What the token hashes to that each call shows (start). Default: none is asked for.
     pub token: Option<TokenHash>,
     /// What becomes of a name that several owners bring without set identifiers.
-    pub shared: Shared,
+    pub shared: SharedNames,
     /// How long an owner may not be heard of before what it brought fades; it is gone after twice as long. None: never.
     pub lease: Option<Duration>,
 }
@@ -106,7 +106,7 @@ impl Default for WebhookSettings {
             metrics: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
             tls: None,
             token: None,
-            shared: Shared::default(),
+            shared: SharedNames::default(),
             lease: None,
         }
     }

@@ -25,7 +25,7 @@ pub(super) struct Webhook {
     /// A name that several owners bring without set identifiers: `refuse` has the oldest hold and tells the others, `merge` makes all
     /// of them members.
     #[schemars(extend("default" = "refuse"))]
-    pub(super) shared: Option<SharedNames>,
+    pub(super) shared: Option<OnShared>,
     /// How long an owner may not be heard of before what it brought fades; it is gone after twice as long. At least 10s; `off` keeps it
     /// for ever.
     #[schemars(extend("default" = "off"))]
@@ -46,7 +46,7 @@ pub(super) struct WebhookTls {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub(super) enum SharedNames {
+pub(super) enum OnShared {
     /// All are members.
     Merge,
     /// The oldest holds.

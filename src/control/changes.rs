@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Desired, Shared};
+use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap, SharedNames};
 use fairway_zones::Touched;
 
 use crate::config::{Settings, WebhookSettings};
@@ -18,8 +18,9 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
         line("load aims", &before.load_aims, &after.load_aims),
         line("maps", &before.maps, &after.maps),
         line("latencies", &before.latencies, &after.latencies),
-        line("pools", &before.pools, &after.pools),
-        line("names", &before.names, &after.names),
+        shared("pools", &before.pools, &after.pools),
+        shared("names", &before.names, &after.names),
+        shared("record sets", &before.records, &after.records),
     ]
     .into_iter()
     .flatten()
@@ -30,6 +31,11 @@ fn line<K: Ord, V: PartialEq>(kind: &str, before: &BTreeMap<K, V>, after: &BTree
     let kept = after.iter().map(|(key, value)| Change::between(before.get(key), Some(value)));
     let removed = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|_| Change::Removed);
     told(kind, kept.chain(removed))
+}
+
+fn shared<K: Ord, V: PartialEq>(kind: &str, before: &SharedMap<K, V>, after: &SharedMap<K, V>) -> Option<String> {
+    let changes = after.differences(before, V::eq);
+    told(kind, changes.into_iter().map(|(_, after, before)| Change::between(before, after)))
 }
 
 fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
@@ -47,7 +53,14 @@ fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
 pub(super) fn counted_of(touched: &Touched, before: &Desired, after: &Desired) -> Vec<String> {
     let pools = touched.pools.iter().map(|name| Change::between(before.pools.get(name), after.pools.get(name)));
     let names = touched.names.iter().map(|name| Change::between(before.names.get(name), after.names.get(name)));
-    [told("pools", pools), told("names", names)].into_iter().flatten().collect()
+    let (before, after) = (records_of(touched, before), records_of(touched, after));
+    [told("pools", pools), told("names", names), line("record sets", &before, &after)].into_iter().flatten().collect()
+}
+
+/// The record sets of touched names.
+fn records_of<'a>(touched: &Touched, wish: &'a Desired) -> BTreeMap<(&'a Name, Rtype), &'a RecordSet> {
+    let sets = touched.records.iter().flat_map(|name| wish.records_at(name));
+    sets.map(|set| ((&set.name, set.rtype), set)).collect()
 }
 
 /// What became of an object.
@@ -73,7 +86,7 @@ impl Change {
 /// What of the webhook is read at the start only.
 fn bound_webhook(settings: &Settings) -> Option<WebhookSettings> {
     let at_start =
-        |webhook: &WebhookSettings| WebhookSettings { shared: Shared::default(), lease: None, ..webhook.clone() };
+        |webhook: &WebhookSettings| WebhookSettings { shared: SharedNames::default(), lease: None, ..webhook.clone() };
     settings.webhook.as_ref().map(at_start)
 }
 

@@ -1,7 +1,7 @@
 //! From files to a compiled configuration, on a thread that may take its time.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -9,7 +9,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_model::{
-    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SourceKind, Timestamp, merge,
+    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SharedSet, SourceKind, Timestamp, merge,
 };
 use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
@@ -19,6 +19,7 @@ use super::{
     contributed::{Contributed, LeftNames, contributed},
     declared::{Declared, LeftOut, names_beside, overruled},
     narrow::{self, Narrow},
+    trial::Trial,
     uses::Uses,
 };
 use crate::{
@@ -34,7 +35,7 @@ pub(crate) struct Configured {
     /// What the files wish for.
     pub(super) files: Arc<Desired>,
     /// Names that others steer, and the files do not.
-    pub(super) beside: Arc<BTreeSet<Name>>,
+    pub(super) beside: SharedSet<Name>,
     /// What is wished for, all contributions joined.
     pub(crate) desired: Arc<Desired>,
     /// The revision of the declared objects in it.
@@ -71,6 +72,15 @@ pub(crate) struct Configured {
 pub(super) struct Previous {
     pub(super) configured: Arc<Configured>,
     pub(super) snapshot: Arc<Snapshot>,
+    /// What was tried last beside it.
+    pub(super) tried: Option<Arc<Trial>>,
+}
+
+impl Previous {
+    /// Nothing was tried yet.
+    pub(super) fn new(configured: Arc<Configured>, snapshot: Arc<Snapshot>) -> Self {
+        Self { configured, snapshot, tried: None }
+    }
 }
 
 /// What one reading gave.
@@ -123,8 +133,13 @@ impl Reader {
                 // Being nice is a courtesy; a system that refuses it still gets its configuration.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
-            let _ = reply.send(reader.read_here(what, previous.as_ref(), now));
-            give_back_memory();
+            let reading = reader.read_here(what, previous.as_ref(), now);
+            // What changed little leaves little behind.
+            let is_narrow = reading.touched.is_some();
+            let _ = reply.send(reading);
+            if !is_narrow {
+                give_back_memory();
+            }
         };
         if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
             tracing::error!(%error, "no thread to read the configuration on");
@@ -287,7 +302,7 @@ impl Reader {
             desired = merge([of(SourceKind::Config, &owner, desired), of_clients]).desired;
         }
         let conflicts = overruled(&conflicts, &owner);
-        Joined { desired: Arc::new(desired), beside: Arc::new(beside), conflicts, contributed }
+        Joined { desired: Arc::new(desired), beside, conflicts, contributed }
     }
 }
 
@@ -358,7 +373,7 @@ impl From<Loaded> for Files {
 struct Joined {
     desired: Arc<Desired>,
     /// Names that only objects steer.
-    beside: Arc<BTreeSet<Name>>,
+    beside: SharedSet<Name>,
     conflicts: BTreeMap<Key, String>,
     contributed: Contributed,
 }

@@ -40,6 +40,7 @@ mod start;
 mod status;
 mod story;
 mod transports;
+pub(crate) mod trial;
 pub(crate) mod truth;
 mod uses;
 mod watch;

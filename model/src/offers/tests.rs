@@ -35,13 +35,13 @@ fn cluster(name: &str, addresses: &[&str]) -> Cluster {
     }
 }
 
-fn joined_in(declared: &Desired, offers: Vec<Offer>, shared: Shared) -> United {
+fn joined_in(declared: &Desired, offers: Vec<Offer>, shared: SharedNames) -> United {
     let held = Held { clusters: &declared.clusters, pools: &declared.pools, names: &declared.names };
     unite(offers, shared, &held, |_| PoolName::new("webhook+shop").unwrap())
 }
 
 fn joined(offers: Vec<Offer>) -> United {
-    joined_in(&Desired::default(), offers, Shared::Refuse)
+    joined_in(&Desired::default(), offers, SharedNames::Refuse)
 }
 
 /// Cluster, weight and tier of each member.
@@ -70,7 +70,7 @@ fn without_set_identifiers_the_oldest_owner_holds_unless_owners_are_merged() {
     assert_eq!(members(&refused).len(), 2);
     let what = "a/: b has offered shop.example. for longer; give each a set identifier, or set webhook.shared to merge";
     assert_eq!(whats(&refused), [what]);
-    assert_eq!(members(&joined_in(&Desired::default(), offers, Shared::Merge)).len(), 3);
+    assert_eq!(members(&joined_in(&Desired::default(), offers, SharedNames::Merge)).len(), 3);
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn an_address_of_a_declared_cluster_stands_for_it_and_so_does_its_name() {
     let mut declared = Desired::default();
     let eu1 = cluster("eu1", &["192.0.2.1", "2001:db8::1"]);
     declared.clusters.insert(eu1.name.clone(), eu1.clone());
-    assert_eq!(members(&joined_in(&declared, vec![offer("a", "", "192.0.2.1")], Shared::Refuse))[0].0, "eu1");
+    assert_eq!(members(&joined_in(&declared, vec![offer("a", "", "192.0.2.1")], SharedNames::Refuse))[0].0, "eu1");
     let named = |cluster: &str| Wanted { cluster: ClusterName::new(cluster).ok(), ..Wanted::default() };
     let by_name = wanting(offer("a", "", "192.0.2.9"), named("eu1"));
-    assert_eq!(members(&joined_in(&declared, vec![by_name], Shared::Refuse))[0].0, "eu1");
-    let unknown = joined_in(&declared, vec![wanting(offer("a", "", "192.0.2.9"), named("eu2"))], Shared::Refuse);
+    assert_eq!(members(&joined_in(&declared, vec![by_name], SharedNames::Refuse))[0].0, "eu1");
+    let unknown = joined_in(&declared, vec![wanting(offer("a", "", "192.0.2.9"), named("eu2"))], SharedNames::Refuse);
     assert_eq!(members(&unknown)[0].0, "at+192.0.2.9");
     assert_eq!(whats(&unknown), ["a/: cluster eu2 is not declared; it is told by its addresses"]);
 }
@@ -111,12 +111,12 @@ fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too
     declared.names = [steer("shop.example")].into();
     let wanted = Wanted { ttl: Ttl::from_secs(60).ok(), ..Wanted::default() };
     let offers = vec![wanting(offer("a", "", "192.0.2.1"), wanted)];
-    let united = joined_in(&declared, offers.clone(), Shared::Refuse);
+    let united = joined_in(&declared, offers.clone(), SharedNames::Refuse);
     assert_eq!(united.desired.pools[&pool.name].ttl.secs(), 5);
     assert_eq!(members(&united).len(), 1);
     assert_eq!(whats(&united), ["a/: shop.example. is declared with pool shop, whose fields hold"]);
     declared.names.extend([steer("www.example")]);
-    let united = joined_in(&declared, offers, Shared::Refuse);
+    let united = joined_in(&declared, offers, SharedNames::Refuse);
     assert!(united.desired.pools.is_empty() && whats(&united)[0].contains("answers other names, too"));
 }
 

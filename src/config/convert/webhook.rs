@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use fairway_model::Shared;
+use fairway_model::SharedNames;
 
 use super::{Meaning, monitors::secret};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     config::{
         WebhookSettings,
         values_wire::{As, HttpAddress},
-        webhook_wire::{Lease, SharedNames, Webhook, WebhookTls},
+        webhook_wire::{Lease, OnShared, Webhook, WebhookTls},
     },
 };
 
@@ -27,8 +27,8 @@ pub(super) fn webhook(meaning: &mut Meaning<'_, '_>, wire: &Webhook) -> WebhookS
         tls: wire.tls.as_ref().and_then(|tls| self::tls(meaning, tls)),
         token: wire.token.as_ref().map(|As(hash)| hash.clone()),
         shared: match wire.shared {
-            Some(SharedNames::Merge) => Shared::Merge,
-            None | Some(SharedNames::Refuse) => Shared::Refuse,
+            Some(OnShared::Merge) => SharedNames::Merge,
+            None | Some(OnShared::Refuse) => SharedNames::Refuse,
         },
         lease,
     };

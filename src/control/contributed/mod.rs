@@ -22,10 +22,9 @@ use std::{
 };
 
 use fairway_model::{
-    Condition, Desired, Fault, Held, Name, Offer, Permille, PoolName, RecordSet, Rtype, Shared, Subject, unite,
+    Condition, Desired, Fault, Held, Name, Offer, Permille, PoolName, RecordSet, Rtype, SharedNames, Subject, unite,
 };
 use fairway_providers::webhook_server::Scope;
-
 
 pub(super) use self::rows_wire::read_seen;
 pub(crate) use self::{leases::Strengths, ledger::ContributionLedger, read::ReadRow};
@@ -59,7 +58,7 @@ pub(crate) type Rows<'a> = (Scope, Vec<&'a ReadRow>);
 pub(super) fn contributed(
     clients: &[Rows<'_>],
     beside: &Desired,
-    shared: Shared,
+    shared: SharedNames,
     left: &LeftNames,
     strength: impl Fn(&Scope, &str) -> Permille,
 ) -> Contributed {
@@ -110,7 +109,7 @@ pub(super) fn contributed(
     let united = unite(offers.into_values().collect(), shared, &held, pool_name);
     conditions.extend(united.conditions);
     let mut desired = united.desired;
-    desired.records = records(sets, &desired, &mut conditions);
+    desired.records = records(sets, &desired, &mut conditions).into_iter().collect();
     conditions.sort();
     conditions.dedup();
     Contributed { desired, conditions }

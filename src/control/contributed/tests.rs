@@ -26,7 +26,7 @@ fn zone() -> Desired {
 
 fn joined(rows: &[(Scope, Vec<ReadRow>)], left: &LeftNames) -> Contributed {
     let clients: Vec<Rows<'_>> = rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
-    contributed(&clients, &zone(), Shared::Refuse, left, |_, _| Permille::WHOLE)
+    contributed(&clients, &zone(), SharedNames::Refuse, left, |_, _| Permille::WHOLE)
 }
 
 fn scope(name: &str) -> Scope {
