@@ -3,3 +3,5 @@
 //! It knows `model` alone. Where it needs what the daemon has (the store, what is steered), it defines a trait, and the daemon
 //! implements it.
 #![forbid(unsafe_code)]
+
+pub mod publish;

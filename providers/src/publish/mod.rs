@@ -1,0 +1,26 @@
+//! Publishing: what is wanted at a DNS provider is compared with what is there, and the difference carried out.
+//!
+//! ```text
+//!  wanted ─┐
+//!          ├─► plan ─► policy ─► bounds ─► registry: units ─► apply, in batches; what is refused is found and left out
+//!  read ───┘    ▲
+//!               └── registry: whose is what
+//! ```
+//! Everything up to the units is pure. A set that is not ours is never in a plan.
+
+mod affix;
+mod apply;
+mod bounds;
+pub mod memory;
+mod plan;
+mod policy;
+mod provider;
+mod registry;
+
+pub use affix::{Affix, AffixError};
+pub use apply::{Applied, apply};
+pub use bounds::{Bounds, RefusedDeletions};
+pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
+pub use policy::Policy;
+pub use provider::{Limits, Provider, ProviderError};
+pub use registry::{Claims, Current, Owner, Ownership, Standing, Unit};
