@@ -4,4 +4,7 @@
 //! implements it.
 #![forbid(unsafe_code)]
 
+mod endpoint_wire;
 pub mod publish;
+
+pub use endpoint_wire::{Changes, DomainFilter, Endpoint, MEDIA_TYPE, Property, RowKey, plain_name};

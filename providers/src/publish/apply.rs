@@ -39,7 +39,8 @@ pub async fn apply(provider: &dyn Provider, units: &[Unit], mut pause: impl Asyn
             Err(ProviderError::Refused(why)) if batch.len() == 1 => {
                 applied.refused.push((batch[0].name.clone(), ProviderError::Refused(why)));
                 if applied.refused.len() >= REFUSED_MAX {
-                    let what = format!("{REFUSED_MAX} names were refused in a row of batches; the rest is left for later");
+                    let what =
+                        format!("{REFUSED_MAX} names were refused in a row of batches; the rest is left for later");
                     applied.broken = Some(ProviderError::Unavailable(what));
                     break;
                 }
