@@ -1,5 +1,7 @@
 //! Carrying units out in batches, so that one that is refused is found and left out.
 
+use std::time::Duration;
+
 use fairway_model::{Changes, Name};
 
 use super::{
@@ -22,8 +24,8 @@ pub struct Applied {
 
 /// Carries units out. A batch that is refused is halved until the units at fault stand alone; at any other failure it ends.
 ///
-/// `pause` is waited for before each call: the rate limit.
-pub async fn apply(provider: &dyn Provider, units: &[Unit], mut pause: impl AsyncFnMut()) -> Applied {
+/// `gap` is waited before each call: the rate limit.
+pub async fn apply(provider: &dyn Provider, units: &[Unit], gap: Duration) -> Applied {
     let limits = provider.limits();
     let mut applied = Applied::default();
     // A stack, the first batch on top.
@@ -32,7 +34,7 @@ pub async fn apply(provider: &dyn Provider, units: &[Unit], mut pause: impl Asyn
     while let Some(batch) = left.pop() {
         let mut changes = Changes::default();
         batch.iter().for_each(|unit| changes.extend(unit.changes.clone()));
-        pause().await;
+        tokio::time::sleep(gap).await;
         applied.calls += 1;
         match call(provider, limits, &changes).await {
             Ok(()) => applied.sets += changes.len(),
@@ -85,8 +87,6 @@ const REFUSED_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use fairway_model::{ProviderSet, RecordSet, Rtype, Ttl};
 
     use super::*;
@@ -109,7 +109,7 @@ mod tests {
     async fn names_that_are_refused_block_no_others() {
         let memory = Memory::default();
         memory.refuse(["n3.x.", "n77.x."].map(|name| name.parse().unwrap()));
-        let applied = apply(&memory, &units(100), async || ()).await;
+        let applied = apply(&memory, &units(100), Duration::ZERO).await;
         let refused: Vec<_> = applied.refused.iter().map(|(name, _)| name.to_string()).collect();
         assert_eq!((refused, applied.sets), (vec!["n3.x.".to_owned(), "n77.x.".to_owned()], 98));
         assert_eq!(memory.sets().len(), 98);
@@ -120,7 +120,7 @@ mod tests {
     async fn who_refuses_everything_is_not_asked_for_ever() {
         let memory = Memory::default();
         memory.refuse(units(200).into_iter().map(|unit| unit.name));
-        let applied = apply(&memory, &units(200), async || ()).await;
+        let applied = apply(&memory, &units(200), Duration::ZERO).await;
         assert_eq!(applied.refused.len(), REFUSED_MAX);
         assert!(applied.broken.is_some() && applied.calls < 4 * REFUSED_MAX);
     }
@@ -129,7 +129,7 @@ mod tests {
     async fn a_failure_that_is_no_refusal_ends_it() {
         let memory = Memory::with_batches_of(10);
         memory.fail_after(2, Fault::Unavailable);
-        let applied = apply(&memory, &units(100), async || ()).await;
+        let applied = apply(&memory, &units(100), Duration::ZERO).await;
         assert_eq!((applied.sets, applied.calls), (20, 3));
         assert!(matches!(applied.broken, Some(ProviderError::Unavailable(_))));
     }
@@ -138,7 +138,7 @@ mod tests {
     async fn a_provider_that_hangs_is_left_after_its_time() {
         let memory = Memory::default();
         memory.fail_after(0, Fault::Hang);
-        let applied = apply(&memory, &units(1), async || ()).await;
+        let applied = apply(&memory, &units(1), Duration::ZERO).await;
         assert_eq!(applied.broken, Some(ProviderError::Late(Duration::from_secs(10))));
     }
 

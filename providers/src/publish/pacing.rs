@@ -21,7 +21,11 @@ impl Pacing {
     /// How long to wait after a sync that failed so many times in a row, in a way that time may mend: 1 s, doubled up to a minute, and
     /// after ten times only as often as a resync. `chance` in 0..1000 makes it up to a quarter less, so that servers do not come together.
     pub fn after_failure(&self, failures: u32, chance: u16) -> Duration {
-        let whole = if failures > FAST_MAX { self.resync } else { Duration::from_secs(1 << failures.clamp(1, 7) >> 1).min(SLOWEST_FAST) };
+        let whole = if failures > FAST_MAX {
+            self.resync
+        } else {
+            Duration::from_secs(1 << failures.clamp(1, 7) >> 1).min(SLOWEST_FAST)
+        };
         let whole = whole.min(self.resync);
         whole - whole * u32::from(chance.min(999)) / 4_000
     }

@@ -1,6 +1,9 @@
 //! One sync: read, compare, hold back, note, carry out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use fairway_model::{Changes, Name, ProviderSet, SetKey};
 
@@ -90,19 +93,15 @@ impl Rules {
     }
 }
 
-/// Carries a draft out. `note` keeps what is about to be written before it is, and says whether it could.
-pub async fn carry_out(
-    provider: &dyn Provider,
-    draft: Draft,
-    pause: impl AsyncFnMut(),
-) -> Outcome {
-    let applied = apply(provider, &draft.units, pause).await;
+/// Carries a draft out, with this gap before each call.
+pub(super) async fn carry_out(provider: &dyn Provider, draft: Draft, gap: Duration) -> Outcome {
+    let applied = apply(provider, &draft.units, gap).await;
     let refused = applied.refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
     Outcome { draft, changed: applied.sets, refused, broken: applied.broken }
 }
 
 /// The notes once a draft is under way: with all that it creates.
-pub fn claimed(claims: &Claims, draft: &Draft) -> Claims {
+pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
     let mut claims = claims.clone();
     let puts = draft.changes.create.iter().chain(draft.changes.update.iter().map(|update| &update.to));
     claims.extend(puts.map(|set| (set.key(), set.set.rdatas.clone())));
@@ -110,7 +109,7 @@ pub fn claimed(claims: &Claims, draft: &Draft) -> Claims {
 }
 
 /// The notes after a draft was carried out whole: without what it deleted, and, where TXT records speak, without what they speak of.
-pub fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership) -> Claims {
+pub(super) fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership) -> Claims {
     if outcome.broken.is_some() || !outcome.refused.is_empty() {
         return claims.clone();
     }
