@@ -8,7 +8,7 @@ use std::{
 use crate::{
     Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, Geo, LatencyTable, LoadAim, LoadFeed, LoadName,
     LoadSource, LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, Rank, RecordSet,
-    Rtype, Severity, TableName, Ttl, closest,
+    Rtype, Severity, SharedMap, TableName, Ttl, closest,
 };
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
@@ -25,9 +25,9 @@ pub struct Desired {
     /// Tables of latencies by name.
     pub latencies: BTreeMap<TableName, Arc<LatencyTable>>,
     /// Pools by name.
-    pub pools: BTreeMap<PoolName, Pool>,
+    pub pools: SharedMap<PoolName, Pool>,
     /// Steered names.
-    pub names: BTreeMap<Name, SteeredName>,
+    pub names: SharedMap<Name, SteeredName>,
     /// Records that are served as they are, beside those of the zones' text.
     pub records: BTreeMap<(Name, Rtype), RecordSet>,
     /// Sources of load by name.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use crate::{Desired, Pool, Subject};
+use crate::{Desired, Pool, SharedMap, Subject};
 
 /// Where a contribution comes from, by rank: the first wins a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,9 +69,13 @@ pub fn merge(contributions: impl IntoIterator<Item = Contribution>) -> Merged {
         desired: first.desired,
         first: (first.source, first.owner),
         said_by: BTreeMap::new(),
+        is_last: false,
         conflicts: Vec::new(),
     };
-    ranked.for_each(|contribution| merger.add(contribution));
+    while let Some(contribution) = ranked.next() {
+        merger.is_last = ranked.len() == 0;
+        merger.add(contribution);
+    }
     Merged { desired: merger.desired, conflicts: merger.conflicts }
 }
 
@@ -85,6 +89,8 @@ struct Merger {
     first: (SourceKind, String),
     /// Whose word holds, where it is not the first's.
     said_by: BTreeMap<Subject, (SourceKind, String)>,
+    /// Whether nobody comes later who could lose against what is said now.
+    is_last: bool,
     conflicts: Vec<Conflict>,
 }
 
@@ -142,7 +148,7 @@ impl Merger {
             self.record(Subject::Latencies(key), &who, said);
         }
         for (key, name) in names {
-            let said = keep_first(&mut self.desired.names, &key, name);
+            let said = add(&mut self.desired.names, &key, name, |first, second| first == second);
             self.record(Subject::Name(key), &who, said);
         }
         for (key, set) in records {
@@ -150,22 +156,14 @@ impl Merger {
             self.record(Subject::Records(key.0, key.1), &who, said);
         }
         for (key, pool) in pools {
-            let said = match self.desired.pools.entry(key.clone()) {
-                Entry::Vacant(entry) => {
-                    entry.insert(pool);
-                    Said::First
-                }
-                Entry::Occupied(mut entry) => match unite(entry.get_mut(), &pool) {
-                    true => Said::Same,
-                    false => Said::Otherwise,
-                },
-            };
+            let said = add(&mut self.desired.pools, &key, pool, unite);
             self.record(Subject::Pool(key), &who, said);
         }
     }
 
     fn record(&mut self, subject: Subject, who: &(SourceKind, String), said: Said) {
         match said {
+            Said::First if self.is_last => {}
             Said::First => drop(self.said_by.insert(subject, who.clone())),
             Said::Same => {}
             Said::Otherwise => {
@@ -192,6 +190,25 @@ fn keep_first<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, v
         }
         Entry::Occupied(entry) if *entry.get() == value => Said::Same,
         Entry::Occupied(_) => Said::Otherwise,
+    }
+}
+
+/// Adds what is not there; with what is there it is joined, which tells whether the two agree.
+fn add<K: Ord + Clone, V: Clone>(
+    map: &mut SharedMap<K, V>,
+    key: &K,
+    value: V,
+    join: impl FnOnce(&mut V, &V) -> bool,
+) -> Said {
+    match map.get_mut(key) {
+        None => {
+            map.insert(key.clone(), value);
+            Said::First
+        }
+        Some(first) => match join(first, &value) {
+            true => Said::Same,
+            false => Said::Otherwise,
+        },
     }
 }
 

@@ -88,7 +88,7 @@ fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted>
 
 /// A sound configuration in JSON, which programs write and which is read many times as fast as all of YAML. JSON is YAML
 /// (YAML 1.2.2 section 1.2), so that whatever is at fault, or is said by another word, is left to the reader of YAML.
-fn json<'a>(texts: &'a [Option<String>], names: &'a [Arc<str>]) -> Option<(v1::Config, Tree<'a>)> {
+pub(super) fn json<'a>(texts: &'a [Option<String>], names: &'a [Arc<str>]) -> Option<(v1::Config, Tree<'a>)> {
     let [Some(text)] = texts else { return None };
     // serde_json takes null for a key that is not there, and it is a fault.
     let eligible = text.trim_start().starts_with('{') && !text.contains("null");

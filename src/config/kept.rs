@@ -1,12 +1,9 @@
 //! What a reading leaves of its zones, so that the next one need not read those again that are as they were: a changed weight
 //! beside a million records is then taken in as fast as it is read.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use fairway_model::{Fault, Name, SteeredName};
+use fairway_model::{Fault, Name, SharedMap, SharedSet, SteeredName};
 use fairway_zones::text::{Record, ZoneData};
 
 use super::{maps::KeptMaps, watch::Fingerprint};
@@ -48,9 +45,9 @@ pub struct Before<'a> {
     /// Its zones.
     pub zones: &'a KeptZones,
     /// Its steered names: what a zone may say depends on them.
-    pub names: &'a BTreeMap<Name, SteeredName>,
+    pub names: &'a SharedMap<Name, SteeredName>,
     /// Those of them that others than its files steer.
-    pub beside: &'a BTreeSet<Name>,
+    pub beside: &'a SharedSet<Name>,
     /// Its maps and tables of latencies.
     pub maps: &'a KeptMaps,
 }
@@ -60,8 +57,8 @@ impl Before<'_> {
     ///
     /// A name less may leave a record without the addresses it speaks of; a name more can only mend such a fault, and what it
     /// breaks is found when it is compiled.
-    pub(super) fn holds(&self, origins: &[Origin], names: &BTreeMap<Name, SteeredName>) -> bool {
-        let before = || self.names.keys().filter(|name| self.beside.is_empty() || !self.beside.contains(*name));
+    pub(super) fn holds(&self, origins: &[Origin], names: &SharedMap<Name, SteeredName>) -> bool {
+        let before = || self.names.keys().filter(|name| self.beside.is_empty() || !self.beside.contains_key(*name));
         let same = || before().eq(names.keys());
         let more = || self.zones.warnings.is_empty() && before().all(|name| names.contains_key(name));
         let zones = self.zones;

@@ -48,7 +48,7 @@ pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};
 pub use maps::KeptMaps;
 pub(crate) use maps::{check_latencies, pushed_file};
-pub(crate) use object::{ObjectFault, object};
+pub(crate) use object::{ObjectFault, object, objects};
 pub use sections::sections;
 pub use settings::{
     CallbackUrl, EtcdSettings, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings,

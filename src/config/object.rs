@@ -5,9 +5,14 @@
 
 use std::{fmt, sync::Arc};
 
-use fairway_model::Desired;
+use fairway_model::{Desired, Fault};
 
-use super::{attempt::from_yaml, convert, reader::Reader};
+use super::{
+    attempt::{from_yaml, json},
+    convert,
+    reader::Reader,
+    tree_wire::is_json_object,
+};
 
 /// What is wrong with an object, and where in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,23 +39,40 @@ pub(crate) fn object(section: &str, text: &str) -> Result<Desired, Vec<ObjectFau
         Ok(_) => return Err(whole("the body is no JSON object; write it like {\"name\": \"…\"}".to_owned())),
         Err(error) => return Err(whole(format!("the body is no JSON: {error}"))),
     }
-    let texts = [Some(format!("{{\"version\": 1, \"dataDir\": \"/nonexistent\", \"{section}\": [{text}]}}"))];
+    read(section, &[text]).map_err(|faults| {
+        let faults = faults.iter().filter(|fault| fault.is_error());
+        faults.map(|fault| in_object(section, fault)).collect()
+    })
+}
+
+/// Reads many objects of a section together, in a fraction of the time that each by itself takes. None where not all of them are
+/// sound: which ones are at fault, [`object`] tells.
+pub(crate) fn objects(section: &str, texts: &[&str]) -> Option<Desired> {
+    let all_plain = texts.iter().all(|text| is_json_object(text));
+    all_plain.then(|| read(section, texts).ok()).flatten()
+}
+
+/// Reads objects each of which is an object of JSON.
+fn read(section: &str, objects: &[&str]) -> Result<Desired, Vec<Fault>> {
+    let list = objects.join(",");
+    let texts = [Some(format!("{{\"version\": 1, \"dataDir\": \"/nonexistent\", \"{section}\": [{list}]}}"))];
     let names = [Arc::from("")];
     let mut reader = Reader::apart();
-    let config = from_yaml(&texts, &names, &mut reader);
+    let config = json(&texts, &names).or_else(|| from_yaml(&texts, &names, &mut reader));
     let converted = config.map(|(config, tree)| convert::convert(config, &tree, &mut reader));
     let Reader { faults, refused, .. } = reader;
-    let fault = |fault: &fairway_model::Fault| {
-        let (path, what) = fault.what.split_once(": ").unwrap_or(("", &fault.what));
-        let (pointer, what) = match pointer(path, section) {
-            Some(pointer) => (pointer, what),
-            None => (String::new(), fault.what.as_str()),
-        };
-        let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
-        ObjectFault { pointer, what: format!("{what}{way_out}") }
+    converted.filter(|_| !refused).map(|converted| converted.desired).ok_or(faults)
+}
+
+/// A fault of a list of one object, as one of that object.
+fn in_object(section: &str, fault: &Fault) -> ObjectFault {
+    let (path, what) = fault.what.split_once(": ").unwrap_or(("", &fault.what));
+    let (pointer, what) = match pointer(path, section) {
+        Some(pointer) => (pointer, what),
+        None => (String::new(), fault.what.as_str()),
     };
-    let errors = || faults.iter().filter(|fault| fault.is_error()).map(fault).collect();
-    converted.filter(|_| !refused).map(|converted| converted.desired).ok_or_else(errors)
+    let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
+    ObjectFault { pointer, what: format!("{what}{way_out}") }
 }
 
 /// The JSON pointer of a path as people write it, from the object on: `pools[0].members[1].weight` is `/members/1/weight`.
@@ -88,6 +110,19 @@ mod tests {
         let pool = desired.pools.values().next().unwrap();
         assert_eq!((pool.name.as_str(), pool.ttl.secs(), pool.members[0].weight.0), ("shop", 20, 7));
         assert!(object("names", r#"{"name": "shop.gslb.example", "pool": "elsewhere"}"#).is_ok());
+    }
+
+    #[test]
+    fn objects_that_are_read_together_are_what_each_is_alone_and_one_at_fault_spoils_all() {
+        let one = r#"{"name": "a", "policy": "weighted", "members": [{"cluster": "c"}]}"#;
+        let two = r#"{"name": "b", "policy": "failover", "ttl": "7s", "members": [{"cluster": "d", "weight": 2}]}"#;
+        let together = objects("pools", &[one, two]).unwrap();
+        let mut each = object("pools", one).unwrap();
+        each.pools.extend(object("pools", two).unwrap().pools);
+        assert_eq!(together, each);
+        for other in [one, r#"{"name": "a b"}"#, "7", r#"{"name":"x"}], "user": "root", "names": [{"name":"y"}"#] {
+            assert_eq!(objects("pools", &[one, other]), None, "{other}");
+        }
     }
 
     #[test]

@@ -22,6 +22,11 @@ impl Node {
     }
 }
 
+/// Whether a text is one object of JSON and nothing else.
+pub(super) fn is_json_object(text: &str) -> bool {
+    text.starts_with('{') && serde_json::from_str::<de::IgnoredAny>(text).is_ok()
+}
+
 /// The tree is nothing of the kind that was asked for.
 #[derive(Debug)]
 pub(super) struct Unfit;

@@ -27,6 +27,7 @@ use super::{
     pace::Pacer,
     retired::Retired,
     shared::{Clock, Published, Shared},
+    trial::LastTrial,
     truth::Minute,
 };
 use crate::{
@@ -42,6 +43,7 @@ pub(super) struct Actor {
     /// Flips taken from the channel and not applied yet.
     pub(super) waiting: Vec<Flip>,
     pub(super) reader: Reader,
+    pub(super) last_trial: Arc<LastTrial>,
     /// The reading that runs now.
     pub(super) reading: Option<Running>,
     /// Who waits for the reading that runs now.

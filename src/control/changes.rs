@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::Desired;
+use fairway_model::{Desired, SharedMap};
 use fairway_zones::Touched;
 
 use crate::config::Settings;
@@ -18,8 +18,8 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
         line("load aims", &before.load_aims, &after.load_aims),
         line("maps", &before.maps, &after.maps),
         line("latencies", &before.latencies, &after.latencies),
-        line("pools", &before.pools, &after.pools),
-        line("names", &before.names, &after.names),
+        shared("pools", &before.pools, &after.pools),
+        shared("names", &before.names, &after.names),
     ]
     .into_iter()
     .flatten()
@@ -30,6 +30,11 @@ fn line<K: Ord, V: PartialEq>(kind: &str, before: &BTreeMap<K, V>, after: &BTree
     let kept = after.iter().map(|(key, value)| Change::between(before.get(key), Some(value)));
     let removed = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|_| Change::Removed);
     told(kind, kept.chain(removed))
+}
+
+fn shared<K: Ord, V: PartialEq>(kind: &str, before: &SharedMap<K, V>, after: &SharedMap<K, V>) -> Option<String> {
+    let changes = after.differences(before, V::eq);
+    told(kind, changes.into_iter().map(|(_, after, before)| Change::between(before, after)))
 }
 
 fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {

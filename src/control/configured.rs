@@ -1,7 +1,7 @@
 //! From files to a compiled configuration, on a thread that may take its time.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -9,7 +9,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_model::{
-    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SourceKind, Timestamp, merge,
+    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SharedSet, SourceKind, Timestamp, merge,
 };
 use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ use super::{
     Environment,
     declared::{Declared, LeftOut, names_beside, overruled},
     narrow::{self, Narrow},
+    trial::Trial,
     uses::Uses,
 };
 use crate::{
@@ -33,7 +34,7 @@ pub(crate) struct Configured {
     /// What the files wish for.
     pub(super) files: Arc<Desired>,
     /// Names that others steer, and the files do not.
-    pub(super) beside: Arc<BTreeSet<Name>>,
+    pub(super) beside: SharedSet<Name>,
     /// What is wished for, all contributions joined.
     pub(crate) desired: Arc<Desired>,
     /// The revision of the declared objects in it.
@@ -68,6 +69,15 @@ pub(crate) struct Configured {
 pub(super) struct Previous {
     pub(super) configured: Arc<Configured>,
     pub(super) snapshot: Arc<Snapshot>,
+    /// What was tried last beside it.
+    pub(super) tried: Option<Arc<Trial>>,
+}
+
+impl Previous {
+    /// Nothing was tried yet.
+    pub(super) fn new(configured: Arc<Configured>, snapshot: Arc<Snapshot>) -> Self {
+        Self { configured, snapshot, tried: None }
+    }
 }
 
 /// What one reading gave.
@@ -120,8 +130,13 @@ impl Reader {
                 // Being nice is a courtesy; a system that refuses it still gets its configuration.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
-            let _ = reply.send(reader.read_here(what, previous.as_ref(), now));
-            give_back_memory();
+            let reading = reader.read_here(what, previous.as_ref(), now);
+            // What changed little leaves little behind.
+            let is_narrow = reading.touched.is_some();
+            let _ = reply.send(reading);
+            if !is_narrow {
+                give_back_memory();
+            }
         };
         if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
             tracing::error!(%error, "no thread to read the configuration on");
@@ -250,7 +265,7 @@ impl Reader {
     fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut) -> Joined {
         if objects.is_empty() {
             let desired = Arc::clone(&files.desired);
-            return Joined { desired, beside: Arc::default(), conflicts: BTreeMap::new() };
+            return Joined { desired, beside: SharedSet::new(), conflicts: BTreeMap::new() };
         }
         let owner = describe(&self.source);
         let of_files = Contribution {
@@ -261,7 +276,7 @@ impl Reader {
             desired: Desired::clone(&files.desired),
         };
         let of_objects = objects.contribution(&files.desired, left_out);
-        let beside = Arc::new(names_beside(&files.desired, &of_objects.desired));
+        let beside = names_beside(&files.desired, &of_objects.desired);
         let Merged { desired, conflicts } = merge([of_files, of_objects]);
         Joined { desired: Arc::new(desired), beside, conflicts: overruled(&conflicts, &owner) }
     }
@@ -333,7 +348,7 @@ impl From<Loaded> for Files {
 struct Joined {
     desired: Arc<Desired>,
     /// Names that only objects steer.
-    beside: Arc<BTreeSet<Name>>,
+    beside: SharedSet<Name>,
     conflicts: BTreeMap<Key, String>,
 }
 

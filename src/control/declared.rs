@@ -4,11 +4,13 @@
 //! fit is left out with its reasons, so that no object keeps another one, or a file, from being served.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
-use fairway_model::{Conflict, Contribution, Desired, Fault, Name, SourceKind, Subject, Timestamp};
+use fairway_model::{
+    Conflict, Contribution, Desired, Fault, Name, SharedMap, SharedSet, SourceKind, Subject, Timestamp,
+};
 
 use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
@@ -22,7 +24,7 @@ use crate::{
 pub(crate) struct Declared {
     /// Of the store.
     pub(crate) revision: u64,
-    objects: BTreeMap<Key, Arc<Wish>>,
+    objects: SharedMap<Key, Arc<Wish>>,
 }
 
 /// One object, and what it wishes for.
@@ -68,23 +70,56 @@ impl Wish {
         Self { object, says }
     }
 
+    /// Those of objects of one kind. Many pools or names are read together, as long as all of them are sound.
+    fn all(objects: Vec<Object>) -> Vec<Self> {
+        let kind = objects[0].key.kind();
+        let texts: Vec<_> = objects.iter().map(|object| String::from_utf8_lossy(&object.value)).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let section = section(kind).filter(|_| matches!(kind, Kind::Name | Kind::Pool));
+        let all = section.and_then(|section| config::objects(section, &texts)).unwrap_or_default();
+        let own = |key: &Key| {
+            let mut own = Desired::default();
+            match kind {
+                Kind::Pool => own.pools.extend(all.pools.get(key.name()).map(|pool| (pool.name.clone(), pool.clone()))),
+                _ => {
+                    let name = all.names.get(&key.name().parse::<Name>().ok()?);
+                    own.names.extend(name.map(|name| (name.name.clone(), name.clone())));
+                }
+            }
+            (own != Desired::default()).then_some(own)
+        };
+        let wish = |object: Object| match own(&object.key) {
+            Some(own) => Self { object, says: Ok(Says::Element(own.into())) },
+            None => Self::new(object),
+        };
+        objects.into_iter().map(wish).collect()
+    }
+
     /// Whether it wishes for one pool or one name and nothing else, which is what its key says.
     fn is_pool_or_name(&self) -> bool {
         let Ok(Says::Element(own)) = &self.says else { return false };
         let pools = own.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
         let names = own.names.keys().map(|name| key_of(&Subject::Name(name.clone())));
-        let own_key = |key: Option<Key>| key.as_ref() == Some(&self.object.key);
-        let (pools, names) = (pools.map(own_key).collect::<Vec<_>>(), names.map(own_key).collect::<Vec<_>>());
-        let rest = Desired { pools: BTreeMap::new(), names: BTreeMap::new(), ..Desired::clone(own) };
-        matches!((&pools[..], &names[..]), ([true], []) | ([], [true])) && rest == Desired::default()
+        let keys: Vec<_> = pools.chain(names).collect();
+        keys == [Some(self.object.key.clone())] && is_of_pools_and_names(own)
     }
 }
 
 impl Declared {
     /// All objects of a store.
     pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
-        let wish = |object: Object| (object.key.clone(), Arc::new(Wish::new(object)));
-        Self { revision, objects: objects.into_iter().map(wish).collect() }
+        let mut wishes = Vec::new();
+        let mut objects = objects.into_iter().peekable();
+        while let Some(first) = objects.next() {
+            let mut alike = vec![first];
+            while let Some(next) =
+                objects.next_if(|next| next.key.kind() == alike[0].key.kind() && alike.len() < TOGETHER)
+            {
+                alike.push(next);
+            }
+            wishes.extend(Wish::all(alike).into_iter().map(|wish| (wish.object.key.clone(), Arc::new(wish))));
+        }
+        Self { revision, objects: wishes.into_iter().collect() }
     }
 
     /// What another process of this server tells.
@@ -130,29 +165,23 @@ impl Declared {
         };
     }
 
-    /// The keys at which other objects stand than there did; none where one of them is more than a pool or a name, or cannot be
-    /// read.
-    pub(crate) fn changed_since(&self, before: &Self) -> Option<Vec<Key>> {
-        let mut changed = BTreeSet::new();
-        let (mut ours, mut theirs) = (self.objects.iter().peekable(), before.objects.iter().peekable());
-        loop {
-            let (our, their) = match (ours.peek(), theirs.peek()) {
-                (None, None) => break,
-                // Of what is shared even the keys need no look.
-                (Some((_, our)), Some((_, their))) if Arc::ptr_eq(our, their) => (ours.next(), theirs.next()),
-                (Some((our, _)), Some((their, _))) if our == their => (ours.next(), theirs.next()),
-                (Some((our, _)), Some((their, _))) if our > their => (None, theirs.next()),
-                (Some(_), _) => (ours.next(), None),
-                (None, Some(_)) => (None, theirs.next()),
-            };
-            let is_same = matches!((our, their), (Some((_, our)), Some((_, their))) if Arc::ptr_eq(our, their));
-            changed.extend([our, their].into_iter().flatten().filter(|_| !is_same).map(|(key, _)| key));
+    /// The keys at which other objects stand than there did; none where they are more than `most`, or one of them is more than a
+    /// pool or a name, or cannot be read.
+    pub(crate) fn changed_since(&self, before: &Self, most: usize) -> Option<Vec<Key>> {
+        let changed = self.objects.differences(&before.objects, Arc::ptr_eq);
+        if changed.len() > most {
+            return None;
         }
-        let is_narrow = |key: &&Key| {
-            let versions = [self, before].map(|declared| declared.objects.get(*key));
-            versions.into_iter().flatten().all(|wish| wish.is_pool_or_name())
+        let mut versions = changed.iter().flat_map(|(_, now, then)| [now, then]).flatten();
+        versions.all(|wish| wish.is_pool_or_name()).then(|| changed.iter().map(|(key, ..)| (*key).clone()).collect())
+    }
+
+    /// Whether others are there at the same keys and with the same values, whatever their revisions are.
+    pub(super) fn says_the_same(&self, others: &Self) -> bool {
+        let is_same = |ours: &Arc<Wish>, theirs: &Arc<Wish>| {
+            Arc::ptr_eq(ours, theirs) || ours.object.value == theirs.object.value
         };
-        changed.iter().all(is_narrow).then(|| changed.into_iter().cloned().collect())
+        self.objects.differences(&others.objects, is_same).is_empty()
     }
 
     /// What the object at a key wishes for, where it is an element of a configuration.
@@ -302,6 +331,30 @@ impl Declared {
     }
 }
 
+/// Whether nothing is wished for but pools and names.
+fn is_of_pools_and_names(wish: &Desired) -> bool {
+    let Desired {
+        zones,
+        clusters,
+        monitors,
+        maps,
+        latencies,
+        pools: _,
+        names: _,
+        records,
+        load_sources,
+        load_feeds,
+        load_aims,
+    } = wish;
+    let of_zones = zones.is_empty() && records.is_empty();
+    let of_places = maps.is_empty() && latencies.is_empty();
+    let of_load = load_sources.is_empty() && load_feeds.is_empty() && load_aims.is_empty();
+    of_zones && of_places && of_load && clusters.is_empty() && monitors.is_empty()
+}
+
+/// Most objects that are read together: their text is some hundred KiB.
+const TOGETHER: usize = 1_000;
+
 /// What is wrong with an object as a whole.
 fn whole(what: String) -> Vec<ObjectFault> {
     vec![ObjectFault { pointer: String::new(), what }]
@@ -324,8 +377,8 @@ pub(crate) fn overruled(conflicts: &[Conflict], files: &str) -> BTreeMap<Key, St
 }
 
 /// Names that a contribution of objects steers and the files do not.
-pub(crate) fn names_beside(files: &Desired, objects: &Desired) -> BTreeSet<Name> {
-    objects.names.keys().filter(|name| !files.names.contains_key(*name)).cloned().collect()
+pub(crate) fn names_beside(files: &Desired, objects: &Desired) -> SharedSet<Name> {
+    objects.names.keys().filter(|name| !files.names.contains_key(*name)).map(|name| (name.clone(), ())).collect()
 }
 
 /// The key of the object that a fault is about; none for kinds that the API has not.

@@ -31,7 +31,7 @@ impl Actor {
             let number = uses.number_of(&flip.target);
             let event = FlipApplied {
                 clusters: number.map(|n| uses.clusters(n)).unwrap_or_default(),
-                pools: number.map(|n| uses.pools(n).to_vec()).unwrap_or_default(),
+                pools: number.map(|n| uses.pools(n).cloned().collect()).unwrap_or_default(),
                 flip,
                 applied,
             };

@@ -39,6 +39,7 @@ mod start;
 mod status;
 mod story;
 mod transports;
+pub(crate) mod trial;
 pub(crate) mod truth;
 mod uses;
 mod watch;

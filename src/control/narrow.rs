@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Contribution, Desired, Merged, Name, PoolName, Severity, SourceKind, Timestamp, merge};
+use fairway_model::{Contribution, Desired, Merged, Name, PoolName, Severity, SharedSet, SourceKind, Timestamp, merge};
 use fairway_zones::{Snapshot, Touched, revise};
 
 use super::{
@@ -23,6 +23,7 @@ use super::{
 use crate::store::objects::Key;
 
 /// A configuration made of the one before, with what it changed.
+#[derive(Debug)]
 pub(super) struct Narrow {
     pub(super) configured: Configured,
     pub(super) snapshot: Snapshot,
@@ -33,14 +34,25 @@ pub(super) struct Narrow {
 /// `owner` is what the files are called.
 pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, now: Timestamp) -> Option<Narrow> {
     let before = &*previous.configured;
-    let keys = objects.changed_since(&before.objects).filter(|_| before.is_plain && !objects.is_empty())?;
+    if !before.is_plain || objects.is_empty() {
+        return None;
+    }
+    let most = CHANGES_SPARE + (before.desired.pools.len() + before.desired.names.len()) / 4;
+    let keys = objects.changed_since(&before.objects, most)?;
+    let (mut warnings, specs) = (before.doubts.clone(), before.specs.clone());
+    let overrides = check_overrides(specs.clone(), now, &mut warnings).ok()?;
+    if let Some(Narrow { configured, snapshot, touched }) =
+        previous.tried.as_ref().and_then(|it| it.take(previous, objects))
+    {
+        let (objects, revision) = (Arc::clone(objects), objects.revision);
+        let configured = Configured { objects, revision, overrides, warnings, ..configured };
+        return Some(Narrow { configured, snapshot, touched });
+    }
     let mut touched = Touched::default();
     for wish in keys.iter().flat_map(|key| [before.objects.element(key), objects.element(key)]).flatten() {
         touched.pools.extend(wish.pools.keys().cloned());
         touched.names.extend(wish.names.keys().cloned());
     }
-    let (mut warnings, specs) = (before.doubts.clone(), before.specs.clone());
-    let overrides = check_overrides(specs.clone(), now, &mut warnings).ok()?;
     let joined = join(before, objects, &keys, &touched, owner);
     let names_of = |pool: &PoolName| names_of(&previous.snapshot, pool);
     let names: BTreeSet<&Name> = touched.names.iter().chain(touched.pools.iter().flat_map(names_of)).collect();
@@ -72,10 +84,13 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
     Some(Narrow { configured, snapshot, touched })
 }
 
+/// Changes that are worth the narrow way however little there is: with more than a quarter of all beside, the wide one costs less.
+const CHANGES_SPARE: usize = 1_000;
+
 /// What files and objects wish for, with some of it joined anew.
 struct Joined {
     desired: Arc<Desired>,
-    beside: Arc<BTreeSet<Name>>,
+    beside: SharedSet<Name>,
     conflicts: BTreeMap<Key, String>,
 }
 
@@ -92,13 +107,12 @@ fn join(before: &Configured, objects: &Declared, keys: &[Key], touched: &Touched
         names: names.filter_map(|name| Some((name.clone(), before.files.names.get(name)?.clone()))).collect(),
         ..Desired::default()
     };
-    let mut beside = Arc::clone(&before.beside);
+    let mut beside = before.beside.clone();
     for name in touched.names.iter().filter(|name| !files.names.contains_key(*name)) {
         match declared.names.contains_key(name) {
-            true if !beside.contains(name) => _ = Arc::make_mut(&mut beside).insert(name.clone()),
-            false if beside.contains(name) => _ = Arc::make_mut(&mut beside).remove(name),
-            _ => {}
-        }
+            true => beside.insert(name.clone(), ()),
+            false => beside.remove(name),
+        };
     }
     let Merged { desired: merged, conflicts } = merge([
         Contribution {

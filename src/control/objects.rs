@@ -23,6 +23,7 @@ use super::{
     command::Command,
     configured::{Configured, Previous, Reader, What},
     declared::Declared,
+    trial::Trial,
 };
 use crate::{
     api::client::{Client, Reach},
@@ -242,11 +243,11 @@ pub(super) async fn joined(
         return (configured, snapshot);
     }
     let reading = tokio::task::spawn_blocking(move || {
-        let previous = Previous { configured: Arc::new(configured), snapshot: Arc::new(snapshot) };
+        let previous = Previous::new(Arc::new(configured), Arc::new(snapshot));
         let reading = reader.read_here(What::Objects, Some(&previous), now);
         reading.outcome.unwrap_or_else(|faults| {
             faults.iter().for_each(|fault| tracing::error!(%fault, "what was declared over the API is not served"));
-            let Previous { configured, snapshot } = previous;
+            let Previous { configured, snapshot, .. } = previous;
             let own = "nobody else has it yet";
             (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))
         })
@@ -304,12 +305,14 @@ pub(crate) struct Tried {
     pub(crate) changes: Vec<String>,
     /// Why all of them would be refused; empty where they would not.
     pub(crate) faults: Vec<String>,
+    /// What was compiled; it is taken over if the objects come true while this is held.
+    pub(crate) trial: Option<Arc<Trial>>,
 }
 
 impl Tried {
     /// All of them would be refused.
     pub(super) fn refused(faults: Vec<String>) -> Self {
-        Self { left_out: super::declared::LeftOut::new(), changes: vec![], faults }
+        Self { left_out: super::declared::LeftOut::new(), changes: vec![], faults, trial: None }
     }
 }
 

@@ -25,6 +25,7 @@ use super::{
     changes,
     configured::{Configured, Previous, Reader, Reading, What},
     declared::Declared,
+    narrow::Narrow,
     objects::Tried,
 };
 use crate::api::state_wire::ReloadReport;
@@ -50,7 +51,8 @@ impl Actor {
     fn begin_reading(&mut self) {
         let (reader, now) = (self.reader.clone(), (self.clock)());
         let snapshot = Arc::clone(&self.shared.view.load().snapshot);
-        let previous = Previous { configured: Arc::clone(&self.shared.published.load().configured), snapshot };
+        let configured = Arc::clone(&self.shared.published.load().configured);
+        let previous = Previous { configured, snapshot, tried: self.last_trial.get() };
         let (span, what) = (self.askers.trace.span(), self.askers.what);
         self.reading = Some(Box::pin(async move { reader.read(what, Some(previous), now).await }.instrument(span)));
     }
@@ -60,14 +62,16 @@ impl Actor {
         let reader = Reader { declared: Arc::new(ArcSwap::from_pointee(declared)), ..self.reader.clone() };
         let (now, snapshot) = ((self.clock)(), Arc::clone(&self.shared.view.load().snapshot));
         let before = Arc::clone(&self.shared.published.load().configured);
-        let previous = Previous { configured: Arc::clone(&before), snapshot };
+        let previous = Previous::new(Arc::clone(&before), snapshot);
+        let last_trial = Arc::clone(&self.last_trial);
         tokio::spawn(async move {
             let reading = reader.read(What::Objects, Some(previous), now).await;
             let tried = match reading.map(|reading| (reading.outcome, reading.touched)) {
-                Some((Ok((configured, _)), touched)) => Tried {
+                Some((Ok((configured, snapshot)), touched)) => Tried {
                     changes: differences(touched.as_ref(), &before.desired, &configured.desired),
-                    left_out: configured.left_out,
+                    left_out: configured.left_out.clone(),
                     faults: vec![],
+                    trial: touched.map(|touched| last_trial.keep(Narrow { configured, snapshot, touched }, &before)),
                 },
                 Some((Err(faults), _)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
                 None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),

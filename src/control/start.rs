@@ -389,6 +389,7 @@ impl Parts {
             flips: flips_in,
             waiting: vec![],
             reader: self.reader,
+            last_trial: Arc::default(),
             reading: None,
             askers: Askers::default(),
             later: Askers::default(),

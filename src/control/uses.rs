@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{ClusterName, Desired, Monitor, MonitorName, Pool, PoolName, ProbeAddress, Target, ZoneSpec};
+use fairway_model::{
+    ClusterName, Desired, Monitor, MonitorName, Pool, PoolName, ProbeAddress, SharedMap, SharedSet, Target, ZoneSpec,
+};
 use fairway_zones::{Snapshot, TargetIndex};
 
 /// One address of one cluster, as an override names it.
@@ -23,10 +25,10 @@ pub(crate) struct Uses {
     /// By target: the addresses it speaks for, and in how many pools.
     sites: Vec<Arc<BTreeMap<Site, u32>>>,
     /// By target: the pools it speaks for, in order.
-    pools: Vec<Arc<Vec<PoolName>>>,
-    /// By pool, in the order of names: who judges each address of its members; one target, or one a zone where zones have
+    pools: Vec<SharedSet<PoolName>>,
+    /// By pool: who judges each address of its members; one target, or one a zone where zones have
     /// monitors of their own.
-    members: Vec<(PoolName, Judged)>,
+    members: SharedMap<PoolName, Judged>,
 }
 
 impl Uses {
@@ -65,7 +67,7 @@ impl Uses {
             Arc::make_mut(&mut self.numbers).insert(target.clone(), number);
         }
         self.sites.resize_with(targets.len(), Arc::default);
-        self.pools.resize_with(targets.len(), Arc::default);
+        self.pools.resize_with(targets.len(), SharedSet::new);
     }
 
     /// Adds a pool, if any name uses it.
@@ -83,26 +85,14 @@ impl Uses {
         }
         for (site, number) in &judged {
             *Arc::make_mut(&mut self.sites[number.0 as usize]).entry(site.clone()).or_default() += 1;
-            let pools = &mut self.pools[number.0 as usize];
-            match pools.last() {
-                Some(last) if *last == pool.name => {}
-                Some(last) if *last > pool.name => {
-                    if let Err(at) = pools.binary_search(&pool.name) {
-                        Arc::make_mut(pools).insert(at, pool.name.clone());
-                    }
-                }
-                _ => Arc::make_mut(pools).push(pool.name.clone()),
-            }
+            self.pools[number.0 as usize].insert(pool.name.clone(), ());
         }
-        let is_behind = self.members.last().is_none_or(|(last, _)| *last < pool.name);
-        let at = if is_behind { self.members.len() } else { self.place(&pool.name).unwrap_or_else(|at| at) };
-        self.members.insert(at, (pool.name.clone(), judged.into()));
+        self.members.insert(pool.name.clone(), judged.into());
     }
 
     /// Takes a pool out, if it is there.
     fn take_out(&mut self, pool: &PoolName) {
-        let Ok(at) = self.place(pool) else { return };
-        let (_, judged) = self.members.remove(at);
+        let Some(judged) = self.members.remove(pool) else { return };
         for (site, number) in &*judged {
             let sites = Arc::make_mut(&mut self.sites[number.0 as usize]);
             let left = sites.get(site).map_or(0, |count| count - 1);
@@ -111,15 +101,8 @@ impl Uses {
             } else {
                 sites.insert(site.clone(), left)
             };
-            let pools = &mut self.pools[number.0 as usize];
-            if let Ok(at) = pools.binary_search(pool) {
-                Arc::make_mut(pools).remove(at);
-            }
+            self.pools[number.0 as usize].remove(pool);
         }
-    }
-
-    fn place(&self, pool: &PoolName) -> Result<usize, usize> {
-        self.members.binary_search_by(|(name, _)| name.cmp(pool))
     }
 
     /// How many targets there are.
@@ -145,13 +128,13 @@ impl Uses {
     }
 
     /// The pools this target speaks for.
-    pub(crate) fn pools(&self, target: TargetIndex) -> &[PoolName] {
-        &self.pools[target.0 as usize]
+    pub(crate) fn pools(&self, target: TargetIndex) -> impl Iterator<Item = &PoolName> {
+        self.pools[target.0 as usize].keys()
     }
 
     /// The targets that judge one address of a cluster in a pool; none if no name uses the pool.
     pub(crate) fn targets(&self, pool: &PoolName, site: &Site) -> impl Iterator<Item = TargetIndex> {
-        let members = self.place(pool).map_or(&[][..], |at| &self.members[at].1);
+        let members = self.members.get(pool).map_or(&[][..], |judged| judged);
         members.iter().filter(move |(of, _)| of == site).map(|(_, number)| *number)
     }
 }

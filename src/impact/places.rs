@@ -51,7 +51,8 @@ pub(super) fn walk(side: &Offline, budget: Option<u32>) -> (BTreeMap<PoolName, P
         }
     }
     for (name, reached) in &reached {
-        breaches.extend(unreachable(&side.desired.pools[name], reached));
+        let pool = side.desired.pools.get(name);
+        breaches.extend(pool.into_iter().flat_map(|pool| unreachable(pool, reached)));
     }
     for (name, found) in &mut pools {
         found.ttl_seconds = ttl(&side.desired, name);

@@ -50,7 +50,7 @@ impl Surroundings {
         });
         let desired = config::desired(&tree).map_err(|faults| words(&faults))?;
         let places = self.places(&desired);
-        let pool = desired.pools.into_values().next().ok_or("pool: there is none")?;
+        let (_, pool) = desired.pools.into_iter().next().ok_or("pool: there is none")?;
         if pool.members.iter().any(|member| member.probe.is_some()) {
             return Err("pool: probe is not played; take it out".to_owned());
         }

@@ -49,14 +49,14 @@ impl Conditions {
     /// Conditions of a snapshot: `health` is asked once a target, in order. Schedules are not looked at: every member is
     /// open.
     pub fn new(snapshot: &Snapshot, health: impl FnMut(TargetIndex) -> Health) -> Self {
-        Self::of(snapshot.targets(), snapshot.steer_pools(), None, health)
+        Self::of(snapshot.targets(), snapshot.remembering_pools(), None, health)
     }
 
     /// Conditions of a snapshot at a moment.
     pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
         let pools = snapshot.steer_pools();
         let times = (!snapshot.schedules().is_empty()).then(|| Times::new(snapshot.schedules(), pools, now, None));
-        Self::of(snapshot.targets(), pools, times, health)
+        Self::of(snapshot.targets(), snapshot.remembering_pools(), times, health)
     }
 
     /// Conditions of a snapshot that replaces another, at a moment: pools that answer `last-good` remember over the change, by the
@@ -68,7 +68,9 @@ impl Conditions {
         health: impl FnMut(TargetIndex) -> Health,
     ) -> Self {
         let mut next = Self::new_at(snapshot, now, health);
-        next.carry(snapshot.steer_pools(), previous.0.steer_pools(), previous.1);
+        if let (Some(pools), Some(old_pools)) = (snapshot.remembering_pools(), previous.0.remembering_pools()) {
+            next.carry(pools, old_pools, previous.1);
+        }
         match &previous.1.balanced {
             Some(balanced) => next.balanced_by(snapshot.balanced_clusters(), &balanced.shares),
             None => next,
@@ -133,22 +135,23 @@ impl Conditions {
         if pool.closed_words().is_empty() { &[] } else { self.times().map_or(&[], |times| times.closed(pool)) }
     }
 
-    /// [`Conditions::new`] from the pieces.
+    /// [`Conditions::new`] from the pieces; of the pools only those count that remember who was the last to be up.
     pub(crate) fn of(
         targets: &[Target],
-        pools: &Chunks<SteerPool>,
+        pools: Option<&Chunks<SteerPool>>,
         times: Option<Times>,
         health: impl FnMut(TargetIndex) -> Health,
     ) -> Self {
         let indices = (0..).map(TargetIndex).zip(targets);
         let health: Box<[Health]> = indices.map(|(index, _)| index).map(health).collect();
         let hashes: Box<[u64]> = targets.iter().map(target_hash).collect();
-        let remembering = || (0..).zip(pools).filter(|(_, pool)| !pool.memory().is_empty());
+        let pools = || pools.into_iter().flatten();
+        let remembering = || (0..).zip(pools()).filter(|(_, pool)| !pool.memory().is_empty());
         let mut watchers: Vec<(TargetIndex, u32)> =
             remembering().flat_map(|(place, pool)| pool.all_targets().map(move |target| (target, place))).collect();
         watchers.sort_unstable();
         watchers.dedup();
-        let words = pools.iter().map(|pool| pool.memory().end).max().unwrap_or_default();
+        let words = remembering().map(|(_, pool)| pool.memory().end).max().unwrap_or_default();
         let of_times = times.as_ref().map_or(0, |times| times.id);
         let id =
             hashes.iter().zip(&health).fold(of_times, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));

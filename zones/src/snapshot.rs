@@ -336,6 +336,12 @@ impl Snapshot {
         &self.pools
     }
 
+    /// The same, where any of them remembers who was the last to be up.
+    pub(crate) fn remembering_pools(&self) -> Option<&Chunks<SteerPool>> {
+        let [memory, _] = self.targets.words();
+        (memory > 0).then_some(&self.pools)
+    }
+
     /// What each compiled pool is called and serves.
     pub fn pool_infos(&self) -> &Chunks<PoolInfo> {
         &self.pool_infos

@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -31,6 +32,7 @@ use crate::{
     control::{
         declared::{Declared, section},
         objects::{Objects, Tried},
+        trial::Trial,
     },
     store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
 };
@@ -72,7 +74,8 @@ pub(super) async fn delete(
 /// Tries one change, makes it, and waits until it is served.
 async fn write(site: &Site, change: Change, asked: Asked) -> Result<Response, Refusal> {
     let objects = site.control.objects()?;
-    let report = tried(site, objects, std::slice::from_ref(&change)).await?;
+    // What was compiled for the trial is served, where nothing comes between: it is held until then.
+    let (report, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
     if asked.dry_run {
         return Ok(Json(ApplyReport { dry_run: true, ..report }).into_response());
     }
@@ -99,8 +102,8 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         let what = format!("{} changes are more than {BATCH_MAX}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
     }
-    let tried = tried(&site, objects, &changes).await?;
-    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..tried };
+    let (report, _trial) = tried(&site, objects, &changes).await?;
+    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..report };
     if !asked.dry_run && !changes.is_empty() {
         report.revision = objects.commit(batch(changes, asked.by)).await?.revision;
         report.served = site.control.served(report.revision, SERVED_MAX).await;
@@ -130,10 +133,14 @@ fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, prune: bool) -> 
 }
 
 /// What changes would do, without doing them; refused where an object that is wanted, or one that is there, would not be heeded.
-async fn tried(site: &Site, objects: &Objects, changes: &[Change]) -> Result<ApplyReport, Refusal> {
+async fn tried(
+    site: &Site,
+    objects: &Objects,
+    changes: &[Change],
+) -> Result<(ApplyReport, Option<Arc<Trial>>), Refusal> {
     let mut declared = Declared::clone(&objects.declared());
     let report = suppose(&mut declared, changes)?;
-    let Tried { left_out, changes: effect, faults } = site.control.try_objects(declared).await?;
+    let Tried { left_out, changes: effect, faults, trial } = site.control.try_objects(declared).await?;
     if !faults.is_empty() {
         return Err(problem(StatusCode::CONFLICT, faults.join("; ")).into());
     }
@@ -149,7 +156,7 @@ async fn tried(site: &Site, objects: &Objects, changes: &[Change]) -> Result<App
         return Err(flawed(StatusCode::CONFLICT, "other objects would not fit any more", others).into());
     }
     let not_accepted = flaws(left_out.iter(), false).into_iter().map(|flaw| flaw.detail).collect();
-    Ok(ApplyReport { effect, not_accepted, ..report })
+    Ok((ApplyReport { effect, not_accepted, ..report }, trial))
 }
 
 /// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
     Bias, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Pool,
-    PoolName, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Meaning, places, schedule};
@@ -63,7 +63,7 @@ fn every_service() -> Vec<String> {
 }
 
 /// Pools by name.
-pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> BTreeMap<PoolName, Pool> {
+pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> SharedMap<PoolName, Pool> {
     let mut pools = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
         let pool = pool(meaning, format_args!("/pools/{index}"), wire);
@@ -201,7 +201,7 @@ fn ttl_bounds(
 }
 
 /// Steered names.
-pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -> BTreeMap<Name, SteeredName> {
+pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -> SharedMap<Name, SteeredName> {
     // Collected first: a map is made of many at once in a fraction of the time, and most lists come in order.
     let mut names = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {

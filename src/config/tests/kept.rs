@@ -1,6 +1,6 @@
 //! A reading after another leaves zones unread that are as they were, and only those.
 
-use std::collections::{BTreeMap, BTreeSet};
+use fairway_model::{SharedMap, SharedSet};
 
 use super::*;
 use crate::config::{Before, attempt_after};
@@ -44,8 +44,12 @@ fn read_before() -> (Folder, Loaded) {
 
 fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
     folder.write("f.yaml", parts.text());
-    let before =
-        Before { zones: &before.kept, maps: &before.kept_maps, names: &before.desired.names, beside: &BTreeSet::new() };
+    let before = Before {
+        zones: &before.kept,
+        maps: &before.kept_maps,
+        names: &before.desired.names,
+        beside: &SharedSet::new(),
+    };
     attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
 }
 
@@ -109,9 +113,9 @@ fn warnings_of_unread_zones_are_told_again_and_a_name_that_may_mend_one_has_them
 fn what_was_written_just_now_is_not_settled() {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("more", "\n")]);
     assert!(!folder.load("f.yaml").unwrap().kept.settled);
-    let none = BTreeMap::new();
+    let none = SharedMap::new();
     assert!(
-        !Before { zones: &Default::default(), maps: &Default::default(), names: &none, beside: &BTreeSet::new() }
+        !Before { zones: &Default::default(), maps: &Default::default(), names: &none, beside: &SharedSet::new() }
             .holds(&[], &none)
     );
 }

@@ -1,6 +1,8 @@
 //! Maps, tables of latencies and what pools say of places.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
+
+use fairway_model::SharedSet;
 
 use super::*;
 use crate::config::{
@@ -155,7 +157,7 @@ fn a_change_beside_a_map_leaves_it_unread_and_a_changed_file_does_not() {
             zones: &before.kept,
             maps: &before.kept_maps,
             names: &before.desired.names,
-            beside: &BTreeSet::new(),
+            beside: &SharedSet::new(),
         };
         attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
     };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fairway_model::Desired;
 use fairway_zones::{Snapshot, steer::SteerPool};
 use serde_json::{Value, json};
 
@@ -10,6 +11,8 @@ use crate::{
     control::{
         configured::{Configured, Previous, Reading},
         declared::Declared,
+        narrow::Narrow,
+        trial::LastTrial,
     },
     store::objects::{Author, Key, Kind, Object},
 };
@@ -34,7 +37,7 @@ fn read(scene: &Scene) -> (Reader, Previous) {
     let source = Source::Path(scene.file());
     let reader = Reader { source, environment: Arc::new(|_| None), declared: Arc::default() };
     let (configured, snapshot) = reader.read_here(What::Files, None, scene.now()).outcome.unwrap();
-    (reader, Previous { configured: Arc::new(configured), snapshot: Arc::new(snapshot) })
+    (reader, Previous::new(Arc::new(configured), Arc::new(snapshot)))
 }
 
 fn change(declared: &mut Declared, kind: Kind, name: &str, value: Option<Value>) {
@@ -50,6 +53,93 @@ fn change(declared: &mut Declared, kind: Kind, name: &str, value: Option<Value>)
         by: Author::default(),
     };
     declared.suppose(&key, value.map(object));
+}
+
+#[test]
+fn objects_of_a_store_are_what_each_is_by_itself_also_beside_some_at_fault() {
+    let (mut one_by_one, mut all) = (Declared::default(), Vec::new());
+    for number in 0..30 {
+        let pool = format!("p{number}");
+        let members = json!([{"cluster": if number == 7 { "no such name" } else { "c0" }}]);
+        change(
+            &mut one_by_one,
+            Kind::Pool,
+            &pool,
+            Some(json!({"name": pool, "policy": "failover", "members": members})),
+        );
+        let name = format!("n{number}.gslb.example");
+        let spelled = name.to_uppercase();
+        change(&mut one_by_one, Kind::Name, &name, Some(json!({"name": spelled, "pool": pool})));
+    }
+    change(&mut one_by_one, Kind::Cluster, "c9", Some(json!({"name": "c9", "addresses": ["192.0.2.9"]})));
+    for kind in [Kind::Name, Kind::Pool, Kind::Cluster] {
+        all.extend(one_by_one.of(kind).cloned());
+    }
+    let together = Declared::new(3, all);
+    let files = Desired::default();
+    let (mut ours, mut theirs) = Default::default();
+    assert_eq!(together.contribution(&files, &mut ours), one_by_one.contribution(&files, &mut theirs));
+    assert_eq!((ours.len(), &ours), (1, &theirs));
+}
+
+#[test]
+fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
+    let scene = Scene::new(FILES);
+    let (reader, before) = read(&scene);
+    let pool =
+        |weight: u64| json!({"name": "p1", "policy": "weighted", "members": [{"cluster": "c0", "weight": weight}]});
+    let declared = |weight: u64, revision: u64| {
+        let mut declared = Declared::default();
+        change(&mut declared, Kind::Pool, "p1", Some(pool(weight)));
+        declared.revision = revision;
+        Arc::new(declared)
+    };
+    let reading = |objects: &Arc<Declared>, previous: &Previous| {
+        reader.declared.store(Arc::clone(objects));
+        let Reading { touched, outcome, .. } = reader.read_here(What::Objects, Some(previous), scene.now());
+        let (configured, snapshot) = outcome.unwrap();
+        Narrow { configured, snapshot, touched: touched.unwrap() }
+    };
+    let last = LastTrial::default();
+    let held = last.keep(reading(&declared(5, 0), &before), &before.configured);
+    let beside = |configured: &Arc<Configured>| Previous {
+        configured: Arc::clone(configured),
+        snapshot: Arc::clone(&before.snapshot),
+        tried: last.get(),
+    };
+    assert!(held.take(&beside(&before.configured), &declared(6, 9)).is_none(), "another weight");
+    let (_, other) = read(&scene);
+    assert!(held.take(&beside(&other.configured), &declared(5, 9)).is_none(), "beside something else");
+    let came_true = declared(5, 9);
+    let taken = reading(&came_true, &beside(&before.configured));
+    assert!(Arc::ptr_eq(&taken.configured.objects, &came_true) && taken.configured.revision == 9);
+    let again = reading(&came_true, &Previous::new(Arc::clone(&before.configured), Arc::clone(&before.snapshot)));
+    assert_eq!(told(&taken.configured, &taken.snapshot), told(&again.configured, &again.snapshot));
+    assert!(held.take(&beside(&before.configured), &came_true).is_none(), "it was taken");
+
+    let first = last.keep(again, &before.configured);
+    let second = last.keep(taken, &before.configured);
+    assert!(first.take(&beside(&before.configured), &came_true).is_none(), "only the last one is kept");
+    assert!(second.take(&beside(&before.configured), &came_true).is_some());
+    drop(second);
+    assert!(last.get().is_none(), "nobody waits for it");
+}
+
+#[test]
+fn what_changes_too_much_at_once_is_read_as_a_whole() {
+    let scene = Scene::new(FILES);
+    let (reader, before) = read(&scene);
+    for (count, is_narrow) in [(1_000, true), (1_001, false)] {
+        let mut declared = Declared::default();
+        for number in 0..count {
+            let name = format!("m{number}.gslb.example");
+            change(&mut declared, Kind::Name, &name, Some(json!({"name": name, "pool": "p0"})));
+        }
+        reader.declared.store(Arc::new(declared));
+        let reading = reader.read_here(What::Objects, Some(&before), scene.now());
+        assert_eq!(reading.touched.is_some(), is_narrow, "{count}");
+        assert_eq!(reading.outcome.unwrap().0.desired.names.len(), 2 + count);
+    }
 }
 
 /// Small numbers, the same in every run.
@@ -94,7 +184,12 @@ fn told(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
     for target in snapshot.targets() {
         let number = uses.number_of(target).unwrap();
         let sites: Vec<_> = uses.sites(number).collect();
-        told.push(format!("{} {:?}: {sites:?} {:?}", target.address, target.monitor, uses.pools(number)));
+        told.push(format!(
+            "{} {:?}: {sites:?} {:?}",
+            target.address,
+            target.monitor,
+            uses.pools(number).collect::<Vec<_>>()
+        ));
     }
     for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos()) {
         let judged = |(number, cluster, target): (u8, &_, fairway_zones::TargetIndex)| {
@@ -133,7 +228,7 @@ fn a_narrow_reading_is_a_wide_one() {
                 let of = super::super::changes::counted_of(&touched, &before.configured.desired, &ours.desired);
                 assert_eq!(of, counted, "{context}");
             }
-            before = Previous { configured: Arc::new(ours), snapshot: Arc::new(snapshot) };
+            before = Previous::new(Arc::new(ours), Arc::new(snapshot));
         }
     }
     assert!(narrow_ones > 400, "{narrow_ones} of 1200 were narrow");

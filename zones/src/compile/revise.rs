@@ -209,7 +209,7 @@ impl<'a> Reviser<'a> {
             return Some(self.find(&wildcard).is_some() && self.holds_up_parent(&wildcard, name));
         }
         let (steered, clusters) = (&self.after.names, &self.previous.cluster_names);
-        let steered = steered.range((Excluded(&owner), Unbounded)).next().map(|(below, _)| below);
+        let steered = steered.after(&owner).next().map(|(below, _)| below);
         let clusters = clusters.range((Excluded(&owner), Unbounded)).next();
         let mut within = [steered, clusters].into_iter().flatten().filter(|below| below.is_within(&owner)).peekable();
         if within.peek().is_none() {

@@ -172,6 +172,6 @@ fn panic_goes_by_whole_members_that_are_down_and_not_by_those_that_are_new_or_ou
 #[test]
 fn a_target_that_conditions_do_not_know_was_never_judged() {
     let scene = Scene::weighted("a b");
-    let none = Conditions::of(&[], &scene.pools(), None, |_| Health::PENDING);
+    let none = Conditions::of(&[], Some(&scene.pools()), None, |_| Health::PENDING);
     assert_eq!(scene.choose(Kind::V4, &none, "198.51.100.7").basis, Basis::Pending);
 }

@@ -90,7 +90,7 @@ impl Scene {
     /// Conditions from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
     /// `p`ending, `s`tale (unknown), drained `x`, forced down `f`, forced up `U`.
     pub(super) fn conditions(&self, states: &str) -> Conditions {
-        Conditions::of(&self.targets, &self.pools(), None, self.health(states))
+        Conditions::of(&self.targets, Some(&self.pools()), None, self.health(states))
     }
 
     /// The same conditions under these shares: `a:30000+500 b:0+0`, the near and the spill acceptance of a cluster.

@@ -38,7 +38,7 @@ impl Scene {
 
     fn conditions_at(&self, states: &str, secs: u64) -> Conditions {
         let times = Some(self.times(secs, None));
-        Conditions::of(&self.targets, &self.pools(), times, self.health(states))
+        Conditions::of(&self.targets, Some(&self.pools()), times, self.health(states))
     }
 
     /// The same conditions at another moment.

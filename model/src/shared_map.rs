@@ -1,0 +1,403 @@
+//! A map in order whose parts are shared between versions: a copy costs a pointer for some dozen entries, a change the copy of one
+//! part, and what differs between two versions is found without a look at what they share.
+
+use std::{borrow::Borrow, cmp::Ordering, collections::BTreeMap, fmt, iter, sync::Arc, vec};
+
+/// A map in the order of its keys, for many entries in many versions of which each differs little from the one before.
+pub struct SharedMap<K, V> {
+    /// In order, none empty, none over [`PART_MAX`].
+    parts: Vec<Arc<Vec<(K, V)>>>,
+    length: usize,
+}
+
+impl<K, V> SharedMap<K, V> {
+    /// An empty map.
+    pub const fn new() -> Self {
+        Self { parts: Vec::new(), length: 0 }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// All entries, in order.
+    pub fn iter(&self) -> SharedMapIter<'_, K, V> {
+        SharedMapIter { parts: &self.parts, at: 0, left: self.length }
+    }
+
+    /// All keys, in order.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> + Clone {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// All values, in the order of their keys.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &V> + Clone {
+        self.iter().map(|(_, value)| value)
+    }
+}
+
+impl<K: Ord, V> SharedMap<K, V> {
+    /// The value of a key.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.get_key_value(key).map(|(_, value)| value)
+    }
+
+    /// The entry of a key.
+    pub fn get_key_value<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        let (part, Ok(at)) = self.find(key) else { return None };
+        self.parts[part].get(at).map(|(key, value)| (key, value))
+    }
+
+    /// Whether a key is there.
+    pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.get(key).is_some()
+    }
+
+    /// The entries behind a key, in order.
+    pub fn after<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
+        let (part, found) = self.find(key);
+        let entries = self.parts[part..].iter().flat_map(|part| part.iter());
+        entries.skip(found.map_or_else(|at| at, |at| at + 1)).map(|(key, value)| (key, value))
+    }
+
+    /// What differs from another map, key by key: the entry here and the one there. What `is_same` holds equal is left out, and
+    /// parts that both share are not looked at.
+    pub fn differences<'a>(
+        &'a self,
+        other: &'a Self,
+        is_same: impl Fn(&V, &V) -> bool,
+    ) -> Vec<(&'a K, Option<&'a V>, Option<&'a V>)> {
+        let mut found = Vec::new();
+        let (mut ours, mut theirs) = (self.iter(), other.iter());
+        loop {
+            ours.skip_shared(&mut theirs);
+            let order = match (ours.peek(), theirs.peek()) {
+                (None, None) => return found,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((our, _)), Some((their, _))) => our.cmp(their),
+            };
+            let our = if order.is_le() { ours.next() } else { None };
+            let their = if order.is_ge() { theirs.next() } else { None };
+            match (our, their) {
+                (Some((_, our)), Some((_, their))) if is_same(our, their) => {}
+                (our, their) => {
+                    let key = our.or(their).map(|(key, _)| key);
+                    found.extend(key.map(|key| (key, our.map(|it| it.1), their.map(|it| it.1))));
+                }
+            }
+        }
+    }
+
+    /// The part that a key is in or would be in, and its place there.
+    fn find<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, Result<usize, usize>)
+    where
+        K: Borrow<Q>,
+    {
+        // What comes in order goes to the end, which is found at once.
+        if let Some(last) = self.parts.last().filter(|last| last[last.len() - 1].0.borrow() < key) {
+            return (self.parts.len() - 1, Err(last.len()));
+        }
+        let behind = self.parts.partition_point(|part| part[0].0.borrow() <= key);
+        let Some(part) = behind.checked_sub(1) else { return (0, Err(0)) };
+        (part, self.parts[part].binary_search_by(|(known, _)| known.borrow().cmp(key)))
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
+    /// The value of a key, to be changed; its part is copied where other versions share it.
+    pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let (part, Ok(at)) = self.find(key) else { return None };
+        Some(&mut Arc::make_mut(&mut self.parts[part])[at].1)
+    }
+
+    /// All values, in the order of their keys, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.parts.iter_mut().flat_map(|part| Arc::make_mut(part).iter_mut().map(|(_, value)| value))
+    }
+
+    /// Gives a key a value; gives the one it had.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let (at, found) = self.find(&key);
+        if self.parts.is_empty() {
+            self.parts.push(Arc::default());
+        }
+        let part = Arc::make_mut(&mut self.parts[at]);
+        match found {
+            Ok(place) => return Some(std::mem::replace(&mut part[place].1, value)),
+            Err(place) => part.insert(place, (key, value)),
+        }
+        self.length += 1;
+        if part.len() > PART_MAX {
+            // Entries that come in order leave full parts behind.
+            let is_last = at + 1 == self.parts.len();
+            let part = Arc::make_mut(&mut self.parts[at]);
+            let rest = part.split_off(if is_last { PART_MAX } else { PART_MAX / 2 });
+            self.parts.insert(at + 1, Arc::new(rest));
+        }
+        None
+    }
+
+    /// Takes a key out; gives the value it had.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let (at, Ok(place)) = self.find(key) else { return None };
+        let part = Arc::make_mut(&mut self.parts[at]);
+        let (_, value) = part.remove(place);
+        let left = part.len();
+        self.length -= 1;
+        if left == 0 {
+            self.parts.remove(at);
+        } else if self.parts.get(at + 1).is_some_and(|next| left + next.len() <= PART_MAX / 2) {
+            let next = self.parts.remove(at + 1);
+            Arc::make_mut(&mut self.parts[at]).extend(next.iter().cloned());
+        }
+        Some(value)
+    }
+}
+
+impl<K, V> Default for SharedMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> Clone for SharedMap<K, V> {
+    fn clone(&self) -> Self {
+        Self { parts: self.parts.clone(), length: self.length }
+    }
+}
+
+impl<K: PartialEq, V: PartialEq> PartialEq for SharedMap<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        let is_shared = |(ours, theirs)| Arc::ptr_eq(ours, theirs);
+        let same_parts = self.parts.len() == other.parts.len() && self.parts.iter().zip(&other.parts).all(is_shared);
+        self.length == other.length && (same_parts || self.iter().eq(other.iter()))
+    }
+}
+
+impl<K: Eq, V: Eq> Eq for SharedMap<K, V> {}
+
+impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for SharedMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Ord, V> FromIterator<(K, V)> for SharedMap<K, V> {
+    /// Of several entries with one key the last counts.
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut entries: Vec<(K, V)> = entries.into_iter().collect();
+        if !entries.is_sorted_by(|(one, _), (next, _)| one < next) {
+            entries = entries.into_iter().collect::<BTreeMap<K, V>>().into_iter().collect();
+        }
+        let (length, mut entries) = (entries.len(), entries.into_iter());
+        let part = |_| Arc::new(entries.by_ref().take(PART_MAX).collect::<Vec<_>>());
+        Self { parts: (0..length.div_ceil(PART_MAX)).map(part).collect(), length }
+    }
+}
+
+impl<K: Ord, V, const N: usize> From<[(K, V); N]> for SharedMap<K, V> {
+    fn from(entries: [(K, V); N]) -> Self {
+        entries.into_iter().collect()
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for SharedMap<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        if self.is_empty() {
+            *self = entries.into_iter().collect();
+        } else {
+            entries.into_iter().for_each(|(key, value)| _ = self.insert(key, value));
+        }
+    }
+}
+
+impl<K: Clone, V: Clone> IntoIterator for SharedMap<K, V> {
+    type Item = (K, V);
+    type IntoIter = iter::FlatMap<vec::IntoIter<Arc<Vec<(K, V)>>>, Vec<(K, V)>, fn(Arc<Vec<(K, V)>>) -> Vec<(K, V)>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.parts.into_iter().flat_map(Arc::unwrap_or_clone)
+    }
+}
+
+impl<'a, K, V> IntoIterator for &'a SharedMap<K, V> {
+    type Item = (&'a K, &'a V);
+    type IntoIter = SharedMapIter<'a, K, V>;
+
+    fn into_iter(self) -> SharedMapIter<'a, K, V> {
+        self.iter()
+    }
+}
+
+/// The entries of a [`SharedMap`], in order.
+#[derive(Debug)]
+pub struct SharedMapIter<'a, K, V> {
+    /// From the one that is walked on.
+    parts: &'a [Arc<Vec<(K, V)>>],
+    /// The place in the first of them.
+    at: usize,
+    left: usize,
+}
+
+impl<'a, K, V> SharedMapIter<'a, K, V> {
+    fn peek(&self) -> Option<(&'a K, &'a V)> {
+        let part = self.parts.first()?;
+        let (key, value) = part.get(self.at).or_else(|| self.parts.get(1)?.first())?;
+        Some((key, value))
+    }
+
+    /// Passes over parts that both are about to begin and that are the same.
+    fn skip_shared(&mut self, other: &mut Self) {
+        for walk in [&mut *self, &mut *other] {
+            if walk.parts.first().is_some_and(|part| walk.at == part.len()) {
+                (walk.parts, walk.at) = (&walk.parts[1..], 0);
+            }
+        }
+        while let ([ours, our_rest @ ..], [theirs, their_rest @ ..], 0, 0) =
+            (self.parts, other.parts, self.at, other.at)
+            && Arc::ptr_eq(ours, theirs)
+        {
+            self.left -= ours.len();
+            other.left -= ours.len();
+            (self.parts, other.parts) = (our_rest, their_rest);
+        }
+    }
+}
+
+impl<K, V> Clone for SharedMapIter<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self { parts: self.parts, at: self.at, left: self.left }
+    }
+}
+
+impl<'a, K, V> Iterator for SharedMapIter<'a, K, V> {
+    type Item = (&'a K, &'a V);
+
+    fn next(&mut self) -> Option<(&'a K, &'a V)> {
+        if self.at == self.parts.first()?.len() {
+            (self.parts, self.at) = (&self.parts[1..], 0);
+        }
+        let (key, value) = self.parts.first()?.get(self.at)?;
+        self.at += 1;
+        self.left -= 1;
+        Some((key, value))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<K, V> ExactSizeIterator for SharedMapIter<'_, K, V> {}
+
+/// Keys in order, shared as a [`SharedMap`] shares them.
+pub type SharedSet<K> = SharedMap<K, ()>;
+
+/// Most entries of a part: a change copies so many, a copy of the map so many times less.
+const PART_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, the same each time.
+    fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+        move |below| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        }
+    }
+
+    fn check(map: &SharedMap<u64, u64>, expected: &BTreeMap<u64, u64>) {
+        assert!(map.iter().eq(expected) && map.keys().eq(expected.keys()) && map.values().eq(expected.values()));
+        assert_eq!(
+            (map.len(), map.is_empty(), map.iter().len()),
+            (expected.len(), expected.is_empty(), expected.len())
+        );
+        assert!(map.parts.iter().all(|part| (1..=PART_MAX).contains(&part.len())));
+    }
+
+    #[test]
+    fn every_version_says_what_a_plain_map_says() {
+        let mut number = numbers(7);
+        for (range, steps) in [(50, 400), (3_000, 4_000)] {
+            let (mut map, mut plain) = (SharedMap::new(), BTreeMap::new());
+            let mut versions = Vec::new();
+            for step in 0..steps {
+                let (key, value) = (number(range), number(5));
+                // Grows, and shrinks to nothing in the end.
+                if number(steps) > step || number(4) == 0 {
+                    assert_eq!(map.insert(key, value), plain.insert(key, value));
+                } else {
+                    let key = plain.range(key..).next().map_or(key, |(key, _)| *key);
+                    assert_eq!(map.remove(&key), plain.remove(&key));
+                }
+                assert_eq!((map.get(&key), map.contains_key(&key)), (plain.get(&key), plain.contains_key(&key)));
+                assert!(map.after(&key).eq(plain.range(key + 1..)));
+                if step % 97 == 0 {
+                    versions.push((map.clone(), plain.clone()));
+                }
+            }
+            versions.push((map, plain));
+            for (one, plain) in &versions {
+                check(one, plain);
+                assert_eq!(*one, plain.clone().into_iter().collect());
+                for (other, others) in &versions {
+                    let keys: std::collections::BTreeSet<_> = plain.keys().chain(others.keys()).collect();
+                    let expected = keys.into_iter().map(|key| (key, plain.get(key), others.get(key)));
+                    let expected: Vec<_> = expected.filter(|(_, ours, theirs)| ours != theirs).collect();
+                    assert_eq!(one.differences(other, |a, b| a == b), expected);
+                    assert_eq!(one == other, expected.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_in_order_fills_its_parts_and_the_last_of_equals_counts() {
+        let map: SharedMap<u64, u64> = (0..1_000).map(|n| (n, n)).collect();
+        assert_eq!(map.parts.len(), 1_000usize.div_ceil(PART_MAX));
+        let mut one_by_one = SharedMap::new();
+        (0..1_000).for_each(|n| _ = one_by_one.insert(n, n));
+        assert_eq!((one_by_one.parts.len(), &one_by_one), (map.parts.len(), &map));
+        assert_eq!(SharedMap::from([(2, 1), (1, 1), (2, 3)]).iter().collect::<Vec<_>>(), [(&1, &1), (&2, &3)]);
+    }
+
+    #[test]
+    fn a_change_shares_all_parts_but_one_and_differences_look_at_that_alone() {
+        let before: SharedMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();
+        let mut after = before.clone();
+        *after.get_mut(&4_711).unwrap() = 0;
+        let shared = before.parts.iter().zip(&after.parts).filter(|(a, b)| Arc::ptr_eq(a, b)).count();
+        assert_eq!(shared, before.parts.len() - 1);
+        let looks = std::cell::Cell::new(0);
+        let found = after.differences(&before, |a, b| {
+            looks.set(looks.get() + 1);
+            a == b
+        });
+        assert_eq!(found, [(&4_711, Some(&0), Some(&4_711))]);
+        assert!(looks.get() <= PART_MAX, "{}", looks.get());
+    }
+}
