@@ -107,7 +107,7 @@ fn split(text: &str) -> (&str, &str) {
 
 /// The records below our line: one a line, as we write them.
 fn sets(text: &str) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
-    let mut records: BTreeMap<(Name, Rtype), (Ttl, Vec<Box<[u8]>>)> = BTreeMap::new();
+    let mut records: BTreeMap<(Name, Rtype), Lines> = BTreeMap::new();
     for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let read = || {
             let mut fields = line.splitn(5, '\t');
@@ -134,6 +134,9 @@ fn raised(text: &str) -> String {
         Err(_) => text.to_owned(),
     }
 }
+
+/// What the lines of one set say.
+type Lines = (Ttl, Vec<Box<[u8]>>);
 
 /// Parts the operator's text from ours.
 const LINE: &str = "; ---- below this line Fairway writes; it keeps what stands above ----\n";

@@ -223,7 +223,7 @@ fn owner_of(
         let text = texts.get(&key)?;
         let owners: Vec<_> = text.set.rdatas.iter().filter_map(|rdata| owner_in(rdata)).collect();
         // Where two claim it, it is the other's: nothing of his is touched.
-        owners.iter().find(|owner| *owner != us).or(owners.first()).cloned()
+        owners.iter().find(|owner| *owner != us).or_else(|| owners.first()).cloned()
     };
     let typed = affix.companion(&set.set.name, set.set.rtype).ok().and_then(said);
     // The name without a type may also be a typed one of another name: it protects what others have, and makes nothing ours.

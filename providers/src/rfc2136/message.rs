@@ -1,5 +1,7 @@
 //! DNS messages as far as updates and transfers need them (RFC 1035 section 4, RFC 2136, RFC 5936).
 
+use std::collections::BTreeMap;
+
 use fairway_model::{Changes, Name, NameError, ProviderSet, RecordSet, Rtype, Ttl};
 
 /// An UPDATE of one zone (RFC 2136 section 2): all of it is carried out, or nothing.
@@ -201,7 +203,7 @@ impl<'a> Reader<'a> {
 
 /// Record sets of records that were transferred; the second SOA is the end's mark and no record.
 pub(super) fn sets(records: Vec<Record>) -> Vec<ProviderSet> {
-    let mut sets: std::collections::BTreeMap<(Name, Rtype), (u32, Vec<Box<[u8]>>)> = std::collections::BTreeMap::new();
+    let mut sets: BTreeMap<(Name, Rtype), Members> = BTreeMap::new();
     for record in records.into_iter().filter(|record| record.class == IN) {
         let (ttl, rdatas) = sets.entry((record.name, record.rtype)).or_insert((record.ttl, Vec::new()));
         *ttl = record.ttl.min(*ttl);
@@ -212,6 +214,9 @@ pub(super) fn sets(records: Vec<Record>) -> Vec<ProviderSet> {
     };
     sets.into_iter().map(set).collect()
 }
+
+/// TTL and RDATA of one set.
+type Members = (u32, Vec<Box<[u8]>>);
 
 /// The Internet class.
 pub(super) const IN: u16 = 1;
