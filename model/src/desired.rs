@@ -6,10 +6,14 @@ use std::{
 };
 
 use crate::{
-    Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, Geo, LatencyTable, LoadAim, LoadFeed, LoadName,
-    LoadSource, LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, Rank, RecordSet,
-    Rtype, Severity, SharedMap, TableName, Ttl, closest,
+    Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, LatencyTable, LoadAim, LoadFeed, LoadName, LoadSource,
+    LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, RecordSet, Rtype, Severity,
+    SharedMap, TableName, Ttl, closest,
 };
+
+mod places;
+
+use places::check_places;
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +33,7 @@ pub struct Desired {
     /// Steered names.
     pub names: SharedMap<Name, SteeredName>,
     /// Records that are served as they are, beside those of the zones' text.
-    pub records: BTreeMap<(Name, Rtype), RecordSet>,
+    pub records: SharedMap<(Name, Rtype), RecordSet>,
     /// Sources of load by name.
     pub load_sources: BTreeMap<LoadName, Arc<LoadSource>>,
     /// From where the load of clusters is read; of others it is unknown, unless it is pushed.
@@ -140,6 +144,14 @@ impl Desired {
         None
     }
 
+    /// The declared record sets of a name, by type.
+    pub fn records_at<'a>(&'a self, name: &Name) -> impl Iterator<Item = &'a RecordSet> + Clone + use<'a> {
+        // Type 0 is never declared.
+        let sets = self.records.after(&(name.clone(), Rtype(0))).map(|(_, set)| set);
+        let name = name.clone();
+        sets.take_while(move |set| set.name == name)
+    }
+
     /// The largest TTL that a steered name is answered with: its own, else its pool's.
     pub fn ttl_max(&self, name: &SteeredName) -> Option<Ttl> {
         name.ttl.or_else(|| self.pools.get(&name.pool).map(Pool::ttl_max))
@@ -196,16 +208,20 @@ impl Desired {
         for name in self.names.values() {
             self.check_name(name, pools.get(&name.pool).copied(), &mut found);
         }
+        for set in self.records.values() {
+            self.check_records(set, &mut found);
+        }
         found.sort();
         found
     }
 
-    /// The same for these pools and steered names alone, as far as there are such. What is wrong with names because of their pool is
+    /// The same for these pools, steered names and declared records alone, as far as there are such. What is wrong with names because of their pool is
     /// found at the names.
     pub fn problems_of<'a>(
         &self,
         pools: impl IntoIterator<Item = &'a PoolName>,
         names: impl IntoIterator<Item = &'a Name>,
+        records: impl IntoIterator<Item = &'a Name>,
     ) -> Vec<Problem> {
         let mut found = Vec::new();
         for pool in pools.into_iter().filter_map(|name| self.pools.get(name)) {
@@ -213,6 +229,9 @@ impl Desired {
         }
         for name in names.into_iter().filter_map(|name| self.names.get(name)) {
             self.check_name(name, self.pools.get(&name.pool), &mut found);
+        }
+        for set in records.into_iter().flat_map(|name| self.records_at(name)) {
+            self.check_records(set, &mut found);
         }
         found.sort();
         found
@@ -306,6 +325,14 @@ impl Desired {
         }
     }
 
+    fn check_records(&self, set: &RecordSet, found: &mut Vec<Problem>) {
+        if self.zone_of(&set.name).is_none() {
+            let subject = Subject::Records(set.name.clone(), set.rtype);
+            let what = format!("{} {} lies in none of the zones", set.name, set.rtype);
+            found.push(error(subject, what, "declare its zone, or mend the name"));
+        }
+    }
+
     fn check_name(&self, name: &SteeredName, pool: Option<&Pool>, found: &mut Vec<Problem>) {
         let subject = || Subject::Name(name.name.clone());
         if self.zone_of(&name.name).is_none() {
@@ -339,66 +366,6 @@ fn named_or_only<'a, K: Ord, V>(all: &'a BTreeMap<K, V>, name: Option<&K>) -> Op
     match name {
         Some(name) => all.get(name),
         None => all.values().next().filter(|_| all.len() == 1),
-    }
-}
-
-/// What a pool that goes by place must find: its map and table, places of its members, regions where members are.
-fn check_places(desired: &Desired, pool: &Pool, found: &mut Vec<Problem>) {
-    let mut add = |problem: &dyn Fn(Subject) -> Problem| found.push(problem(Subject::Pool(pool.name.clone())));
-    let name = &pool.name;
-    let (mut map, mut table) = (false, false);
-    for rank in pool.policy.places() {
-        match rank {
-            Rank::Latency { .. } => table = true,
-            _ => map = true,
-        }
-        if rank == Rank::Geo && pool.place.geo == Geo::default() {
-            let what = format!("pool {name} ranks by geo, and says no preference");
-            add(&|pool| error(pool, &*what, "give geo.prefer or geo.default, or take geo out of the policy"));
-        }
-    }
-    if let Some(why) = missing(map, "map", &desired.maps, pool.place.map.as_ref(), MapName::as_str) {
-        add(&|subject| error(subject, format!("pool {name}: {}", why.0), &*why.1));
-    }
-    let latencies = pool.place.latencies.as_ref();
-    if let Some(why) = missing(table, "table of latencies", &desired.latencies, latencies, TableName::as_str) {
-        add(&|subject| error(subject, format!("pool {name}: {}", why.0), &*why.1));
-    }
-    let clusters = || pool.members.iter().filter_map(|member| desired.clusters.get(&member.cluster));
-    if pool.policy.places().any(|rank| rank == Rank::Nearest) {
-        for cluster in clusters().filter(|cluster| cluster.location.is_none()) {
-            let what =
-                format!("pool {name} ranks by nearest, and cluster {} has no location: it comes last", cluster.name);
-            add(&|pool| warning(pool, &*what, "give the cluster a location"));
-        }
-    }
-    let regions: BTreeSet<&str> = clusters().filter_map(|c| c.location.as_ref()?.region.as_deref()).collect();
-    let geo = &pool.place.geo;
-    let wanted: BTreeSet<&str> =
-        geo.prefer.iter().flat_map(|p| &p.regions).chain(&geo.default).map(|region| &**region).collect();
-    for region in wanted.difference(&regions) {
-        let what = format!("pool {name} prefers region {region}, where none of its members is");
-        let way_out = nearest(region, regions.iter().copied());
-        add(&|pool| warning(pool, &*what, &*way_out));
-    }
-}
-
-/// Why something that is named, or needed, cannot be found, and the way out.
-fn missing<K: Ord + std::fmt::Display, V>(
-    needed: bool,
-    kind: &str,
-    all: &BTreeMap<K, V>,
-    named: Option<&K>,
-    text: fn(&K) -> &str,
-) -> Option<(String, String)> {
-    match named {
-        Some(name) if all.contains_key(name) => None,
-        Some(name) => Some((format!("{kind} {name} is not declared"), nearest(text(name), all.keys().map(text)))),
-        None if !needed || all.len() == 1 => None,
-        None if all.is_empty() => {
-            Some((format!("its policy needs a {kind}, and none is declared"), "declare one".to_owned()))
-        }
-        None => Some((format!("its policy needs a {kind}, and {} are declared", all.len()), "say which".to_owned())),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use crate::{Desired, Pool, SharedMap, Subject};
+use crate::{Desired, Name, Pool, PoolName, RecordSet, Rtype, SharedMap, SteeredName, Subject};
 
 /// Where a contribution comes from, by rank: the first wins a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,17 +147,28 @@ impl Merger {
             let said = keep_first(&mut self.desired.latencies, &key, table);
             self.record(Subject::Latencies(key), &who, said);
         }
+        self.add_served(names, records, pools, &who);
+    }
+
+    /// Adds what a wish has most of.
+    fn add_served(
+        &mut self,
+        names: SharedMap<Name, SteeredName>,
+        records: SharedMap<(Name, Rtype), RecordSet>,
+        pools: SharedMap<PoolName, Pool>,
+        who: &(SourceKind, String),
+    ) {
         for (key, name) in names {
             let said = add(&mut self.desired.names, &key, name, |first, second| first == second);
-            self.record(Subject::Name(key), &who, said);
+            self.record(Subject::Name(key), who, said);
         }
         for (key, set) in records {
-            let said = keep_first(&mut self.desired.records, &key, set);
-            self.record(Subject::Records(key.0, key.1), &who, said);
+            let said = add(&mut self.desired.records, &key, set, |first, second| first == second);
+            self.record(Subject::Records(key.0, key.1), who, said);
         }
         for (key, pool) in pools {
             let said = add(&mut self.desired.pools, &key, pool, unite);
-            self.record(Subject::Pool(key), &who, said);
+            self.record(Subject::Pool(key), who, said);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{Name, Rtype, Ttl};
 pub struct RecordSet {
     /// The owner.
     pub name: Name,
-    /// The type; no meta type.
+    /// The type; one that [can be declared](Rtype::is_declarable).
     pub rtype: Rtype,
     /// One TTL for all records (RFC 2181 section 5.2).
     pub ttl: Ttl,
@@ -16,6 +16,12 @@ pub struct RecordSet {
 }
 
 impl RecordSet {
+    /// The TTL of a set that says none: as long as ExternalDNS' users are used to.
+    pub const TTL_USUAL: Ttl = match Ttl::from_secs(300) {
+        Ok(ttl) => ttl,
+        Err(_) => unreachable!(),
+    };
+
     /// A set of these records, in any order, repeats dropped.
     pub fn new(name: Name, rtype: Rtype, ttl: Ttl, rdatas: impl IntoIterator<Item = Box<[u8]>>) -> Self {
         let mut rdatas: Vec<_> = rdatas.into_iter().collect();

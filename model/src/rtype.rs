@@ -48,6 +48,13 @@ impl Rtype {
     pub const fn is_meta(self) -> bool {
         matches!(self.0, 0 | 41 | 128..=255)
     }
+
+    /// Whether a set of records of this type can be declared by itself: no meta type, nor what a zone as a whole has (SOA), nor what
+    /// only its signer can make (RFC 4034, RFC 5155, RFC 8976).
+    pub fn is_declarable(self) -> bool {
+        !self.is_meta()
+            && !matches!(self, Self::SOA | Self::RRSIG | Self::NSEC | Self::NSEC3 | Self::NSEC3PARAM | Self::ZONEMD)
+    }
 }
 
 impl fmt::Display for Rtype {

@@ -69,7 +69,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     }
 
     /// The entries behind a key, in order.
-    pub fn after<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
+    pub fn after<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + Clone + use<'a, K, V> {
         let (part, found) = self.find(key);
         let entries = self.parts[part..].iter().flat_map(|part| part.iter());
         entries.skip(found.map_or_else(|at| at, |at| at + 1)).map(|(key, value)| (key, value))

@@ -28,7 +28,7 @@ pub fn need(method: &str, path: &str, query: &str) -> Option<Need> {
         (["v1", "load" | "latency", _], false) => of_server(Verb::Report.into()),
         (["v1", "apply"], false) if is_set(query, "prune") => of_server(Verbs::from(Verb::Write).with(Verb::Delete)),
         (["v1", "apply"], false) => of_server(Verb::Write.into()),
-        (["v1", "clusters" | "monitors" | "names" | "pools", ..], _) => of_server(of_object(method).into()),
+        (["v1", "clusters" | "monitors" | "names" | "pools" | "records", ..], _) => of_server(of_object(method).into()),
         (["v2", ..], _) => Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) }),
         _ => of_server(Verbs::ALL),
     }

@@ -1,4 +1,4 @@
-//! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`: objects as a configuration writes them, declared over the API.
+//! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`, `/v1/records`: objects as a configuration writes them, declared over the API.
 //!
 //! Here: which path is what, and the reads. What is asked for is read in `request`, writes are made in `write`, and how an object
 //! looks is in `shown`, and who stays and is told of changes is served by `watch`. What files declare is not among the objects: that is in `/v1/state`.
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The kinds that are elements of a configuration's lists.
-const KINDS: [Kind; 4] = [Kind::Monitor, Kind::Cluster, Kind::Pool, Kind::Name];
+const KINDS: [Kind; 5] = [Kind::Monitor, Kind::Cluster, Kind::Pool, Kind::Name, Kind::Records];
 
 /// The reads.
 pub(super) fn reads() -> Router<Site> {

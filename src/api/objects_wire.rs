@@ -90,6 +90,8 @@ pub struct ApplyBody {
     pub names: Vec<ObjectBody>,
     /// Pools.
     pub pools: Vec<ObjectBody>,
+    /// Records that are served as they are.
+    pub records: Vec<ObjectBody>,
 }
 
 /// What `POST /v1/apply` did, or would do.

@@ -69,6 +69,7 @@ fn summary(palette: Palette, loaded: Option<&Loaded>, errors: usize, warnings: u
         (number(records), "record", "records"),
         (number(loaded.desired.pools.len()), "pool", "pools"),
         (number(loaded.desired.names.len()), "steered name", "steered names"),
+        (number(loaded.desired.records.len()), "declared record set", "declared record sets"),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|(n, ..)| *n > 0).map(|(n, one, many)| count(n, one, many)).collect();
     let end = match warned {

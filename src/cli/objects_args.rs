@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use super::server_args::ServerArgs;
 
-/// Declare clusters, monitors, pools and names to a running server; all of them, or none.
+/// Declare clusters, monitors, pools, names and records to a running server; all of them, or none.
 ///
-/// Files hold the sections clusters, monitors, pools and names, as in a configuration file, in YAML or JSON. What is declared is
+/// Files hold the sections clusters, monitors, pools, names and records, as in a configuration file, in YAML or JSON. What is declared is
 /// kept in the data folder and is in the answers when the command ends. Each object says all that it says from now on; where a
 /// configuration file of the server says otherwise, that one holds.
 ///
@@ -106,6 +106,9 @@ pub(super) enum Section {
     /// Pools.
     #[value(alias = "pool")]
     Pools,
+    /// Records that are served as they are.
+    #[value(alias = "record")]
+    Records,
 }
 
 impl Section {
@@ -116,6 +119,7 @@ impl Section {
             Self::Monitors => "monitors",
             Self::Names => "names",
             Self::Pools => "pools",
+            Self::Records => "records",
         }
     }
 }

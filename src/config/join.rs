@@ -9,7 +9,8 @@ use fairway_model::Fault;
 use super::tree::{Data, Entry, Node, Spot};
 
 /// Sections that are lists: they are joined.
-const LISTS: &[&str] = &["zones", "clusters", "monitors", "load", "maps", "latencies", "pools", "names", "overrides"];
+const LISTS: &[&str] =
+    &["zones", "clusters", "monitors", "load", "maps", "latencies", "pools", "names", "records", "overrides"];
 
 /// Words that are accepted on input: where (the keys on the way, through lists), the word, what it stands for.
 const ALIASES: &[(&[&str], &str, &str)] = &[

@@ -26,6 +26,7 @@ mod tree_wire;
 mod v1;
 mod v1_access;
 mod v1_place;
+mod v1_records;
 mod v1_schedule;
 mod values;
 mod values_access;

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Continent, Country, LoadUrl, Name, Network, Permille, ProbeAddress, Scope, Subdivision, TimeOfDay,
-    Timestamp, Ttl, Weekdays, Zone,
+    ClusterName, Continent, Country, LoadUrl, Name, Network, Permille, ProbeAddress, Rtype, Scope, Subdivision,
+    TimeOfDay, Timestamp, Ttl, Weekdays, Zone,
 };
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
@@ -71,7 +71,7 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 30] = [
+static FORMATS: [Format; 31] = [
     format::<Algorithm>(),
     format::<CallbackUrl>(),
     // One check for the names of all objects.
@@ -90,6 +90,7 @@ static FORMATS: [Format; 30] = [
     format::<Permille>(),
     format::<PrefixLength>(),
     format::<ProbeAddress>(),
+    format::<Rtype>(),
     format::<Sample>(),
     format::<Scope>(),
     format::<SocketAddr>(),

@@ -22,6 +22,7 @@ use super::{
     store_wire::Store,
     v1_access::Access,
     v1_place::{Geo, Latencies, Latency, Map, Nearest},
+    v1_records::Records,
     v1_schedule::Window,
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
@@ -97,6 +98,9 @@ pub(super) struct Config {
     /// Names whose addresses a pool chooses.
     #[serde(default)]
     pub(super) names: Vec<SteeredName>,
+    /// Records that are served as they are, beside those of zones' files.
+    #[serde(default)]
+    pub(super) records: Vec<Records>,
     /// Force over verdicts, with reason and expiry.
     #[serde(default)]
     pub(super) overrides: Vec<Override>,

@@ -8,7 +8,7 @@ use std::{
 
 use fairway_model::{
     ClusterName, LoadName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError, Permille, PoolName,
-    ProbeAddress, Scope, TableName, Timestamp, Ttl,
+    ProbeAddress, Rtype, Scope, TableName, Timestamp, Ttl,
 };
 use hyper::{Uri, http::uri::Scheme};
 
@@ -266,6 +266,17 @@ impl TextValue for SocketAddr {
             Ok(IpAddr::V6(v6)) => Refusal::new(format!("{} has no port", quoted(text)), format!("write \"[{v6}]:53\"")),
             Err(_) => Self::refuse(text),
         })
+    }
+}
+
+impl TextValue for Rtype {
+    const FORMAT: &'static str = "record-type";
+    const EXPECTED: &'static str = "a record type";
+    const EXAMPLE: &'static str = "TXT";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let way_out = "write a mnemonic like AAAA, or the form TYPE65280 (RFC 3597 section 5)";
+        text.parse().map_err(|_| Refusal::new(format!("{} is no record type", quoted(text)), way_out))
     }
 }
 

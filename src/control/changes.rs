@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Desired, SharedMap};
+use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap};
 use fairway_zones::Touched;
 
 use crate::config::Settings;
@@ -20,6 +20,7 @@ pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
         line("latencies", &before.latencies, &after.latencies),
         shared("pools", &before.pools, &after.pools),
         shared("names", &before.names, &after.names),
+        shared("record sets", &before.records, &after.records),
     ]
     .into_iter()
     .flatten()
@@ -52,7 +53,14 @@ fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
 pub(super) fn counted_of(touched: &Touched, before: &Desired, after: &Desired) -> Vec<String> {
     let pools = touched.pools.iter().map(|name| Change::between(before.pools.get(name), after.pools.get(name)));
     let names = touched.names.iter().map(|name| Change::between(before.names.get(name), after.names.get(name)));
-    [told("pools", pools), told("names", names)].into_iter().flatten().collect()
+    let (before, after) = (records_of(touched, before), records_of(touched, after));
+    [told("pools", pools), told("names", names), line("record sets", &before, &after)].into_iter().flatten().collect()
+}
+
+/// The record sets of touched names.
+fn records_of<'a>(touched: &Touched, wish: &'a Desired) -> BTreeMap<(&'a Name, Rtype), &'a RecordSet> {
+    let sets = touched.records.iter().flat_map(|name| wish.records_at(name));
+    sets.map(|set| ((&set.name, set.rtype), set)).collect()
 }
 
 /// What became of an object.

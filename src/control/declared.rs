@@ -54,6 +54,7 @@ pub(crate) const fn section(kind: Kind) -> Option<&'static str> {
         Kind::Monitor => Some("monitors"),
         Kind::Name => Some("names"),
         Kind::Pool => Some("pools"),
+        Kind::Records => Some("records"),
         _ => None,
     }
 }
@@ -95,13 +96,15 @@ impl Wish {
         objects.into_iter().map(wish).collect()
     }
 
-    /// Whether it wishes for one pool or one name and nothing else, which is what its key says.
-    fn is_pool_or_name(&self) -> bool {
+    /// Whether it wishes for one pool, one steered name or the records of one name and nothing else, which is what its key says.
+    fn is_narrow(&self) -> bool {
         let Ok(Says::Element(own)) = &self.says else { return false };
         let pools = own.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
         let names = own.names.keys().map(|name| key_of(&Subject::Name(name.clone())));
-        let keys: Vec<_> = pools.chain(names).collect();
-        keys == [Some(self.object.key.clone())] && is_of_pools_and_names(own)
+        let records = own.records.keys().map(|(name, rtype)| key_of(&Subject::Records(name.clone(), *rtype)));
+        let mut keys: Vec<_> = pools.chain(names).chain(records).collect();
+        keys.dedup();
+        keys == [Some(self.object.key.clone())] && has_only_many(own)
     }
 }
 
@@ -173,7 +176,7 @@ impl Declared {
             return None;
         }
         let mut versions = changed.iter().flat_map(|(_, now, then)| [now, then]).flatten();
-        versions.all(|wish| wish.is_pool_or_name()).then(|| changed.iter().map(|(key, ..)| (*key).clone()).collect())
+        versions.all(|wish| wish.is_narrow()).then(|| changed.iter().map(|(key, ..)| (*key).clone()).collect())
     }
 
     /// Whether others are there at the same keys and with the same values, whatever their revisions are.
@@ -226,6 +229,7 @@ impl Declared {
                     desired.monitors.extend(own.monitors.clone());
                     desired.pools.extend(own.pools.clone());
                     desired.names.extend(own.names.clone());
+                    desired.records.extend(own.records.clone());
                 }
                 Err(faults) => {
                     left_out.insert(key.clone(), faults.clone());
@@ -331,8 +335,8 @@ impl Declared {
     }
 }
 
-/// Whether nothing is wished for but pools and names.
-fn is_of_pools_and_names(wish: &Desired) -> bool {
+/// Whether nothing is wished for but pools, names and records.
+fn has_only_many(wish: &Desired) -> bool {
     let Desired {
         zones,
         clusters,
@@ -341,15 +345,15 @@ fn is_of_pools_and_names(wish: &Desired) -> bool {
         latencies,
         pools: _,
         names: _,
-        records,
+        records: _,
         load_sources,
         load_feeds,
         load_aims,
     } = wish;
-    let of_zones = zones.is_empty() && records.is_empty();
+
     let of_places = maps.is_empty() && latencies.is_empty();
     let of_load = load_sources.is_empty() && load_feeds.is_empty() && load_aims.is_empty();
-    of_zones && of_places && of_load && clusters.is_empty() && monitors.is_empty()
+    zones.is_empty() && of_places && of_load && clusters.is_empty() && monitors.is_empty()
 }
 
 /// Most objects that are read together: their text is some hundred KiB.
@@ -388,9 +392,8 @@ fn key_of(subject: &Subject) -> Option<Key> {
         Subject::Monitor(name) => (Kind::Monitor, name.to_string()),
         Subject::Name(name) => (Kind::Name, key_name(name)),
         Subject::Pool(name) | Subject::Member(name, _) => (Kind::Pool, name.to_string()),
-        Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Records(..) | Subject::Zone(_) => {
-            return None;
-        }
+        Subject::Records(name, _) => (Kind::Records, key_name(name)),
+        Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Zone(_) => return None,
     };
     Key::new(kind, &[&name]).ok()
 }

@@ -1,4 +1,4 @@
-//! The narrow way of a reading: where only some declared pools and names changed, what it costs goes by those, and not by all.
+//! The narrow way of a reading: where only some declared pools, names and records changed, what it costs goes by those, and not by all.
 //!
 //! ```text
 //! Declared before ──┐
@@ -13,7 +13,9 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Contribution, Desired, Merged, Name, PoolName, Severity, SharedSet, SourceKind, Timestamp, merge};
+use fairway_model::{
+    Contribution, Desired, Merged, Name, PoolName, RecordSet, Rtype, Severity, SharedSet, SourceKind, Timestamp, merge,
+};
 use fairway_zones::{Snapshot, Touched, revise};
 
 use super::{
@@ -37,7 +39,8 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
     if !before.is_plain || objects.is_empty() {
         return None;
     }
-    let most = CHANGES_SPARE + (before.desired.pools.len() + before.desired.names.len()) / 4;
+    let most =
+        CHANGES_SPARE + (before.desired.pools.len() + before.desired.names.len() + before.desired.records.len()) / 4;
     let keys = objects.changed_since(&before.objects, most)?;
     let (mut warnings, specs) = (before.doubts.clone(), before.specs.clone());
     let overrides = check_overrides(specs.clone(), now, &mut warnings).ok()?;
@@ -52,11 +55,12 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
     for wish in keys.iter().flat_map(|key| [before.objects.element(key), objects.element(key)]).flatten() {
         touched.pools.extend(wish.pools.keys().cloned());
         touched.names.extend(wish.names.keys().cloned());
+        touched.records.extend(wish.records.keys().map(|(name, _)| name.clone()));
     }
     let joined = join(before, objects, &keys, &touched, owner);
     let names_of = |pool: &PoolName| names_of(&previous.snapshot, pool);
     let names: BTreeSet<&Name> = touched.names.iter().chain(touched.pools.iter().flat_map(names_of)).collect();
-    let problems = joined.desired.problems_of(&touched.pools, names);
+    let problems = joined.desired.problems_of(&touched.pools, names, &touched.records);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return None;
     }
@@ -100,11 +104,13 @@ fn join(before: &Configured, objects: &Declared, keys: &[Key], touched: &Touched
     for wish in keys.iter().filter_map(|key| objects.element(key)) {
         declared.pools.extend(wish.pools.clone());
         declared.names.extend(wish.names.clone());
+        declared.records.extend(wish.records.clone());
     }
     let (pools, names) = (touched.pools.iter(), touched.names.iter());
     let files = Desired {
         pools: pools.filter_map(|name| Some((name.clone(), before.files.pools.get(name)?.clone()))).collect(),
         names: names.filter_map(|name| Some((name.clone(), before.files.names.get(name)?.clone()))).collect(),
+        records: touched.records.iter().flat_map(|name| before.files.records_at(name)).map(keyed).collect(),
         ..Desired::default()
     };
     let mut beside = before.beside.clone();
@@ -133,12 +139,19 @@ fn join(before: &Configured, objects: &Declared, keys: &[Key], touched: &Touched
     let mut desired = Desired::clone(&before.desired);
     touched.pools.iter().for_each(|name| _ = desired.pools.remove(name));
     touched.names.iter().for_each(|name| _ = desired.names.remove(name));
+    let gone: Vec<_> = touched.records.iter().flat_map(|name| desired.records_at(name)).map(RecordSet::key).collect();
+    gone.iter().for_each(|key| _ = desired.records.remove(key));
+    desired.records.extend(merged.records);
     desired.pools.extend(merged.pools);
     desired.names.extend(merged.names);
     let mut all_conflicts = before.conflicts.clone();
     keys.iter().for_each(|key| _ = all_conflicts.remove(key));
     all_conflicts.extend(overruled(&conflicts, owner));
     Joined { desired: Arc::new(desired), beside, conflicts: all_conflicts }
+}
+
+fn keyed(set: &RecordSet) -> ((Name, Rtype), RecordSet) {
+    (set.key(), set.clone())
 }
 
 /// The names that a pool answers in a snapshot.

@@ -134,6 +134,6 @@ fn noun(kind: Kind) -> &'static str {
         Kind::Project => "project",
         Kind::TrafficGroup => "traffic group",
         Kind::TrafficSet => "traffic intent set",
-        Kind::Cluster | Kind::Monitor | Kind::Name | Kind::Pool => "object",
+        Kind::Cluster | Kind::Monitor | Kind::Name | Kind::Pool | Kind::Records => "object",
     }
 }

@@ -13,8 +13,8 @@ use std::{
 use fairway_model::{
     Bias, Check, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Geo, Health, Location,
     MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name, Network, Pace, Permille, PlaceMatch, Policy, Pool,
-    PoolName, Preference, ProbeAddress, Rank, Risk, Rtype, Schedule, Severity, Spread, SteeredName, Tier, Timestamp,
-    Ttl, TtlBounds, Verdict, Visibility, Weight, Window, ZoneSpec,
+    PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule, Severity, Spread, SteeredName, Tier,
+    Timestamp, Ttl, TtlBounds, Verdict, Visibility, Weight, Window, ZoneSpec,
 };
 use fairway_zones::{
     Client, Conditions, Draw, Now, Outcome, PoolInfo, ServerOptions, Slot, Snapshot, Tallies, Tally, TargetIndex,
@@ -67,8 +67,8 @@ const STEERED: [&str; 30] = [
 ];
 /// Beside those, what is asked for.
 const ASKED: &str = "www. www.shop. q.a.shop. q.wild. x.*.wild. free. y.free. sub. q.sub. old. a.old. a.new. new. c.d.new. q.c.d.new. \
-     _s._udp. ap1. q.ap1. link. far. y.in. q.gap. ns.deep.gap. nowhere. a.b.nowhere.";
-const TYPES: [Rtype; 4] = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::ANY];
+     _s._udp. ap1. q.ap1. link. far. y.in. q.gap. ns.deep.gap. nowhere. a.b.nowhere. new2. b.new2. a.b.new2. q.new2. x.b.new2.";
+const TYPES: [Rtype; 5] = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::MX, Rtype::ANY];
 const CLIENTS: [&str; 3] = ["198.51.100.7", "203.0.113.200", "2001:db8:7::1"];
 
 fn owner(relative: &str) -> Name {
@@ -204,9 +204,44 @@ fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
     pool
 }
 
+/// RDATA of types that are declared: addresses, text, an alias, a delegation, names inside.
+const DECLARED: [(Rtype, &[u8]); 7] = [
+    (Rtype::A, &[192, 0, 2, 77]),
+    (Rtype::TXT, b"\x05hello"),
+    (Rtype::CNAME, b"\x03own\x07example\x04test\0"),
+    (Rtype::MX, b"\0\x01\x03own\x07example\x04test\0"),
+    (Rtype::SRV, b"\0\0\0\0\0\x01\x03own\x07example\x04test\0"),
+    (Rtype::NS, b"\x02ns\x07invalid\0"),
+    (Rtype::CAA, b"\0\x05issue;"),
+];
+
+/// Declares or takes back a record set; says whose.
+fn edit_records(wish: &mut Desired, dice: &mut Dice) -> Name {
+    let name = owner(if dice.one_in(3) {
+        ["new2.", "a.b.new2.", "*.new2."][dice.below(3) as usize]
+    } else {
+        STEERED[dice.below(30) as usize]
+    });
+    let (rtype, rdata) = DECLARED[dice.below(7) as usize];
+    let mine: Vec<_> = wish.records.keys().filter(|(of, _)| *of == name).cloned().collect();
+    match mine.first() {
+        Some(key) if dice.one_in(2) => _ = wish.records.remove(key),
+        _ => {
+            let ttl = Ttl::from_secs(60 + dice.below(2) as u32).unwrap();
+            let set = RecordSet::new(name.clone(), rtype, ttl, [rdata.into()]);
+            wish.records.insert(set.key(), set);
+        }
+    }
+    name
+}
+
 /// Makes an edit; says what it touches.
 fn edit(wish: &mut Desired, dice: &mut Dice) -> Touched {
     let mut touched = Touched::default();
+    if dice.one_in(3) {
+        touched.records.insert(edit_records(wish, dice));
+        return touched;
+    }
     let name = PoolName::new(&format!("p{}", dice.below(7))).unwrap();
     match dice.below(8) {
         0..=2 => {
@@ -358,6 +393,7 @@ fn ordinary_changes_are_revised() {
         let touched = Touched {
             pools: pools.iter().map(|number| plain(*number).name).collect(),
             names: names.iter().map(|name| owner(name)).collect(),
+            records: BTreeSet::new(),
         };
         let made = revise(&wish, &after, &touched, &options, &snapshot);
         let made = made.unwrap_or_else(|| panic!("{what}: left to the whole compilation"));
@@ -421,6 +457,7 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
         let touched = Touched {
             pools: pools.iter().map(|name| PoolName::new(name).unwrap()).collect(),
             names: names.iter().map(|name| owner(name)).collect(),
+            records: BTreeSet::new(),
         };
         revise(&wish, &after, &touched, options, &snapshot).is_none()
     };
@@ -467,6 +504,7 @@ fn play(edits: &[u64]) -> Result<(u32, u32), TestCaseError> {
             let more = edit(&mut after, &mut dice);
             touched.pools.extend(more.pools);
             touched.names.extend(more.names);
+            touched.records.extend(more.records);
         }
         if touched == Touched::default() || after.problems().iter().any(|problem| problem.severity == Severity::Error) {
             continue;

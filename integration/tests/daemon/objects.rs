@@ -46,6 +46,29 @@ fn what_was_acknowledged_is_there_after_a_kill_at_once() {
 }
 
 #[test]
+fn a_declared_record_is_served_until_it_is_taken_back_and_one_that_cannot_stand_is_refused() {
+    let server = Fairway::start(ZONE, &[]);
+    declare(&server, "192.0.2.1");
+    let file = server.folder.path().join("records.yaml");
+    let apply = |text: &str| {
+        std::fs::write(&file, format!("{text}\n")).expect("the folder can be written");
+        server.command(&["apply", "-f", file.to_str().expect("a path in UTF-8")])
+    };
+    let applied =
+        apply("records: [{ name: static.gslb.example, sets: [{ type: A, data: [192.0.2.80, 192.0.2.81] }] }]");
+    assert!(applied.status.success(), "{}", said(&applied));
+    let reply = resolve(server.dns, "static.gslb.example").expect("it answers");
+    assert!(reply.is(&["192.0.2.80", "192.0.2.81"]), "{reply:?}");
+
+    let refused = apply(&format!("records: [{{ name: {NAME}, sets: [{{ type: A, data: [192.0.2.9] }}] }}]"));
+    assert!(!refused.status.success() && said(&refused).contains("pool shop answers this name"), "{}", said(&refused));
+    let taken = server.command(&["delete", "records", "static.gslb.example"]);
+    assert!(taken.status.success(), "{}", said(&taken));
+    assert!(resolve(server.dns, "static.gslb.example").is_some_and(|reply| reply.rcode == 3));
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
+}
+
+#[test]
 fn who_watches_is_told_of_each_change_once_it_is_served_and_goes_on_where_it_was() {
     let server = Fairway::start(ZONE, &[]);
     declare(&server, "192.0.2.1");

@@ -99,10 +99,14 @@ impl Asked {
 /// Every object of a body by its key, and every flaw.
 fn all_sound(body: ApplyBody) -> (BTreeMap<Key, Vec<u8>>, Vec<Flaw>) {
     let (mut wanted, mut flaws) = (BTreeMap::new(), Vec::new());
-    let ApplyBody { clusters, monitors, names, pools, .. } = body;
-    for (kind, bodies) in
-        [(Kind::Cluster, clusters), (Kind::Monitor, monitors), (Kind::Name, names), (Kind::Pool, pools)]
-    {
+    let ApplyBody { clusters, monitors, names, pools, records, .. } = body;
+    for (kind, bodies) in [
+        (Kind::Cluster, clusters),
+        (Kind::Monitor, monitors),
+        (Kind::Name, names),
+        (Kind::Pool, pools),
+        (Kind::Records, records),
+    ] {
         for (index, body) in bodies.into_iter().enumerate() {
             let at = format!("/{}/{index}", section(kind).unwrap_or_default());
             match sound(kind, &body) {
@@ -137,7 +141,7 @@ fn sound(kind: Kind, body: &ObjectBody) -> Result<(Key, Vec<u8>), Vec<Flaw>> {
 /// The key of an object by its name as people write it.
 pub(super) fn key(kind: Kind, name: &str) -> Option<Key> {
     let name = match kind {
-        Kind::Name => key_name(&name.parse::<Name>().ok()?),
+        Kind::Name | Kind::Records => key_name(&name.parse::<Name>().ok()?),
         _ => name.to_owned(),
     };
     Key::new(kind, &[&name]).ok()

@@ -9,6 +9,7 @@ mod monitors;
 mod objects;
 mod places;
 mod policy;
+mod records;
 mod schedule;
 mod settings;
 mod store;
@@ -55,8 +56,12 @@ pub(super) struct Converted {
 /// objects: what seems missing may stand in the part that is left out.
 pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'_>) -> Converted {
     let whole = !reader.refused && !reader.apart;
-    let objects =
-        config.monitors.len() + config.clusters.len() + config.pools.len() + config.names.len() + config.zones.len();
+    let objects = config.monitors.len()
+        + config.clusters.len()
+        + config.pools.len()
+        + config.names.len()
+        + config.records.len()
+        + config.zones.len();
     let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
     let mut settings = settings::settings(&mut meaning, &config);
     settings.access = Arc::new(access::access(&mut meaning, config.access));
@@ -73,6 +78,7 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
         clusters: objects::clusters(&mut meaning, config.clusters),
         pools: objects::pools(&mut meaning, config.pools),
         names: objects::names(&mut meaning, config.names),
+        records: records::records(&mut meaning, config.records),
         ..Desired::default()
     };
     let overrides = objects::overrides(&mut meaning, config.overrides, &desired);

@@ -11,6 +11,7 @@ mod lists;
 mod load;
 mod places;
 mod policies;
+mod records;
 mod schedules;
 mod sources;
 mod store;

@@ -30,6 +30,7 @@ clusters:
   - { name: c2, addresses: [192.0.2.3] }
 pools: [ { name: p0, policy: failover, monitor: first, members: [ { cluster: c0 }, { cluster: c1 }, { cluster: c2 } ] } ]
 names: [ { name: n0.gslb.example, pool: p0 }, { name: n0.in.gslb.example, pool: p0 } ]
+records: [ { name: t0.gslb.example, sets: [ { type: TXT, data: [of-the-file] } ] } ]
 ";
 
 /// A reader of these files, and what it read.
@@ -129,7 +130,7 @@ fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
 fn what_changes_too_much_at_once_is_read_as_a_whole() {
     let scene = Scene::new(FILES);
     let (reader, before) = read(&scene);
-    for (count, is_narrow) in [(1_000, true), (1_001, false)] {
+    for (count, is_narrow) in [(1_001, true), (1_002, false)] {
         let mut declared = Declared::default();
         for number in 0..count {
             let name = format!("m{number}.gslb.example");
@@ -152,8 +153,16 @@ impl Dice {
     }
 }
 
-/// Puts a pool or a name, or takes one away; now and then something that does not fit.
+/// Puts a pool, a name or records, or takes some away; now and then something that does not fit.
 fn edit(declared: &mut Declared, dice: &mut Dice) {
+    if dice.below(4) == 0 {
+        let name = ["t0", "t1", "n1", "x.t1", "*.t2"][dice.below(5) as usize].to_owned() + ".gslb.example";
+        let (rtype, data) = [("TXT", "said"), ("A", "192.0.2.7"), ("MX", "5 mx.example"), ("CNAME", "a.example")]
+            [dice.below(4) as usize];
+        let sets = json!([{"type": rtype, "ttl": format!("{}s", 60 + dice.below(2)), "data": [data]}]);
+        let value = (dice.below(4) != 0).then(|| json!({"name": name, "sets": sets}));
+        return change(declared, Kind::Records, &name, value);
+    }
     let pool = format!("p{}", dice.below(5));
     let zone = ["gslb.example", "in.gslb.example", "deep.gslb.example"][dice.below(3) as usize];
     let name = format!("n{}.{zone}", dice.below(4));

@@ -65,6 +65,8 @@ kinds! {
     Pool = "pool", 1;
     /// EMCO: a project.
     Project = "project", 1;
+    /// Records of a name that are served as they are, as a configuration declares them.
+    Records = "records", 1;
     /// EMCO: a traffic group.
     TrafficGroup = "traffic-group", 5;
     /// Intents that belong together (ONAP: `traffic-intent-set`).

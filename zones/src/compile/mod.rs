@@ -1,6 +1,7 @@
 //! What is wished for, and the records of the zones, to a [`Snapshot`].
 
 mod answers;
+mod declared;
 mod names;
 mod place;
 mod records;
@@ -9,6 +10,8 @@ mod sets;
 mod steered;
 mod upper;
 
+#[cfg(test)]
+mod declared_tests;
 #[cfg(test)]
 mod tests;
 
@@ -64,14 +67,16 @@ pub struct Touched {
     pub pools: BTreeSet<PoolName>,
     /// Steered names.
     pub names: BTreeSet<Name>,
+    /// Names that have other declared records.
+    pub records: BTreeSet<Name>,
 }
 
-/// Compiles those pools and names anew in which `after` differs from `before`, of which a snapshot was compiled, and shares the
-/// rest with it: the answers, the targets and the id are those of [`recompile`].
+/// Compiles those pools, names and records anew in which `after` differs from `before`, of which a snapshot was compiled, and shares
+/// the rest with it: the answers, the targets and the id are those of [`recompile`].
 ///
-/// Everything but pools and names must be the same in both. None where only the whole compilation can tell: something is at
-/// fault or doubtful, a pool that answers by names of clusters changes, a target or a balanced cluster is used no more, or
-/// so much was changed since the last whole compilation that one is due.
+/// Everything but these must be the same in both. None where only the whole compilation can tell: something is at fault or
+/// doubtful, a pool that answers by names of clusters changes, a delegation or DNAME is declared, a target or a balanced cluster is
+/// used no more, or so much was changed since the last whole compilation that one is due.
 pub fn revise(
     before: &Desired,
     after: &Desired,

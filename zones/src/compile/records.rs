@@ -5,7 +5,7 @@ use fairway_model::{Fault, Name, Place, Rtype};
 use super::{
     names::Names,
     place::{Origins, Placed},
-    sets::{self, Mention, Whose},
+    sets::{self, Mention, TooLarge, Whose},
 };
 use crate::{
     entries::{EntryWriter, Extra, Head, Node},
@@ -126,10 +126,9 @@ impl<'a> Compiler<'a> {
         let whose = Whose { origin, node: Some(node) };
         match sets::write(entries, rtype, ttl, records().map(|r| &*r.rdata), whose, mentions) {
             Ok(number) => Some(number),
-            Err(sets::TooLarge(octets)) => {
-                let what = format!("the {rtype} records of {} take {octets} octets", origins.record(&group[0]).owner);
-                let way_out = format!("a message holds {}; give fewer or shorter records", sets::OCTETS_MAX);
-                faults.push(Fault::error(origins.place(&group[0]), what, way_out));
+            Err(too_large) => {
+                let what = too_large.told(&origins.record(&group[0]).owner, rtype);
+                faults.push(Fault::error(origins.place(&group[0]), what, TooLarge::way_out()));
                 None
             }
         }

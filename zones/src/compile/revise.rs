@@ -1,8 +1,8 @@
-//! Some pools and names of a snapshot compiled anew, beside all that stays as it is.
+//! Some pools, names and records of a snapshot compiled anew, beside all that stays as it is.
 //!
 //! ```text
-//! before   names of touched pools ─┐     free the touched     steer the names     prune names that are     close the gaps
-//!          touched names ──────────┴──►  pools' numbers  ──►  again            ──► no more             ──► of pools
+//! before   names of touched pools ─┐     free the touched     steer the names     write touched     prune names that     close the
+//!          touched names ──────────┴──►  pools' numbers  ──►  again            ──► records anew ──►  are no more      ──► gaps of pools
 //! ```
 //! It writes what [`super::upper`] would write. Whatever it cannot be sure of it leaves to the whole compilation, by giving nothing.
 
@@ -12,10 +12,11 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Desired, Mode, Name, PoolName, SteeredName};
+use fairway_model::{Desired, Mode, Name, PoolName, Rtype, SteeredName};
 
 use super::{
     Touched,
+    declared::{self, Beside},
     names::{is_wildcard, parent_of},
     steered::Pools,
     upper::{self, Mixed, Names, Spot},
@@ -56,6 +57,9 @@ impl<'a> Reviser<'a> {
     }
 
     pub(super) fn make(mut self, touched: &Touched) -> Option<Snapshot> {
+        if touched.records.iter().any(|name| self.is_for_all(name)) {
+            return None;
+        }
         let numbers = self.pools_to_free(&touched.pools)?;
         let mut names = touched.names.clone();
         names.extend(numbers.iter().flat_map(|number| self.pools.names_of(*number)).cloned());
@@ -73,9 +77,13 @@ impl<'a> Reviser<'a> {
         for name in names.iter().filter_map(|name| self.after.names.get(name)) {
             self.steer(name)?;
         }
+        for name in &touched.records {
+            self.write_records(name)?;
+        }
         // Those below others come behind them in order, and go first.
-        for name in names.iter().rev().filter(|name| !self.after.names.contains_key(name)) {
-            self.prune(name.as_wire())?;
+        names.extend(touched.records.iter().cloned());
+        for name in names.iter().rev() {
+            self.prune(name)?;
         }
         for number in left {
             if self.pools.is_idle(number) {
@@ -111,6 +119,13 @@ impl<'a> Reviser<'a> {
         Some(numbers)
     }
 
+    /// Whether declared records of a name say something of others: what is below them, or the names of clusters.
+    fn is_for_all(&self, name: &Name) -> bool {
+        let mut sets = [self.before, self.after].into_iter().flat_map(|wish| wish.records_at(name));
+        let is_clusters = || self.after.clusters.values().any(|cluster| cluster.dns_name.as_ref() == Some(name));
+        sets.any(declared::hides) || is_clusters()
+    }
+
     fn find(&self, name: &[u8]) -> Option<u32> {
         self.table.find(name_hash(name), |number| self.entries.node(number).is_called(name))
     }
@@ -141,14 +156,60 @@ impl<'a> Reviser<'a> {
 
     fn steer(&mut self, name: &'a SteeredName) -> Option<()> {
         let pool = self.after.pools.get(&name.pool)?;
-        let Spot { zone, hider: None } = Spot::of(self.text, &name.name)? else { return None };
+        let zone = self.zone_of(&name.name)?;
         self.steered_in[usize::from(zone)] += 1;
         let number = self.pools.steered(name, pool, &mut self.entries);
         let entry = self.intern(name.name.as_wire(), zone);
         self.entries.steer(entry, number);
-        let (steered, _) = self.pools.of(number)?;
-        let mut types = self.below(name.name.as_wire()).into_iter().flat_map(Node::sets).map(RrSet::rtype);
-        (!types.any(|rtype| Mixed::of(rtype, &steered).is_some())).then_some(())
+        let text = self.below(name.name.as_wire());
+        let steered = self.pools.of(number)?;
+        let mut types = text.into_iter().flat_map(Node::sets).map(RrSet::rtype);
+        let is_mixed = types.any(|rtype| Mixed::of(rtype, &steered.0).is_some());
+        (!is_mixed && self.can_stand(&name.name, &Beside { text, steered: Some(steered) })).then_some(())
+    }
+
+    /// Whether the declared records of a name can stand beside this.
+    fn can_stand(&self, name: &Name, beside: &Beside<'_>) -> bool {
+        self.after.records_at(name).all(|set| declared::refusal(self.after, set, beside).is_none())
+    }
+
+    /// The number of the zone that a name is in; none if something hides it there.
+    fn zone_of(&self, name: &Name) -> Option<u16> {
+        let Spot { zone, hider: None } = Spot::of(self.text, name)? else { return None };
+        (!declared::is_below_declared(self.after, name)).then_some(zone)
+    }
+
+    /// Writes a name anew, with the records that are declared there now; none where one of them cannot stand there.
+    fn write_records(&mut self, name: &Name) -> Option<()> {
+        let (wire, hash, zone) = (name.as_wire(), name_hash(name.as_wire()), self.zone_of(name)?);
+        let (old, below) = (self.intern(wire, zone), self.below(wire));
+        let node = self.entries.node(old);
+        let (steered, wildcard) = (node.steered(), node.wildcard());
+        let is_own = |rtype: Rtype| below.is_none_or(|below| below.set(rtype).is_none());
+        for set in node.sets().filter(|set| is_own(set.rtype())) {
+            self.pools.sum_id(upper::set_id(set, hash).wrapping_neg());
+        }
+        if !self.can_stand(name, &Beside { text: below, steered: self.pools.of(steered) }) {
+            return None;
+        }
+        let sets = self.after.records_at(name);
+        let flags = declared::flags(below.map_or(Node::OPEN, Node::flags), sets.clone());
+        let entry = self.entries.begin_entry(wire, Head { flags, zone, steered });
+        below.into_iter().for_each(|below| self.entries.copy_sets(entry, below));
+        for set in sets {
+            let written = declared::write(&mut self.entries, entry, set, &self.text.zones[usize::from(zone)].origin);
+            self.pools.sum_id(upper::set_id(written.ok()?, hash));
+        }
+        wildcard.into_iter().for_each(|wildcard| self.entries.link(entry, wildcard));
+        let entries = &self.entries;
+        let hash_of = |number: u32| name_hash(entries.node(number).name());
+        self.table.remove(hash, old, hash_of);
+        self.table.add(hash, entry, hash_of);
+        if is_wildcard(wire) && self.holds_up_parent(wire, parent_of(wire)) {
+            let parent = self.find(parent_of(wire))?;
+            self.entries.link(parent, entry | UPPER);
+        }
+        Some(())
     }
 
     /// Makes a name of a zone known, with every name that exists because of it.
@@ -176,10 +237,12 @@ impl<'a> Reviser<'a> {
         entry
     }
 
-    /// Takes a name away that is not steered, and those that were there because of it; not if others hold it up.
-    fn prune(&mut self, name: &[u8]) -> Option<()> {
+    /// Takes a name away that has nothing of its own, and those that were there because of it; not if others hold it up.
+    fn prune(&mut self, owner: &Name) -> Option<()> {
+        let name = owner.as_wire();
         let Some(entry) = self.find(name) else { return Some(()) };
-        if self.entries.node(entry).steered() != 0 || self.is_held_up(name)? {
+        let is_used = self.entries.node(entry).steered() != 0 || self.after.records_at(owner).next().is_some();
+        if is_used || self.is_held_up(owner)? {
             return Some(());
         }
         let entries = &self.entries;
@@ -195,23 +258,25 @@ impl<'a> Reviser<'a> {
                 None => self.entries.unlink(above),
             }
         }
-        self.prune(parent)
+        self.prune(&owner.parent()?)
     }
 
     /// Whether a name exists in the upper layer because of others; none where that is not plain to see.
-    fn is_held_up(&self, name: &[u8]) -> Option<bool> {
-        let owner = Name::from_wire(name).ok()?;
-        if self.previous.cluster_names.contains(&owner) {
+    fn is_held_up(&self, owner: &Name) -> Option<bool> {
+        let name = owner.as_wire();
+        if self.previous.cluster_names.contains(owner) {
             return Some(true);
         }
         if self.below(name).is_some() {
             let wildcard = [b"\x01*", name].concat();
             return Some(self.find(&wildcard).is_some() && self.holds_up_parent(&wildcard, name));
         }
-        let (steered, clusters) = (&self.after.names, &self.previous.cluster_names);
-        let steered = steered.after(&owner).next().map(|(below, _)| below);
-        let clusters = clusters.range((Excluded(&owner), Unbounded)).next();
-        let mut within = [steered, clusters].into_iter().flatten().filter(|below| below.is_within(&owner)).peekable();
+        let last = (owner.clone(), Rtype(u16::MAX));
+        let steered = self.after.names.after(owner).next().map(|(below, _)| below);
+        let declared = self.after.records.after(&last).next().map(|((below, _), _)| below);
+        let clusters = self.previous.cluster_names.range((Excluded(owner), Unbounded)).next();
+        let nearest = [steered, declared, clusters].into_iter().flatten();
+        let mut within = nearest.filter(|below| below.is_within(owner)).peekable();
         if within.peek().is_none() {
             return Some(false);
         }

@@ -35,6 +35,18 @@ pub(super) struct Mention {
 /// A record set has more octets than a message can hold.
 pub(super) struct TooLarge(pub(super) usize);
 
+impl TooLarge {
+    /// What is said about a set of this name and type.
+    pub(super) fn told(&self, name: &Name, rtype: Rtype) -> String {
+        format!("the {rtype} records of {name} take {} octets", self.0)
+    }
+
+    /// What to do about it.
+    pub(super) fn way_out() -> String {
+        format!("a message holds {OCTETS_MAX}; give fewer or shorter records")
+    }
+}
+
 /// Octets of a record set that fit a message next to the longest question and OPT.
 pub(super) const OCTETS_MAX: usize = 65_535 - 12 - 259 - 300;
 

@@ -206,6 +206,11 @@ impl<'a> Pools<'a> {
         }
     }
 
+    /// Adds what something else contributes to the id.
+    pub(super) fn sum_id(&mut self, change: u64) {
+        self.compiled.id = self.compiled.id.wrapping_add(change);
+    }
+
     /// What [`Pools::steered`] gave, and the name of the pool.
     pub(super) fn of(&self, steered: u32) -> Option<(Steered, &PoolName)> {
         let steered = self.compiled.steered[steered.checked_sub(1)? as usize];

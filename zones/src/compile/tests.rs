@@ -11,25 +11,27 @@ use crate::{
     text::{ZoneData, read_zone},
 };
 
-const OUTER: &str = "\
+pub(super) const OUTER: &str = "\
     $TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN CNAME shop\n\
     shop IN TXT beside\nx.*.wild IN A 192.0.2.4\n*.wild IN TXT wild\n*.free IN MX 1 own\nsub IN NS ns.sub\n\
     ns.sub IN A 192.0.2.5\nold IN DNAME new\na.new IN A 192.0.2.6\n_s._udp IN SRV 0 0 1 eu1\neu1 IN TXT eu\n\
     own IN A 192.0.2.7\nlink IN CNAME own\nfar IN CNAME a.deep.shop\n";
-const INNER: &str =
+pub(super) const INNER: &str =
     "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n@ IN HTTPS 0 shop.example.test.\n";
 
+/// A zone of this text.
+pub(super) fn zone(origin: &str, text: &str) -> ZoneData {
+    let (zone, faults) = read_zone(&origin.parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
+    assert!(faults.is_empty(), "{faults:?}");
+    zone
+}
+
 fn zones() -> Vec<ZoneData> {
-    let read = |origin: &str, text: &str| {
-        let (zone, faults) = read_zone(&origin.parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
-        assert!(faults.is_empty(), "{faults:?}");
-        zone
-    };
-    vec![read("example.test", OUTER), read("in.example.test", INNER)]
+    vec![zone("example.test", OUTER), zone("in.example.test", INNER)]
 }
 
 /// Pools of two clusters under some names; a name that begins with `c-` is an alias of its clusters.
-fn desired(names: &[&str]) -> Desired {
+pub(super) fn desired(names: &[&str]) -> Desired {
     let mut desired = Desired::default();
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "2001:db8::1")] {
         let name = ClusterName::new(cluster).unwrap();
@@ -61,7 +63,7 @@ fn responses(snapshot: Snapshot) -> Vec<Vec<u8>> {
 }
 
 /// The responses to these names, and to the apex behind them, in these types.
-fn answers(snapshot: Snapshot, names: &str, types: &[Rtype]) -> Vec<Vec<u8>> {
+pub(super) fn answers(snapshot: Snapshot, names: &str, types: &[Rtype]) -> Vec<Vec<u8>> {
     let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
     let view = View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) };
     let client = Client { address: [198, 51, 100, 7].into(), port: 4242, transport: Transport::Tcp };

@@ -6,12 +6,13 @@ use std::{
 };
 
 use fairway_model::{
-    Cluster, Desired, Fault, Mode, Name, Place, Pool, PoolName, Rtype, SteeredName, Subject, Ttl, Visibility,
+    Cluster, Desired, Fault, Mode, Name, Place, Pool, PoolName, RecordSet, Rtype, SteeredName, Subject, Ttl, Visibility,
 };
 
 use super::{
+    declared::{self, Beside},
     names::{is_wildcard, parent_of, same_name},
-    sets,
+    sets::{self, TooLarge},
     steered::{Compiled, Pools, octets},
 };
 use crate::{
@@ -34,6 +35,7 @@ pub(super) fn compile(
 ) -> (Snapshot, Vec<Fault>) {
     let mut upper = Upper::new(desired, text, options, previous);
     upper.place_steered();
+    upper.place_records();
     upper.place_cluster_names();
     upper.place_faults(zones);
     let numbers = upper.build_entries();
@@ -94,6 +96,8 @@ struct Upper<'a> {
     text: &'a TextLayer,
     table: Table,
     drafts: Vec<Draft<'a>>,
+    /// Declared sets, and the drafts that they stand at.
+    records: Vec<(u32, &'a RecordSet)>,
     entries: EntryWriter,
     pools: Pools<'a>,
     steered_in: Vec<usize>,
@@ -172,6 +176,7 @@ impl<'a> Upper<'a> {
             text,
             table: Table::with_room(desired.names.len()),
             drafts: Vec::with_capacity(desired.names.len()),
+            records: Vec::with_capacity(desired.records.len()),
             entries: EntryWriter::default(),
             pools: Pools::new(desired, options, previous),
             steered_in: vec![0; text.zones.len()],
@@ -208,8 +213,41 @@ impl<'a> Upper<'a> {
         }
     }
 
-    /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and the zone text says
-    /// nothing about it (S0-43: the name's addresses follow in the same answer). The name of an internal member exists in a
+    /// Puts declared sets to their names.
+    fn place_records(&mut self) {
+        let desired = self.desired;
+        for set in desired.records.values() {
+            if let Err((what, way_out)) = self.place_record_set(set) {
+                self.faults.push(declared::fault(set, what, way_out));
+            }
+        }
+        // Those of one name come one after the other, and names in the order of their numbers.
+        self.records.sort_by_key(|(number, set)| (*number, set.rtype));
+    }
+
+    fn place_record_set(&mut self, set: &'a RecordSet) -> Result<(), (String, &'static str)> {
+        let (name, rtype) = (&set.name, set.rtype);
+        let Some(Spot { zone, hider }) = Spot::of(self.text, name) else {
+            return Err((format!("{name} {rtype} lies in none of the zones"), "declare its zone, or mend the name"));
+        };
+        if hider.is_some() {
+            let what = format!("{name} {rtype} is hidden by a delegation or DNAME of the zone file");
+            return Err((what, "take one of the two out"));
+        }
+        let hash = name_hash(name.as_wire());
+        let steered = self.find(hash, name.as_wire()).map_or(0, |number| self.drafts[number as usize].steered);
+        let text = self.text.layer.find(hash, name.as_wire()).map(|number| self.text.layer.entries.node(number));
+        let beside = Beside { text, steered: self.pools.of(steered) };
+        if let Some(refusal) = declared::refusal(self.desired, set, &beside) {
+            return Err(refusal);
+        }
+        let number = self.intern(name.as_wire(), zone);
+        self.records.push((number, set));
+        Ok(())
+    }
+
+    /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and neither its text nor a
+    /// declared record says anything about it (S0-43: the name's addresses follow in the same answer). The name of an internal member exists in a
     /// public zone, and has none there.
     fn place_cluster_names(&mut self) {
         let desired = self.desired;
@@ -228,10 +266,15 @@ impl<'a> Upper<'a> {
         }
         for (name, cluster) in wanted {
             let Some(Spot { zone, hider: None }) = Spot::of(self.text, name) else { continue };
+            if declared::is_below_declared(desired, name) {
+                continue;
+            }
             let wire = name.as_wire();
             let known = self.text.layer.find(name_hash(wire), wire).map(|number| self.text.layer.entries.node(number));
             let speaks = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
-            if !known.is_some_and(|node| node.sets().map(RrSet::rtype).any(speaks)) {
+            let of_text = known.into_iter().flat_map(Node::sets).map(RrSet::rtype);
+            let declared = desired.records_at(name).map(|set| set.rtype);
+            if !of_text.chain(declared).any(speaks) {
                 let number = self.intern(wire, zone) as usize;
                 self.cluster_names.insert(name.clone());
                 self.drafts[number].cluster = cluster.filter(|_| self.drafts[number].steered == 0);
@@ -272,12 +315,17 @@ impl<'a> Upper<'a> {
 
     /// Writes the entries; gives their numbers.
     fn build_entries(&mut self) -> Vec<u32> {
-        let Self { text, drafts, entries, .. } = self;
+        let Self { text, drafts, records, entries, faults, .. } = self;
         let below = |draft: &Draft<'_>| Some(text.layer.entries.node(draft.below?));
         let mut numbers = Vec::with_capacity(drafts.len());
-        for draft in &*drafts {
+        let mut records = &records[..];
+        for (draft, at) in drafts.iter().zip(0..) {
             let below = below(draft);
-            let flags = below.map_or(Node::OPEN, Node::flags);
+            let count = records.iter().take_while(|(number, _)| *number == at).count();
+            let (declared, rest) = records.split_at(count);
+            records = rest;
+            let sets = declared.iter().map(|(_, set)| *set);
+            let flags = declared::flags(below.map_or(Node::OPEN, Node::flags), sets.clone());
             let entry = entries.begin_entry(draft.name, Head { flags, zone: draft.zone, steered: draft.steered });
             if let Some(below) = below {
                 entries.copy_sets(entry, below);
@@ -285,7 +333,16 @@ impl<'a> Upper<'a> {
             let own = draft.cluster.map(|(cluster, ttl)| write_addresses(entries, cluster, ttl));
             for set in own.unwrap_or_default() {
                 entries.count_set(entry);
-                self.id = self.id.wrapping_add(mix(digest(entries.set(set).records()) ^ draft.hash));
+                self.id = self.id.wrapping_add(set_id(entries.set(set), draft.hash));
+            }
+            for set in sets {
+                match declared::write(entries, entry, set, &text.zones[usize::from(draft.zone)].origin) {
+                    Ok(written) => self.id = self.id.wrapping_add(set_id(written, draft.hash)),
+                    Err(too_large) => {
+                        let what = too_large.told(&set.name, set.rtype);
+                        faults.push(declared::fault(set, what, &TooLarge::way_out()));
+                    }
+                }
             }
             numbers.push(entry);
         }
@@ -368,6 +425,11 @@ impl<'a> Upper<'a> {
             }
         }
     }
+}
+
+/// What a set adds to the id at the name of this hash.
+pub(super) fn set_id(set: RrSet<'_>, name: u64) -> u64 {
+    mix(digest(set.records()) ^ name)
 }
 
 /// Writes the addresses of a cluster; gives the numbers of their sets.

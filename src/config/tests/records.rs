@@ -1,0 +1,42 @@
+//! Records that are declared one name at a time.
+
+use fairway_model::Rtype;
+
+use super::*;
+
+fn config(records: &str) -> String {
+    format!("version: 1\nzones: [{{name: a.example, ns: [ns.example.net]}}]\nrecords:\n{records}")
+}
+
+#[test]
+fn a_set_has_its_type_its_ttl_and_its_data_in_any_order() {
+    let text = "- {name: a.example, sets: [{type: txt, data: ['\"two words\"', one]}, {type: TYPE65280, ttl: 1h, data: ['\\# 1 ff']}]}\n";
+    let sets = loaded(&config(text)).desired.records;
+    let told: Vec<_> = sets.values().map(|set| (set.rtype, set.ttl.secs(), set.rdatas.len())).collect();
+    assert_eq!(told, [(Rtype::TXT, 300, 2), (Rtype(65280), 3_600, 1)]);
+    let txt = sets.get(&("a.example".parse().unwrap(), Rtype::TXT)).unwrap();
+    assert_eq!(*txt.rdatas[0], *b"\x03one", "sorted");
+}
+
+#[test]
+fn what_cannot_be_declared_has_its_place_and_reason() {
+    let table = [
+        ("{name: a.example, sets: [{type: A, data: [nowhere]}]}", "records[0].sets[0].data[0]: A data:"),
+        (
+            "{name: a.example, sets: [{type: SOA, data: [x]}]}",
+            "records[0].sets[0].type: SOA records cannot be declared",
+        ),
+        ("{name: a.example, sets: [{type: WAT, data: [x]}]}", "\"WAT\" is no record type"),
+        ("{name: a.example, sets: [{type: TXT, data: []}]}", "the list is empty"),
+        ("{name: b.invalid, sets: [{type: TXT, data: [x]}]}", "b.invalid. TXT lies in none of the zones"),
+        (
+            "{name: a.example, sets: [{type: TXT, data: [x]}, {type: TXT, data: [y]}]}",
+            "record set a.example. TXT is declared in f.yaml:4",
+        ),
+    ];
+    for (records, wanted) in table {
+        let text = config(&format!("- {records}\n"));
+        let told = faults_of(&text);
+        assert!(told.iter().any(|fault| fault.contains(wanted)), "{records}: {told:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Declared record sets: which of them can be served beside the zones' text and what is steered, and how they are written.
+
+use fairway_model::{Desired, Fault, Name, Place, PoolName, RecordSet, Rtype, Subject};
+
+use super::{
+    names::is_wildcard,
+    sets::{self, TooLarge, Whose},
+    upper::{CONFIGURATION, Mixed},
+};
+use crate::{
+    entries::{EntryWriter, Node, RrSet},
+    snapshot::Steered,
+};
+
+/// What is at the name of a declared set beside it.
+pub(super) struct Beside<'a> {
+    /// What the zones' text says there.
+    pub(super) text: Option<Node<'a>>,
+    /// What steers the name.
+    pub(super) steered: Option<(Steered, &'a PoolName)>,
+}
+
+/// Why a declared set cannot be served, and what to do about it; none if it can.
+///
+/// What stands in a zone's text and what is steered holds against what is declared, and what lies below a delegation or DNAME against
+/// that: so no set that is served is taken away by one that is declared later.
+pub(super) fn refusal(desired: &Desired, set: &RecordSet, beside: &Beside<'_>) -> Option<(String, &'static str)> {
+    let (name, rtype) = (&set.name, set.rtype);
+    let told = |what: String, way_out| Some((what, way_out));
+    if !rtype.is_declarable() {
+        return told(format!("{name} {rtype}: records of this type cannot be declared"), "take it out");
+    }
+    let in_text = |wanted: Rtype| beside.text.is_some_and(|node| node.set(wanted).is_some());
+    if in_text(rtype) {
+        return told(format!("{name} {rtype} stands in the zone file, which holds"), "change it there");
+    }
+    if in_text(Rtype::CNAME) {
+        let what = format!("{name} has a CNAME in the zone file, and nothing can stand beside that");
+        return told(what, "take one of the two out (RFC 1034 section 3.6.2)");
+    }
+    if let Some((steered, pool)) = &beside.steered
+        && Mixed::of(rtype, steered).is_some()
+    {
+        let what = format!("{name} {rtype}: pool {pool} answers this name");
+        return told(what, "take the record out, or the name out of the steered names");
+    }
+    let others = desired.records_at(name).map(|set| set.rtype).filter(|other| *other != rtype);
+    let has_text = beside.text.is_some_and(|node| node.set_count() > 0);
+    if rtype == Rtype::CNAME && (has_text || beside.steered.is_some() || others.clone().next().is_some()) {
+        let what = format!("{name} has other records, and nothing can stand beside a CNAME");
+        return told(what, "take one of the two out (RFC 1034 section 3.6.2)");
+    }
+    if !hides(set) {
+        return None;
+    }
+    let is_delegation = rtype == Rtype::NS;
+    let mut hidden = others.filter(|other| is_delegation && *other != Rtype::DS);
+    if beside.text.is_some() || beside.steered.is_some() || hidden.next().is_some() || has_names_below(desired, name) {
+        let what = format!("{name} {rtype} would hide what is there already, or below it");
+        return told(what, "take that out first, or put the record into the zone file");
+    }
+    None
+}
+
+/// Whether a set hides what lies below its name: a delegation or a DNAME. At a wildcard NS is data (RFC 4592 section 4.2).
+pub(super) fn hides(set: &RecordSet) -> bool {
+    set.rtype == Rtype::DNAME || (set.rtype == Rtype::NS && !is_wildcard(set.name.as_wire()))
+}
+
+/// Whether a declared delegation or DNAME is above a name.
+pub(super) fn is_below_declared(desired: &Desired, name: &Name) -> bool {
+    let mut above = std::iter::successors(name.parent(), Name::parent);
+    !desired.records.is_empty() && above.any(|above| desired.records_at(&above).any(hides))
+}
+
+/// Whether something is declared below a name; names below one follow it in order.
+fn has_names_below(desired: &Desired, name: &Name) -> bool {
+    let last = (name.clone(), Rtype(u16::MAX));
+    let records = desired.records.after(&last).next().map(|((below, _), _)| below);
+    let steered = desired.names.after(name).next().map(|(below, _)| below);
+    [records, steered].into_iter().flatten().any(|below| below.is_within(name))
+}
+
+/// What the flags of a node become where these sets stand at it.
+pub(super) fn flags<'a>(flags: u8, sets: impl Iterator<Item = &'a RecordSet>) -> u8 {
+    sets.fold(flags, |flags, set| match set.rtype {
+        Rtype::CNAME => flags | Node::ALIAS,
+        Rtype::DNAME => flags | Node::DNAME,
+        _ if hides(set) => (flags | Node::CUT) & !Node::OPEN,
+        _ => flags,
+    })
+}
+
+/// Writes a set behind an entry's others; gives what was written.
+pub(super) fn write<'e>(
+    entries: &'e mut EntryWriter,
+    entry: u32,
+    set: &RecordSet,
+    origin: &Name,
+) -> Result<RrSet<'e>, TooLarge> {
+    let whose = Whose { origin, node: None };
+    let rdatas = set.rdatas.iter().map(|rdata| &**rdata);
+    let number = sets::write(entries, set.rtype, set.ttl.secs(), rdatas, whose, &mut Vec::new())?;
+    entries.count_set(entry);
+    Ok(entries.set(number))
+}
+
+/// A fault about a declared set.
+pub(super) fn fault(set: &RecordSet, what: String, way_out: &str) -> Fault {
+    let fault = Fault::error(Place::file(CONFIGURATION), what, way_out);
+    fault.about(Subject::Records(set.name.clone(), set.rtype))
+}
