@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod aim;
+mod changes;
 mod cluster;
 mod desired;
 mod fault;
@@ -37,6 +38,7 @@ mod timestamp;
 mod units;
 
 pub use aim::{AimError, LoadAim};
+pub use changes::{Changes, ProviderSet, SetKey, Update};
 pub use cluster::{Cluster, Location};
 pub use desired::{Desired, Problem, SteeredName, Subject, Visibility, ZoneSpec};
 pub use fault::{Fault, Place, Severity};

@@ -5,5 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod endpoint_wire;
+pub mod file;
+pub mod publish;
+pub mod rdata;
+pub mod rfc2136;
 
 pub use endpoint_wire::{Changes, DomainFilter, Endpoint, MEDIA_TYPE, Property, RowKey, plain_name};

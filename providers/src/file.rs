@@ -1,0 +1,188 @@
+//! A zone file: what is published stands below a line of ours, what stands above it is the operator's and stays.
+//!
+//! The file is replaced whole, so that whoever reads it sees the old text or the new one. A serial above the line that is marked with
+//! the comment `; serial` is raised with each change. What reads the file then is the operator's to tell (`rndc reload`, or a server
+//! that watches it).
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+
+use crate::{
+    publish::{Limits, Provider, ProviderError},
+    rdata,
+};
+
+/// A zone file that is published to.
+#[derive(Clone, Debug)]
+pub struct ZoneFile {
+    /// Its path. Where there is none yet, it is made.
+    pub path: PathBuf,
+}
+
+#[async_trait]
+impl Provider for ZoneFile {
+    fn limits(&self) -> Limits {
+        Limits { batch_max: 100_000, types: None, set_identifiers: false, timeout: Duration::from_secs(10) }
+    }
+
+    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+        let file = self.clone();
+        beside(move || file.text().and_then(|text| Ok(sets(split(&text).1)?.into_values().collect()))).await
+    }
+
+    async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
+        let (file, changes) = (self.clone(), changes.clone());
+        beside(move || file.change(&changes)).await
+    }
+}
+
+impl ZoneFile {
+    fn text(&self) -> io::Result<String> {
+        match fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(error),
+            Ok(found) if !found.is_file() => Err(io::Error::other("it is no regular file")),
+            Ok(found) if found.len() > FILE_MAX => Err(io::Error::other(format!("it is over {FILE_MAX} octets"))),
+            Ok(_) => fs::read_to_string(&self.path),
+        }
+    }
+
+    fn change(&self, changes: &Changes) -> io::Result<()> {
+        let text = self.text()?;
+        let (above, below) = split(&text);
+        let mut sets = sets(below)?;
+        for set in &changes.delete {
+            sets.remove(&set.key());
+        }
+        for set in changes.create.iter().chain(changes.update.iter().map(|update| &update.to)) {
+            sets.insert(set.key(), set.clone());
+        }
+        let mut next = raised(above);
+        if !next.is_empty() && !next.ends_with('\n') {
+            next.push('\n');
+        }
+        next.push_str(LINE);
+        for set in sets.values() {
+            for rdata in &set.set.rdatas {
+                let RecordSet { name, rtype, ttl, .. } = &set.set;
+                next.push_str(&format!("{name}\t{}\tIN\t{rtype}\t{}\n", ttl.secs(), rdata::to_text(*rtype, rdata)));
+            }
+        }
+        self.replace(next.as_bytes())
+    }
+
+    /// Whoever reads sees the old text or the new one, also after a power cut.
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| ".".as_ref());
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".new");
+        let mut file = File::create(&beside)?;
+        file.write_all(text)?;
+        if let Ok(found) = fs::metadata(&self.path) {
+            file.set_permissions(found.permissions())?;
+        }
+        file.sync_all()?;
+        fs::rename(&beside, &self.path)?;
+        File::open(folder)?.sync_all()
+    }
+}
+
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, ProviderError> {
+    let done = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    done.map_err(|error| ProviderError::Unavailable(error.to_string()))
+}
+
+/// What is the operator's, and what is ours.
+fn split(text: &str) -> (&str, &str) {
+    text.split_once(LINE).unwrap_or((text, ""))
+}
+
+/// The records below our line: one a line, as we write them.
+fn sets(text: &str) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
+    let mut records: BTreeMap<(Name, Rtype), Lines> = BTreeMap::new();
+    for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let read = || {
+            let mut fields = line.splitn(5, '\t');
+            let (name, ttl) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+            let rtype = fields.nth(1)?.parse().ok()?;
+            Some((name, Ttl::from_secs(ttl).ok()?, rtype, rdata::from_text(rtype, fields.next()?)?))
+        };
+        let fault =
+            || format!("line {} below the line of Fairway is not as it was written; take it out or above", place + 1);
+        let (name, ttl, rtype, rdata): (Name, Ttl, Rtype, _) = read().ok_or_else(|| io::Error::other(fault()))?;
+        records.entry((name, rtype)).or_insert((ttl, Vec::new())).1.push(rdata);
+    }
+    let set = |((name, rtype), (ttl, rdatas))| ProviderSet::plain(RecordSet::new(name, rtype, ttl, rdatas));
+    Ok(records.into_iter().map(set).map(|set: ProviderSet| (set.key(), set)).collect())
+}
+
+/// The operator's text with its marked serial raised (RFC 1982: by one).
+fn raised(text: &str) -> String {
+    let Some(mark) = text.find("; serial") else { return text.to_owned() };
+    let before = text[..mark].trim_end();
+    let start = before.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |place| place + 1);
+    match before[start..].parse::<u32>() {
+        Ok(serial) => format!("{}{}{}", &text[..start], serial.wrapping_add(1), &text[before.len()..]),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// What the lines of one set say.
+type Lines = (Ttl, Vec<Box<[u8]>>);
+
+/// Parts the operator's text from ours.
+const LINE: &str = "; ---- below this line Fairway writes; it keeps what stands above ----\n";
+/// Longest file.
+const FILE_MAX: u64 = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, last: u8) -> ProviderSet {
+        let rdata: Box<[u8]> = [192, 0, 2, last].into();
+        ProviderSet::plain(RecordSet::new(name.parse().unwrap(), Rtype::A, Ttl::STEERED, [rdata]))
+    }
+
+    #[tokio::test]
+    async fn what_stands_above_the_line_stays_but_for_its_serial() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.zone");
+        let above = "$ORIGIN x.\n@ 60 SOA ns h (\n  41 ; serial\n  1 1 1 1 )\n@ NS ns.y.\nwww A 192.0.2.9 ; by hand";
+        fs::write(&path, above).unwrap();
+        let file = ZoneFile { path: path.clone() };
+        let changes = Changes { create: vec![set("a.x.", 1), set("b.x.", 2)], ..Changes::default() };
+        file.apply(&changes).await.unwrap();
+        assert_eq!(file.read().await.unwrap(), [set("a.x.", 1), set("b.x.", 2)]);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(&above.replace("41", "42")), "{text}");
+        file.apply(&Changes { delete: vec![set("a.x.", 1)], ..Changes::default() }).await.unwrap();
+        assert_eq!(file.read().await.unwrap(), [set("b.x.", 2)]);
+        assert!(fs::read_to_string(&path).unwrap().contains("43 ; serial"));
+    }
+
+    #[tokio::test]
+    async fn a_line_of_somebody_else_below_ours_is_an_error_and_not_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.zone");
+        fs::write(&path, format!("{LINE}www A 192.0.2.9\n")).unwrap();
+        let file = ZoneFile { path };
+        assert!(matches!(file.read().await, Err(ProviderError::Unavailable(why)) if why.contains("line 1")));
+        assert!(ZoneFile { path: folder.path().to_owned() }.read().await.is_err());
+    }
+
+    #[test]
+    fn the_serial_wraps_and_is_left_where_it_is_not_marked() {
+        assert_eq!(raised("4294967295 ; serial"), "0 ; serial");
+        assert_eq!(raised("x ; serial"), "x ; serial");
+        assert_eq!(raised("7"), "7");
+    }
+}

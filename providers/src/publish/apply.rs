@@ -1,0 +1,152 @@
+//! Carrying units out in batches, so that one that is refused is found and left out.
+
+use std::time::Duration;
+
+use fairway_model::{Changes, Name};
+
+use super::{
+    provider::{Limits, Provider, ProviderError},
+    registry::Unit,
+};
+
+/// What became of units.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// How many sets were changed, the registry's counted.
+    pub sets: usize,
+    /// Units that the provider refused by themselves.
+    pub refused: Vec<(Name, ProviderError)>,
+    /// Why it was stopped early; what was left is for the next sync.
+    pub broken: Option<ProviderError>,
+    /// Calls that were made.
+    pub calls: usize,
+}
+
+/// Carries units out. A batch that is refused is halved until the units at fault stand alone; at any other failure it ends.
+///
+/// `gap` is waited before each call: the rate limit.
+pub async fn apply(provider: &dyn Provider, units: &[Unit], gap: Duration) -> Applied {
+    let limits = provider.limits();
+    let mut applied = Applied::default();
+    // A stack, the first batch on top.
+    let mut left: Vec<&[Unit]> = batches(units, limits.batch_max);
+    left.reverse();
+    while let Some(batch) = left.pop() {
+        let mut changes = Changes::default();
+        batch.iter().for_each(|unit| changes.extend(unit.changes.clone()));
+        tokio::time::sleep(gap).await;
+        applied.calls += 1;
+        match call(provider, limits, &changes).await {
+            Ok(()) => applied.sets += changes.len(),
+            Err(ProviderError::Refused(why)) if batch.len() == 1 => {
+                applied.refused.push((batch[0].name.clone(), ProviderError::Refused(why)));
+                if applied.refused.len() >= REFUSED_MAX {
+                    let what =
+                        format!("{REFUSED_MAX} names were refused in a row of batches; the rest is left for later");
+                    applied.broken = Some(ProviderError::Unavailable(what));
+                    break;
+                }
+            }
+            Err(ProviderError::Refused(_)) => {
+                let (first, second) = batch.split_at(batch.len() / 2);
+                left.extend([second, first]);
+            }
+            Err(error) => {
+                applied.broken = Some(error);
+                break;
+            }
+        }
+    }
+    applied
+}
+
+async fn call(provider: &dyn Provider, limits: Limits, changes: &Changes) -> Result<(), ProviderError> {
+    let late = |_| Err(ProviderError::Late(limits.timeout));
+    tokio::time::timeout(limits.timeout, provider.apply(changes)).await.unwrap_or_else(late)
+}
+
+/// Runs of units with at most `most` sets each, a unit at least.
+fn batches(units: &[Unit], most: usize) -> Vec<&[Unit]> {
+    let mut batches = Vec::new();
+    let (mut start, mut sets) = (0, 0);
+    for (place, unit) in units.iter().enumerate() {
+        if place > start && sets + unit.changes.len() > most {
+            batches.push(&units[start..place]);
+            (start, sets) = (place, 0);
+        }
+        sets += unit.changes.len();
+    }
+    if start < units.len() {
+        batches.push(&units[start..]);
+    }
+    batches
+}
+
+/// Most names that are found at fault in one sync: each costs a few calls.
+const REFUSED_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::{ProviderSet, RecordSet, Rtype, Ttl};
+
+    use super::*;
+    use crate::publish::memory::{Fault, Memory};
+
+    fn units(count: u8) -> Vec<Unit> {
+        let set = |last: u8| {
+            let name: Name = format!("n{last}.x.").parse().unwrap();
+            let rdata: Box<[u8]> = [192, 0, 2, last].into();
+            ProviderSet::plain(RecordSet::new(name, Rtype::A, Ttl::STEERED, [rdata]))
+        };
+        let unit = |set: ProviderSet| Unit {
+            name: set.set.name.clone(),
+            changes: Changes { create: vec![set], ..Changes::default() },
+        };
+        (0..count).map(|last| unit(set(last))).collect()
+    }
+
+    #[tokio::test]
+    async fn names_that_are_refused_block_no_others() {
+        let memory = Memory::default();
+        memory.refuse(["n3.x.", "n77.x."].map(|name| name.parse().unwrap()));
+        let applied = apply(&memory, &units(100), Duration::ZERO).await;
+        let refused: Vec<_> = applied.refused.iter().map(|(name, _)| name.to_string()).collect();
+        assert_eq!((refused, applied.sets), (vec!["n3.x.".to_owned(), "n77.x.".to_owned()], 98));
+        assert_eq!(memory.sets().len(), 98);
+        assert!(applied.calls < 40, "{}", applied.calls);
+    }
+
+    #[tokio::test]
+    async fn who_refuses_everything_is_not_asked_for_ever() {
+        let memory = Memory::default();
+        memory.refuse(units(200).into_iter().map(|unit| unit.name));
+        let applied = apply(&memory, &units(200), Duration::ZERO).await;
+        assert_eq!(applied.refused.len(), REFUSED_MAX);
+        assert!(applied.broken.is_some() && applied.calls < 4 * REFUSED_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_failure_that_is_no_refusal_ends_it() {
+        let memory = Memory::with_batches_of(10);
+        memory.fail_after(2, Fault::Unavailable);
+        let applied = apply(&memory, &units(100), Duration::ZERO).await;
+        assert_eq!((applied.sets, applied.calls), (20, 3));
+        assert!(matches!(applied.broken, Some(ProviderError::Unavailable(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_hangs_is_left_after_its_time() {
+        let memory = Memory::default();
+        memory.fail_after(0, Fault::Hang);
+        let applied = apply(&memory, &units(1), Duration::ZERO).await;
+        assert_eq!(applied.broken, Some(ProviderError::Late(Duration::from_secs(10))));
+    }
+
+    #[test]
+    fn batches_hold_the_bound_and_part_no_unit() {
+        let all = units(25);
+        assert_eq!(batches(&all, 10).iter().map(|batch| batch.len()).collect::<Vec<_>>(), [10, 10, 5]);
+        assert_eq!(batches(&all, 0).len(), 25);
+        assert!(batches(&[], 10).is_empty());
+    }
+}

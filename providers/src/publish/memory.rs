@@ -1,0 +1,140 @@
+//! A provider in memory with faults that can be ordered: what tests publish to where the real ones would be too kind.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use fairway_model::{Changes, Name, ProviderSet, SetKey};
+
+use super::provider::{Limits, Provider, ProviderError};
+
+/// Record sets in memory.
+#[derive(Debug, Default)]
+pub struct Memory {
+    state: Mutex<State>,
+    batch_max: Option<usize>,
+}
+
+/// What a provider does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It answers that it cannot.
+    Unavailable,
+    /// It never answers.
+    Hang,
+    /// It carries out the first half of a batch and breaks off.
+    Half,
+    /// It says that it carried everything out, and did nothing.
+    Lie,
+    /// It reads as if nothing were there.
+    ReadsEmpty,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sets: BTreeMap<SetKey, ProviderSet>,
+    refused: BTreeSet<Name>,
+    /// After so many good calls of `apply`, this.
+    fault: Option<(usize, Fault)>,
+    applies: usize,
+}
+
+impl Memory {
+    /// One that takes so many sets a call.
+    pub fn with_batches_of(sets: usize) -> Self {
+        Self { batch_max: Some(sets), ..Self::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is there.
+    pub fn sets(&self) -> Vec<ProviderSet> {
+        self.state().sets.values().cloned().collect()
+    }
+
+    /// Puts a set there, as somebody else would.
+    pub fn put(&self, set: ProviderSet) {
+        self.state().sets.insert(set.key(), set);
+    }
+
+    /// Takes a set away, as somebody else would.
+    pub fn take(&self, key: &SetKey) {
+        self.state().sets.remove(key);
+    }
+
+    /// Refuses batches with these names.
+    pub fn refuse(&self, names: impl IntoIterator<Item = Name>) {
+        self.state().refused = names.into_iter().collect();
+    }
+
+    /// After so many more good calls of `apply`, each is faulty; reads, too, for faults of reading.
+    pub fn fail_after(&self, applies: usize, fault: Fault) {
+        self.state().fault = Some((applies, fault));
+    }
+
+    /// Does as it is told again.
+    pub fn heal(&self) {
+        self.state().fault = None;
+    }
+
+    /// How often `apply` was called.
+    pub fn applies(&self) -> usize {
+        self.state().applies
+    }
+
+    /// The fault that is due now; counts the call.
+    fn due(&self) -> Option<Fault> {
+        let mut state = self.state();
+        state.applies += 1;
+        let (left, fault) = state.fault.as_mut()?;
+        let is_due = *left == 0;
+        *left = left.saturating_sub(1);
+        is_due.then_some(*fault)
+    }
+}
+
+#[async_trait]
+impl Provider for Memory {
+    fn limits(&self) -> Limits {
+        let batch_max = self.batch_max.unwrap_or(1_000);
+        Limits { batch_max, types: None, set_identifiers: true, timeout: Duration::from_secs(10) }
+    }
+
+    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+        let fault = self.state().fault;
+        match fault {
+            Some((0, Fault::ReadsEmpty)) => Ok(Vec::new()),
+            Some((0, Fault::Hang)) => std::future::pending().await,
+            _ => Ok(self.sets()),
+        }
+    }
+
+    async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
+        let fault = self.due();
+        match fault {
+            Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Unavailable) => return Err(ProviderError::Unavailable("status 500".to_owned())),
+            Some(Fault::Lie) => return Ok(()),
+            Some(Fault::Half | Fault::ReadsEmpty) | None => {}
+        }
+        let mut state = self.state();
+        let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to));
+        if let Some(set) = puts.clone().find(|set| state.refused.contains(&set.set.name)) {
+            return Err(ProviderError::Refused(format!("{} is not to my taste", set.set.name)));
+        }
+        let half = fault.map(|_| changes.len() / 2).filter(|_| fault == Some(Fault::Half));
+        let most = half.unwrap_or(usize::MAX);
+        for set in changes.delete.iter().take(most) {
+            state.sets.remove(&set.key());
+        }
+        for set in puts.take(most.saturating_sub(changes.delete.len())) {
+            state.sets.insert(set.key(), set.clone());
+        }
+        if half.is_some() { Err(ProviderError::Unavailable("connection closed".to_owned())) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,118 @@
+use super::*;
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn set(of: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderSet {
+    let rdatas = rdatas.iter().map(|rdata| Box::from(*rdata));
+    ProviderSet::plain(RecordSet::new(name(of), rtype, Ttl::STEERED, rdatas))
+}
+
+fn txt(of: &str, text: &str) -> ProviderSet {
+    set(of, Rtype::TXT, &[&[&[text.len() as u8], text.as_bytes()].concat()])
+}
+
+fn ours() -> Ownership {
+    Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() }
+}
+
+fn owner(read: Vec<ProviderSet>, of: &ProviderSet) -> Owner {
+    ours().sort(read, &Claims::new(), &BTreeSet::new()).sets[&of.key()].owner.clone()
+}
+
+const ADDRESS: &[&[u8]] = &[&[192, 0, 2, 1]];
+
+#[test]
+fn the_text_is_what_external_dns_writes() {
+    let text = b"\x2fheritage=external-dns,external-dns/owner=us-eu1";
+    assert_eq!(*text_of("us-eu1"), text[..]);
+    assert_eq!(owner_in(text).as_deref(), Some("us-eu1"));
+}
+
+#[test]
+fn texts_of_other_versions_are_read_and_other_texts_are_not_the_registrys() {
+    let of = |text: &str| owner_in(&[&[text.len() as u8], text.as_bytes()].concat());
+    assert_eq!(
+        of("heritage=external-dns,external-dns/owner=a,external-dns/resource=service/x/y").as_deref(),
+        Some("a")
+    );
+    assert_eq!(of("\"heritage=external-dns,external-dns/owner=a\"").as_deref(), Some("a"));
+    assert_eq!(of("external-dns/owner=a,heritage=external-dns").as_deref(), Some("a"));
+    assert_eq!(of("heritage=external-dns").as_deref(), Some(""));
+    assert_eq!(of("v=spf1 -all"), None);
+    assert_eq!(of("heritage=mate,external-dns/owner=a"), None);
+    assert_eq!(owner_in(b"\x40cut"), None);
+}
+
+#[test]
+fn whose_a_set_is_follows_from_the_text_beside_it() {
+    let www = set("www.x.", Rtype::A, ADDRESS);
+    assert_eq!(owner(vec![www.clone()], &www), Owner::Nobody);
+    let said = |who: &str| txt("a-www.x.", &format!("heritage=external-dns,external-dns/owner={who}"));
+    assert_eq!(owner(vec![www.clone(), said("us")], &www), Owner::Us);
+    assert_eq!(owner(vec![www.clone(), said("them")], &www), Owner::Other("them".to_owned()));
+    // Without a type in the name, as up to 0.17; of an AAAA that was never so.
+    let untyped = txt("www.x.", "heritage=external-dns,external-dns/owner=them");
+    assert_eq!(owner(vec![www.clone(), untyped.clone()], &www), Owner::Other("them".to_owned()));
+    let six = set("www.x.", Rtype::AAAA, &[&[0; 16]]);
+    assert_eq!(owner(vec![six.clone(), untyped], &six), Owner::Nobody);
+}
+
+#[test]
+fn our_text_for_one_name_makes_another_name_not_ours() {
+    // It is the name of AAAA records of b.x., and would be that of aaaa-b.x. without a type.
+    let read =
+        vec![set("aaaa-b.x.", Rtype::A, ADDRESS), txt("aaaa-b.x.", "heritage=external-dns,external-dns/owner=us")];
+    assert_eq!(owner(read.clone(), &read[0]), Owner::Nobody);
+}
+
+#[test]
+fn where_two_owners_claim_a_set_it_is_not_ours() {
+    let www = set("www.x.", Rtype::A, ADDRESS);
+    let [us, them] =
+        ["us", "them"].map(|who| txt("a-www.x.", &format!("heritage=external-dns,external-dns/owner={who}")));
+    let both = set("a-www.x.", Rtype::TXT, &[&us.set.rdatas[0], &them.set.rdatas[0]]);
+    assert_eq!(owner(vec![www.clone(), both], &www), Owner::Other("them".to_owned()));
+}
+
+#[test]
+fn registry_records_are_no_data_and_other_texts_are() {
+    let read = vec![txt("a-www.x.", "heritage=external-dns,external-dns/owner=us"), txt("x.", "v=spf1 -all")];
+    let current = ours().sort(read, &Claims::new(), &BTreeSet::new());
+    assert_eq!(current.sets.keys().map(|key| key.name.clone()).collect::<Vec<_>>(), [name("x.")]);
+}
+
+#[test]
+fn a_note_counts_for_exactly_what_was_to_be_written() {
+    let www = set("www.x.", Rtype::A, ADDRESS);
+    let claims = Claims::from([(www.key(), www.set.rdatas.clone())]);
+    let sorted = ours().sort(vec![www.clone()], &claims, &BTreeSet::new());
+    assert_eq!(sorted.sets[&www.key()].owner, Owner::Us);
+    // The half that is missing is written.
+    let units = ours().units(Changes::default(), &[www.key()], &sorted);
+    assert_eq!(units[0].changes.create[0].set.name, name("a-www.x."));
+    let other = set("www.x.", Rtype::A, &[&[192, 0, 2, 9]]);
+    let sorted = ours().sort(vec![other.clone()], &claims, &BTreeSet::new());
+    assert_eq!(sorted.sets[&other.key()].owner, Owner::Nobody);
+}
+
+#[test]
+fn a_text_of_ours_that_speaks_of_nothing_is_taken_away() {
+    let read = vec![txt("a-gone.x.", "heritage=external-dns,external-dns/owner=us")];
+    let sorted = ours().sort(read, &Claims::new(), &BTreeSet::new());
+    let units = ours().units(Changes::default(), &[], &sorted);
+    assert_eq!(units[0].changes.delete[0].set.name, name("a-gone.x."));
+    let read = vec![txt("a-gone.x.", "heritage=external-dns,external-dns/owner=them")];
+    let sorted = ours().sort(read, &Claims::new(), &BTreeSet::new());
+    assert!(ours().units(Changes::default(), &[], &sorted).is_empty());
+}
+
+#[test]
+fn strings_of_others_beside_ours_stay() {
+    let www = set("www.x.", Rtype::A, ADDRESS);
+    let mixed = set("a-www.x.", Rtype::TXT, &[&text_of("us"), b"\x05other"]);
+    let sorted = ours().sort(vec![www.clone(), mixed], &Claims::new(), &BTreeSet::new());
+    let units = ours().units(Changes { delete: vec![www], ..Changes::default() }, &[], &sorted);
+    assert_eq!(units[0].changes.update[0].to.set.rdatas, [Box::from(*b"\x05other")]);
+}

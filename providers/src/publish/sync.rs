@@ -1,0 +1,125 @@
+//! One sync: read, compare, hold back, note, carry out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use fairway_model::{Changes, Name, ProviderSet, SetKey};
+
+use super::{
+    apply::apply,
+    bounds::{Bounds, RefusedDeletions},
+    plan::{Obstacle, Plan, Scope, Wanted, plan},
+    policy::Policy,
+    provider::{Provider, ProviderError},
+    registry::{Claims, Current, Owner, Ownership, Unit},
+};
+
+/// How a provider is published to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Zones that may be written to.
+    pub zones: Vec<Name>,
+    /// What may be done.
+    pub policy: Policy,
+    /// How it is known whose a set is.
+    pub ownership: Ownership,
+    /// How much may be deleted at once.
+    pub bounds: Bounds,
+}
+
+/// What a sync would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// The changes of wanted sets, as policy and bounds leave them.
+    pub changes: Changes,
+    /// All that is carried out, the registry's records among it.
+    pub units: Vec<Unit>,
+    /// Sets of ours that stay.
+    pub kept: Vec<SetKey>,
+    /// Wanted sets that cannot be published.
+    pub refused: Vec<(SetKey, Obstacle)>,
+    /// Deletions that were held back.
+    pub deletions: Option<RefusedDeletions>,
+    /// How many sets of the zones are ours, and how many are of others.
+    pub owned: usize,
+    /// Sets of others, never touched.
+    pub foreign: usize,
+}
+
+/// What became of a sync.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was to be done.
+    pub draft: Draft,
+    /// Sets that were changed, the registry's counted.
+    pub changed: usize,
+    /// Names that the provider refused, and why.
+    pub refused: BTreeMap<Name, String>,
+    /// Why it ended early.
+    pub broken: Option<ProviderError>,
+}
+
+impl Rules {
+    /// Reads and compares; changes nothing. Up to `granted` deletions are let through whatever the bounds say.
+    pub async fn draft(
+        &self,
+        provider: &dyn Provider,
+        wanted: &Wanted,
+        claims: &Claims,
+        granted: usize,
+    ) -> Result<Draft, ProviderError> {
+        let limits = provider.limits();
+        let late = |_| Err(ProviderError::Late(limits.timeout));
+        let read = tokio::time::timeout(limits.timeout, provider.read()).await.unwrap_or_else(late)?;
+        let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
+        let mut current = self.ownership.sort(read, claims, &keys);
+        if self.policy != Policy::Sync {
+            current.keep_orphans();
+        }
+        let scope = Scope { zones: &self.zones, types: limits.types, set_identifiers: limits.set_identifiers };
+        Ok(self.drafted(plan(wanted, &current, scope, &self.ownership), &current, granted))
+    }
+
+    fn drafted(&self, plan: Plan, current: &Current, granted: usize) -> Draft {
+        let Plan { mut changes, kept, refused } = plan;
+        self.policy.filter(&mut changes);
+        let owned = current.owned();
+        let deletions = self.bounds.hold(&mut changes, owned, granted);
+        let units = self.ownership.units(changes.clone(), &kept, current);
+        let foreign = current.sets.values().filter(|there| there.owner != Owner::Us).count();
+        Draft { changes, units, kept, refused, deletions, owned, foreign }
+    }
+}
+
+/// Carries a draft out, with this gap before each call.
+pub(super) async fn carry_out(provider: &dyn Provider, draft: Draft, gap: Duration) -> Outcome {
+    let applied = apply(provider, &draft.units, gap).await;
+    let refused = applied.refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
+    Outcome { draft, changed: applied.sets, refused, broken: applied.broken }
+}
+
+/// The notes once a draft is under way: with all that it creates.
+pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
+    let mut claims = claims.clone();
+    let puts = draft.changes.create.iter().chain(draft.changes.update.iter().map(|update| &update.to));
+    claims.extend(puts.map(|set| (set.key(), set.set.rdatas.clone())));
+    claims
+}
+
+/// The notes after a draft was carried out whole: without what it deleted, and, where TXT records speak, without what they speak of.
+pub(super) fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership) -> Claims {
+    if outcome.broken.is_some() || !outcome.refused.is_empty() {
+        return claims.clone();
+    }
+    if matches!(ownership, Ownership::Txt { .. }) {
+        // Seen with their TXT records by this sync's reading; what it wrote itself is seen by the next one.
+        let written = &outcome.draft.changes;
+        let fresh: BTreeSet<_> = written.create.iter().map(ProviderSet::key).collect();
+        return claims.iter().filter(|(key, _)| fresh.contains(key)).map(|(k, r)| (k.clone(), r.clone())).collect();
+    }
+    let mut claims = claims.clone();
+    outcome.draft.changes.delete.iter().for_each(|set| drop(claims.remove(&set.key())));
+    claims
+}
