@@ -9,5 +9,6 @@ pub mod file;
 pub mod publish;
 pub mod rdata;
 pub mod rfc2136;
+pub mod webhook_server;
 
-pub use endpoint_wire::{Changes, DomainFilter, Endpoint, MEDIA_TYPE, Property, RowKey, plain_name};
+pub use endpoint_wire::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE, Property, RowKey, plain_name};

@@ -34,6 +34,7 @@ mod values_place;
 mod values_schedule;
 mod values_wire;
 pub mod watch;
+mod webhook_wire;
 mod wording;
 mod yaml;
 
@@ -53,7 +54,7 @@ pub(crate) use object::{ObjectFault, object, objects};
 pub use sections::sections;
 pub use settings::{
     CallbackUrl, EtcdSettings, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings,
-    StoreSettings, TcpSettings, UdpSettings,
+    StoreSettings, TcpSettings, UdpSettings, WebhookSettings,
 };
 
 /// Where the configuration comes from.

@@ -2,14 +2,14 @@
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use fairway_model::Network;
+use fairway_model::{Network, SharedNames};
 use fairway_zones::ServerIdentity;
 use hyper::{
     Uri,
     http::uri::{Authority, PathAndQuery, Scheme},
 };
 
-use crate::access::Access;
+use crate::access::{Access, ServerTls, TokenHash};
 
 /// How the process itself runs. A change of what is marked (start) takes a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct Settings {
     pub query_log: Option<QueryLogSettings>,
     /// Where declared objects are kept (start). Default: in the data folder.
     pub store: StoreSettings,
+    /// Where ExternalDNS brings names and records; none by default.
+    pub webhook: Option<WebhookSettings>,
     /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
     pub drain_timeout: Duration,
 }
@@ -78,6 +80,36 @@ impl EtcdSettings {
     pub const PREFIX: &str = "/fairway/";
     /// How long a server may take to answer where nothing is said.
     pub const TIMEOUT: Duration = Duration::from_secs(2);
+}
+
+/// The webhook of ExternalDNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSettings {
+    /// Address that ExternalDNS speaks to (start). Default `127.0.0.1:8888`.
+    pub listen: SocketAddr,
+    /// Address of health and metrics alone; none for none (start). Default `0.0.0.0:8080`.
+    pub metrics: Option<SocketAddr>,
+    /// TLS (start). Default: plain HTTP.
+    pub tls: Option<ServerTls>,
+    /// What the token hashes to that each call shows (start). Default: none is asked for.
+    pub token: Option<TokenHash>,
+    /// What becomes of a name that several owners bring without set identifiers.
+    pub shared: SharedNames,
+    /// How long an owner may not be heard of before what it brought fades; it is gone after twice as long. None: never.
+    pub lease: Option<Duration>,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8888)),
+            metrics: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
+            tls: None,
+            token: None,
+            shared: SharedNames::default(),
+            lease: None,
+        }
+    }
 }
 
 /// What is logged, and how.
@@ -233,6 +265,7 @@ impl Default for Settings {
             callback: None,
             query_log: None,
             store: StoreSettings::default(),
+            webhook: None,
             drain_timeout: Duration::from_secs(5),
         }
     }

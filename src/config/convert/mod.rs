@@ -13,6 +13,7 @@ mod records;
 mod schedule;
 mod settings;
 mod store;
+mod webhook;
 mod zones;
 
 use std::{
