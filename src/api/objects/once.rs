@@ -145,9 +145,9 @@ impl Once {
         Ok(Change { key: self.given.receipt.clone(), expect: self.expect, value: Some(value) })
     }
 
-    /// Whether a change is that of the receipt.
-    pub(super) fn is_about(&self, key: &Key) -> bool {
-        *key == self.given.receipt
+    /// Where the receipt is.
+    pub(super) fn key(&self) -> &Key {
+        &self.given.receipt
     }
 }
 

@@ -36,13 +36,18 @@ pub(super) async fn commit_once(
         let before = store.read(&change.key).await?;
         let found = before.as_ref().map(|object| object.revision);
         if !is_met(change.expect, found) {
-            return Err(StoreError::Conflict { key: change.key, expect: change.expect, found }.into());
+            // It may be this very request that another server has carried out meanwhile.
+            let key = match store.read(once.key()).await? {
+                Some(_) => once.key().clone(),
+                None => change.key,
+            };
+            return Err(refused(Some(once), StoreError::Conflict { key, expect: change.expect, found }));
         }
         let pinned = Change { expect: found.map_or(Expect::Absent, Expect::Revision), ..change.clone() };
         let receipt = once.receipt(done(change.value.as_deref(), before.as_ref()))?;
         match objects.commit(batch(vec![pinned, receipt], by.clone())).await {
             // Somebody was faster: what they wrote is looked at anew.
-            Err(StoreError::Conflict { key, .. }) if !once.is_about(&key) => {}
+            Err(StoreError::Conflict { key, .. }) if key != *once.key() => {}
             committed => return committed.map_err(|error| refused(Some(once), error)),
         }
     }
@@ -53,7 +58,7 @@ pub(super) async fn commit_once(
 /// Why the store did not take a batch with a receipt.
 pub(super) fn refused(once: Option<&Once>, error: StoreError) -> Refusal {
     match (once, &error) {
-        (Some(once), StoreError::Conflict { key, .. }) if once.is_about(key) => {
+        (Some(once), StoreError::Conflict { key, .. }) if key == once.key() => {
             let what = format!("another server has just carried out a request with this {HEADER}; ask again");
             problem(StatusCode::CONFLICT, what).into()
         }
