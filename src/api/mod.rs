@@ -16,6 +16,8 @@ mod objects;
 pub mod objects_wire;
 mod patient_body;
 mod problem;
+mod publishing;
+pub mod publishing_wire;
 mod routes;
 pub mod state_wire;
 mod watch;

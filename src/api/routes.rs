@@ -26,6 +26,7 @@ use super::{
     load::push_load,
     objects,
     problem::{problem, refusal},
+    publishing,
     state_wire::{ExplainParameters, NewOverride, Version},
     watch::{Hub, watch},
 };
@@ -105,6 +106,7 @@ fn read_routes() -> Router<Site> {
         .route("/v1/state", get(state))
         .route("/v1/explain", get(explain))
         .route("/v1/watch", get(watch))
+        .merge(publishing::routes())
         .merge(page::routes())
 }
 

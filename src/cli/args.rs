@@ -11,6 +11,7 @@ use fairway_model::{ClusterName, Name, Network, Rtype};
 use super::{
     objects_args::{ApplyArgs, DeleteArgs, GetArgs},
     output::ColorWhen,
+    publish::PublishCommand,
     server_args::{ServerArgs, TokenCommand},
     values,
 };
@@ -66,6 +67,8 @@ pub(super) enum Command {
     Status(StatusArgs),
     #[command(subcommand)]
     Override(OverrideCommand),
+    #[command(subcommand)]
+    Publish(PublishCommand),
     Reload(ReloadArgs),
     Apply(ApplyArgs),
     Get(GetArgs),

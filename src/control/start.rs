@@ -36,6 +36,7 @@ use super::{
     keeper::Keeper,
     objects,
     pace::Pacer,
+    publishing,
     reload::view_of,
     replace::{self, Predecessor},
     retired::Retired,
@@ -141,6 +142,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (now, later) = if predecessor.is_some() { (None, listener) } else { (listener, None) };
     now.into_iter().for_each(|listener| api.show(listener));
     let query_log = serve(&control, &settings, sockets).await?;
+    tasks.0.push(tokio::spawn(publishing::follow(Arc::clone(&control.shared))));
     later.into_iter().for_each(|listener| api.show(listener));
     let folder = match predecessor {
         Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
@@ -422,6 +424,7 @@ fn first_shared(view: View, published: Published, (checker, loads): (Checker, Lo
         drains: ArcSwap::default(),
         objects: OnceLock::new(),
         served: watch::channel(revision).0,
+        publishers: ArcSwap::default(),
         counts: Counts::default(),
         flips: broadcast::channel(FLIPS_KEPT).0,
         readiness: watch::channel(Readiness::Starting).0,

@@ -16,6 +16,7 @@
 mod balance;
 mod health;
 mod load;
+mod publishing;
 mod sheet;
 mod wire;
 
@@ -57,6 +58,7 @@ impl Metrics {
             health::write(&mut sheet, &view, &published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
             balance::write(&mut sheet, &shared, &view, &published, &loads);
+            publishing::write(&mut sheet, &shared);
             write_control(&mut sheet, &shared, &view, &published);
             write_process(&mut sheet, &Process::now());
             sheet.into_text()
