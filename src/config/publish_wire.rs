@@ -24,7 +24,7 @@ pub(super) struct Publish {
     pub(super) providers: Vec<Provider>,
 }
 
-/// One place that is published to. Its type is the section it has: `rfc2136` or `file`.
+/// One place that is published to. Its type is the section it has: `rfc2136`, `powerdns` or `file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Provider {
@@ -34,12 +34,14 @@ pub(super) struct Provider {
     pub(super) zones: List<As<Name>, 1, 256>,
     /// A server that takes updates (RFC 2136) and allows transfers.
     pub(super) rfc2136: Option<Rfc2136>,
+    /// A PowerDNS with its HTTP API.
+    pub(super) powerdns: Option<PowerDns>,
     /// A zone file, which is replaced whole; what stands above our line in it stays.
     pub(super) file: Option<Text<1>>,
     /// What may be done: all that is wanted (`sync`), all but deletions (`upsert-only`), or nothing to what is there
     /// (`create-only`).
     #[schemars(extend("default" = "sync"))]
-    pub(super) policy: Option<Policy>,
+    pub(super) policy: Option<PublishPolicy>,
     /// How it is known which records are ours.
     #[serde(default)]
     pub(super) registry: Registry,
@@ -82,6 +84,19 @@ pub(super) struct Rfc2136 {
     pub(super) timeout: Option<As<Duration>>,
 }
 
+/// A PowerDNS with its HTTP API.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PowerDns {
+    /// URL of the API, `http://HOST:PORT` or `https://HOST:PORT`, without `/api`.
+    pub(super) url: Text<1, 512>,
+    /// Its key (`api-key`).
+    pub(super) key: Reference,
+    /// Longest time of a call, 1s to 120s.
+    #[schemars(extend("default" = "30s"))]
+    pub(super) timeout: Option<As<Duration>>,
+}
+
 /// A TSIG key.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -90,14 +105,14 @@ pub(super) struct Tsig {
     pub(super) name: As<Name>,
     /// How it signs.
     #[schemars(extend("default" = "hmac-sha256"))]
-    pub(super) algorithm: Option<Algorithm>,
+    pub(super) algorithm: Option<TsigAlgorithm>,
     /// The secret in base64, as in the other server's configuration.
     pub(super) secret: Reference,
 }
 
 /// How TSIG signs.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-pub(super) enum Algorithm {
+pub(super) enum TsigAlgorithm {
     /// HMAC-SHA-256.
     #[serde(rename = "hmac-sha256")]
     Sha256,
@@ -112,7 +127,7 @@ pub(super) enum Algorithm {
 /// What may be done.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Policy {
+pub(super) enum PublishPolicy {
     /// All that is wanted.
     Sync,
     /// Nothing is deleted.
@@ -175,13 +190,13 @@ pub(super) struct Alias {
     /// A CNAME, which our servers then answer (`cname`), or the addresses of all members that can take traffic (`addresses`).
     #[serde(rename = "as")]
     #[schemars(extend("default" = "cname"))]
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<AliasForm>,
 }
 
 /// How an alias is published.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Form {
+pub(super) enum AliasForm {
     /// A CNAME.
     Cname,
     /// Addresses.

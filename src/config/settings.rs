@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, Ttl};
 use fairway_providers::{
+    http::ApiUrl,
     publish::{Pacing, Rules},
     rfc2136::TsigKey,
 };
@@ -90,6 +91,15 @@ pub enum Destination {
         server: SocketAddr,
         /// What messages are signed with.
         key: Option<TsigKey>,
+        /// Longest time of a call. Default 30 s.
+        timeout: Duration,
+    },
+    /// A PowerDNS with its HTTP API.
+    PowerDns {
+        /// Where the API is.
+        url: ApiUrl,
+        /// Its key.
+        key: Secret,
         /// Longest time of a call. Default 30 s.
         timeout: Duration,
     },

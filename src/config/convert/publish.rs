@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
 use fairway_providers::{
+    http::ApiUrl,
     publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules},
     rdata,
     rfc2136::{TsigAlgorithm, TsigKey},
@@ -44,9 +45,9 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
     let default = Bounds::default();
     let rules = Rules {
         policy: match from.policy {
-            None | Some(wire::Policy::Sync) => Policy::Sync,
-            Some(wire::Policy::UpsertOnly) => Policy::UpsertOnly,
-            Some(wire::Policy::CreateOnly) => Policy::CreateOnly,
+            None | Some(wire::PublishPolicy::Sync) => Policy::Sync,
+            Some(wire::PublishPolicy::UpsertOnly) => Policy::UpsertOnly,
+            Some(wire::PublishPolicy::CreateOnly) => Policy::CreateOnly,
         },
         ownership: ownership(meaning, &format!("{pointer}/registry"), &from.registry, owner),
         bounds: Bounds {
@@ -111,26 +112,37 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, registry: &wire::Regi
 }
 
 fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider) -> Option<Destination> {
-    match (&from.rfc2136, &from.file) {
-        (Some(rfc2136), None) => {
+    let bounds = Duration::from_secs(1)..=Duration::from_secs(120);
+    let usual = Duration::from_secs(30);
+    match (&from.rfc2136, &from.powerdns, &from.file) {
+        (Some(rfc2136), None, None) => {
             let pointer = format!("{pointer}/rfc2136");
             let As(server) = rfc2136.server;
             let key = match &rfc2136.tsig {
                 Some(tsig) => Some(tsig_key(meaning, &format!("{pointer}/tsig"), tsig)?),
                 None => None,
             };
-            let bounds = Duration::from_secs(1)..=Duration::from_secs(120);
-            let usual = Duration::from_secs(30);
             let timeout = meaning.bounded(&format!("{pointer}/timeout"), rfc2136.timeout.as_ref(), &bounds, usual);
             Some(Destination::Rfc2136 { server, key, timeout })
         }
-        (None, Some(Text(path))) => Some(Destination::File(meaning.path(&format!("{pointer}/file"), path))),
-        (None, None) => {
-            meaning.error(pointer, "it says no place to publish to", "give it rfc2136 or file");
+        (None, Some(powerdns), None) => {
+            let pointer = format!("{pointer}/powerdns");
+            let Text(text) = &powerdns.url;
+            let url = ApiUrl::parse(text).map_err(|what| {
+                let way_out = "write http://HOST:PORT or https://HOST:PORT";
+                meaning.error(format_args!("{pointer}/url"), what, way_out);
+            });
+            let key = secret(meaning, &format!("{pointer}/key"), &powerdns.key);
+            let timeout = meaning.bounded(&format!("{pointer}/timeout"), powerdns.timeout.as_ref(), &bounds, usual);
+            Some(Destination::PowerDns { url: url.ok()?, key: key?, timeout })
+        }
+        (None, None, Some(Text(path))) => Some(Destination::File(meaning.path(&format!("{pointer}/file"), path))),
+        (None, None, None) => {
+            meaning.error(pointer, "it says no place to publish to", "give it rfc2136, powerdns or file");
             None
         }
-        (Some(_), Some(_)) => {
-            meaning.error(pointer, "it says two places to publish to", "make two providers of it");
+        _ => {
+            meaning.error(pointer, "it says several places to publish to", "make a provider of each");
             None
         }
     }
@@ -141,9 +153,9 @@ fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> 
     let key = TsigKey {
         name: name.clone(),
         algorithm: match tsig.algorithm {
-            None | Some(wire::Algorithm::Sha256) => TsigAlgorithm::Sha256,
-            Some(wire::Algorithm::Sha384) => TsigAlgorithm::Sha384,
-            Some(wire::Algorithm::Sha512) => TsigAlgorithm::Sha512,
+            None | Some(wire::TsigAlgorithm::Sha256) => TsigAlgorithm::Sha256,
+            Some(wire::TsigAlgorithm::Sha384) => TsigAlgorithm::Sha384,
+            Some(wire::TsigAlgorithm::Sha512) => TsigAlgorithm::Sha512,
         },
         secret: secret(meaning, &format!("{pointer}/secret"), &tsig.secret)?,
     };
@@ -157,8 +169,8 @@ fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> 
 fn alias(from: &wire::Alias) -> PublishedAlias {
     let (As(name), As(of)) = (&from.name, &from.of);
     let form = match from.form {
-        None | Some(wire::Form::Cname) => AliasForm::Cname,
-        Some(wire::Form::Addresses) => AliasForm::Addresses,
+        None | Some(wire::AliasForm::Cname) => AliasForm::Cname,
+        Some(wire::AliasForm::Addresses) => AliasForm::Addresses,
     };
     PublishedAlias { name: name.clone(), of: of.clone(), form }
 }

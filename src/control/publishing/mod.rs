@@ -8,14 +8,20 @@ mod wanted;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use fairway_providers::{
+    PowerDns,
     file::ZoneFile,
+    http::{Api, ApiUrl},
     publish::{Notes, Provider, Publisher, Setup, Wanted},
     rfc2136::Rfc2136,
 };
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
+use tokio_rustls::rustls::ClientConfig;
 
 use super::shared::{Readiness, Shared};
-use crate::config::{Destination, PublishTo};
+use crate::{
+    config::{Destination, PublishTo},
+    https,
+};
 
 /// A publisher with its task, which ends when this is dropped.
 struct Running {
@@ -48,8 +54,19 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
         Destination::Rfc2136 { server, key, timeout } => {
             Box::new(Rfc2136 { server: *server, zones: to.rules.zones.clone(), key: key.clone(), timeout: *timeout })
         }
+        Destination::PowerDns { url, key, timeout } => Box::new(PowerDns {
+            api: Api { url: url.clone(), tls: tls(url), secret: Some(("x-api-key", key.clone())) },
+            zones: to.rules.zones.clone(),
+            timeout: *timeout,
+        }),
         Destination::File(path) => Box::new(ZoneFile { path: path.clone() }),
     }
+}
+
+/// How TLS is spoken to an API; none where it is not, or where this machine trusts nobody: then calls fail and say so.
+fn tls(url: &ApiUrl) -> Option<Arc<ClientConfig>> {
+    let config = url.is_tls().then(|| https::client_config(None, None))?;
+    config.inspect_err(|error| tracing::warn!(%error, "no TLS to a provider")).ok().map(Arc::new)
 }
 
 /// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of
