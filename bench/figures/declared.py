@@ -82,11 +82,17 @@ def pool(number, cluster):
 
 def change(bench, port, api, number, cluster):
     """Milliseconds from the request to the first answer with the changed pool, and to the request's own answer."""
+    ask = lambda: api.ask("PUT", f"/v1/pools/d{number}", pool(number, cluster))
+    return until_answered(bench, port, name(number), f"10.0.0.{cluster + 1}", ask)
+
+
+def until_answered(bench, port, name, address, ask):
+    """Milliseconds from a request over the API to the first answer with this address, and to the request's own answer."""
     begun = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    asker = subprocess.Popen(["taskset", "-c", LOAD_CORE, f"{BIN}/waitfor", "--server", f"127.0.0.1:{port}", "--name", name(number), "--addr", f"10.0.0.{cluster + 1}",
+    asker = subprocess.Popen(["taskset", "-c", LOAD_CORE, f"{BIN}/waitfor", "--server", f"127.0.0.1:{port}", "--name", name, "--addr", address,
                               "--since", str(begun), "--timeout", "60"], stdout=subprocess.PIPE, text=True)
     bench.settle(0.3)
     asked = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    _, acknowledged = api.ask("PUT", f"/v1/pools/d{number}", pool(number, cluster))
+    _, acknowledged = ask()
     out, _ = asker.communicate(timeout=70)
     return float(out.split()[0]) - (asked - begun) / 1e6, acknowledged

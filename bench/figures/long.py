@@ -2,6 +2,7 @@
 import json, os, shutil, signal, statistics, subprocess, time, urllib.request
 
 from . import servers
+from .declared import Api, until_answered
 from .machine import BIN, LOAD_CORE, Watch, forget_peak, peak_mb, pss_mb, read, say, spread, tool, write
 from .quick import DYING, lua
 from .servers import ORIGIN
@@ -41,7 +42,6 @@ def million(bench):
             bench.mark(f"reload, {label}", took, 1_200, "ms")
             bench.mark(f"longest gap in answers at reload, {label}", gap, 5, "ms", places=1)
             bench.mark(f"peak of a reload, times the memory before, {label}", most / pss, 2, places=2)
-            bench.mark(f"one changed record until served, {label}", took, 1, "ms", places=1)
     bench.stop("limit")
     bench.print(f"### {count:,} names: a changed zone file until served, longest time without an answer meanwhile\n")
     bench.table(["server", "start ms", "PSS MB", "of limit", "reload ms", "gap ms", "peak MB", "PSS after MB", "wrong"], rows)
@@ -131,12 +131,29 @@ names: [{{ name: {STEERED}, pool: p1 }}]
         out, _ = asker.communicate(timeout=30)
         took.append(float(out.split()[0]) - (changed - begin) / 1e6)
     peak = peak_mb(pid)
+    answered, acknowledged = records(bench, port, folder)
     bench.stop("fairway")
     median = statistics.median(took)
     bench.print(f"### A pool's changed address beside {count:,} names: milliseconds from the changed file and SIGHUP to the answer\n")
     bench.table(["min", "median", "max", "changes", "PSS before MB", "peak MB"],
                 [[f"{min(took):.2f}", f"{median:.2f}", f"{max(took):.2f}", len(took), f"{before:.0f}", f"{peak:.0f}"]])
     bench.mark(f"one changed steered name until served, {count:,} names, median", median, 1, "ms", places=2)
+    bench.print(f"### A declared record changed over the API beside {count:,} names: milliseconds from the request\n")
+    bench.table(["until answered", "until acknowledged", "changes"], [[spread(answered, 2), spread(acknowledged, 2), len(answered)]])
+    bench.mark(f"one changed record until served, {count:,} names, median", statistics.median(answered), 1, "ms", places=2)
+
+
+def records(bench, port, folder):
+    """Milliseconds from the request that changes a record to the first answer with it, and to the request's own answer."""
+    api, name, answered, acknowledged = Api(folder), f"declared.{ORIGIN}", [], []
+    for rep in range(bench.options.reps + 1):
+        address = f"10.253.0.{rep}"
+        body = {"name": name, "sets": [{"type": "A", "ttl": "60s", "data": [address]}]}
+        took = until_answered(bench, port, name, address, lambda: api.ask("PUT", f"/v1/records/{name}", body))
+        if rep > 0:  # the first one makes the name
+            answered.append(took[0])
+            acknowledged.append(took[1])
+    return answered, acknowledged
 
 
 def pools(bench):
@@ -227,39 +244,58 @@ def tell(process, line):
     process.stdin.flush()
 
 
-SOAK_NAMES, SOAK_POOLS, TARGETS = 10_000, 1_000, [f"127.0.1.{last}/32" for last in (1, 2, 3)]
+SOAK_NAMES, SOAK_POOLS, SOAK_DECLARED, TARGETS = 10_000, 1_000, 100, [f"127.0.1.{last}/32" for last in (1, 2, 3)]
 
 
 def soak(bench):
-    """High load while zones are reloaded and a member dies and returns; each answer is held to the states valid in its window."""
+    """High load while zones are reloaded, a member dies and returns and a declared pool goes to another cluster; each answer is held to
+    the states valid in its window."""
     zones = {octet: bench.zone(SOAK_NAMES, octet) for octet in (10, 11)}
-    mixed = write(f"{bench.work}/mixed", read(bench.queries(SOAK_NAMES)) + read(bench.queries(SOAK_POOLS, "s")))
+    asked = [bench.queries(SOAK_NAMES), bench.queries(SOAK_POOLS, "s"), bench.queries(SOAK_DECLARED, "i")]
+    mixed = write(f"{bench.work}/mixed", "".join(map(read, asked)))
     folder, port = bench.folder("soak"), bench.next_port()
     targets = bench.targets(stdin=subprocess.PIPE, text=True)
     command = servers.fairway_steered(folder, port, "fairway", SOAK_POOLS, "--period", "200ms", "--fall", 2, zone=zones[10])
     _, pid = bench.start("fairway", command, DYING)
+    api = Api(folder)
+    declare(api)
     end, memory, octet, alive, sums = time.monotonic() + bench.options.soak, [], 10, True, {"right": 0, "wrong": 0, "lost": 0}
     while time.monotonic() < end:
-        windows = [start_window(bench, port, pid, mixed, "7", [10, 11], TARGETS)]
+        window = start_window(bench, port, pid, mixed, "7", [10, 11, 12, 13], TARGETS)
         octet, alive = 21 - octet, not alive
+        api.ask("PUT", "/v1/pools/declared", declared_pool(octet + 2))
         replace(zones[octet], servers.zone_file("fairway", folder))
         subprocess.run(["kill", "-HUP", str(pid)], check=True)
         tell(targets, "up" if alive else "refuse")
         since = tool("waitfor", "--clock").strip()
         wait_for(port, CHANGED, f"{octet}.0.0.1", since, 60)
-        finish(windows[0], sums)
-        steady = start_window(bench, port, pid, mixed, "5", [octet], TARGETS if alive else TARGETS[1:])
+        finish(window, sums)
+        steady = start_window(bench, port, pid, mixed, "5", [octet, octet + 2], TARGETS if alive else TARGETS[1:])
         finish(steady, sums)
         memory.append(pss_mb(pid))
         say(f"   {len(memory)} rounds, {sums}, {memory[-1]:.1f} MB")
     bench.stop("fairway")
     bench.stop("targets")
     early, late = max(memory[: len(memory) // 4 + 1]), max(memory[-(len(memory) // 4 + 1):])
-    bench.print(f"### {bench.options.soak:.0f} s of load, a reload and a dying or returning member in each of {len(memory)} rounds\n")
+    rounds = f"a reload, a dying or returning member and a declared change in each of {len(memory)} rounds"
+    bench.print(f"### {bench.options.soak:.0f} s of load, {rounds}\n")
     bench.table(["right answers", "wrong", "lost", "PSS MB in the first quarter", "in the last"],
                 [[f"{sums['right']:,}", sums["wrong"], sums["lost"], f"{early:.1f}", f"{late:.1f}"]])
     bench.mark(f"wrong answers in {bench.options.soak:.0f} s of load and changes", sums["wrong"], 0)
     bench.mark("memory at the end of the soak, times its beginning", late / early, 1.05, places=2)
+
+
+def declare(api):
+    """Names whose pool, declared too, goes from one of two clusters to the other."""
+    api.ask("POST", "/v1/apply", {
+        "monitors": [{"name": "declared", "type": "always"}],
+        "clusters": [{"name": f"d{octet}", "addresses": [f"{octet}.0.0.1"]} for octet in (12, 13)],
+        "pools": [declared_pool(12)],
+        "names": [{"name": f"i{number:07}.{ORIGIN}", "pool": "declared"} for number in range(SOAK_DECLARED)]})
+
+
+def declared_pool(octet):
+    return {"name": "declared", "policy": "failover", "monitor": "declared", "members": [{"cluster": f"d{octet}"}]}
 
 
 def start_window(bench, port, pid, queries, seconds, octets, targets):

@@ -72,6 +72,9 @@ impl fmt::Display for Ttl {
 pub struct Permille(u16);
 
 impl Permille {
+    /// The whole.
+    pub const WHOLE: Self = Self(1000);
+
     /// This many thousandths; over 1000 is refused.
     pub const fn new(thousandths: u16) -> Result<Self, UnitError> {
         if thousandths > 1000 { Err(UnitError::Permille(thousandths)) } else { Ok(Self(thousandths)) }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 /// The media type of every body. The client compares it octet by octet, so nothing stands after the `;` but the version.
 pub const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
@@ -117,6 +117,25 @@ impl Changes {
 /// A name as plans compare it: in lower case, without its final dot.
 pub fn plain_name(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
+/// What has a JSON form.
+pub trait Json: Sized {
+    /// Reads it; what is wrong, with line and column.
+    fn from_json(octets: &[u8]) -> Result<Self, String>;
+
+    /// Writes it.
+    fn to_json(&self) -> Vec<u8>;
+}
+
+impl<T: Serialize + DeserializeOwned> Json for T {
+    fn from_json(octets: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(octets).map_err(|error| error.to_string())
+    }
+
+    fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts, numbers and lists have a JSON form")
+    }
 }
 
 fn is_zero(ttl: &i64) -> bool {

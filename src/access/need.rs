@@ -31,6 +31,7 @@ pub fn need(method: &str, path: &str, query: &str) -> Option<Need> {
         (["v1", "apply"], false) if is_set(query, "prune") => of_server(Verbs::from(Verb::Write).with(Verb::Delete)),
         (["v1", "apply"], false) => of_server(Verb::Write.into()),
         (["v1", "clusters" | "monitors" | "names" | "pools" | "records", ..], _) => of_server(of_object(method).into()),
+        (["v1", "contributions"], _) => of_server(of_object(method).into()),
         (["v2", ..], _) => Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) }),
         _ => of_server(Verbs::ALL),
     }
@@ -99,6 +100,8 @@ mod tests {
             ("PUT /v2/projects/shop/../pay", "write"),
             ("PUT /v2/projects/%73hop", "write"),
             ("PUT /v2//projects/shop", "write"),
+            ("GET /v1/contributions", "read"),
+            ("DELETE /v1/contributions?owner=a", "delete"),
             ("GET /v1/objects", "all"),
             ("POST /v1/stop", "all"),
             ("GET /v1/../metrics", "all"),

@@ -195,7 +195,7 @@ impl Drop for Place {
 }
 
 /// Accepts connections, each with what answers on it, until told to end; then lets the open ones finish what they began.
-async fn serve<A, C, T>(accept: impl Fn() -> A, most: usize, mut end: watch::Receiver<bool>)
+pub(super) async fn serve<A, C, T>(accept: impl Fn() -> A, most: usize, mut end: watch::Receiver<bool>)
 where
     A: Future<Output = io::Result<C>>,
     C: FnOnce(watch::Receiver<bool>) -> T,

@@ -4,6 +4,8 @@
 //! socket in the data folder root and the daemon's own user may do all. Nothing here decides: `control` does.
 
 pub mod client;
+mod contributions;
+pub mod contributions_wire;
 pub mod explain_wire;
 mod explain_words;
 mod gate;
@@ -22,6 +24,8 @@ mod routes;
 pub mod state_wire;
 mod watch;
 pub mod watch_wire;
+mod webhook;
 
 pub(crate) use explain_words::percent;
 pub(crate) use listen::{Api, bind_socket};
+pub(crate) use webhook::Webhook;

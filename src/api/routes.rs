@@ -21,6 +21,7 @@ use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 use tower::Service;
 
 use super::{
+    contributions,
     gate::{Gate, Via, gate},
     latency::{TABLE_MAX, push_latency},
     load::push_load,
@@ -73,6 +74,7 @@ fn routes() -> Router<Site> {
         .route("/v1/reload", post(reload))
         .route("/v1/overrides", post(add_override))
         .route("/v1/overrides/{id}", delete(remove_override))
+        .route("/v1/contributions", get(contributions::list).delete(contributions::evict))
         .route("/v1/load/{cluster}", put(push_load))
         .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)));
     read_routes().merge(commands).merge(objects::all())

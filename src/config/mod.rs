@@ -35,6 +35,7 @@ mod values_place;
 mod values_schedule;
 mod values_wire;
 pub mod watch;
+mod webhook_wire;
 mod wording;
 mod yaml;
 
@@ -55,7 +56,7 @@ pub use sections::sections;
 pub(crate) use settings::address_sets;
 pub use settings::{
     AliasForm, CallbackUrl, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo,
-    PublishedAlias, QueryLogSettings, QueryLogSink, Settings, StoreSettings, TcpSettings, UdpSettings,
+    PublishedAlias, QueryLogSettings, QueryLogSink, Settings, StoreSettings, TcpSettings, UdpSettings, WebhookSettings,
 };
 
 /// Where the configuration comes from.

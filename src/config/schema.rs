@@ -14,6 +14,7 @@ use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::webhook_wire::Lease;
 use super::{
     CallbackUrl, v1,
     values::{Refusal, Sample, TextValue},
@@ -71,7 +72,7 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 31] = [
+static FORMATS: [Format; 32] = [
     format::<Algorithm>(),
     format::<CallbackUrl>(),
     // One check for the names of all objects.
@@ -100,6 +101,7 @@ static FORMATS: [Format; 31] = [
     format::<TimeOfDay>(),
     format::<Timestamp>(),
     format::<TokenHash>(),
+    format::<Lease>(),
     format::<Ttl>(),
     format::<Verb>(),
     format::<Weekdays>(),

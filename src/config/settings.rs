@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, Ttl};
+use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, SharedNames, Ttl};
 use fairway_providers::{
     http::ApiUrl,
     publish::{Pacing, Rules},
@@ -20,7 +20,7 @@ use hyper::{
     http::uri::{Authority, PathAndQuery, Scheme},
 };
 
-use crate::access::Access;
+use crate::access::{Access, ServerTls, TokenHash};
 
 /// How the process itself runs. A change of what is marked (start) takes a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// What is published to other DNS servers, and where. Default: nothing.
     pub publish: Vec<PublishTo>,
+    /// Where ExternalDNS brings names and records; none by default.
+    pub webhook: Option<WebhookSettings>,
     /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
     pub drain_timeout: Duration,
 }
@@ -175,6 +177,36 @@ impl EtcdSettings {
     pub const PREFIX: &str = "/fairway/";
     /// How long a server may take to answer where nothing is said.
     pub const TIMEOUT: Duration = Duration::from_secs(2);
+}
+
+/// The webhook of ExternalDNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSettings {
+    /// Address that ExternalDNS speaks to (start). Default `127.0.0.1:8888`.
+    pub listen: SocketAddr,
+    /// Address of health and metrics alone; none for none (start). Default `0.0.0.0:8080`.
+    pub metrics: Option<SocketAddr>,
+    /// TLS (start). Default: plain HTTP.
+    pub tls: Option<ServerTls>,
+    /// What the token hashes to that each call shows (start). Default: none is asked for.
+    pub token: Option<TokenHash>,
+    /// What becomes of a name that several owners bring without set identifiers.
+    pub shared: SharedNames,
+    /// How long an owner may not be heard of before what it brought fades; it is gone after twice as long. None: never.
+    pub lease: Option<Duration>,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8888)),
+            metrics: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
+            tls: None,
+            token: None,
+            shared: SharedNames::default(),
+            lease: None,
+        }
+    }
 }
 
 /// What is logged, and how.
@@ -331,6 +363,7 @@ impl Default for Settings {
             query_log: None,
             store: StoreSettings::default(),
             publish: Vec::new(),
+            webhook: None,
             drain_timeout: Duration::from_secs(5),
         }
     }

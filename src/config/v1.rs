@@ -27,6 +27,7 @@ use super::{
     v1_schedule::Window,
     values::Sample,
     values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
+    webhook_wire::Webhook,
 };
 
 /// Configuration of Fairway, version 1.
@@ -75,6 +76,8 @@ pub(super) struct Config {
     /// What is published to other DNS servers.
     #[serde(default)]
     pub(super) publish: Publish,
+    /// Where ExternalDNS brings names and records. Default: nowhere.
+    pub(super) webhook: Option<Webhook>,
     /// Most time that accepted queries have to be answered when the process ends; at most 10m.
     #[schemars(extend("default" = "5s"))]
     pub(super) drain_timeout: Option<As<Duration>>,

@@ -16,6 +16,7 @@ use serde::{
     de::{Error, Visitor},
 };
 
+use super::webhook_wire::Lease;
 use super::{
     bounds_wire::{Float, Int, List, Text},
     values::{Refusal, TextValue},
@@ -75,6 +76,19 @@ impl TextValue for HttpAddress {
             // What lacks only its port is told so.
             _ if text.parse::<IpAddr>().is_err() && text.parse::<SocketAddr>().is_err() => Err(Self::refuse(text)),
             _ => TextValue::parse(text).map(|address| Self(Some(address))),
+        }
+    }
+}
+
+impl TextValue for Lease {
+    const FORMAT: &'static str = "duration-or-off";
+    const EXPECTED: &'static str = "a time with its unit, or off";
+    const EXAMPLE: &'static str = "5m or off";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "off" => Ok(Self(None)),
+            _ => TextValue::parse(text).map(|time| Self(Some(time))),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What is bound before anything is served: DNS sockets and the HTTP listener, whoever opened them.
 
 use std::{
-    io,
     net::{self, SocketAddr},
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -20,32 +19,38 @@ use crate::{
 pub(super) struct Bound {
     pub(super) sockets: Sockets,
     pub(super) http: Option<TcpListener>,
+    /// What ExternalDNS speaks to.
+    pub(super) webhook: Option<TcpListener>,
+    /// Health and metrics beside it.
+    pub(super) health: Option<TcpListener>,
+}
+
+/// HTTP listeners that the process before passed on.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    pub(super) http: Option<net::TcpListener>,
+    pub(super) webhook: Option<net::TcpListener>,
+    pub(super) health: Option<net::TcpListener>,
 }
 
 impl Bound {
     /// Binds what the settings name, except what was passed on already and fits.
     pub(super) async fn new(
         settings: &Settings,
-        passed: Sockets,
-        http: Option<net::TcpListener>,
+        sockets: Sockets,
+        passed: Passed,
         workers: Option<usize>,
     ) -> Result<Self, StartError> {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = workers.or(settings.udp.workers).unwrap_or_else(cores);
-        let sockets = passed.complete(&settings.dns, workers)?;
-        let http = match (settings.http, http) {
-            (None, _) => None,
-            (Some(address), Some(listener)) => {
-                let fault = |source| StartError::Http { address, source };
-                listener.set_nonblocking(true).map_err(fault)?;
-                Some(TcpListener::from_std(listener).map_err(fault)?)
-            }
-            (Some(address), None) => {
-                let fault = |source| StartError::Http { address, source };
-                Some(TcpListener::bind(address).await.map_err(fault)?)
-            }
-        };
-        Ok(Self { sockets, http })
+        let sockets = sockets.complete(&settings.dns, workers)?;
+        let webhook = settings.webhook.as_ref();
+        Ok(Self {
+            sockets,
+            http: listener("listen.http", settings.http, passed.http).await?,
+            webhook: listener("webhook.listen", webhook.map(|webhook| webhook.listen), passed.webhook).await?,
+            health: listener("webhook.metrics", webhook.and_then(|webhook| webhook.metrics), passed.health).await?,
+        })
     }
 
     /// The address of the HTTP listener.
@@ -53,9 +58,12 @@ impl Bound {
         self.http.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// The HTTP listener once more, to hand over.
-    pub(super) fn http_copy(&self) -> io::Result<Option<OwnedFd>> {
-        self.http.as_ref().map(|listener| listener.as_fd().try_clone_to_owned()).transpose()
+    /// The HTTP listeners once more, by name, to hand over.
+    pub(super) fn copies(&self) -> Result<Vec<(&'static str, OwnedFd)>, StartError> {
+        let all = [(HTTP, &self.http), (WEBHOOK, &self.webhook), (HEALTH, &self.health)];
+        let bound = all.into_iter().filter_map(|(name, listener)| Some((name, listener.as_ref()?)));
+        let copy = |listener: &TcpListener| listener.as_fd().try_clone_to_owned().map_err(StartError::Threads);
+        bound.map(|(name, listener)| Ok((name, copy(listener)?))).collect()
     }
 
     /// All of it, as status shows it.
@@ -64,7 +72,33 @@ impl Bound {
         let mut listeners: Vec<_> =
             self.sockets.addresses().iter().map(|address| state("dns", address.to_string())).collect();
         listeners.extend(self.http_address().map(|address| state("http", address.to_string())));
+        for (kind, listener) in [("webhook", &self.webhook), ("webhook-metrics", &self.health)] {
+            let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+            listeners.extend(address.map(|address| state(kind, address.to_string())));
+        }
         listeners.extend(data_dir.map(|path| state("control", path.join(CONTROL_SOCKET).display().to_string())));
         listeners
     }
 }
+
+/// A listener at an address: the one that was passed on, or a new one.
+async fn listener(
+    key: &'static str,
+    address: Option<SocketAddr>,
+    passed: Option<net::TcpListener>,
+) -> Result<Option<TcpListener>, StartError> {
+    let Some(address) = address else { return Ok(None) };
+    let fault = |source| StartError::Http { key, address, source };
+    match passed {
+        Some(listener) => {
+            listener.set_nonblocking(true).map_err(fault)?;
+            TcpListener::from_std(listener).map(Some).map_err(fault)
+        }
+        None => TcpListener::bind(address).await.map(Some).map_err(fault),
+    }
+}
+
+/// What HTTP listeners are called between a process and the one that replaces it.
+pub(super) const HTTP: &str = "http";
+pub(super) const WEBHOOK: &str = "webhook";
+pub(super) const HEALTH: &str = "webhook-metrics";

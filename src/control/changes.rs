@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap};
+use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap, SharedNames};
 use fairway_zones::Touched;
 
-use crate::config::Settings;
+use crate::config::{Settings, WebhookSettings};
 
 /// What differs between two wishes, a line a kind of object: `pools: 1 added, 2 changed, 0 removed`.
 pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
@@ -83,12 +83,20 @@ impl Change {
     }
 }
 
+/// What of the webhook is read at the start only.
+fn bound_webhook(settings: &Settings) -> Option<WebhookSettings> {
+    let at_start =
+        |webhook: &WebhookSettings| WebhookSettings { shared: SharedNames::default(), lease: None, ..webhook.clone() };
+    settings.webhook.as_ref().map(at_start)
+}
+
 /// Settings that differ and are read at the start only, by the name they have in the configuration.
 pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static str> {
     [
         ("listen.dns", before.dns != after.dns),
         ("listen.http", before.http != after.http),
         ("dataDir", before.data_dir != after.data_dir),
+        ("webhook", bound_webhook(before) != bound_webhook(after)),
         ("user", before.user != after.user),
         ("tcp", before.tcp != after.tcp),
         ("udp", before.udp != after.udp),

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Environment,
+    contributed::{Contributed, LeftNames, contributed},
     declared::{Declared, LeftOut, names_beside, overruled},
     narrow::{self, Narrow},
     trial::Trial,
@@ -40,7 +41,7 @@ pub(crate) struct Configured {
     /// The revision of the declared objects in it.
     pub(crate) revision: u64,
     /// Those objects.
-    pub(super) objects: Arc<Declared>,
+    pub(crate) objects: Arc<Declared>,
     /// Whether no object is left out or is an intent, and nothing that was compiled is doubtful: then a change of pools and names
     /// changes nothing else.
     pub(super) is_plain: bool,
@@ -48,6 +49,8 @@ pub(crate) struct Configured {
     pub(crate) left_out: LeftOut,
     /// Declared objects that files declare otherwise, and what of it holds.
     pub(crate) conflicts: BTreeMap<Key, String>,
+    /// What clients of the webhook contribute.
+    pub(crate) contributed: Arc<Contributed>,
     /// What is forced by configuration.
     pub(crate) overrides: Vec<Override>,
     /// The same as it was declared.
@@ -223,12 +226,14 @@ impl Reader {
                 return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
             }
         };
-        let is_plain = doubts.is_empty() && left_out.is_empty() && !objects.has_intents();
+        let is_plain =
+            doubts.is_empty() && left_out.is_empty() && !objects.has_intents() && !objects.has_contributions();
         warnings.extend(doubts);
         let configured = Configured {
             uses: Uses::new(&joined.desired, &snapshot),
             is_plain,
             conflicts: joined.conflicts,
+            contributed: Arc::new(joined.contributed),
             desired: joined.desired,
             beside: joined.beside,
             revision: objects.revision,
@@ -249,36 +254,55 @@ impl Reader {
     /// Compiles the files with the objects that fit them; refused where the files alone would be.
     fn fit(&self, files: &Files, objects: &Declared, previous: Option<&Snapshot>) -> Result<Fitted, Vec<Fault>> {
         let options = options(&files.settings);
-        let mut left_out = LeftOut::new();
+        let (mut left_out, mut left_names) = (LeftOut::new(), LeftNames::new());
         loop {
-            let joined = self.join(files, objects, &mut left_out);
-            match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
+            let joined = self.join(files, objects, &mut left_out, &left_names);
+            let faults = match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
                 Ok((snapshot, doubts)) => return Ok(Fitted { joined, left_out, snapshot, doubts }),
-                // Each time at least one object more is left out: in the end the files stand alone.
-                Err(faults) if objects.leave_out(&faults, &files.desired, &mut left_out) => {}
-                Err(faults) => return Err(faults),
+                Err(faults) => faults,
+            };
+            // Each time at least one more is left out, those of the lowest rank first: in the end the files stand alone.
+            let contributed = &joined.contributed;
+            let is_less = contributed.leave_out(&faults, &mut left_names)
+                || objects.leave_out(&faults, &files.desired, &mut left_out)
+                || contributed.leave_all(&faults, &mut left_names)
+                || objects.leave_all(&faults, &mut left_out);
+            if !is_less {
+                return Err(faults);
             }
         }
     }
 
-    /// What the files and the objects wish for together.
-    fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut) -> Joined {
+    /// What the files, the objects and the clients of the webhook wish for together.
+    fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut, left_names: &LeftNames) -> Joined {
         if objects.is_empty() {
             let desired = Arc::clone(&files.desired);
-            return Joined { desired, beside: SharedSet::new(), conflicts: BTreeMap::new() };
+            return Joined { desired, ..Joined::default() };
         }
         let owner = describe(&self.source);
-        let of_files = Contribution {
-            source: SourceKind::Config,
-            owner: owner.clone(),
+        let of = |source, owner: &str, desired| Contribution {
+            source,
+            owner: owner.to_owned(),
             set: String::new(),
             created: 0,
-            desired: Desired::clone(&files.desired),
+            desired,
         };
+        let of_files = of(SourceKind::Config, &owner, Desired::clone(&files.desired));
         let of_objects = objects.contribution(&files.desired, left_out);
-        let beside = names_beside(&files.desired, &of_objects.desired);
-        let Merged { desired, conflicts } = merge([of_files, of_objects]);
-        Joined { desired: Arc::new(desired), beside, conflicts: overruled(&conflicts, &owner) }
+        let mut beside = names_beside(&files.desired, &of_objects.desired);
+        let Merged { mut desired, conflicts } = merge([of_files, of_objects]);
+        let clients = objects.contributed_rows();
+        let mut contributed = Contributed::default();
+        if !clients.is_empty() {
+            let shared = files.settings.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default();
+            contributed = self::contributed(&clients, &desired, shared, left_names, |scope, _| objects.strength(scope));
+            beside.extend(names_beside(&files.desired, &contributed.desired));
+            // Fields of what is declared were taken over, so that nothing is said otherwise.
+            let of_clients = of(SourceKind::Webhook, "webhook", contributed.desired.clone());
+            desired = merge([of(SourceKind::Config, &owner, desired), of_clients]).desired;
+        }
+        let conflicts = overruled(&conflicts, &owner);
+        Joined { desired: Arc::new(desired), beside, conflicts, contributed }
     }
 }
 
@@ -345,11 +369,13 @@ impl From<Loaded> for Files {
 }
 
 /// One wish out of all.
+#[derive(Default)]
 struct Joined {
     desired: Arc<Desired>,
     /// Names that only objects steer.
     beside: SharedSet<Name>,
     conflicts: BTreeMap<Key, String>,
+    contributed: Contributed,
 }
 
 /// One wish out of all that fits, compiled.

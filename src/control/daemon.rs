@@ -7,7 +7,7 @@ use tracing::{Instrument, Span};
 
 use super::{Control, StartError, Stopping, announce::Announcer, command::Command, shared::Readiness, start};
 use crate::{
-    api::{Api, client::CONTROL_SOCKET},
+    api::{Api, Webhook, client::CONTROL_SOCKET},
     config::Source,
     observe::{
         logs::{Logs, Trace},
@@ -63,6 +63,8 @@ pub struct Daemon {
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) http: Option<SocketAddr>,
     pub(super) api: Api,
+    /// What ExternalDNS speaks to.
+    pub(super) webhook: Webhook,
     pub(super) actor: JoinHandle<()>,
     /// Tasks that end with the daemon: signals, watching files.
     pub(super) tasks: Tasks,
@@ -142,6 +144,7 @@ impl Daemon {
         let Self {
             control,
             api,
+            webhook,
             mut actor,
             tasks,
             announcer,
@@ -193,6 +196,8 @@ impl Daemon {
         end_actor(&control.commands, &mut actor).await;
         api.stop().await;
         control.close_objects().await;
+        // The last to close: whoever calls until then hears that it is stopping.
+        webhook.stop().await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
             // Nobody listens there any more; what cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));

@@ -4,17 +4,19 @@
 //! fit is left out with its reasons, so that no object keeps another one, or a file, from being served.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use fairway_model::{
-    Conflict, Contribution, Desired, Fault, Name, SharedMap, SharedSet, SourceKind, Subject, Timestamp,
+    Conflict, Contribution, Desired, Fault, Name, Permille, SharedMap, SharedSet, SourceKind, Subject, Timestamp,
 };
+use fairway_providers::webhook_server::Scope;
 
 use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
     config::{self, ObjectFault},
+    control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
     intents::{self, Elements, StoredIntent},
     store::objects::{Author, Event, Key, Kind, Object},
 };
@@ -25,6 +27,8 @@ pub(crate) struct Declared {
     /// Of the store.
     pub(crate) revision: u64,
     objects: SharedMap<Key, Arc<Wish>>,
+    /// What is left of what silent clients of the webhook brought.
+    strengths: Arc<Strengths>,
 }
 
 /// One object, and what it wishes for.
@@ -42,6 +46,10 @@ enum Says {
     Element(Box<Desired>),
     /// It is an intent: what that comes to depends on the others, and on the clusters.
     Intent(Box<StoredIntent>),
+    /// It is a part of what a client of the webhook contributes: what that comes to depends on all that is declared.
+    Rows(Box<[ReadRow]>),
+    /// It says when a client of the webhook was heard of, in seconds since 1970.
+    Seen(u64),
 }
 
 /// Objects that are not heeded, with the reasons.
@@ -66,6 +74,8 @@ impl Wish {
                 let text = String::from_utf8_lossy(&object.value);
                 config::object(section, &text).map(|own| Says::Element(own.into()))
             }
+            None if object.key.kind() == Kind::Contribution => read_part(&object.value).map(Says::Rows).map_err(whole),
+            None if object.key.kind() == Kind::Contributor => read_seen(&object.value).map(Says::Seen).map_err(whole),
             None => StoredIntent::read(&object).map(|intent| Says::Intent(intent.into())).map_err(whole),
         };
         Self { object, says }
@@ -122,7 +132,7 @@ impl Declared {
             }
             wishes.extend(Wish::all(alike).into_iter().map(|wish| (wish.object.key.clone(), Arc::new(wish))));
         }
-        Self { revision, objects: wishes.into_iter().collect() }
+        Self { revision, objects: wishes.into_iter().collect(), strengths: Arc::default() }
     }
 
     /// What another process of this server tells.
@@ -200,6 +210,84 @@ impl Declared {
         self.objects.values().any(|wish| matches!(wish.says, Ok(Says::Intent(_))))
     }
 
+    /// What the clients of the webhook contribute, each by itself.
+    pub(crate) fn contributed_rows(&self) -> Vec<Rows<'_>> {
+        let mut clients: Vec<Rows<'_>> = Vec::new();
+        for (key, wish) in self.parts_from("!") {
+            let (Ok(Says::Rows(rows)), Some(scope)) = (&wish.says, scope_of(key)) else { continue };
+            match clients.last_mut() {
+                Some((last, all)) if *last == scope => all.extend(rows),
+                _ => clients.push((scope, rows.iter().collect())),
+            }
+        }
+        clients
+    }
+
+    /// What one client of the webhook contributes.
+    pub(super) fn rows_of(&self, scope: &Scope) -> impl Iterator<Item = &ReadRow> {
+        self.parts_of(scope).flat_map(|wish| match &wish.says {
+            Ok(Says::Rows(rows)) => &rows[..],
+            _ => &[],
+        })
+    }
+
+    /// The rows of one part.
+    pub(super) fn rows_at(&self, key: &Key) -> &[ReadRow] {
+        match self.objects.get(key).map(|wish| &wish.says) {
+            Some(Ok(Says::Rows(rows))) => rows,
+            _ => &[],
+        }
+    }
+
+    /// How many octets one client's rows have as they are kept.
+    pub(super) fn octets_of(&self, scope: &Scope) -> usize {
+        self.parts_of(scope).map(|wish| wish.object.value.len()).sum()
+    }
+
+    fn parts_of(&self, scope: &Scope) -> impl Iterator<Item = &Arc<Wish>> {
+        let own = self.parts_from(scope_word(scope));
+        own.take_while(|(key, _)| key.names().next() == Some(scope_word(scope))).map(|(_, wish)| wish)
+    }
+
+    /// The parts of what is contributed, from a client on.
+    fn parts_from<'a>(&'a self, word: &str) -> impl Iterator<Item = (&'a Key, &'a Arc<Wish>)> + use<'a> {
+        let first = Key::new(Kind::Contribution, &[word, "!"]).expect("a client's word is a name");
+        self.objects.after(&first).take_while(|(key, _)| key.kind() == Kind::Contribution)
+    }
+
+    /// The clients of the webhook that contribute anything.
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        self.parts_from("!").filter_map(|(key, _)| scope_of(key)).collect()
+    }
+
+    /// When a client was last heard of, as far as it is kept; in seconds since 1970.
+    pub(super) fn seen(&self, scope: &Scope) -> Option<u64> {
+        match self.objects.get(&seen_key(scope))?.says {
+            Ok(Says::Seen(seen)) => Some(seen),
+            _ => None,
+        }
+    }
+
+    /// What is left of what a client brought.
+    pub(super) fn strength(&self, scope: &Scope) -> Permille {
+        self.strengths.get(scope).copied().unwrap_or(Permille::WHOLE)
+    }
+
+    /// What is left of what silent clients brought.
+    pub(super) fn strengths(&self) -> &Strengths {
+        &self.strengths
+    }
+
+    /// The same with other strengths.
+    pub(super) fn with_strengths(&self, strengths: Strengths) -> Self {
+        Self { strengths: Arc::new(strengths), ..self.clone() }
+    }
+
+    /// Whether clients of the webhook contribute anything.
+    pub(super) fn has_contributions(&self) -> bool {
+        self.parts_from("!").next().is_some()
+    }
+
     /// The object at a key.
     pub(crate) fn get(&self, key: &Key) -> Option<&Object> {
         self.objects.get(key).map(|wish| &wish.object)
@@ -221,7 +309,7 @@ impl Declared {
         for (key, wish) in &self.objects {
             match &wish.says {
                 _ if left_out.contains_key(key) => {}
-                Ok(Says::Intent(_)) => {}
+                Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => {}
                 Ok(Says::Element(own)) => {
                     desired.clusters.extend(own.clusters.clone());
                     desired.load_feeds.extend(own.load_feeds.clone());
@@ -301,18 +389,20 @@ impl Declared {
         owners
     }
 
-    /// Leaves out the objects that errors are about. Where errors are about something else alone, all are left out: what is wrong
-    /// then is found again without them, or is their fault together. False if none was left to be left out.
+    /// Leaves out every object that is not yet: what errors are about is found again without them, or is their fault together. False if
+    /// none was left to be left out.
+    pub(crate) fn leave_all(&self, faults: &[Fault], left_out: &mut LeftOut) -> bool {
+        let errors = faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD);
+        let why: Vec<ObjectFault> = errors.map(|fault| told(fault, String::new())).collect();
+        let is_own = |key: &&Key| !left_out.contains_key(*key) && key.kind() != Kind::Contribution;
+        let rest: Vec<Key> = self.objects.keys().filter(is_own).cloned().collect();
+        let any = !rest.is_empty();
+        left_out.extend(rest.into_iter().map(|key| (key, why.clone())));
+        any
+    }
+
+    /// Leaves out the objects that errors are about; false if they are about none that was not.
     pub(crate) fn leave_out(&self, faults: &[Fault], files: &Desired, left_out: &mut LeftOut) -> bool {
-        let told = |fault: &Fault| {
-            let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
-            let pointer = match &fault.about {
-                // Members of a pool that files declare too stand behind those of the files.
-                Some(Subject::Member(pool, place)) if !files.pools.contains_key(pool) => format!("/members/{place}"),
-                _ => String::new(),
-            };
-            ObjectFault { pointer, what: format!("{}{way_out}", fault.what) }
-        };
         let (mut blamed, owners) = (LeftOut::new(), self.owners(files, left_out));
         for fault in faults.iter().filter(|fault| fault.is_error()) {
             let owner = |subject: &Subject| match subject {
@@ -321,18 +411,23 @@ impl Declared {
             };
             let key = fault.about.as_ref().and_then(|subject| owner(subject).or_else(|| key_of(subject)));
             let key = key.filter(|key| self.objects.contains_key(key) && !left_out.contains_key(key));
-            key.into_iter().for_each(|key| blamed.entry(key).or_default().push(told(fault)));
-        }
-        if blamed.is_empty() {
-            let why: Vec<ObjectFault> =
-                faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD).map(told).collect();
-            let rest = self.objects.keys().filter(|key| !left_out.contains_key(key));
-            blamed.extend(rest.map(|key| (key.clone(), why.clone())));
+            let pointer = match &fault.about {
+                // Members of a pool that files declare too stand behind those of the files.
+                Some(Subject::Member(pool, place)) if !files.pools.contains_key(pool) => format!("/members/{place}"),
+                _ => String::new(),
+            };
+            key.into_iter().for_each(|key| blamed.entry(key).or_default().push(told(fault, pointer.clone())));
         }
         let any = !blamed.is_empty();
         left_out.extend(blamed);
         any
     }
+}
+
+/// A fault as it is told of an object.
+fn told(fault: &Fault, pointer: String) -> ObjectFault {
+    let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
+    ObjectFault { pointer, what: format!("{}{way_out}", fault.what) }
 }
 
 /// Whether nothing is wished for but pools, names and records.

@@ -17,6 +17,7 @@ mod bound;
 mod changes;
 mod command;
 mod configured;
+pub(crate) mod contributed;
 mod daemon;
 pub(crate) mod declared;
 mod drains;

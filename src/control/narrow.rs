@@ -72,6 +72,7 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
         desired: joined.desired,
         beside: joined.beside,
         conflicts: joined.conflicts,
+        contributed: Arc::clone(&before.contributed),
         revision: objects.revision,
         objects: Arc::clone(objects),
         is_plain: true,

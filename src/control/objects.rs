@@ -16,12 +16,16 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_model::Timestamp;
 use fairway_zones::Snapshot;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
 
 use super::{
     Control, ControlError,
     command::Command,
     configured::{Configured, Previous, Reader, What},
+    contributed::Strengths,
     declared::Declared,
     trial::Trial,
 };
@@ -40,6 +44,8 @@ pub(crate) struct Objects {
     store: Arc<dyn ObjectStore>,
     /// As far as they were heard of; the next reading takes them.
     declared: Arc<ArcSwap<Declared>>,
+    /// Their revision.
+    heard: Arc<watch::Sender<u64>>,
 }
 
 impl Objects {
@@ -48,7 +54,7 @@ impl Objects {
         store: Arc<dyn ObjectStore>,
         declared: Arc<ArcSwap<Declared>>,
     ) -> Result<Self, StoreError> {
-        let objects = Self { store, declared };
+        let objects = Self { store, declared, heard: Arc::default() };
         match objects.list().await {
             Err(StoreError::Unavailable(why)) if objects.store.standing().away.is_some() => {
                 tracing::error!(why, "what is declared is not known yet; it is served once the store answers");
@@ -70,8 +76,26 @@ impl Objects {
                 break;
             }
         }
-        self.declared.store(Arc::new(Declared::new(revision.unwrap_or_default(), all)));
+        let listed = Declared::new(revision.unwrap_or_default(), all);
+        self.hear(|before| listed.with_strengths(before.strengths().clone()));
         Ok(())
+    }
+
+    /// Takes what was heard of.
+    fn hear(&self, change: impl Fn(&Declared) -> Declared) {
+        self.declared.rcu(|declared| change(declared));
+        self.heard.send_replace(self.declared.load().revision);
+    }
+
+    /// Says what is left of what silent clients of the webhook brought; the next reading takes it.
+    pub(super) fn set_strengths(&self, strengths: Strengths) {
+        self.hear(|declared| declared.with_strengths(strengths.clone()));
+    }
+
+    /// Waits until a revision was heard of, at most `patience`; whether it was.
+    pub(super) async fn heard(&self, revision: u64, patience: Duration) -> bool {
+        let mut heard = self.heard.subscribe();
+        tokio::time::timeout(patience, heard.wait_for(|heard| *heard >= revision)).await.is_ok_and(|it| it.is_ok())
     }
 
     /// Follows the store as long as the control task runs.
@@ -103,12 +127,15 @@ impl Objects {
             };
             is_told = false;
             while let Some(batch) = events.recv().await {
-                let mut declared = Declared::clone(&self.declared.load());
-                declared.apply(&batch);
+                let mut news = vec![batch];
                 while let Ok(more) = events.try_recv() {
-                    declared.apply(&more);
+                    news.push(more);
                 }
-                self.declared.store(Arc::new(declared));
+                self.hear(|before| {
+                    let mut declared = before.clone();
+                    news.iter().for_each(|batch| declared.apply(batch));
+                    declared
+                });
                 ask(&commands).await;
             }
         }

@@ -8,8 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use super::{Control, StartError, command::Command};
+use super::{
+    Control, StartError,
+    bound::{HEALTH, HTTP, Passed, WEBHOOK},
+    command::Command,
+};
 use crate::{
+    config::Settings,
     serve::{
         Server, Sockets,
         handover::{HandoverError, Offer, Parcel, Release, Taken, take},
@@ -21,7 +26,6 @@ use crate::{
 const HANDOVER_SOCKET: &str = "handover.sock";
 /// Descriptors that both versions know by name.
 const LOCK: &str = "lock";
-const HTTP: &str = "http";
 
 /// What a running daemon gave to this one, which serves nothing yet.
 #[derive(Debug)]
@@ -32,29 +36,32 @@ pub(super) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Asks the daemon on this data folder for its sockets: they, its HTTP listener if that has the wanted address, and
+    /// Asks the daemon on this data folder for its sockets: they, its HTTP listeners where they have the wanted addresses, and
     /// the daemon itself, which serves on until [`Predecessor::end`]. None if none runs.
-    pub(super) async fn ask(
-        folder: &Path,
-        http: Option<SocketAddr>,
-    ) -> Result<Option<(Self, Sockets, Option<TcpListener>)>, StartError> {
+    pub(super) async fn ask(folder: &Path, settings: &Settings) -> Result<Option<(Self, Sockets, Passed)>, StartError> {
         let path = folder.join(HANDOVER_SOCKET);
         let asked = tokio::task::spawn_blocking(move || take(&path)).await;
         let taken = asked.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         let Some(mut taken) = taken else { return Ok(None) };
-        let (mut lock, mut listener) = (None, None);
+        let (mut lock, mut passed) = (None, Passed::default());
+        let webhook = settings.webhook.as_ref();
+        let wanted = |descriptor: OwnedFd, at: Option<SocketAddr>| {
+            let listener = TcpListener::from(descriptor);
+            Some(listener).filter(|listener| at.is_some() && listener.local_addr().ok() == at)
+        };
         for (name, descriptor) in taken.parcel.others.drain(..) {
             match name.as_str() {
                 LOCK => lock = Some(descriptor),
-                HTTP => listener = Some(TcpListener::from(descriptor)),
+                HTTP => passed.http = wanted(descriptor, settings.http),
+                WEBHOOK => passed.webhook = wanted(descriptor, webhook.map(|webhook| webhook.listen)),
+                HEALTH => passed.health = wanted(descriptor, webhook.and_then(|webhook| webhook.metrics)),
                 // A newer version gave what this one does not know: it closes with the value.
                 _ => {}
             }
         }
-        let is_wanted = |listener: &TcpListener| listener.local_addr().ok() == http;
         let sockets = std::mem::take(&mut taken.parcel.sockets);
         let folder = folder.to_owned();
-        Ok(Some((Self { taken, folder, lock }, sockets, listener.filter(is_wanted))))
+        Ok(Some((Self { taken, folder, lock }, sockets, passed)))
     }
 
     /// Tells the other daemon that this one serves, waits until it has let go, and takes its data folder.
@@ -79,12 +86,16 @@ impl Predecessor {
 }
 
 /// Lets a later process take over: its wish is waited for from now on.
-pub(super) fn offer(folder: &DataFolder, server: &Server, http: Option<&OwnedFd>) -> Result<Offer, HandoverError> {
+pub(super) fn offer(
+    folder: &DataFolder,
+    server: &Server,
+    listeners: &[(&str, OwnedFd)],
+) -> Result<Offer, HandoverError> {
     let path = folder.path().join(HANDOVER_SOCKET);
     let parcel = || -> io::Result<Parcel> {
         let mut others = vec![(LOCK.to_owned(), folder.lock_copy()?)];
-        if let Some(http) = http {
-            others.push((HTTP.to_owned(), http.as_fd().try_clone_to_owned()?));
+        for (name, listener) in listeners {
+            others.push(((*name).to_owned(), listener.as_fd().try_clone_to_owned()?));
         }
         Ok(Parcel { sockets: server.sockets()?, others })
     };

@@ -11,13 +11,13 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_health::{Checker, load::Loads};
 use fairway_model::{Timestamp, Verdict};
-use fairway_providers::publish::Publisher;
+use fairway_providers::{publish::Publisher, webhook_server::Calls};
 use fairway_zones::{Snapshot, View};
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    FlipApplied, Stopping, book::Book, configured::Configured, drains::Drains, objects::Objects,
-    transports::Transports, truth::Answered,
+    FlipApplied, Stopping, book::Book, configured::Configured, contributed::ContributionLedger, drains::Drains,
+    objects::Objects, transports::Transports, truth::Answered,
 };
 use crate::api::state_wire::{ListenerState, ReloadReport};
 
@@ -136,6 +136,8 @@ pub(crate) struct Shared {
     pub(crate) started: Timestamp,
     /// What is bound; set once everything is.
     pub(crate) listeners: OnceLock<Vec<ListenerState>>,
+    /// What ExternalDNS brings, and what it called; set at the start.
+    pub(crate) webhook: OnceLock<(Arc<ContributionLedger>, Arc<Calls>)>,
     /// What the configuration is called.
     pub(crate) source: String,
 }

@@ -18,7 +18,7 @@ use fairway_health::{
 use fairway_model::{Fault, Timestamp};
 use fairway_zones::{Snapshot, View};
 use tokio::{
-    net::UnixListener,
+    net::{TcpListener, UnixListener},
     sync::{broadcast, mpsc, watch},
 };
 
@@ -28,7 +28,7 @@ use super::{
     announce::Announcer,
     balance::Balance,
     book::Book,
-    bound::Bound,
+    bound::{Bound, Passed},
     configured::{Configured, Reader, What, describe},
     daemon::Tasks,
     declared::Declared,
@@ -46,7 +46,7 @@ use super::{
     watch::watch_files,
 };
 use crate::{
-    api::{Api, bind_socket, client::CONTROL_SOCKET},
+    api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET},
     config::{Settings, watch::Fingerprint},
     observe::{logs::Logs, metrics::Metrics, query_log::QueryLog},
     serve::{
@@ -69,8 +69,10 @@ pub enum StartError {
     #[error(transparent)]
     Bind(#[from] BindErrors),
     /// The HTTP listener cannot be bound.
-    #[error("HTTP listener {address}: {source}; free the address, or give another listen.http (off for none)")]
+    #[error("HTTP listener {address}: {source}; free the address, or give another {key}")]
     Http {
+        /// Where it is configured.
+        key: &'static str,
         /// As configured.
         address: SocketAddr,
         /// The system's words.
@@ -115,9 +117,12 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let reader = Reader { source, environment, declared: Arc::clone(&declared) };
     let (configured, snapshot, fingerprint) = first(&reader, clock(), logs.as_ref()).await?;
     let settings = configured.settings.clone();
-    let (predecessor, inherited, http) =
-        if replace { ask(&settings, inherited).await? } else { (None, inherited, None) };
-    let bound = Bound::new(&settings, inherited, http, workers).await?;
+    let (predecessor, inherited, passed) =
+        if replace { ask(&settings, inherited).await? } else { (None, inherited, Passed::default()) };
+    let mut bound = Bound::new(&settings, inherited, passed, workers).await?;
+    let (copies, shown) = (bound.copies()?, bound.listeners(settings.data_dir.as_deref()));
+    // The first to answer: that it is starting, where no other process answers for it yet.
+    let mut hook = Hook::new(&settings, bound.webhook.take(), predecessor.is_none());
     become_user(&settings)?;
     let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
     let objects = objects::at_start(&settings, folder.as_deref(), predecessor.is_some(), &declared).await;
@@ -133,17 +138,19 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         tasks.0.push(super::signals::listen(&control).map_err(StartError::Threads)?);
     }
     // Set once, here.
-    let _ = control.shared.listeners.set(bound.listeners(settings.data_dir.as_deref()));
+    let _ = control.shared.listeners.set(shown);
+    let _ = control.shared.webhook.set(hook.webhook.parts());
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let http_copy = bound.http_copy().map_err(StartError::Threads)?;
-    let mut api = Api::new(&control, Arc::new(Metrics::default()));
+    let metrics = Arc::new(Metrics::default());
+    let mut api = Api::new(&control, Arc::clone(&metrics));
+    let Bound { sockets, http: listener, health, .. } = bound;
     // A daemon that takes over answers HTTP only once it serves: the other one answers for it until then.
-    let Bound { sockets, http: listener } = bound;
     let (now, later) = if predecessor.is_some() { (None, listener) } else { (listener, None) };
     now.into_iter().for_each(|listener| api.show(listener));
     let query_log = serve(&control, &settings, sockets).await?;
     tasks.0.push(tokio::spawn(publishing::follow(Arc::clone(&control.shared))));
     later.into_iter().for_each(|listener| api.show(listener));
+    health.into_iter().for_each(|listener| hook.webhook.show(listener, &control, Arc::clone(&metrics)));
     let folder = match predecessor {
         Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
         None => folder,
@@ -151,10 +158,11 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let offer = match &folder {
         Some(folder) => {
             api.command(control_socket(folder.path())?);
-            offer(&control, folder, http_copy.as_ref())
+            offer(&control, folder, &copies)
         }
         None => None,
     };
+    hook.open(&control, &settings, &mut tasks);
     tell_serving(&addresses, http, &notifier);
     let announcer = Announcer::start(&settings, &control.shared, clock);
     let drain_timeout = settings.drain_timeout;
@@ -163,6 +171,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         addresses,
         http,
         api,
+        webhook: hook.webhook,
         actor,
         tasks,
         announcer,
@@ -221,16 +230,46 @@ fn tell_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: &N
 /// Asks the daemon that runs on the data folder for its sockets.
 async fn ask(settings: &Settings, inherited: Sockets) -> Result<Asked, StartError> {
     let Some(folder) = settings.data_dir.as_deref() else { return Err(StartError::NothingToReplace) };
-    match Predecessor::ask(folder, settings.http).await? {
-        Some((predecessor, sockets, http)) => Ok((Some(predecessor), sockets, http)),
+    match Predecessor::ask(folder, settings).await? {
+        Some((predecessor, sockets, passed)) => Ok((Some(predecessor), sockets, passed)),
         None => {
             tracing::info!(folder = %folder.display(), "no daemon runs on this data folder: nothing to replace");
-            Ok((None, inherited, None))
+            Ok((None, inherited, Passed::default()))
         }
     }
 }
 
-type Asked = (Option<Predecessor>, Sockets, Option<std::net::TcpListener>);
+type Asked = (Option<Predecessor>, Sockets, Passed);
+
+/// The webhook on the way up. Its listener may be shared with the process that is replaced, which answers until this one can.
+struct Hook {
+    webhook: Webhook,
+    later: Option<TcpListener>,
+}
+
+impl Hook {
+    fn new(settings: &Settings, listener: Option<TcpListener>, is_alone: bool) -> Self {
+        let mut hook = Self { webhook: Webhook::new(), later: listener };
+        if is_alone {
+            hook.answer(settings);
+        }
+        hook
+    }
+
+    fn answer(&mut self, settings: &Settings) {
+        if let Some((listener, settings)) = self.later.take().zip(settings.webhook.as_ref()) {
+            self.webhook.answer(listener, settings);
+        }
+    }
+
+    /// Keeps in this daemon from now on.
+    fn open(&mut self, control: &Control, settings: &Settings, tasks: &mut Tasks) {
+        let (ledger, _) = self.webhook.parts();
+        ledger.open(control);
+        tasks.0.push(tokio::spawn(ledger.follow()));
+        self.answer(settings);
+    }
+}
 
 /// Gives up root for good, once everything that needs it is done.
 fn become_user(settings: &Settings) -> Result<(), StartError> {
@@ -259,8 +298,8 @@ async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Resu
 }
 
 /// Offers everything to a later process; without an offer, replacing this one costs queries, and it serves all the same.
-fn offer(control: &Control, folder: &DataFolder, http: Option<&OwnedFd>) -> Option<Offer> {
-    let offer = control.shared.transports.with(|server| replace::offer(folder, server, http))?;
+fn offer(control: &Control, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) -> Option<Offer> {
+    let offer = control.shared.transports.with(|server| replace::offer(folder, server, listeners))?;
     offer.inspect_err(|error| tracing::warn!(%error, "this process cannot be replaced without loss")).ok()
 }
 
@@ -433,6 +472,7 @@ fn first_shared(view: View, published: Published, (checker, loads): (Checker, Lo
         pushing: tokio::sync::Mutex::default(),
         started: SystemTime::now().into(),
         listeners: OnceLock::new(),
+        webhook: OnceLock::new(),
         source,
     }
 }

@@ -134,6 +134,12 @@ fn noun(kind: Kind) -> &'static str {
         Kind::Project => "project",
         Kind::TrafficGroup => "traffic group",
         Kind::TrafficSet => "traffic intent set",
-        Kind::Cluster | Kind::Monitor | Kind::Name | Kind::Pool | Kind::Records => "object",
+        Kind::Cluster
+        | Kind::Contribution
+        | Kind::Contributor
+        | Kind::Monitor
+        | Kind::Name
+        | Kind::Pool
+        | Kind::Records => "object",
     }
 }

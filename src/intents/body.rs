@@ -49,7 +49,13 @@ fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Int
         Kind::Project => common::metadata(body).map(|metadata| Intent::Project(Project { metadata })),
         Kind::TrafficGroup => common::metadata(body).map(|metadata| Intent::TrafficGroup(TrafficGroup { metadata })),
         Kind::TrafficSet => groups::traffic_set(body).map(Intent::TrafficSet),
-        Kind::Cluster | Kind::Monitor | Kind::Name | Kind::Pool | Kind::Records => {
+        Kind::Cluster
+        | Kind::Contribution
+        | Kind::Contributor
+        | Kind::Monitor
+        | Kind::Name
+        | Kind::Pool
+        | Kind::Records => {
             body.fault("", format!("a {} is no object of the intent API; see /v1", kind.word()));
             None
         }
@@ -70,6 +76,8 @@ fn table(kind: Kind) -> Table {
         Kind::OutboundServer => others::OUTBOUND_SERVER,
         Kind::TrafficSet => groups::TRAFFIC_SET,
         Kind::Cluster
+        | Kind::Contribution
+        | Kind::Contributor
         | Kind::Monitor
         | Kind::Name
         | Kind::Pool

@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn config(server: SocketAddr, hanging: SocketAddr) -> String {
     format!(
-        "zones: [{{ name: gslb.example, ns: [ns1.gslb.example] }}]
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
 monitors: [{{ name: unchecked, type: always }}]
 clusters:
   - {{ name: eu1, addresses: [203.0.113.10, \"2001:db8::10\"] }}

@@ -2,8 +2,10 @@
 
 use std::{fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
-use fairway_integration::query::Query;
-use fairway_integration::real::{Process, ask, free_port, program, wait_until};
+use fairway_integration::{
+    query::Query,
+    real::{Process, ask, free_port, http_get, program, wait_until},
+};
 use fairway_model::{Changes, Rtype, Secret};
 use fairway_providers::{
     PowerDns,

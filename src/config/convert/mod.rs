@@ -14,6 +14,7 @@ mod records;
 mod schedule;
 mod settings;
 mod store;
+mod webhook;
 mod zones;
 
 use std::{

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use fairway_zones::ServerIdentity;
 
-use super::{Meaning, publish, store};
+use super::{Meaning, publish, store, webhook};
 use crate::config::{
     HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
     bounds_wire::{Int, List, Text},
@@ -47,6 +47,7 @@ pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Se
         query_log: config.query_log.as_ref().map(|query_log| self::query_log(meaning, query_log)),
         store: store::store(meaning, &config.store),
         publish: publish::publish(meaning, &config.publish),
+        webhook: config.webhook.as_ref().map(|wire| webhook::webhook(meaning, wire)),
         drain_timeout: meaning.bounded(
             "/drainTimeout",
             config.drain_timeout.as_ref(),

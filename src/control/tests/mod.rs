@@ -12,6 +12,7 @@ mod overrides;
 mod pace;
 mod reload;
 mod schedules;
+mod webhook;
 
 use std::{
     fs,

@@ -9,6 +9,7 @@
 //! - `fairway_targets{verdict=…}` adds up to the targets probed.
 //! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
 //! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is there.
+//! - `fairway_webhook_calls_total{call=…,code=…}` adds up to the calls that ended.
 //! - `fairway_load_reads_total{outcome=…}` of a source adds up to the places that were asked.
 //!
 //! Units stand last in a name; `_total` marks what only grows. docs/operations/metrics.md is this page for operators.
@@ -18,6 +19,7 @@ mod health;
 mod load;
 mod publishing;
 mod sheet;
+mod webhook;
 mod wire;
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
@@ -59,6 +61,7 @@ impl Metrics {
             load::write(&mut sheet, &loads, &load_totals);
             balance::write(&mut sheet, &shared, &view, &published, &loads);
             publishing::write(&mut sheet, &shared);
+            webhook::write(&mut sheet, &shared, &published);
             write_control(&mut sheet, &shared, &view, &published);
             write_process(&mut sheet, &Process::now());
             sheet.into_text()

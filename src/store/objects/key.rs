@@ -49,6 +49,10 @@ kinds! {
     DeploymentGroup = "deployment-group", 4;
     /// Where records are to be published.
     DnsUpdateRecord = "dns-update-record", 2;
+    /// A part of what a client of the webhook contributes: its name, and the number of the part.
+    Contribution = "contribution", 2;
+    /// When a client of the webhook was last heard of.
+    Contributor = "contributor", 1;
     /// A service that is exposed.
     Inbound = "inbound", 6;
     /// An inbound intent below a compound one.

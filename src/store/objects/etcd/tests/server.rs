@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -169,14 +171,21 @@ const fn scheme(is_secured: bool) -> &'static str {
 
 /// Makes an authority, and what it certifies for both sides.
 fn certify(folder: &Path) {
-    let mut params = CertificateParams::new(vec![]).unwrap();
+    // Each under a name of its own: one that is called as its issuer is taken for self-signed.
+    let named = |names: Vec<String>, subject: &str| {
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, subject);
+        params
+    };
+    let mut params = named(vec![], "authority");
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
     for (name, subject) in [("server", "127.0.0.1"), ("client", "fairway")] {
         let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new(vec![subject.to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+        let certificate = named(vec![subject.to_owned()], name).signed_by(&key, &authority).unwrap();
         fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
         fs::write(folder.join(format!("{name}-key.pem")), key.serialize_pem()).unwrap();
     }

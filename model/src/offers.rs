@@ -1,0 +1,366 @@
+//! Addresses that several contributors offer for one name, joined into one pool.
+//!
+//! Pure. A contribution is told by source, owner and set identifier: what one of them takes back takes nothing of another along.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use crate::{
+    Bias, Cluster, ClusterName, Desired, Location, Member, Monitor, MonitorName, Name, Permille, Policy, Pool,
+    PoolName, SharedMap, SteeredName, Tier, Ttl, Weight,
+};
+
+/// What one contribution offers for one name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// The name.
+    pub name: Name,
+    /// Who offers.
+    pub owner: Arc<str>,
+    /// The set identifier; empty where there is none.
+    pub set: Arc<str>,
+    /// Since when, in seconds since 1970: of two that differ, the older one holds.
+    pub since: u64,
+    /// The addresses, both families.
+    pub addresses: Vec<IpAddr>,
+    /// What is wished for beside them.
+    pub wanted: Arc<Wanted>,
+    /// How much of its weight is left: less than all while its writer is not heard of; nothing takes it out.
+    pub strength: Permille,
+}
+
+/// What a contribution says about how its addresses are used. What is not said is left to others, or to the default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// The declared cluster that the addresses stand for.
+    pub cluster: Option<ClusterName>,
+    /// The member's weight.
+    pub weight: Option<Weight>,
+    /// The member's tier.
+    pub tier: Option<Tier>,
+    /// Where a cluster that is not declared stands.
+    pub region: Option<Arc<str>>,
+    /// How the member is checked.
+    pub monitor: Option<(MonitorName, Arc<Monitor>)>,
+    /// How the pool chooses.
+    pub policy: Option<Policy>,
+    /// TTL of the answers; of several the smallest holds.
+    pub ttl: Option<Ttl>,
+    /// How many clusters an answer names, 1 to 8.
+    pub answers: Option<u8>,
+}
+
+/// What is to be done with a name that several owners offer without set identifiers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedNames {
+    /// All are members.
+    Merge,
+    /// The oldest holds; the others are told.
+    #[default]
+    Refuse,
+}
+
+/// Why something of a contribution is not in the answers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Condition {
+    /// The name, as it was offered.
+    pub name: Arc<str>,
+    /// Who offered.
+    pub owner: Arc<str>,
+    /// The set identifier.
+    pub set: Arc<str>,
+    /// What is wrong, and what to do about it.
+    pub what: String,
+}
+
+/// What offers come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct United {
+    /// Pools, names, clusters that nobody declared, monitors.
+    pub desired: Desired,
+    /// What is not heeded.
+    pub conditions: Vec<Condition>,
+}
+
+/// What others declared already: their word holds, and members join them.
+#[derive(Debug)]
+pub struct Held<'a> {
+    /// Clusters.
+    pub clusters: &'a BTreeMap<ClusterName, Cluster>,
+    /// Pools.
+    pub pools: &'a SharedMap<PoolName, Pool>,
+    /// Steered names.
+    pub names: &'a SharedMap<Name, SteeredName>,
+}
+
+/// Joins offers; their order does not matter. `pool_name` says what the pool of a name is called.
+///
+/// Of what can be said only once, the oldest word holds, then owner and set identifier in order.
+pub fn unite(
+    mut offers: Vec<Offer>,
+    shared: SharedNames,
+    held: &Held<'_>,
+    pool_name: impl Fn(&Name) -> PoolName,
+) -> United {
+    offers.sort_by(|a, b| (&a.name, a.since, &a.owner, &a.set).cmp(&(&b.name, b.since, &b.owner, &b.set)));
+    let by_address = declared_addresses(held.clusters);
+    let mut uses: BTreeMap<&PoolName, usize> = BTreeMap::new();
+    held.names.values().for_each(|steered| *uses.entry(&steered.pool).or_default() += 1);
+    let mut united = United::default();
+    for of_name in offers.chunk_by(|a, b| a.name == b.name) {
+        let name = &of_name[0].name;
+        let steered = held.names.get(name);
+        if let Some(steered) = steered.filter(|steered| uses.get(&steered.pool).is_some_and(|uses| *uses > 1)) {
+            let what = format!("pool {} answers other names, too; give {name} a pool of its own", steered.pool);
+            of_name.iter().for_each(|offer| united.tell(offer, &what));
+            continue;
+        }
+        let pool = match steered.and_then(|steered| held.pools.get(&steered.pool)) {
+            Some(pool) => Pool { members: vec![], ..pool.clone() },
+            None => Pool::new(pool_name(name), Policy::WEIGHTED),
+        };
+        let mut joining =
+            Joining { held, by_address: &by_address, is_declared: steered.is_some(), pool, united: &mut united };
+        joining.join(of_name, shared);
+        let Joining { pool, .. } = joining;
+        if pool.members.is_empty() {
+            continue;
+        }
+        let own = SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
+        united.desired.names.insert(name.clone(), steered.cloned().unwrap_or(own));
+        united.desired.pools.insert(pool.name.clone(), pool);
+    }
+    united
+}
+
+/// The declared cluster of each address that but one has.
+fn declared_addresses(clusters: &BTreeMap<ClusterName, Cluster>) -> BTreeMap<IpAddr, &ClusterName> {
+    let (mut found, mut twice) = (BTreeMap::new(), BTreeSet::new());
+    for cluster in clusters.values() {
+        for address in &cluster.addresses {
+            if found.insert(*address, &cluster.name).is_some_and(|other| *other != cluster.name) {
+                twice.insert(*address);
+            }
+        }
+    }
+    found.retain(|address, _| !twice.contains(address));
+    found
+}
+
+impl United {
+    fn tell(&mut self, offer: &Offer, what: impl Into<String>) {
+        let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
+        self.conditions.push(Condition { name: offer.name.to_string().into(), owner, set, what: what.into() });
+    }
+}
+
+/// One name, while its offers are joined.
+struct Joining<'a> {
+    held: &'a Held<'a>,
+    by_address: &'a BTreeMap<IpAddr, &'a ClusterName>,
+    /// Whether somebody of higher rank steers the name.
+    is_declared: bool,
+    pool: Pool,
+    united: &'a mut United,
+}
+
+impl Joining<'_> {
+    fn join(&mut self, offers: &[Offer], shared: SharedNames) {
+        let kept = self.kept(offers, shared);
+        self.set_fields(&kept);
+        let scale = scale_of(&kept);
+        for offer in kept.iter().filter(|offer| offer.strength > Permille::default()) {
+            for cluster in self.clusters_of(offer) {
+                self.add(offer, cluster, scale);
+            }
+        }
+        // A pool needs a first tier: where all that is offered stands further back, the earliest is the first.
+        let first = self.pool.members.iter().map(|member| member.tier).min();
+        if !self.is_declared
+            && let Some(first) = first.filter(|first| *first > Tier::FIRST)
+        {
+            let own = self.pool.members.iter_mut().filter(|member| member.tier == first);
+            own.for_each(|member| member.tier = Tier::FIRST);
+        }
+    }
+
+    /// The offers that are heeded: of those without a set identifier, one owner's, unless they are to be merged.
+    fn kept<'o>(&mut self, offers: &'o [Offer], shared: SharedNames) -> Vec<&'o Offer> {
+        let first = offers.iter().find(|offer| offer.set.is_empty()).map(|offer| &offer.owner);
+        let mut kept = Vec::with_capacity(offers.len());
+        for offer in offers {
+            match first {
+                Some(owner) if shared == SharedNames::Refuse && offer.set.is_empty() && offer.owner != *owner => {
+                    let what = format!(
+                        "{owner} has offered {} for longer; give each a set identifier, or set webhook.shared to merge",
+                        offer.name
+                    );
+                    self.united.tell(offer, what);
+                }
+                _ => kept.push(offer),
+            }
+        }
+        kept
+    }
+
+    /// What is said of the pool as a whole.
+    fn set_fields(&mut self, kept: &[&Offer]) {
+        let (mut policy, mut answers): (Option<&Offer>, Option<&Offer>) = (None, None);
+        for offer in kept {
+            let wanted = &offer.wanted;
+            if self.is_declared {
+                let differs = wanted.policy.as_ref().is_some_and(|policy| *policy != self.pool.policy)
+                    || wanted.ttl.is_some_and(|ttl| ttl != self.pool.ttl)
+                    || wanted.answers.is_some_and(|answers| answers != self.pool.answers);
+                if differs {
+                    let what = format!("{} is declared with pool {}, whose fields hold", offer.name, self.pool.name);
+                    self.united.tell(offer, what);
+                }
+                continue;
+            }
+            if wanted.policy.is_some() {
+                let first = *policy.get_or_insert(offer);
+                self.differ(first, offer, "policy", first.wanted.policy == wanted.policy);
+            }
+            if wanted.answers.is_some() {
+                let first = *answers.get_or_insert(offer);
+                self.differ(first, offer, "number of answers", first.wanted.answers == wanted.answers);
+            }
+        }
+        if self.is_declared {
+            return;
+        }
+        self.pool.policy = policy.and_then(|offer| offer.wanted.policy.clone()).unwrap_or(Policy::WEIGHTED);
+        self.pool.answers = answers.and_then(|offer| offer.wanted.answers).unwrap_or(self.pool.answers);
+        self.pool.ttl = kept.iter().filter_map(|offer| offer.wanted.ttl).min().unwrap_or(self.pool.ttl);
+    }
+
+    fn differ(&mut self, first: &Offer, offer: &Offer, what: &str, same: bool) {
+        if !same {
+            let (owner, set) = (&first.owner, &first.set);
+            self.united.tell(offer, format!("another {what} holds, which {owner} (set {set:?}) has said for longer"));
+        }
+    }
+
+    /// The clusters that an offer stands for: the one it names, those that have its addresses, and others without a declaration.
+    fn clusters_of(&mut self, offer: &Offer) -> Vec<ClusterName> {
+        if let Some(named) = &offer.wanted.cluster {
+            if self.held.clusters.contains_key(named) {
+                return vec![named.clone()];
+            }
+            self.united.tell(offer, format!("cluster {named} is not declared; it is told by its addresses"));
+        }
+        let mut found = Vec::new();
+        let mut rest = BTreeSet::new();
+        for address in &offer.addresses {
+            match self.by_address.get(address) {
+                Some(cluster) if !found.contains(*cluster) => found.push((*cluster).clone()),
+                Some(_) => {}
+                None => _ = rest.insert(*address),
+            }
+        }
+        let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = rest.into_iter().partition(IpAddr::is_ipv4);
+        let (mut v4, mut v6) = (v4.chunks(Cluster::ADDRESSES_MAX), v6.chunks(Cluster::ADDRESSES_MAX));
+        loop {
+            let addresses = [v4.next().unwrap_or_default(), v6.next().unwrap_or_default()].concat();
+            if addresses.is_empty() || found.len() > Pool::MEMBERS_MAX {
+                return found;
+            }
+            found.push(self.nameless(offer, addresses));
+        }
+    }
+
+    /// A cluster that nobody declared: it is its addresses.
+    fn nameless(&mut self, offer: &Offer, addresses: Vec<IpAddr>) -> ClusterName {
+        let name = address_name(&addresses);
+        let region = offer.wanted.region.as_deref();
+        let known = self.united.desired.clusters.entry(name.clone()).or_insert_with(|| Cluster {
+            name: name.clone(),
+            addresses,
+            dns_name: None,
+            location: None,
+            capacity: None,
+            services: vec![],
+        });
+        let said = known.location.as_ref().and_then(|location| location.region.as_deref());
+        match (said, region) {
+            (None, Some(region)) => known.location = Some(place_unknown(region)),
+            (Some(said), Some(region)) if said != region => {
+                let what = format!("region {said} holds for these addresses, which was said before");
+                self.united.tell(offer, what);
+            }
+            _ => {}
+        }
+        name
+    }
+
+    fn add(&mut self, offer: &Offer, cluster: ClusterName, scale: u32) {
+        if self.pool.members.iter().any(|member| member.cluster == cluster) {
+            return;
+        }
+        if self.pool.members.len() >= Pool::MEMBERS_MAX {
+            let what = format!(
+                "{} has {} members, the most there can be; {cluster} is left out",
+                offer.name,
+                Pool::MEMBERS_MAX
+            );
+            return self.united.tell(offer, what);
+        }
+        let wanted = &offer.wanted;
+        let whole = u32::from(wanted.weight.unwrap_or_default().0) * scale;
+        let weight = whole * u32::from(offer.strength.thousandths()) / 1000;
+        // What fades goes at the end, not before.
+        let weight = if whole > 0 { weight.max(1) } else { 0 };
+        if let Some((name, monitor)) = &wanted.monitor {
+            self.united.desired.monitors.insert(name.clone(), Arc::clone(monitor));
+        }
+        self.pool.members.push(Member {
+            weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),
+            tier: wanted.tier.unwrap_or_default(),
+            monitor: wanted.monitor.as_ref().map(|(name, _)| name.clone()),
+            ..Member::new(cluster)
+        });
+    }
+}
+
+/// By how much all weights of a pool are multiplied, so that those that fade do so in small steps; 1 while none does.
+fn scale_of(offers: &[&Offer]) -> u32 {
+    if offers.iter().all(|offer| offer.strength == Permille::WHOLE) {
+        return 1;
+    }
+    let largest = offers.iter().map(|offer| u32::from(offer.wanted.weight.unwrap_or_default().0)).max().unwrap_or(1);
+    (u32::from(u16::MAX) / largest.max(1)).clamp(1, 1000)
+}
+
+/// A region whose place on earth nobody said: the pole is far from nearly all clients, so that it comes late where distance ranks.
+fn place_unknown(region: &str) -> Location {
+    Location { latitude: -90.0, longitude: 0.0, region: Some(region.to_owned()), bias: Bias::default() }
+}
+
+/// What a cluster that is nothing but addresses is called: by the first of them, with the number of the others and a sum of all.
+fn address_name(addresses: &[IpAddr]) -> ClusterName {
+    let first = addresses.first().map_or_else(String::new, |address| match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => v6.segments().map(|segment| format!("{segment:x}")).join("-"),
+    });
+    let more = match addresses.len() {
+        0 | 1 => String::new(),
+        count => format!("+{}+{:016x}", count - 1, sum(addresses)),
+    };
+    ClusterName::new(&format!("at+{first}{more}")).expect("digits, dots, dashes and pluses")
+}
+
+/// FNV-1a over the octets of addresses: the same on every server.
+fn sum(addresses: &[IpAddr]) -> u64 {
+    let octets = addresses.iter().flat_map(|address| match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    });
+    octets.fold(0xcbf2_9ce4_8422_2325, |sum: u64, octet| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Offers are joined by contribution: who leaves takes only its own share along.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn offer(owner: &str, set: &str, address: &str) -> Offer {
+    Offer {
+        name: name("shop.example"),
+        owner: owner.into(),
+        set: set.into(),
+        since: 0,
+        addresses: vec![address.parse().unwrap()],
+        wanted: Arc::default(),
+        strength: Permille::WHOLE,
+    }
+}
+
+fn wanting(offer: Offer, wanted: Wanted) -> Offer {
+    Offer { wanted: Arc::new(wanted), ..offer }
+}
+
+fn cluster(name: &str, addresses: &[&str]) -> Cluster {
+    Cluster {
+        name: ClusterName::new(name).unwrap(),
+        addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+        dns_name: None,
+        location: None,
+        capacity: None,
+        services: vec![],
+    }
+}
+
+fn joined_in(declared: &Desired, offers: Vec<Offer>, shared: SharedNames) -> United {
+    let held = Held { clusters: &declared.clusters, pools: &declared.pools, names: &declared.names };
+    unite(offers, shared, &held, |_| PoolName::new("webhook+shop").unwrap())
+}
+
+fn joined(offers: Vec<Offer>) -> United {
+    joined_in(&Desired::default(), offers, SharedNames::Refuse)
+}
+
+/// Cluster, weight and tier of each member.
+fn members(united: &United) -> Vec<(String, u16, u8)> {
+    let members = united.desired.pools.values().flat_map(|pool| &pool.members);
+    members.map(|member| (member.cluster.to_string(), member.weight.0, member.tier.number())).collect()
+}
+
+fn whats(united: &United) -> Vec<String> {
+    united.conditions.iter().map(|told| format!("{}/{}: {}", told.owner, told.set, told.what)).collect()
+}
+
+#[test]
+fn two_owners_with_set_identifiers_are_members_of_one_name_and_one_leaves_alone() {
+    let (a, b) = (offer("a", "eu", "192.0.2.1"), offer("b", "us", "192.0.2.2"));
+    let both = joined(vec![b.clone(), a]);
+    assert_eq!(members(&both), [("at+192.0.2.1".to_owned(), 1, 1), ("at+192.0.2.2".to_owned(), 1, 1)]);
+    assert_eq!(members(&joined(vec![b])), [("at+192.0.2.2".to_owned(), 1, 1)]);
+}
+
+#[test]
+fn without_set_identifiers_the_oldest_owner_holds_unless_owners_are_merged() {
+    let young = Offer { since: 9, ..offer("a", "", "192.0.2.1") };
+    let offers = vec![young, offer("b", "", "192.0.2.2"), offer("c", "eu", "192.0.2.3")];
+    let refused = joined(offers.clone());
+    assert_eq!(members(&refused).len(), 2);
+    let what = "a/: b has offered shop.example. for longer; give each a set identifier, or set webhook.shared to merge";
+    assert_eq!(whats(&refused), [what]);
+    assert_eq!(members(&joined_in(&Desired::default(), offers, SharedNames::Merge)).len(), 3);
+}
+
+#[test]
+fn an_address_of_a_declared_cluster_stands_for_it_and_so_does_its_name() {
+    let mut declared = Desired::default();
+    let eu1 = cluster("eu1", &["192.0.2.1", "2001:db8::1"]);
+    declared.clusters.insert(eu1.name.clone(), eu1.clone());
+    assert_eq!(members(&joined_in(&declared, vec![offer("a", "", "192.0.2.1")], SharedNames::Refuse))[0].0, "eu1");
+    let named = |cluster: &str| Wanted { cluster: ClusterName::new(cluster).ok(), ..Wanted::default() };
+    let by_name = wanting(offer("a", "", "192.0.2.9"), named("eu1"));
+    assert_eq!(members(&joined_in(&declared, vec![by_name], SharedNames::Refuse))[0].0, "eu1");
+    let unknown = joined_in(&declared, vec![wanting(offer("a", "", "192.0.2.9"), named("eu2"))], SharedNames::Refuse);
+    assert_eq!(members(&unknown)[0].0, "at+192.0.2.9");
+    assert_eq!(whats(&unknown), ["a/: cluster eu2 is not declared; it is told by its addresses"]);
+}
+
+#[test]
+fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
+    let ttl = |secs| Ttl::from_secs(secs).ok();
+    let failover = Policy { choose: crate::Choose::First, ..Policy::WEIGHTED };
+    let old = Wanted { policy: Some(failover.clone()), ttl: ttl(60), ..Wanted::default() };
+    let new = Wanted { policy: Some(Policy::WEIGHTED), ttl: ttl(20), weight: Some(Weight(7)), ..Wanted::default() };
+    let young = Offer { since: 5, ..wanting(offer("a", "x", "192.0.2.1"), new) };
+    let united = joined(vec![young, wanting(offer("b", "y", "192.0.2.2"), old)]);
+    let pool = united.desired.pools.values().next().unwrap();
+    assert_eq!((&pool.policy, pool.ttl.secs()), (&failover, 20));
+    assert_eq!(whats(&united), ["a/x: another policy holds, which b (set \"y\") has said for longer"]);
+    assert_eq!(members(&united)[1], ("at+192.0.2.1".to_owned(), 7, 1));
+}
+
+#[test]
+fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too() {
+    let mut declared = Desired::default();
+    let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
+    pool.ttl = Ttl::from_secs(5).unwrap();
+    declared.pools.insert(pool.name.clone(), pool.clone());
+    let steer = |text: &str| (name(text), SteeredName { name: name(text), pool: pool.name.clone(), ttl: None });
+    declared.names = [steer("shop.example")].into();
+    let wanted = Wanted { ttl: Ttl::from_secs(60).ok(), ..Wanted::default() };
+    let offers = vec![wanting(offer("a", "", "192.0.2.1"), wanted)];
+    let united = joined_in(&declared, offers.clone(), SharedNames::Refuse);
+    assert_eq!(united.desired.pools[&pool.name].ttl.secs(), 5);
+    assert_eq!(members(&united).len(), 1);
+    assert_eq!(whats(&united), ["a/: shop.example. is declared with pool shop, whose fields hold"]);
+    declared.names.extend([steer("www.example")]);
+    let united = joined_in(&declared, offers, SharedNames::Refuse);
+    assert!(united.desired.pools.is_empty() && whats(&united)[0].contains("answers other names, too"));
+}
+
+#[test]
+fn who_fades_keeps_a_part_of_its_weight_and_is_gone_at_nothing() {
+    let strength = |thousandths| Permille::new(thousandths).unwrap();
+    let fading = |thousandths| {
+        let b = Offer { strength: strength(thousandths), ..offer("b", "us", "192.0.2.2") };
+        members(&joined(vec![offer("a", "eu", "192.0.2.1"), b])).into_iter().map(|m| m.1).collect::<Vec<_>>()
+    };
+    assert_eq!(fading(1000), [1, 1]);
+    assert_eq!(fading(300), [1000, 300]);
+    assert_eq!(fading(0), [1000]);
+}
+
+#[test]
+fn ten_thousand_addresses_make_as_many_members_as_a_pool_holds() {
+    let addresses = (0..10_000u32).map(|n| IpAddr::from((0x0a00_0000 + n).to_be_bytes())).collect();
+    let united = joined(vec![Offer { addresses, ..offer("a", "", "192.0.2.1") }]);
+    assert_eq!(members(&united).len(), Pool::MEMBERS_MAX);
+    assert!(whats(&united)[0].contains("255 members"));
+}
+
+#[test]
+fn where_all_stand_in_later_tiers_the_earliest_is_first() {
+    let tier = |tier| Wanted { tier: Tier::new(tier).ok(), ..Wanted::default() };
+    let offers = vec![wanting(offer("a", "x", "192.0.2.1"), tier(3)), wanting(offer("b", "y", "192.0.2.2"), tier(2))];
+    assert_eq!(members(&joined(offers)).iter().map(|member| member.2).collect::<Vec<_>>(), [3, 1]);
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_offers_does_not_matter(seed in proptest::collection::vec((0..4u8, 0..4u8, 0..9u8, 0..3u64), 0..12)) {
+        let mut offers: BTreeMap<(u8, u8), Offer> = BTreeMap::new();
+        for (owner, set, address, since) in seed {
+            let set_text = if set == 0 { String::new() } else { format!("s{set}") };
+            let one = Offer { since, ..offer(&format!("o{owner}"), &set_text, &format!("192.0.2.{address}")) };
+            offers.insert((owner, set), one);
+        }
+        let forward: Vec<Offer> = offers.into_values().collect();
+        let backward = forward.iter().rev().cloned().collect();
+        prop_assert_eq!(joined(forward), joined(backward));
+    }
+}

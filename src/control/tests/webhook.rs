@@ -1,0 +1,201 @@
+//! ExternalDNS in the daemon: what a client brings is durable, merged, served, and given back as it was.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+};
+
+use fairway_providers::{Endpoint, Json, MEDIA_TYPE, Property};
+
+use super::{
+    objects::{Server, zone_only},
+    *,
+};
+use crate::control::Daemon;
+
+/// A zone, and the webhook with `more` of its settings.
+fn hooked(more: &str) -> String {
+    format!("{}webhook: {{ listen: \"127.0.0.1:0\", metrics: \"127.0.0.1:0\"{more} }}\n", zone_only())
+}
+
+fn listener(daemon: &Daemon, kind: &str) -> SocketAddr {
+    let listeners = daemon.control().shared().listeners.get().unwrap();
+    listeners.iter().find(|listener| listener.kind == kind).unwrap().address.parse().unwrap()
+}
+
+/// One call as the client makes it: status and body.
+fn call_at(server: SocketAddr, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nAccept: {MEDIA_TYPE}\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let status = std::str::from_utf8(&answer[9..12]).unwrap().parse().unwrap();
+    (status, answer[end + 4..].to_vec())
+}
+
+impl Server {
+    fn call(&self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        call_at(listener(&self.daemon, "webhook"), method, path, body)
+    }
+
+    fn endpoints(&self, base: &str) -> Vec<Endpoint> {
+        let (status, body) = self.call("GET", &format!("{base}/records"), b"");
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        Vec::from_json(&body).unwrap()
+    }
+
+    #[track_caller]
+    fn change(&self, base: &str, changes: fairway_providers::Changes) {
+        let (status, body) = self.call("POST", &format!("{base}/records"), &changes.to_json());
+        assert_eq!(status, 204, "{}", String::from_utf8_lossy(&body));
+    }
+
+    fn create(&self, base: &str, create: Vec<Endpoint>) {
+        self.change(base, fairway_providers::Changes { create, ..Default::default() });
+    }
+
+    fn delete(&self, base: &str, delete: Vec<Endpoint>) {
+        self.change(base, fairway_providers::Changes { delete, ..Default::default() });
+    }
+}
+
+/// What external-dns makes of a Service with one address and a check that always passes.
+fn service(name: &str, address: &str, set: &str, weight: &str) -> Endpoint {
+    let property = |name: &str, value: &str| Property { name: format!("webhook/gslb-{name}"), value: value.to_owned() };
+    Endpoint {
+        dns_name: name.to_owned(),
+        targets: vec![address.to_owned()],
+        record_type: "A".to_owned(),
+        set_identifier: set.to_owned(),
+        record_ttl: 60,
+        labels: [("owner".to_owned(), format!("owner-of-{address}"))].into(),
+        provider_specific: vec![property("health-scheme", "none"), property("weight", weight)],
+    }
+}
+
+/// The members of the pool of the only contributed name, with their weights.
+fn members(server: &Server) -> Vec<(String, u16)> {
+    let published = server.daemon.control().shared().published.load_full();
+    let pools = published.configured.desired.pools.values().filter(|pool| pool.name.as_str().starts_with("webhook+"));
+    pools.flat_map(|pool| &pool.members).map(|member| (member.cluster.to_string(), member.weight.0)).collect()
+}
+
+const SHOP: &str = "shop.gslb.example";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_clients_share_a_name_and_one_that_leaves_takes_its_own_along() {
+    let server = Server::new(&hooked("")).await;
+    let (east, west) = (service(SHOP, "192.0.2.1", "east", "60"), service(SHOP, "192.0.2.2", "west", "40"));
+    server.create("/owners/east", vec![east.clone()]);
+    server.create("/owners/west", vec![west.clone()]);
+    assert_eq!(members(&server), [("at+192.0.2.1".to_owned(), 60), ("at+192.0.2.2".to_owned(), 40)]);
+    assert!(matches!(server.answer(SHOP), Some([192, 0, 2, 1 | 2])));
+    assert_eq!((server.endpoints("/owners/east"), server.endpoints("/owners/west")), (vec![east.clone()], vec![west]));
+    assert_eq!(server.endpoints(""), []);
+    server.delete("/owners/east", vec![east]);
+    assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]));
+    assert_eq!(server.endpoints("/owners/east"), []);
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_is_there_and_served_after_a_restart_and_the_same_again_changes_nothing() {
+    let server = Server::new(&hooked("")).await;
+    let shop = service(SHOP, "192.0.2.1", "", "1");
+    server.create("", vec![shop.clone()]);
+    let revision = |server: &Server| server.daemon.control().shared().published.load().configured.revision;
+    let before = revision(&server);
+    server.create("", vec![shop.clone()]);
+    assert_eq!(revision(&server), before);
+    let server = server.again().await;
+    assert_eq!(server.endpoints(""), [shop]);
+    assert_eq!((server.answer(SHOP), revision(&server)), (Some([192, 0, 2, 1]), before));
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_whose_old_state_is_another_is_taken_all_the_same() {
+    let server = Server::new(&hooked("")).await;
+    let (old, new) = (service(SHOP, "192.0.2.8", "", "1"), service(SHOP, "192.0.2.1", "", "1"));
+    server.change(
+        "",
+        fairway_providers::Changes { update_old: vec![old], update_new: vec![new.clone()], ..Default::default() },
+    );
+    assert_eq!((server.endpoints(""), server.answer(SHOP)), (vec![new], Some([192, 0, 2, 1])));
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_cannot_be_served_is_kept_told_of_and_blocks_nothing() {
+    let server = Server::new(&hooked("")).await;
+    let odd = [
+        service("else.where.test", "192.0.2.1", "", "1"),
+        service("bad.gslb.example", "no address", "", "1"),
+        // An address of the zone itself stands there.
+        service("ns1.gslb.example", "192.0.2.9", "", "1"),
+        Endpoint { record_type: "ODD".to_owned(), ..service("odd.gslb.example", "x", "", "1") },
+    ];
+    let all: Vec<_> = odd.into_iter().chain([service(SHOP, "192.0.2.1", "", "1")]).collect();
+    server.create("/owners/a", all.clone());
+    assert_eq!(server.answer(SHOP), Some([192, 0, 2, 1]));
+    let mut kept = server.endpoints("/owners/a");
+    kept.sort_by_key(Endpoint::key);
+    let mut all = all;
+    all.sort_by_key(Endpoint::key);
+    assert_eq!(kept, all);
+    let published = server.daemon.control().shared().published.load_full();
+    let told: Vec<_> = published.configured.contributed.conditions.iter().map(|told| &*told.name).collect();
+    let expected = ["bad.gslb.example", "bad.gslb.example", "else.where.test", "ns1.gslb.example", "odd.gslb.example"];
+    assert_eq!(told.iter().collect::<std::collections::BTreeSet<_>>(), expected.iter().collect(), "{told:?}");
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_join_the_pool_of_a_declared_name_and_the_address_of_a_cluster_is_the_cluster() {
+    let config = format!("{}webhook: {{ listen: \"127.0.0.1:0\", metrics: off }}\n", daemon::always());
+    let server = Server::new(&config).await;
+    server.create(
+        "/owners/a",
+        vec![service(SHOP, "192.0.2.7", "a", "1"), service("new.gslb.example", "127.0.0.2", "a", "1")],
+    );
+    let published = server.daemon.control().shared().published.load_full();
+    let pool = |name: &str| {
+        let pools = published.configured.desired.pools.values();
+        let pool = pools.into_iter().find(|pool| pool.name.as_str() == name).unwrap();
+        pool.members.iter().map(|member| member.cluster.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(pool("shop"), ["eu1", "us1", "at+192.0.2.7"]);
+    assert_eq!(pool("webhook+new.gslb.example"), ["us1"]);
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_listener_negotiates_its_zones_and_the_other_shows_health_and_metrics_alone() {
+    let server = Server::new(&hooked("")).await;
+    let (status, body) = server.call("GET", "/", b"");
+    assert_eq!((status, body), (200, br#"{"include":["gslb.example"]}"#.to_vec()));
+    let beside = listener(&server.daemon, "webhook-metrics");
+    assert_eq!(call_at(beside, "GET", "/healthz", b"").0, 200);
+    let metrics = String::from_utf8(call_at(beside, "GET", "/metrics", b"").1).unwrap();
+    assert!(metrics.contains("fairway_webhook_calls_total{call=\"negotiate\",code=\"200\"} 1"), "{metrics}");
+    assert_eq!(call_at(beside, "GET", "/v1/state", b"").0, 404);
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_stops_every_call_is_503_and_none_is_refused() {
+    let server = Server::new(&hooked("")).await;
+    server.create("", vec![service(SHOP, "192.0.2.1", "", "1")]);
+    let hook = listener(&server.daemon, "webhook");
+    server.daemon.control().shared().readiness.send_replace(crate::control::Readiness::Draining);
+    for (method, path) in [("GET", "/"), ("GET", "/records"), ("POST", "/records")] {
+        assert_eq!(call_at(hook, method, path, b"{}").0, 503, "{method} {path}");
+    }
+    server.daemon.stop().await;
+}
