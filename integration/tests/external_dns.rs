@@ -148,6 +148,10 @@ fn two_clusters_share_a_name_by_base_paths_and_each_takes_its_own_along() {
     west.bring_to(webhook, "/owners/west");
     wait_until("both are members", LIMIT, || dig(&server, SHOP, "A") == ["203.0.113.10", "203.0.113.20"]);
 
+    let registry = dig(&server, "a-shop.gslb.example", "TXT");
+    let owners = ["owner=east,", "owner=west,"].map(|own| registry.iter().any(|line| line.contains(own)));
+    assert_eq!((owners, registry.len()), ([true, true], 2), "{registry:?}");
+
     // Settled: from here on each loop finds what it wants.
     let (before, changes) = counted(&server);
     wait_until("the loops are made", LIMIT + Duration::from_secs(2) * loops() as u32, || {

@@ -22,6 +22,7 @@ use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
     api::{
+        contributions_wire::{Contributions, Evicted, Eviction},
         explain_wire::Explanation,
         latency_wire::LatencyState,
         load_wire::{LoadState, NewLoad},
@@ -193,6 +194,21 @@ impl Client {
     pub async fn delete_object(&self, section: &str, name: &str, reason: &str) -> Result<(), ClientError> {
         let path = format!("/v1/{section}/{}?reason={}", escape(name), escape(reason));
         self.call(Method::DELETE, &path, None).await.map(|_| ())
+    }
+
+    /// `GET /v1/contributions`: who brings what over the webhook.
+    pub async fn contributions(&self) -> Result<Contributions, ClientError> {
+        self.json(Method::GET, "/v1/contributions", None::<&()>).await
+    }
+
+    /// `DELETE /v1/contributions`: returns once it is out.
+    pub async fn evict(&self, eviction: &Eviction) -> Result<Evicted, ClientError> {
+        let Eviction { owner, path, set, reason } = eviction;
+        let mut query = format!("owner={}&reason={}", escape(owner), escape(reason));
+        for (name, value) in [("path", path), ("set", set)] {
+            value.iter().for_each(|value| query.extend(["&", name, "=", &escape(value)]));
+        }
+        self.json(Method::DELETE, &format!("/v1/contributions?{query}"), None::<&()>).await
     }
 
     /// `POST /v1/stop`: asks the daemon to drain and end. Returns when it has begun to.

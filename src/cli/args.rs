@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use fairway_model::{ClusterName, Name, Network, Rtype};
 
 use super::{
+    contributions_args::ContributionsArgs,
     objects_args::{ApplyArgs, DeleteArgs, GetArgs},
     output::ColorWhen,
     publish::PublishCommand,
@@ -73,6 +74,7 @@ pub(super) enum Command {
     Apply(ApplyArgs),
     Get(GetArgs),
     Delete(DeleteArgs),
+    Contributions(ContributionsArgs),
     #[command(subcommand)]
     Config(ConfigCommand),
     #[command(subcommand)]

@@ -7,6 +7,8 @@ mod args;
 mod ask;
 mod check;
 mod config;
+mod contributions;
+mod contributions_args;
 mod explain;
 mod impact;
 mod load;
@@ -95,6 +97,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Apply(args) => objects::apply(out, args),
         Command::Get(args) => objects::get(out, &args),
         Command::Delete(args) => objects::delete(out, &args),
+        Command::Contributions(args) => contributions::contributions(out, args),
         Command::Config(args) => config::config(out, &args),
         Command::Store(command) => store::store(out, command),
         Command::Token(command) => token::token(out, command),

@@ -112,7 +112,7 @@ fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too
     let wanted = Wanted { ttl: Ttl::from_secs(60).ok(), ..Wanted::default() };
     let offers = vec![wanting(offer("a", "", "192.0.2.1"), wanted)];
     let united = joined_in(&declared, offers.clone(), SharedNames::Refuse);
-    assert_eq!(united.desired.pools[&pool.name].ttl.secs(), 5);
+    assert_eq!(united.desired.pools.get(&pool.name).unwrap().ttl.secs(), 5);
     assert_eq!(members(&united).len(), 1);
     assert_eq!(whats(&united), ["a/: shop.example. is declared with pool shop, whose fields hold"]);
     declared.names.extend([steer("www.example")]);

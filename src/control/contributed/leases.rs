@@ -19,7 +19,7 @@ pub(crate) type Strengths = BTreeMap<Scope, Permille>;
 pub(super) fn strength(silent: u64, lease: u64) -> Permille {
     let over = silent.saturating_sub(lease);
     // At the end of each tenth of a lease a tenth goes.
-    let tenths = if lease == 0 { 10 } else { (over * 10 / lease).min(10) };
+    let tenths = (over * 10).checked_div(lease).unwrap_or(10).min(10);
     Permille::new(u16::try_from(1000 - tenths * 100).unwrap_or_default()).unwrap_or_default()
 }
 

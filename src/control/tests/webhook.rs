@@ -6,6 +6,7 @@ use std::{
 };
 
 use fairway_providers::{Endpoint, Json, MEDIA_TYPE, Property};
+use serde_json::Value;
 
 use super::{
     objects::{Server, zone_only},
@@ -197,5 +198,52 @@ async fn while_it_stops_every_call_is_503_and_none_is_refused() {
     for (method, path) in [("GET", "/"), ("GET", "/records"), ("POST", "/records")] {
         assert_eq!(call_at(hook, method, path, b"{}").0, 503, "{method} {path}");
     }
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_brings_what_is_listed_and_what_is_evicted_is_gone_alone() {
+    let server = Server::new(&hooked("")).await;
+    let (east, west) = (service(SHOP, "192.0.2.1", "east", "1"), service(SHOP, "192.0.2.2", "west", "1"));
+    server.create("/owners/east", vec![east]);
+    server.create("/owners/west", vec![west, service("odd.gslb.example", "x", "west", "1")]);
+    let listed = server.get("/v1/contributions").expect(200).body;
+    let of = |index: usize, field: &str| listed["items"][index][field].clone();
+    assert_eq!((of(0, "owner"), of(0, "endpoints"), of(1, "path")), ("east".into(), 1.into(), "/owners/west".into()));
+    assert_eq!((of(1, "names"), of(1, "strength"), of(1, "fadesAt")), (2.into(), 1.0.into(), Value::Null));
+    assert_eq!(listed["items"][1]["conditions"][0]["name"], "odd.gslb.example");
+    assert!(of(0, "lastSeen").is_string());
+    let evict = |query: &str| server.send("DELETE", &format!("/v1/contributions?{query}"), "", &Value::Null);
+    evict("owner=nobody").expect(404);
+    evict("owner=west&colour=red").expect(400);
+    evict("owner=west&path=/owners/east").expect(404);
+    assert_eq!(evict("owner=west&set=west&reason=gone").expect(200).body["endpoints"], 2);
+    assert_eq!(server.answer(SHOP), Some([192, 0, 2, 1]));
+    assert_eq!(server.endpoints("/owners/west"), []);
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_writer_fades_goes_and_is_back_when_it_calls() {
+    let server = Server::new(&hooked(", lease: 100s")).await;
+    let (east, west) = (service(SHOP, "192.0.2.1", "east", "1"), service(SHOP, "192.0.2.2", "west", "1"));
+    server.create("/owners/east", vec![east]);
+    server.create("/owners/west", vec![west.clone()]);
+    let ledger = Arc::clone(&server.daemon.control().shared().webhook.get().unwrap().0);
+    let now = Timestamp::from(std::time::SystemTime::now()).secs();
+    // The daemon looks each second, too, by its own clock: a moment that is far off is looked at until it is seen.
+    let seen = async |later: u64, expected: &[(&str, u16)]| {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        let expected: Vec<_> = expected.iter().map(|(name, weight)| ((*name).to_owned(), *weight)).collect();
+        while members(&server) != expected {
+            assert!(std::time::Instant::now() < deadline, "{:?}", members(&server));
+            ledger.look(now + later).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    seen(155, &[("at+192.0.2.1", 500), ("at+192.0.2.2", 500)]).await;
+    seen(250, &[]).await;
+    assert_eq!(server.endpoints("/owners/west"), [west]);
+    seen(0, &[("at+192.0.2.1", 1), ("at+192.0.2.2", 1)]).await;
     server.daemon.stop().await;
 }

@@ -1,0 +1,102 @@
+//! `fairway contributions`: who brings what over the webhook.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use fairway_model::Timestamp;
+
+use super::{
+    ask,
+    contributions_args::{ContributionsArgs, ContributionsCommand, EvictArgs},
+    output::{Cell, Out, Palette, Tone, count, span, table},
+    wait,
+};
+use crate::api::contributions_wire::{ContributionState, Eviction};
+
+/// Shows them, or takes one out.
+pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<ExitCode> {
+    if let Some(ContributionsCommand::Evict(args)) = args.command {
+        return evict(out, args);
+    }
+    let client = ask::asked(&args.server)?;
+    let found = wait(async { Ok(client.contributions().await?) })?;
+    if args.json {
+        out.line(&serde_json::to_string_pretty(&found).context("the list has no JSON form")?)?;
+    } else if found.items.is_empty() {
+        out.line("nothing is brought over the webhook")?;
+    } else {
+        out.print(&listed(out.palette, &found.items, std::time::SystemTime::now().into()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn evict(out: Out, args: EvictArgs) -> anyhow::Result<ExitCode> {
+    let client = ask::asked(&args.server)?;
+    let EvictArgs { owner, path, set, reason, .. } = args;
+    let eviction = Eviction { owner, path, set, reason };
+    let evicted = wait(async { Ok(client.evict(&eviction).await?) })?;
+    let endpoints = count(evicted.endpoints as u64, "endpoint", "endpoints");
+    out.line(&format!("{endpoints} of {} are out; a writer that still runs brings them again", eviction.owner))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line a contribution, and below what of it is not heeded.
+fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> String {
+    let row = |item: &ContributionState| {
+        let left = format!("{:.0} %", item.strength * 100.0);
+        let tone = if item.strength < 1.0 { Tone::Warn } else { Tone::Plain };
+        vec![
+            Cell::from(item.owner.as_str()),
+            item.path.as_str().into(),
+            item.set.as_str().into(),
+            item.names.to_string().into(),
+            item.endpoints.to_string().into(),
+            item.since.as_str().into(),
+            seen(item, now).into(),
+            Cell::new(tone, left.as_str()),
+        ]
+    };
+    let head = ["owner", "path", "set", "names", "endpoints", "since", "last seen", "left"];
+    let mut text = table(palette, 0, &head, &items.iter().map(row).collect::<Vec<_>>());
+    for item in items {
+        for told in &item.conditions {
+            let line = format!("{} {}: {}: {}", item.owner, item.set, told.name, told.what);
+            text.push_str(&palette.paint(Tone::Warn, &line));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn seen(item: &ContributionState, now: Timestamp) -> String {
+    let seen = item.last_seen.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
+    seen.map_or_else(|| "-".to_owned(), |seen| format!("{} ago", span(now.secs().saturating_sub(seen.secs()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::contributions_wire::ContributionCondition;
+
+    #[test]
+    fn a_contribution_has_a_line_and_what_is_not_heeded_stands_below() {
+        let item = ContributionState {
+            path: "/owners/east".to_owned(),
+            owner: "east".to_owned(),
+            names: 1,
+            endpoints: 2,
+            since: "1970-01-01T00:00:10Z".to_owned(),
+            last_seen: Some("1970-01-01T00:01:00Z".to_owned()),
+            strength: 0.4,
+            conditions: vec![ContributionCondition { name: "a.example".to_owned(), what: "odd".to_owned() }],
+            ..ContributionState::default()
+        };
+        let text = listed(Palette::PLAIN, &[item], Timestamp::from_secs(65));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("OWNER  PATH") && lines[1].contains("5 s ago") && lines[1].ends_with("40 %"),
+            "{text}"
+        );
+        assert_eq!(lines[2], "east : a.example: odd");
+    }
+}
