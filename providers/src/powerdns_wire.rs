@@ -129,11 +129,11 @@ fn deletion(set: &ProviderSet) -> RrSet {
 }
 
 fn replacement(set: &ProviderSet) -> RrSet {
-    let content = |octets: &Box<[u8]>| Content { content: rdata::to_text(set.set.rtype, octets), disabled: false };
+    let content = |octets: &[u8]| Content { content: rdata::to_text(set.set.rtype, octets), disabled: false };
     RrSet {
         ttl: set.set.ttl.secs(),
         changetype: Some("REPLACE".to_owned()),
-        records: set.set.rdatas.iter().map(content).collect(),
+        records: set.set.rdatas.iter().map(|octets| content(octets)).collect(),
         ..deletion(set)
     }
 }

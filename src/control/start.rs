@@ -132,7 +132,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
     let followed = objects.map(|objects| control.keep_objects(objects));
     let actor = tokio::spawn(actor.run());
-    let mut tasks = Tasks(vec![tokio::spawn(watch_files(fingerprint, control.commands.clone()))]);
+    let mut tasks = first_tasks(&control, fingerprint);
     tasks.0.extend(followed.flatten());
     if signals {
         tasks.0.push(super::signals::listen(&control).map_err(StartError::Threads)?);
@@ -148,7 +148,6 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (now, later) = if predecessor.is_some() { (None, listener) } else { (listener, None) };
     now.into_iter().for_each(|listener| api.show(listener));
     let query_log = serve(&control, &settings, sockets).await?;
-    tasks.0.push(tokio::spawn(publishing::follow(Arc::clone(&control.shared))));
     later.into_iter().for_each(|listener| api.show(listener));
     health.into_iter().for_each(|listener| hook.webhook.show(listener, &control, Arc::clone(&metrics)));
     let folder = match predecessor {
@@ -182,6 +181,12 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         drain_timeout,
         logs,
     })
+}
+
+/// What follows the files, and what publishes, from the start on.
+fn first_tasks(control: &Control, fingerprint: watch::Receiver<Fingerprint>) -> Tasks {
+    let files = watch_files(fingerprint, control.commands.clone());
+    Tasks(vec![tokio::spawn(files), tokio::spawn(publishing::follow(Arc::clone(&control.shared)))])
 }
 
 /// Reads the configuration for the first time.
