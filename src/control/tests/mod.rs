@@ -13,6 +13,7 @@ mod pace;
 mod reload;
 mod schedules;
 mod webhook;
+mod webhook_cost;
 
 use std::{
     fs,

@@ -15,7 +15,7 @@ use super::{
 use crate::control::Daemon;
 
 /// A zone, and the webhook with `more` of its settings.
-fn hooked(more: &str) -> String {
+pub(super) fn hooked(more: &str) -> String {
     format!("{}webhook: {{ listen: \"127.0.0.1:0\", metrics: \"127.0.0.1:0\"{more} }}\n", zone_only())
 }
 
@@ -41,7 +41,7 @@ fn call_at(server: SocketAddr, method: &str, path: &str, body: &[u8]) -> (u16, V
 }
 
 impl Server {
-    fn call(&self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    pub(super) fn call(&self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
         call_at(listener(&self.daemon, "webhook"), method, path, body)
     }
 
@@ -52,7 +52,7 @@ impl Server {
     }
 
     #[track_caller]
-    fn change(&self, base: &str, changes: fairway_providers::Changes) {
+    pub(super) fn change(&self, base: &str, changes: fairway_providers::Changes) {
         let (status, body) = self.call("POST", &format!("{base}/records"), &changes.to_json());
         assert_eq!(status, 204, "{}", String::from_utf8_lossy(&body));
     }
@@ -67,7 +67,7 @@ impl Server {
 }
 
 /// What external-dns makes of a Service with one address and a check that always passes.
-fn service(name: &str, address: &str, set: &str, weight: &str) -> Endpoint {
+pub(super) fn service(name: &str, address: &str, set: &str, weight: &str) -> Endpoint {
     let property = |name: &str, value: &str| Property { name: format!("webhook/gslb-{name}"), value: value.to_owned() };
     Endpoint {
         dns_name: name.to_owned(),
