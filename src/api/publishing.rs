@@ -1,11 +1,10 @@
 //! `/v1/publishing`: how publishing stands, what a sync would do, and a sync now.
 
 use axum::{
-    Json, Router,
+    Json,
     extract::{Path, Query, State, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
-    routing::{get, post},
 };
 use fairway_model::{ProviderSet, SetKey, Timestamp};
 use fairway_providers::{
@@ -21,22 +20,14 @@ use super::{
     routes::Site,
 };
 
-/// The paths.
-pub(super) fn routes() -> Router<Site> {
-    Router::new()
-        .route("/v1/publishing", get(all))
-        .route("/v1/publishing/{provider}/plan", get(plan))
-        .route("/v1/publishing/{provider}/apply", post(apply))
-}
-
-async fn all(State(site): State<Site>) -> Json<PublishingState> {
+pub(super) async fn all(State(site): State<Site>) -> Json<PublishingState> {
     let publishers = site.control.shared().publishers.load_full();
     Json(PublishingState { providers: publishers.iter().map(shown).collect() })
 }
 
 type Parameters = Result<Query<PublishParameters>, QueryRejection>;
 
-async fn plan(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
+pub(super) async fn plan(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
     let (publisher, deletions) = match found(&site, &name, parameters) {
         Ok(found) => found,
         Err(response) => return *response,
@@ -47,7 +38,7 @@ async fn plan(State(site): State<Site>, Path(name): Path<String>, parameters: Pa
     }
 }
 
-async fn apply(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
+pub(super) async fn apply(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
     let (publisher, deletions) = match found(&site, &name, parameters) {
         Ok(found) => found,
         Err(response) => return *response,

@@ -1,9 +1,10 @@
 //! What is said about publishing: `/v1/publishing`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How all providers stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishingState {
     /// In the order of the configuration.
@@ -11,7 +12,7 @@ pub struct PublishingState {
 }
 
 /// How a provider stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublisherState {
     /// Its name.
@@ -47,7 +48,7 @@ pub struct PublisherState {
 }
 
 /// How it stands with a record set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishedRecord {
     /// Its name.
@@ -63,7 +64,7 @@ pub struct PublishedRecord {
 }
 
 /// What a sync would do, or did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishPlan {
     /// The provider.
@@ -94,7 +95,7 @@ pub struct PublishPlan {
 }
 
 /// A record set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlannedSet {
     /// Its name.
@@ -109,7 +110,7 @@ pub struct PlannedSet {
 }
 
 /// A record set that changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlannedUpdate {
     /// As it is.
@@ -119,7 +120,7 @@ pub struct PlannedUpdate {
 }
 
 /// How a plan or an apply is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PublishParameters {
     /// Record sets that may be deleted, whatever the bounds say.

@@ -52,6 +52,7 @@ pub use kept::{Before, KeptZones};
 pub use maps::KeptMaps;
 pub(crate) use maps::{check_latencies, pushed_file};
 pub(crate) use object::{ObjectFault, object, objects};
+pub(crate) use schema::{schema as schema_value, sound_example as format_example};
 pub use sections::sections;
 pub(crate) use settings::address_sets;
 pub use settings::{

@@ -23,6 +23,7 @@ pub(crate) mod declared;
 mod drains;
 mod flips;
 mod handle;
+mod intents;
 mod keeper;
 mod latency;
 mod load;
