@@ -122,6 +122,42 @@ fn put(server: &Fairway, path: &str, body: &str) -> String {
     String::from_utf8_lossy(&command.output().expect("curl is here").stdout).into_owned()
 }
 
+/// A write with a key, whichever server it is sent to: its answer without the date.
+fn declare_once(server: &Fairway, key: &str, body: &str) -> String {
+    let mut command = Command::new("curl");
+    command.args(["-s", "-i", "-m", "30", "-H", "content-type: application/json", "-d", body]);
+    command.args(["-H", &format!("idempotency-key: {key}"), &format!("http://{}/v1/clusters", server.http)]);
+    let text = String::from_utf8_lossy(&command.output().expect("curl is here").stdout).into_owned();
+    text.lines().filter(|line| !line.starts_with("date:")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_write_that_is_sent_again_to_another_server_is_done_once() {
+    let etcd = Etcd::start();
+    let servers = [(); 2].map(|()| Fairway::start(&etcd.config(), &[]));
+    let body = r#"{"name": "eu1", "addresses": ["192.0.2.1"]}"#;
+    let first = declare_once(&servers[0], "a", body);
+    assert!(first.starts_with("HTTP/1.1 201"), "{first}");
+    wait_until("the other server serves it", LIMIT, || {
+        http_get(servers[1].http, "/v1/clusters/eu1").is_some_and(|(_, body)| body.contains("InTheAnswers"))
+    });
+    assert_eq!(declare_once(&servers[1], "a", body), first);
+    let other = declare_once(&servers[1], "a", &body.replace("192.0.2.1", "192.0.2.2"));
+    assert!(other.starts_with("HTTP/1.1 422"), "{other}");
+    // Sent to both at once, it is done once; who is slower is answered so, or asked to ask again.
+    let body = &body.replace("eu1", "us1");
+    let said = std::thread::scope(|scope| {
+        let sent = servers.each_ref().map(|server| scope.spawn(move || declare_once(server, "b", body)));
+        sent.map(|sent| sent.join().expect("it ends"))
+    });
+    let created = said.iter().filter(|text| text.starts_with("HTTP/1.1 201")).count();
+    let told = said.iter().filter(|text| text.starts_with("HTTP/1.1 409") || text.starts_with("HTTP/1.1 412")).count();
+    assert!(created >= 1 && created + told == 2, "{said:?}");
+    let (_, history) = http_get(servers[0].http, "/v1/clusters/us1/history").expect("an answer");
+    let history: Value = serde_json::from_str(&history).expect("it is JSON");
+    assert_eq!(history.as_array().map(Vec::len), Some(1), "{history}");
+}
+
 #[test]
 fn a_write_to_any_server_is_served_by_all_and_etcd_may_go_and_come_back() {
     let mut etcd = Etcd::start();

@@ -11,7 +11,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use fairway_integration::real::{Fairway, Process, free_port, program, root, serve};
+use fairway_integration::real::{Fairway, Process, fairway_binary, free_port, program, root, serve};
 
 /// A browser that looks at a server by a script; it ends with its handle.
 struct Looker(Child);
@@ -106,6 +106,27 @@ fn the_page_shows_what_the_server_says_and_lives_through_its_absence() {
 
 fn start(folder: &Path) -> Process {
     Process::start(&mut serve(folder), &folder.join("fairway-again.log"))
+}
+
+#[test]
+fn who_is_not_known_sees_nothing_until_a_token_is_given() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("ops.token");
+    let made = Command::new(fairway_binary()).args(["token", "create", "ops", "--out"]).arg(&file).output();
+    let made = String::from_utf8(made.expect("it runs").stdout).expect("text");
+    let entry = made.lines().find(|line| line.contains("sha256:")).expect("an entry").trim().trim_start_matches("- ");
+    let access = format!("access: {{ tokens: [{entry}], grants: [{{ role: viewer, to: [\"token:ops\"] }}] }}\n");
+    let config = access + &scene(free_port()).replace("type: tcp", "type: always");
+    let config = config.lines().map(|line| match line.contains("type: always") {
+        true => "  - { name: gateway, type: always }",
+        false => line,
+    });
+    let server = Fairway::start(&(config.collect::<Vec<_>>().join("\n") + "\n"), &[]);
+    let token = std::fs::read_to_string(&file).expect("a token");
+    Looker::start("stranger.py", &server, &[token.trim()]).follow(|order| match order {
+        "reload" => server.process.signal("HUP"),
+        order => panic!("the script asks for {order:?}"),
+    });
 }
 
 /// 10,000 pools with a name each, over 40 clusters.

@@ -14,15 +14,17 @@ pub struct Need {
     pub project: Option<String>,
 }
 
-/// What a request takes; none where it is open to all: whether the server lives and is ready, and the files of the page, which
-/// are the same for all and hold no data.
+/// What a request takes; none where it is open to all: whether the server lives and is ready, what there is to ask,
+/// and the files of the page, which are the same for all and hold no data.
 pub fn need(method: &str, path: &str, query: &str) -> Option<Need> {
     let of_server = |verbs: Verbs| Some(Need { verbs, project: None });
     let sees = matches!(method, "GET" | "HEAD");
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (&steps[..], sees) {
-        ([""] | ["page", ..] | ["healthz" | "readyz"], true) => None,
+        ([""] | ["page", ..] | ["healthz" | "readyz" | "openapi.json"], true) => None,
         (["version" | "metrics"] | ["v1", "state" | "explain" | "watch"], true) => of_server(Verb::Observe.into()),
+        (["v1", "publishing"] | ["v1", "publishing", _, "plan"], true) => of_server(Verb::Observe.into()),
+        (["v1", "publishing", _, "apply"], false) => of_server(Verb::Operate.into()),
         (["v1", "reload"], false) => of_server(Verb::Operate.into()),
         (["v1", "overrides", ..], false) => of_server(Verb::Force.into()),
         (["v1", "load" | "latency", _], false) => of_server(Verb::Report.into()),
@@ -62,12 +64,17 @@ mod tests {
             ("HEAD /readyz", "open"),
             ("GET /", "open"),
             ("GET /page/app.js", "open"),
+            ("GET /openapi.json", "open"),
             ("POST /healthz", "all"),
             ("GET /metrics", "observe"),
             ("GET /version", "observe"),
             ("GET /v1/state", "observe"),
             ("GET /v1/explain?name=a", "observe"),
             ("GET /v1/watch", "observe"),
+            ("GET /v1/publishing", "observe"),
+            ("GET /v1/publishing/bind/plan", "observe"),
+            ("POST /v1/publishing/bind/apply", "operate"),
+            ("POST /v1/publishing/bind/plan", "all"),
             ("POST /v1/reload", "operate"),
             ("POST /v1/overrides", "force"),
             ("DELETE /v1/overrides/1a2b", "force"),

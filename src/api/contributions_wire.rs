@@ -1,9 +1,10 @@
 //! What `/v1/contributions` speaks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `GET /v1/contributions`: everything that is brought over the webhook.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Contributions {
     /// By base path, owner and set identifier.
@@ -11,7 +12,7 @@ pub struct Contributions {
 }
 
 /// What one owner brings under one set identifier.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContributionState {
     /// The base path it comes by: `/`, or `/owners/NAME`.
@@ -42,7 +43,7 @@ pub struct ContributionState {
 }
 
 /// Something of a contribution that is not heeded, or odd.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContributionCondition {
     /// The name.
@@ -52,7 +53,7 @@ pub struct ContributionCondition {
 }
 
 /// What is to be taken out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Eviction {
     /// The owner.
@@ -69,7 +70,7 @@ pub struct Eviction {
 }
 
 /// `DELETE /v1/contributions`: what was taken out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evicted {
     /// How many endpoints.
     pub endpoints: usize,

@@ -8,12 +8,13 @@ use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote, Reach},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::explain_words::{hex, percent, policy_steps, scope_reason, sight_word};
 
 /// One answer and everything that led to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Explanation {
     /// Id of the snapshot that it was answered from.
@@ -50,7 +51,7 @@ pub struct Explanation {
 }
 
 /// One name on the way to an answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Step {
     /// The name.
@@ -66,7 +67,7 @@ pub struct Step {
 }
 
 /// How a pool chose.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolChoice {
     /// The pool.
@@ -109,7 +110,7 @@ pub struct PoolChoice {
 }
 
 /// Where a client is, as a pool tells places apart, and how much of its address the answer depends on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Place {
     /// The network that the client is taken for.
@@ -127,7 +128,7 @@ pub struct Place {
 }
 
 /// A member in a choice.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemberChoice {
     /// Its cluster.
@@ -163,7 +164,7 @@ pub struct MemberChoice {
 }
 
 /// What a member takes of the clients that fall to it, in 65535ths.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Acceptance {
     /// Of clients to whom its group is the best.
@@ -173,7 +174,7 @@ pub struct Acceptance {
 }
 
 /// A member that was asked whether it takes the client.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Offer {
     /// Which part of its acceptance holds: `near` or `spill`.
@@ -189,7 +190,7 @@ pub struct Offer {
 }
 
 /// Health of one address of a member.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AddressHealth {
     /// The address.
@@ -205,7 +206,7 @@ pub struct AddressHealth {
 }
 
 /// A record as people read it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
     /// Owner.

@@ -1,9 +1,10 @@
 //! What `/v1` speaks of tables of latencies.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `PUT /v1/latency/{table}`: what is in force now.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LatencyState {
     /// The table.

@@ -57,7 +57,8 @@ impl Api {
         let follower = tokio::spawn(watching::follow(control.clone(), Arc::clone(&hub), ending.subscribe()));
         let gate = Gate::new(control);
         let intents = Arc::default();
-        let site = Site { control: control.clone(), metrics, hub, gate, intents, ending: ending.subscribe() };
+        let (control, under_way) = (control.clone(), Default::default());
+        let site = Site { control, metrics, hub, gate, intents, under_way, ending: ending.subscribe() };
         Self { site, ending, tasks: vec![follower] }
     }
 

@@ -1,9 +1,10 @@
 //! What `/v1` speaks of load: what is known of a cluster's, and what is pushed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What one source says of a cluster's load; in [`ClusterState`](super::state_wire::ClusterState), the most trusted first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadState {
     /// The source of the configuration; none for what was pushed.
@@ -25,7 +26,7 @@ pub struct LoadState {
 }
 
 /// `PUT /v1/load/{cluster}`: what somebody reports of a cluster. Either `load` or `used`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewLoad {
     /// Permille of the capacity, 0 to 100000.

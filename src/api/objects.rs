@@ -1,25 +1,32 @@
 //! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`, `/v1/records`: objects as a configuration writes them, declared over the API.
 //!
-//! Here: which path is what, and the reads. What is asked for is read in `request`, writes are made in `write`, and how an object
+//! Here: who answers what, and the reads. What is said of each path is in `described`. What is asked for is read in `request`, writes are made in `write`, and how an object
 //! looks is in `shown`, and who stays and is told of changes is served by `watch`. What files declare is not among the objects: that is in `/v1/state`.
 
+mod described;
+mod once;
+mod receipt_wire;
+mod replayed;
 mod request;
 mod shown;
 mod watch;
 mod write;
 
 use axum::{
-    Json, Router,
-    extract::{DefaultBodyLimit, Path, Query, State, rejection::QueryRejection},
+    Json,
+    extract::{Path, Query, State, rejection::QueryRejection},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
-    routing::{get, post, put},
 };
+
+pub(super) use once::UnderWay;
+pub(super) use write::{SERVED_MAX, supposed};
 
 use super::{
     objects_wire::{HistoryEntry, ListParameters, ObjectList},
     problem::{Refusal, problem},
     routes::Site,
+    table::Table,
 };
 use crate::{
     control::declared::section,
@@ -27,28 +34,20 @@ use crate::{
 };
 
 /// The kinds that are elements of a configuration's lists.
-const KINDS: [Kind; 5] = [Kind::Monitor, Kind::Cluster, Kind::Pool, Kind::Name, Kind::Records];
+pub(super) const KINDS: [Kind; 5] = [Kind::Monitor, Kind::Cluster, Kind::Pool, Kind::Name, Kind::Records];
 
-/// The reads.
-pub(super) fn reads() -> Router<Site> {
-    KINDS.into_iter().fold(Router::new(), |router, kind| {
-        let all = path(kind);
-        router
-            .route(&all, get(move |site, headers, parameters| list(kind, site, headers, parameters)))
-            .route(&format!("{all}/{{name}}"), get(move |site, name| read(kind, site, name)))
-            .route(&format!("{all}/{{name}}/history"), get(move |site, name| history(kind, site, name)))
-    })
-}
-
-/// The reads and the writes.
-pub(super) fn all() -> Router<Site> {
-    let writes = KINDS.into_iter().fold(Router::new(), |router, kind| {
-        let (all, one) = (path(kind), format!("{}/{{name}}", path(kind)));
-        let changes = put(move |site, name, asked| write::put(kind, site, name, asked))
-            .delete(move |site, name, asked| write::delete(kind, site, name, asked));
-        router.route(&all, post(move |site, asked| write::create(kind, site, asked))).route(&one, changes)
+/// A table with the routes of objects.
+pub(super) fn add(table: Table) -> Table {
+    let own = KINDS.into_iter().fold(Table::new(), |table, kind| {
+        table
+            .on(described::list(kind), move |site, headers, parameters| list(kind, site, headers, parameters))
+            .on(described::read(kind), move |site, name| read(kind, site, name))
+            .on(described::history(kind), move |site, name| history(kind, site, name))
+            .on(described::create(kind), move |site, asked| write::create(kind, site, asked))
+            .on(described::put(kind), move |site, name, asked| write::put(kind, site, name, asked))
+            .on(described::delete(kind), move |site, name, asked| write::delete(kind, site, name, asked))
     });
-    reads().merge(writes.route("/v1/apply", post(write::apply))).layer(DefaultBodyLimit::max(request::BODY_MAX))
+    table.bounded(own.on(described::apply(), write::apply), request::BODY_MAX)
 }
 
 /// Where the objects of a kind are.

@@ -1,10 +1,11 @@
 //! What `/v1` speaks of declared objects: bodies as a configuration writes them, with what is known of each beside.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// An object: its own fields as a configuration writes them, and two that the server adds and leaves alone on input.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectBody {
     /// What it says.
@@ -19,7 +20,7 @@ pub struct ObjectBody {
 }
 
 /// What the store knows of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
     /// The revision of its last change: also its ETag.
@@ -38,7 +39,7 @@ pub struct Metadata {
 }
 
 /// What has become of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectStatus {
     /// The generation that this speaks of.
@@ -48,7 +49,7 @@ pub struct ObjectStatus {
 }
 
 /// One thing that is said of an object (Kubernetes: `metav1.Condition`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
     /// What is said.
@@ -64,10 +65,11 @@ pub struct Condition {
 }
 
 /// `GET /v1/pools` and the like.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectList {
     /// In the order of their names.
+    #[schemars(with = "Vec<Value>")]
     pub items: Vec<ObjectBody>,
     /// The revision they are of.
     pub revision: u64,
@@ -77,25 +79,30 @@ pub struct ObjectList {
 }
 
 /// `POST /v1/apply`: objects by section, as in a configuration file. All are taken, or none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ApplyBody {
     /// Version of the format: 1.
     pub version: Option<u32>,
     /// Clusters.
+    #[schemars(with = "Vec<Value>")]
     pub clusters: Vec<ObjectBody>,
     /// Monitors.
+    #[schemars(with = "Vec<Value>")]
     pub monitors: Vec<ObjectBody>,
     /// Steered names.
+    #[schemars(with = "Vec<Value>")]
     pub names: Vec<ObjectBody>,
     /// Pools.
+    #[schemars(with = "Vec<Value>")]
     pub pools: Vec<ObjectBody>,
     /// Records that are served as they are.
+    #[schemars(with = "Vec<Value>")]
     pub records: Vec<ObjectBody>,
 }
 
 /// What `POST /v1/apply` did, or would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplyReport {
     /// Whether it was only tried.
@@ -119,7 +126,7 @@ pub struct ApplyReport {
 }
 
 /// What a request may say beside its body.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WriteParameters {
     /// Only tell what would come of it.
@@ -131,12 +138,13 @@ pub struct WriteParameters {
 }
 
 /// Which objects are wanted.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ListParameters {
     /// Those whose names come after this one.
     pub after: String,
     /// At most so many, 1 to 10,000; 1,000 by default.
+    #[schemars(range(min = 1, max = 10000))]
     pub limit: Option<usize>,
     /// Those whose name holds this text.
     pub contains: String,
@@ -147,7 +155,7 @@ pub struct ListParameters {
 }
 
 /// What `GET /v1/pools?watch=true` says of an object that was taken away.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeletedObject {
     /// What it was called.
@@ -157,7 +165,7 @@ pub struct DeletedObject {
 }
 
 /// What `GET /v1/pools?watch=true` says where changes are no longer remembered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectsReset {
     /// Changes after this revision follow.
@@ -165,7 +173,7 @@ pub struct ObjectsReset {
 }
 
 /// One entry of `GET /v1/pools/NAME/history`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HistoryEntry {
     /// The revision it made.
@@ -182,7 +190,7 @@ pub struct HistoryEntry {
 }
 
 /// `GET /v1/objects`, on the control socket alone: everything that is declared, for a process that takes over.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectsExport {
     /// The revision they are of.
@@ -192,7 +200,7 @@ pub struct ObjectsExport {
 }
 
 /// One object as it is kept.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExportedObject {
     /// Its key in the store.

@@ -6,36 +6,39 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     body::Bytes,
     extract::{
         DefaultBodyLimit, Path, Query, Request, State,
         rejection::{BytesRejection, QueryRejection},
     },
+    handler::Handler,
     http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{any, delete, get, post, put},
+    routing::any,
 };
 use fairway_model::{Name, Network, Override, Rtype, Timestamp};
-use tower::Service;
 
 use super::{
     contributions,
     gate::{Gate, Via, gate},
+    intents::of_intents,
     latency::{TABLE_MAX, push_latency},
     load::push_load,
     objects,
+    openapi::{self, Document},
+    operations,
     problem::{problem, refusal},
+    publishing,
     state_wire::{ExplainParameters, NewOverride, Version},
+    table::Table,
     watch::{Hub, watch},
 };
 use crate::{
     control::{Control, Readiness},
-    intents,
     observe::metrics::Metrics,
     page,
-    store::objects::Author,
 };
 
 /// What the routes read from, and command.
@@ -47,6 +50,8 @@ pub(super) struct Site {
     pub(super) intents: Arc<OnceLock<Router>>,
     /// What lets requests through.
     pub(super) gate: Gate,
+    /// Writes with a key that are under way.
+    pub(super) under_way: objects::UnderWay,
     /// What watchers pull from.
     pub(super) hub: Arc<Hub>,
     /// True once streams are to end, so that nobody waits for them.
@@ -59,64 +64,50 @@ pub(super) struct Caller(pub(super) String);
 
 /// What the HTTP listener answers.
 pub(super) fn of_listener(site: &Site) -> Router {
-    finish(routes(), site)
+    finish(table(), site)
 }
 
 /// What the control socket answers: what is for this machine alone, too.
 pub(super) fn of_socket(site: &Site) -> Router {
-    finish(routes().route("/v1/objects", get(export)).route("/v1/stop", post(stop)), site)
+    finish(table().on(operations::export(), export).on(operations::stop(), stop), site)
 }
 
-fn routes() -> Router<Site> {
-    let commands = Router::new()
-        .route("/v2/{*path}", any(of_intents))
-        .route("/v1/reload", post(reload))
-        .route("/v1/overrides", post(add_override))
-        .route("/v1/overrides/{id}", delete(remove_override))
-        .route("/v1/contributions", get(contributions::list).delete(contributions::evict))
-        .route("/v1/load/{cluster}", put(push_load))
-        .route("/v1/latency/{table}", put(push_latency).layer(DefaultBodyLimit::max(TABLE_MAX)));
-    read_routes().merge(commands).merge(objects::all())
+/// Every route of both listeners.
+pub(super) fn table() -> Table {
+    let commands = Table::new()
+        .on(operations::reload(), reload)
+        .on(operations::add_override(), add_override)
+        .on(operations::remove_override(), remove_override)
+        .on(operations::contributions(), contributions::list)
+        .on(operations::evict(), contributions::evict)
+        .on(operations::publish_apply(), publishing::apply)
+        .on(operations::push_load(), push_load)
+        .on(operations::push_latency(), push_latency.layer(DefaultBodyLimit::max(TABLE_MAX)));
+    let reads = Table::new()
+        .on(operations::healthz(), healthz)
+        .on(operations::readyz(), readyz)
+        .on(operations::openapi(), openapi)
+        .on(operations::version(), version)
+        .on(operations::metrics(), metrics)
+        .on(operations::state(), state)
+        .on(operations::explain(), explain)
+        .on(operations::watch(), watch)
+        .on(operations::publishing(), publishing::all)
+        .on(operations::publish_plan(), publishing::plan)
+        .within(page::routes(), operations::page());
+    let intents = Router::new().route("/v2/{*path}", any(of_intents));
+    objects::add(reads.bounded(commands, BODY_MAX)).within(intents, openapi::of_intents())
 }
 
-/// The paths of ONAP and EMCO. The store may come later than the listener, and all listeners share one order of writes.
-async fn of_intents(State(site): State<Site>, request: Request) -> Response {
-    let objects = match site.control.objects() {
-        Ok(objects) => objects,
-        Err(error) => return refusal(&error),
-    };
-    let made = || intents::router(objects.store()).layer(middleware::from_fn(signed));
-    let mut router = site.intents.get_or_init(made).clone();
-    router.call(request).await.unwrap_or_else(|never| match never {})
-}
-
-/// Who asks stands in the history of what they change.
-async fn signed(mut request: Request, next: Next) -> Response {
-    if let Some(Caller(who)) = request.extensions().get::<Caller>().cloned() {
-        request.extensions_mut().insert(Author { who, why: String::new() });
-    }
-    next.run(request).await
-}
-
-fn read_routes() -> Router<Site> {
-    Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/version", get(version))
-        .route("/metrics", get(metrics))
-        .route("/v1/state", get(state))
-        .route("/v1/explain", get(explain))
-        .route("/v1/watch", get(watch))
-        .merge(page::routes())
-}
-
-fn finish(router: Router<Site>, site: &Site) -> Router {
+fn finish(table: Table, site: &Site) -> Router {
+    let (router, operations) = table.into_parts();
     router
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(site.gate.clone(), gate))
         .layer(middleware::from_fn(guard))
+        .layer(Extension(Arc::new(Document::of(operations))))
         .with_state(site.clone())
 }
 
@@ -151,6 +142,11 @@ async fn readyz(State(site): State<Site>) -> Response {
         Readiness::Ready => "ready\n".into_response(),
         waiting => problem(StatusCode::SERVICE_UNAVAILABLE, waiting.reason()),
     }
+}
+
+/// What there is to ask, for programs.
+async fn openapi(Extension(document): Extension<Arc<Document>>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document.text()).into_response()
 }
 
 async fn version() -> Json<Version> {
@@ -239,7 +235,7 @@ async fn stop(State(site): State<Site>) -> StatusCode {
 }
 
 async fn unknown(uri: Uri) -> Response {
-    problem(StatusCode::NOT_FOUND, format!("nothing is at {}; docs/api.md has all paths", uri.path()))
+    problem(StatusCode::NOT_FOUND, format!("nothing is at {}; /openapi.json has all paths", uri.path()))
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {

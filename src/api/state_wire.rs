@@ -2,6 +2,7 @@
 //!
 //! Fields are only ever added; a reader leaves alone what it does not know.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::load_wire::LoadState;
@@ -12,7 +13,7 @@ pub(crate) trait Body: Serialize + DeserializeOwned {}
 impl<T: Serialize + DeserializeOwned> Body for T {}
 
 /// `GET /v1/state`: everything an operator needs to know of a running server.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct State {
     /// The program's version.
@@ -50,7 +51,7 @@ pub struct State {
 }
 
 /// The store of declared objects, and how this server stands to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoreState {
     /// `embedded` or `etcd`.
@@ -70,7 +71,7 @@ pub struct StoreState {
 }
 
 /// The configuration in force, and what became of the last attempt to change it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConfigState {
     /// Path of the file or folder, or `command line`.
@@ -92,7 +93,7 @@ pub struct ConfigState {
 }
 
 /// What became of one reload. Also the answer to `POST /v1/reload`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReloadReport {
     /// Names it in the log: 16 hexadecimal digits that all its lines carry as `trace`.
@@ -116,7 +117,7 @@ pub struct ReloadReport {
 }
 
 /// One bound address.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerState {
     /// `dns` (UDP and TCP), `http` or `control`.
@@ -126,7 +127,7 @@ pub struct ListenerState {
 }
 
 /// One zone.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ZoneState {
     /// Its apex.
@@ -140,7 +141,7 @@ pub struct ZoneState {
 }
 
 /// One cluster.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterState {
     /// Its name.
@@ -172,7 +173,7 @@ pub struct ClusterState {
 }
 
 /// A cluster that is taken out: clients keep answers that were given before.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DrainState {
     /// Since when it is not answered any more.
@@ -185,7 +186,7 @@ pub struct DrainState {
 }
 
 /// One pool.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolState {
     /// Its name.
@@ -203,7 +204,7 @@ pub struct PoolState {
 }
 
 /// One member of a pool.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemberState {
     /// Its cluster.
@@ -223,7 +224,7 @@ pub struct MemberState {
 }
 
 /// The share of a member, in percent of what all members of its pool have.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShareState {
     /// By weight, whatever its tier; none where no weight is over 0.
@@ -235,7 +236,7 @@ pub struct ShareState {
 }
 
 /// One address of a member.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AddressState {
     /// The address that is answered.
@@ -249,7 +250,7 @@ pub struct AddressState {
 }
 
 /// One target: an address with its monitor.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TargetState {
     /// Where probes go.
@@ -285,7 +286,7 @@ pub struct TargetState {
 }
 
 /// One change of a verdict.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HistoryState {
     /// When.
@@ -297,7 +298,7 @@ pub struct HistoryState {
 }
 
 /// One override in force. Also the answer to `POST /v1/overrides`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OverrideState {
     /// Names it for its removal; those of the configuration are removed there, and have none.
@@ -317,7 +318,7 @@ pub struct OverrideState {
 }
 
 /// `POST /v1/overrides`: what an operator asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewOverride {
     /// `eu*` or `eu1/203.0.113.10`.
@@ -331,7 +332,7 @@ pub struct NewOverride {
 }
 
 /// `GET /version`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Version {
     /// The program's version.
@@ -341,7 +342,7 @@ pub struct Version {
 }
 
 /// What `GET /v1/explain` is asked with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExplainParameters {
     /// The name asked for.

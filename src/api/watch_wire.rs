@@ -1,13 +1,14 @@
 //! What `GET /v1/watch` speaks: the bodies of its events, JSON in camelCase. Fields are only ever added.
 
 use fairway_model::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::state_wire::ReloadReport;
 use crate::control::{FlipApplied, PoolMoved, Story};
 
 /// What `GET /v1/watch` is asked with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WatchParameters {
     /// Id of the last event that was seen, where the header `Last-Event-ID` is not sent.
@@ -19,7 +20,7 @@ pub(super) struct WatchParameters {
 }
 
 /// Event `flip`: a verdict that changed, once the answers follow it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FlipEvent {
     /// When the verdict changed.
@@ -49,7 +50,7 @@ pub struct FlipEvent {
 }
 
 /// What a flip moved in one pool, found by asking for 16 to 1,024 clients.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolMovedState {
     /// The pool.
@@ -65,7 +66,7 @@ pub struct PoolMovedState {
 }
 
 /// A cluster's part of a pool's clients, in percent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShareMoved {
     /// The cluster.
@@ -77,7 +78,7 @@ pub struct ShareMoved {
 }
 
 /// Event `state`: something that `/v1/state` shows has changed, or this is the beginning.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StateEvent {
     /// Counts accepted configurations.
@@ -95,7 +96,7 @@ pub struct StateEvent {
 }
 
 /// Event `reload`: the configuration was read anew, and taken or refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReloadEvent {
     /// What became of it; of faults, changes and warnings the first 10.

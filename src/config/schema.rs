@@ -27,7 +27,7 @@ use crate::access::{Algorithm, IssuerUrl, Subject, TokenHash, Verb};
 /// The JSON Schema (2020-12) of a configuration file of version 1, for editors and for `fairway config schema`.
 ///
 /// It knows each thing by its one word; the aliases that are accepted on input are put in its place before it is asked.
-pub(super) fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<v1::Config>().to_value();
     tidy(&mut schema);
@@ -111,6 +111,12 @@ static FORMATS: [Format; 32] = [
 /// Why a text is not of the format; none where it is, or where the format is unknown.
 pub(super) fn refusal(format: &str, text: &str) -> Option<Refusal> {
     FORMATS.iter().find(|known| known.name == format).and_then(|known| (known.refusal)(text))
+}
+
+/// One value of a format: the first of those that people are shown.
+pub(crate) fn sound_example(format: &str) -> Option<&'static str> {
+    let first = example(format)?.split([',', ' ']).next()?;
+    refusal(format, first).is_none().then_some(first)
 }
 
 /// How a value of a format is written.

@@ -10,6 +10,7 @@ use std::{
 
 use fairway_model::{
     Conflict, Contribution, Desired, Fault, Name, Permille, SharedMap, SharedSet, SourceKind, Subject, Timestamp,
+    intent::Intent,
 };
 use fairway_providers::webhook_server::Scope;
 
@@ -122,7 +123,7 @@ impl Declared {
     /// All objects of a store.
     pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
         let mut wishes = Vec::new();
-        let mut objects = objects.into_iter().peekable();
+        let mut objects = objects.into_iter().filter(|object| is_wish(&object.key)).peekable();
         while let Some(first) = objects.next() {
             let mut alike = vec![first];
             while let Some(next) =
@@ -164,6 +165,7 @@ impl Declared {
         for event in events {
             self.revision = self.revision.max(event.revision);
             match &event.object {
+                _ if !is_wish(&event.key) => continue,
                 Some(object) => self.objects.insert(event.key.clone(), Arc::new(Wish::new(object.clone()))),
                 None => self.objects.remove(&event.key),
             };
@@ -208,6 +210,14 @@ impl Declared {
     /// Whether any object is an intent.
     pub(crate) fn has_intents(&self) -> bool {
         self.objects.values().any(|wish| matches!(wish.says, Ok(Says::Intent(_))))
+    }
+
+    /// The intent at a key, if there is one.
+    pub(super) fn intent(&self, key: &Key) -> Option<&Intent> {
+        match &self.objects.get(key)?.says {
+            Ok(Says::Intent(stored)) => Some(&stored.intent),
+            _ => None,
+        }
     }
 
     /// What the clients of the webhook contribute, each by itself.
@@ -422,6 +432,11 @@ impl Declared {
         left_out.extend(blamed);
         any
     }
+}
+
+/// Whether what is at a key wishes for anything; what was done for requests does not.
+fn is_wish(key: &Key) -> bool {
+    key.kind() != Kind::Receipt
 }
 
 /// A fault as it is told of an object.

@@ -292,7 +292,7 @@ fn cluster(cluster: &Cluster) -> ClusterState {
 }
 
 /// A standing in one word.
-const fn word(standing: Standing) -> &'static str {
+pub(super) const fn word(standing: Standing) -> &'static str {
     match standing {
         Standing::Up => "up",
         Standing::Unknown => "unknown",

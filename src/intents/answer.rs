@@ -10,6 +10,7 @@ use super::{
     body::to_show,
     fault::{Fault, Refused},
     json_wire::Json,
+    status_wire::IntentStatus,
 };
 use crate::{
     problem::{Flaw, detailed},
@@ -58,29 +59,37 @@ fn problems(status: StatusCode, detail: String, faults: &[Fault]) -> Refusal {
 }
 
 /// An object that is there.
-pub(super) fn found(intent: &Intent, object: &Object) -> Response {
-    tagged(StatusCode::OK, to_show(intent), object)
+pub(super) fn found(intent: &Intent, object: &Object, status: &IntentStatus) -> Response {
+    tagged(StatusCode::OK, with_status(to_show(intent), status), object)
+}
+
+/// What an intent says, and what has become of it.
+fn with_status(shown: Json, status: &IntentStatus) -> Json {
+    let Json::Map(mut entries) = shown else { return shown };
+    entries.push(("status".to_owned(), Json::of(status)));
+    Json::Map(entries)
 }
 
 /// An object that was made or replaced: what it says, and what the seed's answers have beside that.
-pub(super) fn stored(status: StatusCode, intent: &Intent, object: &Object) -> Response {
-    let done = if status == StatusCode::CREATED { "created" } else { "updated" };
+pub(super) fn stored(code: StatusCode, intent: &Intent, object: &Object, status: &IntentStatus) -> Response {
+    let done = if code == StatusCode::CREATED { "created" } else { "updated" };
     let message = format!("{} {done}", noun(object.key.kind()));
     let name = intent.metadata().name.as_str();
     let mut entries = vec![("name".to_owned(), Json::from(name)), ("Message".to_owned(), message.into())];
-    if let Json::Map(shown) = to_show(intent) {
+    if let Json::Map(shown) = with_status(to_show(intent), status) {
         entries.extend(shown.into_iter().filter(|(key, _)| key != "name"));
     }
     let warnings = warnings(intent);
     if !warnings.is_empty() {
         entries.push(("warnings".to_owned(), warnings.into()));
     }
-    tagged(status, Json::Map(entries), object)
+    tagged(code, Json::Map(entries), object)
 }
 
 /// Several objects, with a link to the next ones where there are more.
-pub(super) fn listed(intents: &[Intent], next: Option<String>) -> Response {
-    let list = Json::List(intents.iter().map(to_show).collect());
+pub(super) fn listed(found: &[(Object, Intent)], statuses: &[IntentStatus], next: Option<String>) -> Response {
+    let shown = found.iter().zip(statuses).map(|((_, intent), status)| with_status(to_show(intent), status));
+    let list = Json::List(shown.collect());
     let mut response = json(StatusCode::OK, &list);
     let link = next.and_then(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")).ok());
     link.map(|link| response.headers_mut().insert(header::LINK, link));
@@ -140,6 +149,7 @@ fn noun(kind: Kind) -> &'static str {
         | Kind::Monitor
         | Kind::Name
         | Kind::Pool
+        | Kind::Receipt
         | Kind::Records => "object",
     }
 }

@@ -14,7 +14,7 @@ use super::{
     certificates::{self, Keys},
     common,
     fault::{Fault, Refused},
-    fields::{Body, Table},
+    fields::{Body, Notes, Table},
     groups, inbound,
     json_wire::Json,
     others,
@@ -32,6 +32,14 @@ pub(crate) fn read(kind: Kind, octets: &[u8], kept: Option<&Secret>) -> Result<I
         Some(intent) if faults.is_empty() => Ok(intent),
         _ => Err(Refused { faults, nameless }),
     }
+}
+
+/// What the reader of a kind asks its fields to be.
+pub(super) fn notes(kind: Kind) -> Notes {
+    let name = Json::map([("metadata", Json::map([("name", "a".into())]))]);
+    let mut body = Body::sort(table(kind), &name).noting();
+    _ = of_kind(kind, &mut body, None);
+    body.into_notes()
 }
 
 fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Intent> {
@@ -55,6 +63,7 @@ fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Int
         | Kind::Monitor
         | Kind::Name
         | Kind::Pool
+        | Kind::Receipt
         | Kind::Records => {
             body.fault("", format!("a {} is no object of the intent API; see /v1", kind.word()));
             None
@@ -62,7 +71,7 @@ fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Int
     }
 }
 
-fn table(kind: Kind) -> Table {
+pub(super) fn table(kind: Kind) -> Table {
     match kind {
         Kind::AccessPoint => others::ACCESS_POINT,
         Kind::Client => others::CLIENT,
@@ -81,6 +90,7 @@ fn table(kind: Kind) -> Table {
         | Kind::Monitor
         | Kind::Name
         | Kind::Pool
+        | Kind::Receipt
         | Kind::Records
         | Kind::Project
         | Kind::TrafficGroup => groups::PLAIN,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use fairway_model::closest;
+use serde_json::Value;
 
 use super::{
     fault::{FAULTS_MAX, Fault, step},
@@ -71,6 +72,17 @@ pub(super) struct Body<'a> {
     table: Table,
     hits: BTreeMap<&'static str, Vec<Hit<'a>>>,
     faults: Vec<Fault>,
+    /// What its fields are asked to be, where somebody wants to know.
+    notes: Option<Notes>,
+}
+
+/// What fields are asked to be, by their paths.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// A JSON Schema each.
+    pub(super) schemas: BTreeMap<&'static str, Value>,
+    /// Those that must be there.
+    pub(super) needed: Vec<&'static str>,
 }
 
 /// A key that means a field.
@@ -85,7 +97,7 @@ pub(super) struct Hit<'a> {
 impl<'a> Body<'a> {
     /// Sorts the keys of a body.
     pub(super) fn sort(table: Table, json: &'a Json) -> Self {
-        let mut body = Self { table, hits: BTreeMap::new(), faults: Vec::new() };
+        let mut body = Self { table, hits: BTreeMap::new(), faults: Vec::new(), notes: None };
         match json {
             Json::Map(entries) => body.walk(entries, "", ""),
             other => body.fault("", format!("the body is {}; give a JSON object", other.what())),
@@ -159,6 +171,30 @@ impl<'a> Body<'a> {
     pub(super) fn fault_at(&mut self, path: &'static str, detail: impl Into<String>) {
         let pointer = self.pointer(path);
         self.fault(&pointer, detail);
+    }
+
+    /// From now on notes what fields are asked to be.
+    pub(super) fn noting(self) -> Self {
+        Self { notes: Some(Notes::default()), ..self }
+    }
+
+    /// Notes what a field is asked to be, if somebody wants to know.
+    pub(super) fn note(&mut self, path: &'static str, schema: impl FnOnce() -> Value) {
+        if let Some(notes) = &mut self.notes {
+            notes.schemas.insert(path, schema());
+        }
+    }
+
+    /// Notes that a field must be there, if somebody wants to know.
+    pub(super) fn note_needed(&mut self, path: &'static str) {
+        if let Some(notes) = &mut self.notes {
+            notes.needed.push(path);
+        }
+    }
+
+    /// What was noted.
+    pub(super) fn into_notes(self) -> Notes {
+        self.notes.unwrap_or_default()
     }
 
     /// The faults so far.

@@ -190,14 +190,11 @@ pub(super) fn write_dns_update_record(record: &DnsUpdateRecord) -> Json {
 pub(super) fn controller(body: &mut Body<'_>) -> Option<Controller> {
     body.need("spec.port", "9040");
     let port = body.whole("spec.port", PORTS);
-    Some(Controller {
-        metadata: metadata(body)?,
-        host: body.needed_text("spec.host", LABEL_MAX, "\"127.0.0.1\""),
-        port: port?,
-        kind: body.text("spec.type", LABEL_MAX),
-        // EMCO's schema ends at 100, its code at a million.
-        priority: body.whole("spec.priority", 1..=1_000_000).unwrap_or(1),
-    })
+    let host = body.needed_text("spec.host", LABEL_MAX, "\"127.0.0.1\"");
+    let kind = body.text("spec.type", LABEL_MAX);
+    // EMCO's schema ends at 100, its code at a million.
+    let priority = body.whole("spec.priority", 1..=1_000_000).unwrap_or(1);
+    Some(Controller { metadata: metadata(body)?, host, port: port?, kind, priority })
 }
 
 /// The canonical form of its `spec`.

@@ -43,6 +43,12 @@ impl Json {
         })
     }
 
+    /// What something of the wire looks like.
+    pub(super) fn of(value: &impl Serialize) -> Self {
+        let text = serde_json::to_vec(value).expect("texts, numbers and maps of texts have a JSON form");
+        Self::read(&text).expect("it is JSON that lies not deep")
+    }
+
     /// The value as text, with nothing between.
     pub(super) fn to_text(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts, numbers and maps of texts have a JSON form")

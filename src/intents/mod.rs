@@ -9,6 +9,7 @@
 //! joined with the configuration by `control`.
 
 mod answer;
+mod behold;
 mod body;
 mod certificates;
 mod common;
@@ -20,18 +21,26 @@ mod inbound;
 mod json_wire;
 mod lenient;
 mod others;
+mod parameters_wire;
 mod paths;
 mod probe;
 mod relations;
 mod routes;
+mod schema;
 mod shares;
+mod status_wire;
 #[cfg(test)]
 mod tests;
 mod values;
 mod wish;
 
+pub use behold::Behold;
 pub use body::shown;
-pub(crate) use paths::project_of;
+pub(crate) use parameters_wire::IntentParameters;
 pub use paths::{Family, path_of};
+pub(crate) use paths::{What, forms, project_of};
 pub use routes::router;
+pub(crate) use schema::{NAME, body_schemas, component};
+pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};
 pub use wish::{Elements, StoredIntent, Unanswered, Wish, object_name, wishes};
+pub(crate) use wish::{answered_name, is_of_intent, weight_source};

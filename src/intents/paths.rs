@@ -104,6 +104,11 @@ pub fn path_of(key: &Key, family: Family) -> Option<String> {
     Some(format!("/v2/{}", steps?.join("/")))
 }
 
+/// Every form of path with names for its parameters, and what is there.
+pub(crate) fn forms() -> impl Iterator<Item = (String, Kind, What)> {
+    TEMPLATES.iter().map(|template| (template.shown(), template.kind, template.what))
+}
+
 /// Whether a text is a word of the paths, and cannot name a set.
 pub(super) fn is_collection_word(text: &str) -> bool {
     ["inbound-intents", "outbound-intents", "compound-intents"].iter().any(|word| is_word(word, text))
@@ -139,6 +144,22 @@ impl Template {
         self.path.split('/')
     }
 
+    /// The path, with each name called after what it is the name of: `/v2/projects/{project}`.
+    fn shown(&self) -> String {
+        let mut before = "";
+        let mut steps = vec![String::new(), "v2".to_owned()];
+        for step in self.steps() {
+            steps.push(match step {
+                // A composite app has two names.
+                "*" if before == "*" => "{version}".to_owned(),
+                "*" => format!("{{{}}}", camel_case(before.trim_end_matches('s'))),
+                word => word.to_owned(),
+            });
+            before = step;
+        }
+        steps.join("/")
+    }
+
     fn matches(&self, steps: &[&str]) -> Option<Result<Place, PathError>> {
         if self.steps().count() != steps.len() {
             return None;
@@ -155,6 +176,13 @@ impl Template {
         let names: Result<Vec<_>, _> = names.into_iter().map(IntentName::new).collect();
         Some(names.map(|names| Place { kind: self.kind, names, what: self.what }).map_err(PathError::from))
     }
+}
+
+/// `trafficGroupIntent` of `traffic-group-intent`.
+fn camel_case(words: &str) -> String {
+    let mut words = words.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |all, word| all + &word[..1].to_ascii_uppercase() + &word[1..])
 }
 
 /// Whether a step is this word of the paths; with or without the `s` of its plural, as pages of the wiki have both.
@@ -294,6 +322,18 @@ mod tests {
             ("/v2/projects/p/composite-apps/a/v1/traffic-intent-sets/s", Kind::TrafficSet, "p/a/v1/s", What::Object),
         ] {
             assert_eq!(read(path), (kind, names.to_owned(), what), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_form_leads_where_it_says() {
+        for (form, kind, what) in forms() {
+            let path = form.split('/').map(|step| if step.starts_with('{') { "x" } else { step }).collect::<Vec<_>>();
+            let place = Place::read(&path.join("/")).unwrap_or_else(|error| panic!("{form}: {error}"));
+            assert_eq!((place.kind, place.what), (kind, what), "{form}");
+            let names: Vec<&str> = form.split('/').filter(|step| step.starts_with('{')).collect();
+            let different: std::collections::BTreeSet<_> = names.iter().collect();
+            assert_eq!(names.len(), different.len(), "{form} calls two things alike");
         }
     }
 

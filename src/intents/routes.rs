@@ -3,12 +3,15 @@
 //! Writes that depend on other objects (sets, deletions) run alone, the others beside each other: so that no set comes to name
 //! an intent that is just being deleted. Several servers on one store are not kept apart by this.
 
-use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use axum::{
     Extension, Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, Query, State, rejection::BytesRejection},
+    extract::{
+        DefaultBodyLimit, Query, State,
+        rejection::{BytesRejection, QueryRejection},
+    },
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
     routing::any,
@@ -18,21 +21,26 @@ use tokio::sync::RwLock;
 
 use super::{
     answer::{self, Refusal, not_stored, problem, refused, tag},
+    behold::Behold,
     body,
+    parameters_wire::IntentParameters,
     paths::{PathError, Place, What},
     relations,
+    status_wire::IntentStatus,
 };
 use crate::store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError};
 
 /// The routes below `/v2`. Who writes is told by an [`Author`] among the request's extensions.
-pub fn router(store: Arc<dyn ObjectStore>) -> Router {
-    let site = Site { store, order: Arc::default() };
+pub fn router(store: Arc<dyn ObjectStore>, server: Arc<dyn Behold>) -> Router {
+    let site = Site { store, server, order: Arc::default() };
     Router::new().route("/v2/{*path}", any(handle)).layer(DefaultBodyLimit::max(BODY_MAX)).with_state(site)
 }
 
 #[derive(Clone, Debug)]
 struct Site {
     store: Arc<dyn ObjectStore>,
+    /// What serves them.
+    server: Arc<dyn Behold>,
     /// Held for reading by writes that touch one object, for writing by those that depend on others.
     order: Arc<RwLock<()>>,
 }
@@ -41,7 +49,7 @@ struct Site {
 struct Asked {
     place: Place,
     path: String,
-    query: BTreeMap<String, String>,
+    query: IntentParameters,
     headers: HeaderMap,
     by: Author,
 }
@@ -50,13 +58,13 @@ async fn handle(
     State(site): State<Site>,
     method: Method,
     uri: Uri,
-    query: Result<Query<BTreeMap<String, String>>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<IntentParameters>, QueryRejection>,
     headers: HeaderMap,
     author: Option<Extension<Author>>,
     octets: Result<Bytes, BytesRejection>,
 ) -> Response {
     let by = author.map(|Extension(author)| author).unwrap_or_default();
-    let asked = match ask(&uri, query.map(|Query(query)| query).ok(), headers, by) {
+    let asked = match ask(&uri, query, headers, by) {
         Ok(asked) => asked,
         Err(refusal) => return *refusal,
     };
@@ -78,7 +86,12 @@ async fn handle(
     outcome.unwrap_or_else(|refusal| *refusal)
 }
 
-fn ask(uri: &Uri, query: Option<BTreeMap<String, String>>, headers: HeaderMap, by: Author) -> Result<Asked, Refusal> {
+fn ask(
+    uri: &Uri,
+    query: Result<Query<IntentParameters>, QueryRejection>,
+    headers: HeaderMap,
+    by: Author,
+) -> Result<Asked, Refusal> {
     let place = Place::read(uri.path()).map_err(|error| {
         let status = match error {
             PathError::Name(_) => StatusCode::BAD_REQUEST,
@@ -87,13 +100,7 @@ fn ask(uri: &Uri, query: Option<BTreeMap<String, String>>, headers: HeaderMap, b
         problem(status, error.to_string())
     })?;
     // One that is passed over would be taken for heeded.
-    let Some(query) = query else {
-        return Err(problem(StatusCode::BAD_REQUEST, "the query cannot be read; write it like ?limit=10&after=NAME"));
-    };
-    if let Some(unknown) = query.keys().find(|key| !PARAMETERS.contains(&key.as_str())) {
-        let detail = format!("the parameter {unknown:?} is not known; there are {}", PARAMETERS.join(", "));
-        return Err(problem(StatusCode::BAD_REQUEST, detail));
-    }
+    let Query(query) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
     Ok(Asked { place, path: uri.path().to_owned(), query, headers, by })
 }
 
@@ -112,21 +119,23 @@ fn wrong_method(method: &Method, what: What) -> Refusal {
 impl Site {
     async fn list(&self, asked: &Asked) -> Result<Response, Refusal> {
         relations::has_parent(&*self.store, &asked.place).await?;
-        let most = match asked.query.get("limit").map(|limit| limit.parse::<usize>()) {
-            None => PAGE_MAX,
-            Some(Ok(most)) if (1..=PAGE_MAX).contains(&most) => most,
-            Some(_) => return Err(problem(StatusCode::BAD_REQUEST, format!("limit is a number from 1 to {PAGE_MAX}"))),
-        };
-        let after = asked.query.get("after").map(|after| asked.below(after)).transpose()?;
+        let most = asked.query.limit.unwrap_or(PAGE_MAX);
+        if !(1..=PAGE_MAX).contains(&most) {
+            return Err(problem(StatusCode::BAD_REQUEST, format!("limit is a number from 1 to {PAGE_MAX}")));
+        }
+        let after = asked.query.after.as_ref().map(|after| asked.below(after)).transpose()?;
         let under = asked.place.prefix();
         let listing = self.store.list(&under, after.as_ref(), most).await.map_err(|error| not_stored(&error))?;
-        let intents: Result<Vec<Intent>, Refusal> = listing.objects.iter().map(understood).collect();
         let last = listing.objects.last().filter(|_| listing.more);
         let next = last.map(|last| {
             let after = last.key.as_str().strip_prefix(under.as_str()).unwrap_or_default();
             format!("{}?limit={most}&after={after}", asked.path)
         });
-        Ok(answer::listed(&intents?, next))
+        let both = |object: Object| understood(&object).map(|intent| (object, intent));
+        let found: Result<Vec<_>, Refusal> = listing.objects.into_iter().map(both).collect();
+        let found = found?;
+        let statuses = self.server.statuses(&found).await;
+        Ok(answer::listed(&found, &statuses, next))
     }
 
     async fn get(&self, asked: &Asked) -> Result<Response, Refusal> {
@@ -134,7 +143,9 @@ impl Site {
         if asked.headers.get(header::IF_NONE_MATCH).is_some_and(|tags| matches(tags, &object)) {
             return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag(&object))]).into_response());
         }
-        Ok(answer::found(&understood(&object)?, &object))
+        let intent = understood(&object)?;
+        let status = self.status(&object, &intent).await;
+        Ok(answer::found(&intent, &object, &status))
     }
 
     async fn create(&self, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
@@ -145,14 +156,15 @@ impl Site {
             intent => asked.place.key(Some(&intent.metadata().name)),
         };
         let object = self.write(asked, key, Expect::Absent, &intent).await.map_err(|error| match error {
-            Unwritten::Refused(refusal) => refusal,
+            Unwritten::Refused(refusal) | Unwritten::Tried(refusal) => refusal,
             Unwritten::Store(StoreError::Conflict { key, .. }) => {
                 let detail = format!("the {} {:?} exists already; PUT replaces it", key.kind().word(), key.name());
                 problem(StatusCode::CONFLICT, detail)
             }
             Unwritten::Store(error) => not_stored(&error),
         })?;
-        let mut response = answer::stored(StatusCode::CREATED, &intent, &object);
+        let status = self.status(&object, &intent).await;
+        let mut response = answer::stored(StatusCode::CREATED, &intent, &object, &status);
         let own = asked.place.names.len();
         let path: Vec<&str> =
             std::iter::once(asked.path.trim_end_matches('/')).chain(object.key.names().skip(own)).collect();
@@ -173,12 +185,12 @@ impl Site {
             match self.write(asked, key.clone(), expect, &intent).await {
                 Ok(object) => {
                     let status = if before.is_none() { StatusCode::CREATED } else { StatusCode::OK };
-                    return Ok(answer::stored(status, &intent, &object));
+                    return Ok(answer::stored(status, &intent, &object, &self.status(&object, &intent).await));
                 }
                 // Somebody was faster: what they wrote is looked at anew.
                 Err(Unwritten::Store(StoreError::Conflict { .. })) => {}
                 Err(Unwritten::Store(error)) => return Err(not_stored(&error)),
-                Err(Unwritten::Refused(refusal)) => return Err(refusal),
+                Err(Unwritten::Refused(refusal) | Unwritten::Tried(refusal)) => return Err(refusal),
             }
         }
         let detail = format!("others changed it {TRIES_MAX} times meanwhile; try again");
@@ -191,6 +203,9 @@ impl Site {
         asked.if_match(Some(&object))?;
         relations::is_free(&*self.store, &object.key).await?;
         let change = Change { key: object.key, expect: Expect::Revision(object.revision), value: None };
+        if asked.query.dry_run {
+            return Ok(self.server.supposed(change).await);
+        }
         self.commit(asked, change).await.map_err(|error| not_stored(&error))?;
         Ok(StatusCode::NO_CONTENT.into_response())
     }
@@ -200,25 +215,54 @@ impl Site {
         let change = Change { key, expect, value: Some(body::to_keep(intent)) };
         let committed = if let Intent::TrafficSet(set) = intent {
             let _alone = self.order.write().await;
-            if !asked.says("defer") {
+            if !asked.query.defer {
                 relations::refers(&*self.store, &asked.place, set).await.map_err(Unwritten::Refused)?;
             }
-            self.commit(asked, change).await
+            self.commit_or_try(asked, change).await?
         } else {
             let _beside = self.order.read().await;
             // Its parent may have gone since it was first looked for.
             relations::has_parent(&*self.store, &asked.place).await.map_err(Unwritten::Refused)?;
-            self.commit(asked, change).await
+            self.commit_or_try(asked, change).await?
         };
         committed
             .map_err(Unwritten::Store)?
             .ok_or_else(|| Unwritten::Store(StoreError::Damaged("an object that was written is not there".to_owned())))
     }
 
+    /// Makes a change, or tells what would come of it where no more is asked for.
+    async fn commit_or_try(
+        &self,
+        asked: &Asked,
+        change: Change,
+    ) -> Result<Result<Option<Object>, StoreError>, Unwritten> {
+        if !asked.query.dry_run {
+            return Ok(self.commit(asked, change).await);
+        }
+        let found = self.store.read(&change.key).await.map_err(Unwritten::Store)?.map(|object| object.revision);
+        let is_met = match change.expect {
+            Expect::Absent => found.is_none(),
+            Expect::Present => found.is_some(),
+            Expect::Revision(revision) => found == Some(revision),
+            Expect::Anything => true,
+        };
+        if !is_met {
+            return Ok(Err(StoreError::Conflict { key: change.key, expect: change.expect, found }));
+        }
+        Err(Unwritten::Tried(Box::new(self.server.supposed(change).await)))
+    }
+
     async fn commit(&self, asked: &Asked, change: Change) -> Result<Option<Object>, StoreError> {
         let at = SystemTime::now().into();
         let batch = Batch { changes: vec![change], by: asked.by.clone(), at };
-        Ok(self.store.commit(batch).await?.objects.into_iter().next().flatten())
+        let committed = self.store.commit(batch).await?;
+        self.server.served(committed.revision).await;
+        Ok(committed.objects.into_iter().next().flatten())
+    }
+
+    /// What has become of one object.
+    async fn status(&self, object: &Object, intent: &Intent) -> IntentStatus {
+        self.server.statuses(&[(object.clone(), intent.clone())]).await.pop().unwrap_or_default()
     }
 
     /// The object of a place.
@@ -238,7 +282,7 @@ impl Asked {
             return Err(problem(StatusCode::BAD_REQUEST, "the body is empty; give the object as JSON"));
         }
         let kept = before.and_then(Intent::private_key);
-        let mended = if self.says("lenient") { Some(super::lenient::mend(octets)) } else { None };
+        let mended = if self.query.lenient { Some(super::lenient::mend(octets)) } else { None };
         let octets = mended.as_deref().unwrap_or(octets);
         let kind = self.place.kind;
         let intent = body::read(kind, octets, kept).map_err(|error| refused(kind, &error))?;
@@ -252,10 +296,6 @@ impl Asked {
     fn below(&self, rest: &str) -> Result<Key, Refusal> {
         let text = format!("{}{rest}", self.place.prefix().as_str());
         Key::parse(&text).map_err(|error| problem(StatusCode::BAD_REQUEST, error.to_string()))
-    }
-
-    fn says(&self, parameter: &str) -> bool {
-        self.query.get(parameter).is_some_and(|value| value == "true")
     }
 
     /// Refuses a change of something else than the client has seen (RFC 9110 section 13.1.1).
@@ -285,13 +325,13 @@ fn understood(object: &Object) -> Result<Intent, Refusal> {
 enum Unwritten {
     Refused(Refusal),
     Store(StoreError),
+    /// It was only to be told what would come of it.
+    Tried(Box<Response>),
 }
 
 /// Most octets of a body: an intent with three certificates of 64 KiB, and room for the rest.
 const BODY_MAX: usize = 256 << 10;
 /// Most objects of one answer.
 const PAGE_MAX: usize = 1_000;
-/// What a request may be asked with.
-const PARAMETERS: &[&str] = &["after", "defer", "lenient", "limit"];
 /// Most tries of a change that others come before.
 const TRIES_MAX: usize = 8;

@@ -2,6 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use serde_json::json;
+
 use super::{
     fault::Fault,
     fields::{Body, fold},
@@ -45,6 +47,7 @@ impl Body<'_> {
 
     /// A text that may be missing; of at most so many characters.
     pub(super) fn text(&mut self, path: &'static str, most: usize) -> String {
+        self.note(path, || json!({"type": "string", "maxLength": most}));
         self.read(path, |json| text(json, most)).unwrap_or_default()
     }
 
@@ -56,6 +59,7 @@ impl Body<'_> {
 
     /// Records a fault where nothing is said.
     pub(super) fn need(&mut self, path: &'static str, example: &str) {
+        self.note_needed(path);
         if self.hits(path).is_empty() {
             self.fault_at(path, format!("is missing; give it, as {example}"));
         }
@@ -63,6 +67,7 @@ impl Body<'_> {
 
     /// `true`, `false`, `yes` or `no`.
     pub(super) fn flag(&mut self, path: &'static str) -> bool {
+        self.note(path, || json!({"type": "boolean"}));
         self.read(path, flag).unwrap_or_default()
     }
 
@@ -72,6 +77,7 @@ impl Body<'_> {
         path: &'static str,
         range: RangeInclusive<u64>,
     ) -> Option<T> {
+        self.note(path, || json!({"type": "integer", "minimum": range.start(), "maximum": range.end()}));
         self.read(path, |json| {
             let number = whole(json, &range)?;
             T::try_from(number).or_else(|_| flaw(format!("{number} is too large")))
@@ -80,11 +86,16 @@ impl Body<'_> {
 
     /// One of a few words; case and separators do not count.
     pub(super) fn word<T: Copy + PartialEq>(&mut self, path: &'static str, words: &[(&str, T)]) -> Option<T> {
+        self.note(path, || json!({"enum": first_words(words)}));
         self.read(path, |json| word(json, words))
     }
 
     /// A duration with its unit; without one it counts seconds.
     pub(super) fn duration(&mut self, path: &'static str, range: RangeInclusive<Duration>) -> Option<Duration> {
+        self.note(path, || {
+            let (least, most) = (show_duration(*range.start()), show_duration(*range.end()));
+            json!({"type": "string", "description": format!("A duration, {least} to {most}."), "examples": ["30s"]})
+        });
         self.read(path, |json| duration(json, &range))
     }
 
@@ -95,6 +106,7 @@ impl Body<'_> {
         most: usize,
         read: impl Fn(&Json) -> Result<T, Flaws>,
     ) -> Vec<T> {
+        self.note(path, || json!({"type": "array", "maxItems": most, "items": super::schema::item(path)}));
         self.read(path, |json| list(json, most, &read)).unwrap_or_default()
     }
 }
@@ -156,8 +168,13 @@ pub(super) fn word<T: Copy + PartialEq>(json: &Json, words: &[(&str, T)]) -> Res
 }
 
 fn canonical<T: PartialEq>(words: &[(&str, T)]) -> String {
+    first_words(words).join(", ")
+}
+
+/// Of the words with one meaning the first, which is the canonical one.
+fn first_words<'a, T: PartialEq>(words: &[(&'a str, T)]) -> Vec<&'a str> {
     let first = |(at, (_, of)): &(usize, &(&str, T))| words.iter().position(|(_, other)| other == of) == Some(*at);
-    words.iter().enumerate().filter(first).map(|(_, (word, _))| *word).collect::<Vec<_>>().join(", ")
+    words.iter().enumerate().filter(first).map(|(_, (word, _))| *word).collect()
 }
 
 /// A duration with its unit, or a number of seconds.

@@ -217,8 +217,7 @@ fn members(
     // A cname leads to the cluster's own name: one without cannot be answered.
     let answerable = |cluster: &&Cluster| gslb.mode != Some(Mode::Cname) || cluster.dns_name.is_some();
     if gslb.members.is_empty() {
-        let runs = |cluster: &&Cluster| cluster.services.iter().any(|of| of == "*" || *of == inbound.service_name);
-        let found = clusters.values().filter(runs).filter(answerable);
+        let found = clusters.values().filter(|cluster| runs(cluster, &inbound.service_name)).filter(answerable);
         return found.map(|cluster| (cluster.name.clone(), Weight::default(), Tier::FIRST)).collect();
     }
     let declared = gslb.members.iter().filter(|member| clusters.get(&member.cluster).as_ref().is_some_and(answerable));
@@ -268,6 +267,35 @@ fn elements(
     Ok(Elements { name: SteeredName { name, pool: pool.name.clone(), ttl: None }, pool, monitor })
 }
 
+/// The name that an intent claims; none of one that is not for the outside, or has none.
+pub(crate) fn answered_name(intent: &Intent) -> Option<Name> {
+    match intent {
+        Intent::Inbound(inbound) if inbound.external_support => {
+            answered_at(&inbound.external_name, &inbound.public_domain).ok()
+        }
+        Intent::Compound(compound) => answered_at(&compound.external_name, "").ok(),
+        _ => None,
+    }
+}
+
+/// What says the weight of a cluster in the pool of an intent.
+pub(crate) fn weight_source(intent: &Intent, name: &ClusterName, cluster: Option<&Cluster>) -> &'static str {
+    match intent {
+        Intent::Compound(_) => "trafficWeight",
+        Intent::Inbound(inbound) if inbound.gslb.members.iter().any(|member| member.cluster == *name) => "gslb.members",
+        Intent::Inbound(inbound)
+            if inbound.gslb.members.is_empty() && cluster.is_some_and(|of| runs(of, &inbound.service_name)) =>
+        {
+            "services"
+        }
+        _ => "another intent",
+    }
+}
+
+fn runs(cluster: &Cluster, service: &str) -> bool {
+    cluster.services.iter().any(|of| of == "*" || of == service)
+}
+
 /// The name that is answered: the external name, completed where it is a prefix.
 fn answered_at(external: &str, public_domain: &str) -> Result<Name, Unanswered> {
     let nameless = || Unanswered::Nameless(external.to_owned());
@@ -293,6 +321,13 @@ pub fn object_name(key: &Key) -> String {
     }
     let hash = &sha256(&whole)[..16];
     format!("{}+{hash}", &whole[..NAME_MAX - 1 - hash.len()])
+}
+
+/// Whether a pool is that of an intent, by its name.
+pub(crate) fn is_of_intent(pool: &PoolName) -> bool {
+    [Kind::Inbound, Kind::Compound]
+        .iter()
+        .any(|kind| pool.as_str().strip_prefix(kind.word()).is_some_and(|rest| rest.starts_with('+')))
 }
 
 /// Most characters of an object's name.

@@ -88,6 +88,9 @@ macro_rules! file {
 
 static FILES: &[File] = &[
     file!("/", HTML, "index.html"),
+    file!("/page/api.css", STYLE, "api.css"),
+    file!("/page/api.html", HTML, "api.html"),
+    file!("/page/api.js", SCRIPT, "api.js"),
     file!("/page/app.css", STYLE, "app.css"),
     file!("/page/app.js", SCRIPT, "app.js"),
     file!("/page/chart.js", SCRIPT, "chart.js"),
@@ -101,6 +104,9 @@ static FILES: &[File] = &[
     file!("/page/rows.js", SCRIPT, "rows.js"),
     file!("/page/server.js", SCRIPT, "server.js"),
     file!("/page/services.js", SCRIPT, "services.js"),
+    file!("/page/stream.js", SCRIPT, "stream.js"),
+    file!("/page/token.js", SCRIPT, "token.js"),
+    file!("/page/who.js", SCRIPT, "who.js"),
     file!("/page/worker.js", SCRIPT, "worker.js"),
 ];
 

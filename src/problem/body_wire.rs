@@ -1,9 +1,10 @@
 //! The body of an error, as it goes over the wire.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An error body, `application/problem+json` (RFC 9457).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Problem {
     /// The status' own words.
@@ -18,7 +19,7 @@ pub struct Problem {
 }
 
 /// One thing that is wrong with a body.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Flaw {
     /// JSON pointer (RFC 6901) into the body; empty for the whole.

@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, process::Command, time::Duration};
 
 use fairway_integration::{
     load::{Load, resolve, wait_answer},
-    real::{Fairway, Process, fairway_binary, free_port},
+    real::{Fairway, Process, fairway_binary, free_port, http, http_get},
 };
 
 use super::{LIMIT, NAME, answering, failing_over, run, said, state};
@@ -108,4 +108,27 @@ fn static_zones_are_served_without_any_file_of_configuration() {
     }
     server.signal("INT");
     assert!(server.ended(LIMIT).success(), "{}", server.output());
+}
+
+#[test]
+fn whatever_the_document_tells_of_is_there() {
+    let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
+    let (status, text) = http_get(server.http, "/openapi.json").expect("/openapi.json answers");
+    assert_eq!(status, 200);
+    let document: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let paths = document["paths"].as_object().expect("it has paths");
+    assert!(paths.len() > 60, "both families of intents, objects and the server itself: {}", paths.len());
+    for (path, item) in paths.iter().filter(|(path, _)| *path != "/v1/watch") {
+        let steps = path.split('/').map(|step| if step.starts_with('{') { "app.js" } else { step });
+        let asked = steps.collect::<Vec<_>>().join("/");
+        for method in ["GET", "POST", "PUT", "DELETE"] {
+            let is_told = item.get(method.to_ascii_lowercase()).is_some();
+            if is_told && method != "GET" && *path == "/v1/reload" {
+                continue;
+            }
+            let (status, said) = http(server.http, method, &asked).expect("an answer");
+            assert_eq!(status == 405, !is_told, "{method} {asked}: {status} {said}");
+            assert!(!said.contains("nothing is at "), "{method} {asked}: {said}");
+        }
+    }
 }

@@ -20,7 +20,9 @@ use fairway_integration::real::{Fairway, Process, fairway_binary, http_get};
 
 mod commands;
 mod hostile;
+mod intents;
 mod objects;
+mod once;
 mod places;
 mod privileges;
 mod process;

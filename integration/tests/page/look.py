@@ -10,7 +10,7 @@ import struct
 import sys
 import threading
 
-from common import FOLDER, DNS, PATIENCE, Page, browser, command, equal, explained, order, state
+from common import DNS, FOLDER, PATIENCE, Page, READABLE, browser, command, equal, explained, order, state
 
 PORT = int(sys.argv[6])
 CLUSTERS = {"eu1": "127.0.1.1", "us1": "127.0.2.1", "ap1": "127.0.3.1"}
@@ -240,44 +240,6 @@ def absence(view):
     assert view.page.locator("#flips-list > li").count() > stories, "what happened before is still told"
     values_are_those_of_the_server(view)
     view.lost = False
-
-
-# Landmarks, headings, names of controls, and the contrast of words (WCAG 2.2, 1.4.3: 4.5 to 1).
-READABLE = """() => {
-  const faults = [];
-  if (document.querySelectorAll("h1").length !== 1) faults.push("not one h1");
-  for (const part of ["header", "nav", "main", "footer"]) if (!document.querySelector(part)) faults.push(`no ${part}`);
-  let level = 1;
-  for (const heading of document.querySelectorAll("main :is(h2, h3, h4)")) {
-    const next = Number(heading.tagName[1]);
-    if (next > level + 1) faults.push(`heading ${heading.textContent} skips a level`);
-    level = next;
-  }
-  for (const control of document.querySelectorAll("input, select, button")) {
-    const isNamed = control.labels?.length > 0 || control.getAttribute("aria-label") || control.textContent.trim();
-    if (!isNamed) faults.push(`${control.id} has no name`);
-  }
-  const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
-  const ground = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = parse(getComputedStyle(at).backgroundColor);
-      if (colour.length === 3 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const light = (colour) => {
-    const [r, g, b] = colour.slice(0, 3).map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!own || element.closest("noscript, dialog:not([open]), [hidden], .hidden, .skip, option, datalist, svg")) continue;
-    const [a, b] = [light(parse(getComputedStyle(element).color)), light(ground(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) faults.push(`${element.className || element.tagName} "${element.textContent.slice(0, 20)}" ${contrast.toFixed(2)}`);
-  }
-  return faults;
-}"""
 
 
 def other_windows(started):

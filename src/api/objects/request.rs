@@ -17,6 +17,7 @@ use super::super::{
     routes::{Caller, Site},
     state_wire::Body,
 };
+use super::once::Given;
 use crate::{
     config,
     control::declared::{key_name, section},
@@ -33,6 +34,8 @@ pub(super) struct Asked {
     pub(super) dry_run: bool,
     /// Whether what is not named goes.
     pub(super) prune: bool,
+    /// By which it is known when it is sent again.
+    pub(super) given: Option<Given>,
     body: Bytes,
 }
 
@@ -50,10 +53,13 @@ impl FromRequest<Site> for Asked {
         }
         let who = parts.extensions.get::<Caller>().map(|caller| caller.0.clone()).unwrap_or_default();
         let expect = expected(&parts.headers)?;
+        let (headers, what) = (parts.headers.clone(), format!("{} {}", parts.method, parts.uri));
         let body = Request::from_parts(parts, body).extract::<Bytes, _>().await;
         let body =
             body.map_err(|error| problem(error.status(), format!("{}; 16 MiB are the most", error.body_text())))?;
-        Ok(Self { by: Author { who, why: reason }, expect, dry_run, prune, body })
+        let by = Author { who, why: reason };
+        let given = Given::read(&headers, &by, &[what.as_bytes(), format!("{expect:?}").as_bytes(), &body])?;
+        Ok(Self { by, expect, dry_run, prune, given, body })
     }
 }
 

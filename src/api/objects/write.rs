@@ -23,13 +23,18 @@ use super::{
         problem::{Flaw, Refusal, flawed, problem},
         routes::Site,
     },
-    KINDS, path,
+    KINDS,
+    once::{Begun, Once},
+    path,
+    receipt_wire::Done,
+    replayed::{again, commit_once, refused},
     request::{Asked, key},
     shown::{answer, standing, unknown},
 };
 use crate::{
     config::ObjectFault,
     control::{
+        Control,
         declared::{Declared, section},
         objects::{Objects, Tried},
         trial::Trial,
@@ -39,13 +44,17 @@ use crate::{
 
 /// Declares an object that is not there.
 pub(super) async fn create(kind: Kind, State(site): State<Site>, asked: Asked) -> Result<Response, Refusal> {
+    let once = match begin(&site, &asked).await? {
+        Begun::Before(before) => return Ok(again(&site, *before, Some(asked.object(kind, None)?))),
+        Begun::Now(once) => once,
+    };
     let (key, value) = asked.object(kind, None)?;
     if site.control.objects()?.declared().get(&key).is_some() {
         let place = format!("{}/{}", path(kind), key.name());
         let what = format!("{} exists already; change it with PUT {place}", shown_key(&key));
         return Err(problem(StatusCode::CONFLICT, what).into());
     }
-    write(&site, Change { key, expect: Expect::Absent, value: Some(value) }, asked).await
+    write(&site, Change { key, expect: Expect::Absent, value: Some(value) }, asked, once).await
 }
 
 /// Declares an object, or declares it anew.
@@ -56,7 +65,12 @@ pub(super) async fn put(
     asked: Asked,
 ) -> Result<Response, Refusal> {
     let (key, value) = asked.object(kind, Some(&name))?;
-    write(&site, Change { key, expect: asked.expect.unwrap_or(Expect::Anything), value: Some(value) }, asked).await
+    let once = match begin(&site, &asked).await? {
+        Begun::Before(before) => return Ok(again(&site, *before, Some((key, value)))),
+        Begun::Now(once) => once,
+    };
+    let expect = asked.expect.unwrap_or(Expect::Anything);
+    write(&site, Change { key, expect, value: Some(value) }, asked, once).await
 }
 
 /// Takes an object away.
@@ -66,47 +80,81 @@ pub(super) async fn delete(
     Path(name): Path<String>,
     asked: Asked,
 ) -> Result<Response, Refusal> {
+    let once = match begin(&site, &asked).await? {
+        Begun::Before(before) => return Ok(again(&site, *before, None)),
+        Begun::Now(once) => once,
+    };
     let declared = site.control.objects()?.declared();
     let key = key(kind, &name).filter(|key| declared.get(key).is_some()).ok_or_else(|| unknown(kind, &name))?;
-    write(&site, Change { key, expect: asked.expect.unwrap_or(Expect::Present), value: None }, asked).await
+    write(&site, Change { key, expect: asked.expect.unwrap_or(Expect::Present), value: None }, asked, once).await
 }
 
 /// Tries one change, makes it, and waits until it is served.
-async fn write(site: &Site, change: Change, asked: Asked) -> Result<Response, Refusal> {
+async fn write(site: &Site, change: Change, asked: Asked, once: Option<Once>) -> Result<Response, Refusal> {
     let objects = site.control.objects()?;
     // What was compiled for the trial is served, where nothing comes between: it is held until then.
     let (report, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
     if asked.dry_run {
         return Ok(Json(ApplyReport { dry_run: true, ..report }).into_response());
     }
-    let place = format!("{}/{}", path(change.key.kind()), change.key.name());
-    let committed = objects.commit(batch(vec![change], asked.by)).await?;
+    let committed = match &once {
+        Some(once) => commit_once(site, objects, change, &asked.by, once).await?,
+        None => objects.commit(batch(vec![change], asked.by)).await?,
+    };
     site.control.served(committed.revision, SERVED_MAX).await;
-    Ok(match (committed.objects.into_iter().next().flatten(), report.created.is_empty()) {
+    Ok(written(site, committed.objects.into_iter().next().flatten(), !report.created.is_empty()))
+}
+
+/// The answer to a write that has left this object.
+pub(super) fn written(site: &Site, object: Option<Object>, is_new: bool) -> Response {
+    match (object, is_new) {
         (None, _) => StatusCode::NO_CONTENT.into_response(),
-        (Some(object), true) => answer(StatusCode::OK, &object, site),
-        (Some(object), false) => {
+        (Some(object), false) => answer(StatusCode::OK, &object, site),
+        (Some(object), true) => {
+            let place = format!("{}/{}", path(object.key.kind()), object.key.name());
             let place = HeaderValue::from_str(&place).expect("keys are printable ASCII");
             let mut created = answer(StatusCode::CREATED, &object, site);
             created.headers_mut().insert(header::LOCATION, place);
             created
         }
-    })
+    }
+}
+
+/// Begins what was asked for, which may have been done before. What only tells what would come of it can be asked any time.
+async fn begin(site: &Site, asked: &Asked) -> Result<Begun, Refusal> {
+    let given = asked.given.as_ref().filter(|_| !asked.dry_run);
+    site.under_way.begin(given, &*site.control.objects()?.store()).await
 }
 
 /// Takes many objects, or none.
 pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Response, Refusal> {
     let objects = site.control.objects()?;
-    let (changes, unchanged) = changes(&objects.declared(), asked.objects()?, asked.prune);
-    if changes.len() > BATCH_MAX {
-        let what = format!("{} changes are more than {BATCH_MAX}; apply them in parts", changes.len());
+    let once = match begin(&site, &asked).await? {
+        Begun::Before(before) => return Ok(again(&site, *before, None)),
+        Begun::Now(once) => once,
+    };
+    let (mut changes, unchanged) = changes(&objects.declared(), asked.objects()?, asked.prune);
+    // A receipt takes a place.
+    let most = BATCH_MAX - usize::from(once.is_some());
+    if changes.len() > most {
+        let what = format!("{} changes are more than {most}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
     }
-    let (report, _trial) = tried(&site, objects, &changes).await?;
-    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..report };
-    if !asked.dry_run && !changes.is_empty() {
-        report.revision = objects.commit(batch(changes, asked.by)).await?.revision;
-        report.served = site.control.served(report.revision, SERVED_MAX).await;
+    let (tried, _trial) = tried(&site, objects, &changes).await?;
+    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..tried };
+    if asked.dry_run {
+        return Ok(Json(report).into_response());
+    }
+    let is_written = !changes.is_empty();
+    if let Some(once) = &once {
+        site.under_way.clear_away(&*objects.store()).await;
+        changes.push(once.receipt(Done::Applied(report.clone()))?);
+    }
+    if !changes.is_empty() {
+        let committed = objects.commit(batch(changes, asked.by)).await;
+        let revision = committed.map_err(|error| refused(once.as_ref(), error))?.revision;
+        let is_served = site.control.served(revision, SERVED_MAX).await;
+        (report.revision, report.served) = if is_written { (revision, is_served) } else { (0, false) };
     }
     Ok(Json(report).into_response())
 }
@@ -159,6 +207,18 @@ async fn tried(
     Ok((ApplyReport { effect, not_accepted, ..report }, trial))
 }
 
+/// What one change would do, also where it would come to nothing: then it says why.
+pub(in crate::api) async fn supposed(control: &Control, change: &Change) -> Result<ApplyReport, Refusal> {
+    let mut declared = Declared::clone(&control.objects()?.declared());
+    let expect = Expect::Anything;
+    let report = suppose(&mut declared, &[Change { expect, ..change.clone() }])?;
+    let Tried { left_out, changes: effect, faults, .. } = control.try_objects(declared).await?;
+    let before = Arc::clone(&control.shared().published.load().configured);
+    let is_new = |(key, _): &(&Key, &Vec<ObjectFault>)| **key == change.key || !before.left_out.contains_key(*key);
+    let not_accepted = flaws(left_out.iter().filter(is_new), false).into_iter().map(|flaw| flaw.detail);
+    Ok(ApplyReport { dry_run: true, effect, not_accepted: faults.into_iter().chain(not_accepted).collect(), ..report })
+}
+
 /// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.
 fn flaws<'a>(left_out: impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
     let told = |(key, faults): (&Key, &'a Vec<ObjectFault>)| {
@@ -185,12 +245,12 @@ fn suppose(declared: &mut Declared, changes: &[Change]) -> Result<ApplyReport, S
             _ => &mut report.changed,
         };
         to.push(shown_key(key));
-        declared.suppose(key, value.as_ref().map(|value| supposed(key, value)));
+        declared.suppose(key, value.as_ref().map(|value| as_kept(key, value)));
     }
     Ok(report)
 }
 
-fn is_met(expect: Expect, found: Option<u64>) -> bool {
+pub(super) fn is_met(expect: Expect, found: Option<u64>) -> bool {
     match expect {
         Expect::Absent => found.is_none(),
         Expect::Anything => true,
@@ -200,20 +260,23 @@ fn is_met(expect: Expect, found: Option<u64>) -> bool {
 }
 
 /// An object as it would be kept.
-fn supposed(key: &Key, value: &[u8]) -> Object {
+fn as_kept(key: &Key, value: &[u8]) -> Object {
     let now = Timestamp::from(SystemTime::now());
     let by = Author::default();
     Object { key: key.clone(), value: value.into(), revision: 0, generation: 1, created: now, changed: now, by }
 }
 
-fn batch(changes: Vec<Change>, by: Author) -> Batch {
+pub(super) fn batch(changes: Vec<Change>, by: Author) -> Batch {
     Batch { changes, by, at: SystemTime::now().into() }
 }
 
-/// An object by its section and name: `pools/shop`.
+/// An object by its section and name: `pools/shop`; an intent by its key.
 fn shown_key(key: &Key) -> String {
-    format!("{}/{}", section(key.kind()).unwrap_or_default(), key.name())
+    match section(key.kind()) {
+        Some(section) => format!("{section}/{}", key.name()),
+        None => key.to_string(),
+    }
 }
 
 /// Longest time that an acknowledgement waits for the answers to follow.
-pub(super) const SERVED_MAX: Duration = Duration::from_secs(5);
+pub(in crate::api) const SERVED_MAX: Duration = Duration::from_secs(5);

@@ -2,7 +2,12 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use axum::{body::Body, http::Request};
+use axum::{
+    body::Body,
+    http::Request,
+    response::{IntoResponse, Response},
+};
+use fairway_model::intent::Intent;
 use http_body_util::BodyExt as _;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
@@ -12,7 +17,10 @@ use super::{
     bodies::{CANONICAL, SEED},
     memory::MemoryStore,
 };
-use crate::intents::router;
+use crate::{
+    intents::{Behold, IntentStatus, router},
+    store::objects::{Change, Object},
+};
 
 pub(super) const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";
 pub(super) const E: &str =
@@ -22,6 +30,23 @@ pub(super) const E: &str =
 struct Site {
     store: Arc<MemoryStore>,
     router: axum::Router,
+}
+
+/// A server that serves nothing.
+#[derive(Debug)]
+struct Nobody;
+
+#[async_trait::async_trait]
+impl Behold for Nobody {
+    async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus> {
+        vec![IntentStatus::default(); of.len()]
+    }
+
+    async fn served(&self, _: u64) {}
+
+    async fn supposed(&self, _: Change) -> Response {
+        "supposed".into_response()
+    }
 }
 
 /// What came back.
@@ -35,7 +60,7 @@ struct Came {
 impl Site {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::default());
-        Self { router: router(store.clone()), store }
+        Self { router: router(store.clone(), Arc::new(Nobody)), store }
     }
 
     async fn send(&self, request: Request<Body>) -> Came {
@@ -93,7 +118,12 @@ async fn every_code_is_answered_on_both_families() {
             ("PUT", at("/new"), inbound("new"), 201),
             ("PUT", at("/n"), inbound("other"), 400),
             ("PUT", at("/n"), "[]".to_owned(), 422),
-            ("GET", at("/n?dryRun=true"), String::new(), 400),
+            ("GET", at("/n?dry=true"), String::new(), 400),
+            ("PUT", at("/n?dryRun=perhaps"), inbound("n"), 400),
+            ("PUT", at("/dry?dryRun=true"), inbound("dry"), 200),
+            ("GET", at("/dry"), String::new(), 404),
+            ("POST", at("?dryRun=true"), inbound("n"), 409),
+            ("DELETE", at("/n?dryRun=true"), String::new(), 200),
             ("DELETE", at("/n"), String::new(), 204),
             ("DELETE", at("/n"), String::new(), 404),
         ] {

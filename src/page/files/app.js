@@ -6,12 +6,14 @@ import { explain } from "./explain.js";
 import { flips } from "./flips.js";
 import { overview } from "./overview.js";
 import { services } from "./services.js";
+import { who } from "./who.js";
 
 const worker = new Worker("/page/worker.js", { type: "module" });
 const post = (message) => worker.postMessage(message);
 
 const box = explain();
 const parts = { overview: overview(), flips: flips(), services: services(post, (name) => box.of(name)), clusters: clusters(post) };
+const asker = who((token) => post({ kind: "token", token }));
 let link = { reading: "connecting", watching: "connecting" };
 
 const hears = {
@@ -35,10 +37,12 @@ function freshness() {
   const { readAt } = parts.overview;
   const age = readAt === null ? null : Date.now() - readAt;
   const isLost = link.reading === "lost";
-  const isOld = isLost || (age !== null && age > OLD);
+  const isRefused = link.reading === "refused";
+  asker.ask(isRefused ? link.why : null);
+  const isOld = isLost || isRefused || (age !== null && age > OLD);
   const state = isOld ? "lost" : readAt === null ? "connecting" : link.watching === "open" ? "live" : "slow";
   byId("link").dataset.link = state;
-  const words = { live: "Live", slow: "Reads every few seconds", connecting: "Connecting", lost: "No connection" }[state];
+  const words = { live: "Live", slow: "Reads every few seconds", connecting: "Connecting", lost: isRefused ? "Refused" : "No connection" }[state];
   text(byId("link-text"), age === null || age < 1500 ? words : `${words} · ${span(age)} old`);
   document.documentElement.dataset.stale = String(isOld && readAt !== null);
   const banner = byId("banner");

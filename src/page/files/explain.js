@@ -2,6 +2,7 @@
 
 import { byId, h, standing, table, text } from "./dom.js";
 import { fact } from "./services.js";
+import { withToken } from "./token.js";
 
 const NODES = {
   static: "a static name of the zone's file",
@@ -49,7 +50,7 @@ export function explain() {
 
 async function answer(path) {
   try {
-    const response = await fetch(path, { signal: AbortSignal.timeout(20_000) });
+    const response = await fetch(path, withToken({ signal: AbortSignal.timeout(20_000) }));
     const body = await response.json();
     if (response.ok) return explained(body, path);
     return [h("p", { class: "problem" }, body.detail ?? `status ${response.status}`)];

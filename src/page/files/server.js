@@ -3,6 +3,9 @@
 // Events say that something changed; the state says what. It is read at once after an event, and every few seconds for what has
 // no events (load, shares). A state that takes long to read is read less often, so that watching costs the server little.
 
+import { events, refusal } from "./stream.js";
+import { withToken } from "./token.js";
+
 export class Server {
   /** `hears` has `state(state, at)`, `event(kind, body)` and `link(link)`. */
   constructor(hears) {
@@ -15,17 +18,23 @@ export class Server {
     this.busy = false;
     this.again = false;
     this.paused = false;
+    this.token = null;
+    this.stream = null;
   }
 
-  start() {
-    this.watch();
-    this.read();
+  /** Asks with this token from now on, or with none; at first, begins. */
+  give(token) {
+    this.token = token;
+    this.stream?.abort();
+    this.stream = null;
+    this.retry();
   }
 
   /** Stops asking, for a page that nobody sees; `start` goes on where it was. */
   pause() {
     this.paused = true;
-    this.source?.close();
+    this.stream?.abort();
+    this.stream = null;
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
   }
 
@@ -38,7 +47,7 @@ export class Server {
   /** Tries both ways now. */
   retry() {
     this.failures = { read: 0, watch: 0 };
-    if (this.link.watching !== "open" || this.source?.readyState === EventSource.CLOSED) this.watch();
+    if (this.link.watching !== "open" || this.stream === null) this.watch();
     this.read();
   }
 
@@ -53,8 +62,8 @@ export class Server {
     clearTimeout(this.timers.read);
     const began = performance.now();
     try {
-      const response = await fetch("/v1/state", { cache: "no-store", signal: AbortSignal.timeout(READ_MAX) });
-      if (!response.ok) throw new Error(`status ${response.status}`);
+      const response = await fetch("/v1/state", withToken({ cache: "no-store", signal: AbortSignal.timeout(READ_MAX) }, this.token));
+      if (!response.ok) throw await refusal(response);
       const state = await response.json();
       this.took = performance.now() - began;
       this.failures.read = 0;
@@ -62,8 +71,13 @@ export class Server {
       this.hears.state(state, Date.now());
       this.later("read", this.again ? this.pace() : Math.max(READ_EVERY, 10 * this.took), () => this.read());
     } catch (error) {
+      if (isUnknown(error)) {
+        // Another token is needed, or another grant: asking again and again would only be counted as attempts.
+        this.tell({ reading: "refused", why: error.message, retryAt: null });
+        return;
+      }
       const wait = backoff(this.failures.read++);
-      const why = error.name === "TimeoutError" ? "it does not answer" : error.message.startsWith("status") ? `it answers ${error.message}` : "it cannot be reached";
+      const why = error.name === "TimeoutError" ? "it does not answer" : error.status ? `it answers: ${error.message}` : "it cannot be reached";
       this.tell({ reading: "lost", why, retryAt: Date.now() + wait });
       this.later("read", wait, () => this.read());
     } finally {
@@ -83,34 +97,35 @@ export class Server {
   }
 
   watch() {
-    this.source?.close();
+    this.stream?.abort();
     clearTimeout(this.timers.watch);
+    const stream = new AbortController();
+    this.stream = stream;
     const asked = this.lastId === null ? `recent=${RECENT}` : `after=${encodeURIComponent(this.lastId)}`;
-    const source = new EventSource(`/v1/watch?${asked}`);
-    this.source = source;
     let opened = 0;
-    source.onopen = () => {
-      opened = Date.now();
-      this.tell({ watching: "open" });
-      // Whoever was away and is back has old news.
-      if (this.link.reading === "lost" || this.failures.watch > 0) this.read();
-    };
-    for (const kind of ["flip", "reload", "state", "reset"]) {
-      source.addEventListener(kind, (event) => {
+    const hears = {
+      open: () => {
+        opened = Date.now();
+        this.tell({ watching: "open" });
+        // Whoever was away and is back has old news.
+        if (this.link.reading === "lost" || this.failures.watch > 0) this.read();
+      },
+      event: (kind, id, data) => {
         this.failures.watch = 0;
-        this.lastId = event.lastEventId || this.lastId;
-        this.hears.event(kind, { id: event.lastEventId, ...JSON.parse(event.data) });
+        this.lastId = id || this.lastId;
+        this.hears.event(kind, { id, ...JSON.parse(data) });
         this.nudge();
-      });
-    }
+      },
+    };
     // The server ends each stream after two minutes, which is no failure: the next one goes on where this one was.
-    source.onerror = () => {
-      if (source !== this.source) return;
-      source.close();
+    const ended = (error) => {
+      if (stream !== this.stream) return;
+      this.stream = null;
       const orderly = opened > 0 && Date.now() - opened > ORDERLY;
       if (!orderly) this.tell({ watching: "lost" });
-      this.later("watch", orderly ? 50 : backoff(this.failures.watch++), () => this.watch());
+      if (!isUnknown(error)) this.later("watch", orderly ? 50 : backoff(this.failures.watch++), () => this.watch());
     };
+    events(`/v1/watch?${asked}`, this.token, stream.signal, hears).then(ended, ended);
   }
 
   tell(change) {
@@ -123,6 +138,9 @@ export class Server {
     if (!this.paused) this.timers[name] = setTimeout(work, wait);
   }
 }
+
+/** Whether an answer says that it matters who asks. */
+const isUnknown = (error) => error?.status === 401 || error?.status === 403;
 
 /** Half a second, doubled with each failure up to 15 s, a fifth more or less so that pages do not come together. */
 function backoff(failures) {

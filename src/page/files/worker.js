@@ -48,7 +48,10 @@ const does = {
   retry() {
     server.retry();
   },
+  // The first one begins.
+  token({ token }) {
+    server.give(token);
+  },
 };
 
 addEventListener("message", ({ data }) => does[data.kind](data));
-server.start();

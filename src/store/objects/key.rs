@@ -69,6 +69,8 @@ kinds! {
     Pool = "pool", 1;
     /// EMCO: a project.
     Project = "project", 1;
+    /// What was done for a request with a key of its own (`Idempotency-Key`).
+    Receipt = "receipt", 1;
     /// Records of a name that are served as they are, as a configuration declares them.
     Records = "records", 1;
     /// EMCO: a traffic group.

@@ -1,0 +1,92 @@
+//! Intents on a running server: what their answers say of them, and what a dry run tells.
+
+use fairway_integration::{load::resolve, real::Fairway};
+use serde_json::{Value, json};
+
+use super::once::ask;
+
+const SCENE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net], monitor: unchecked }]
+clusters:
+  - { name: eu1, addresses: [192.0.2.1], services: [shop] }
+  - { name: us1, addresses: [192.0.2.2], services: [pay] }
+monitors: [{ name: unchecked, type: always }]
+pools: [{ name: other, policy: failover, monitor: unchecked, members: [{ cluster: us1 }] }]
+names: [{ name: other.gslb.example, pool: other }]
+";
+const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set/inbound-intents";
+const E: &str =
+    "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default/inbound-intents";
+
+fn intent(name: &str, service: &str, external: &str) -> String {
+    json!({"metadata": {"name": name}, "spec": {"app": "a", "serviceName": service, "externalSupport": true,
+        "externalName": external}})
+    .to_string()
+}
+
+fn told(server: &Fairway, method: &str, path: &str, body: &str, status: u16) -> Value {
+    let (code, _, text) = ask(server, method, path, "", body);
+    assert_eq!(code, status, "{method} {path}: {text}");
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// What is said of a condition: its status and reason.
+fn condition<'a>(intent: &'a Value, kind: &str) -> (&'a str, &'a str, &'a str) {
+    let all = intent["status"]["conditions"].as_array().expect("an intent has conditions");
+    let of = all.iter().find(|of| of["type"] == kind).unwrap_or_else(|| panic!("no {kind}: {all:?}"));
+    let text = |key: &str| of[key].as_str().unwrap_or_default();
+    (text("status"), text("reason"), text("message"))
+}
+
+#[test]
+fn an_intent_says_where_it_is_answered_by_whom_and_who_else_claims_its_name() {
+    let server = Fairway::start(SCENE, &[]);
+    let dry = told(&server, "PUT", &format!("{W}/shop?dryRun=true"), &intent("shop", "shop", "shop.gslb.example"), 200);
+    assert_eq!(dry["created"], json!(["inbound/p/a/v1/default/default/shop"]), "{dry}");
+    assert!(dry["dryRun"] == true && !dry["effect"].as_array().unwrap().is_empty(), "{dry}");
+    assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.rcode == 3), "nothing was written");
+
+    let made = told(&server, "POST", W, &intent("shop", "shop", "shop.gslb.example"), 201);
+    assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
+    assert_eq!(condition(&made, "Accepted"), ("True", "Fits", ""));
+    assert_eq!(condition(&made, "Conflict"), ("False", "None", ""));
+    assert_eq!(condition(&made, "Ready"), ("True", "InTheAnswers", ""));
+    let status = &made["status"];
+    assert_eq!((&status["observedGeneration"], &status["answered"]["name"]), (&json!(1), &json!("shop.gslb.example.")));
+    let member = json!({"cluster": "eu1", "eligible": true, "reason": "up", "tier": 1, "share": 100.0,
+        "weight": {"effective": 1, "source": "services"}});
+    assert_eq!(status["members"], json!([member]), "{status}");
+
+    // A younger one with the same name, seen over the other family of paths: its members join, and both say so.
+    let younger = told(&server, "POST", E, &intent("late", "pay", "shop.gslb.example"), 201);
+    let (is, why, words) = condition(&younger, "Conflict");
+    assert!((is, why) == ("True", "Overruled") && words.contains("/shop, which is older"), "{words}");
+    assert_eq!(condition(&younger, "Accepted"), ("True", "JoinedAnother", ""));
+    let older = told(&server, "GET", &format!("{E}/shop"), "", 200);
+    let (is, why, words) = condition(&older, "Conflict");
+    assert!((is, why) == ("True", "Holds") && words.contains("default/late claim"), "{words}");
+    let sources = older["status"]["members"].as_array().unwrap().iter();
+    let sources: Vec<_> = sources.map(|of| (of["cluster"].clone(), of["weight"]["source"].clone())).collect();
+    assert_eq!(sources, [(json!("eu1"), json!("services")), (json!("us1"), json!("another intent"))]);
+    let listed = told(&server, "GET", W, "", 200);
+    assert_eq!(listed[1]["status"], older["status"], "a list says it too");
+
+    // What comes to nothing says why, also before it is written.
+    for (name, service, external, why) in
+        [("none", "nobody", "none.gslb.example", "no declared cluster"), ("far", "shop", "far.example.org", "zone")]
+    {
+        let body = intent(name, service, external);
+        let dry = told(&server, "POST", &format!("{W}?dryRun=true"), &body, 200);
+        assert!(dry["notAccepted"][0].as_str().is_some_and(|text| text.contains(why)), "{dry}");
+        let made = told(&server, "POST", W, &body, 201);
+        let (is, reason, words) = condition(&made, "Accepted");
+        assert!((is, reason) == ("False", "DoesNotFit") && words.contains(why), "{words}");
+        assert_eq!(condition(&made, "Ready").1, "LeftOut");
+        assert!(made["status"].get("answered").is_none());
+    }
+    let inner = json!({"metadata": {"name": "in"}, "spec": {"app": "a", "serviceName": "shop"}}).to_string();
+    assert_eq!(condition(&told(&server, "POST", W, &inner, 201), "Ready").1, "NotExternal");
+    let dry = told(&server, "DELETE", &format!("{W}/shop?dryRun=true"), "", 200);
+    assert_eq!(dry["deleted"], json!(["inbound/p/a/v1/default/default/shop"]), "{dry}");
+    // What GET gives, PUT takes.
+    told(&server, "PUT", &format!("{W}/shop"), &older.to_string(), 200);
+}

@@ -1,0 +1,60 @@
+"""A server that wants to know who asks: nothing is shown without a token; with it all is, also what is told as it happens; and the
+token is the tab's alone."""
+
+import sys
+
+from common import PATIENCE, READABLE, URL, Page, browser, equal, order
+
+TOKEN = sys.argv[6]
+
+
+class Stranger(Page):
+    """A page of somebody whom the server does not know yet."""
+
+    def arrived(self):
+        self.page.wait_for_selector("#who:not([hidden])")
+
+    def console(self, message):
+        # What the browser itself says of a refusal.
+        if "status of 401" not in message.text:
+            super().console(message)
+
+
+def main():
+    with browser() as started:
+        view = Stranger(started)
+        page = view.page
+        assert "show who you are" in view.text("#who-why"), view.text("#who-why")
+        equal(page.evaluate("document.activeElement.id"), "token", "where one can begin to type")
+        equal(page.evaluate(READABLE), [], "what cannot be read")
+        equal(page.locator("#services-grid .row[data-index]:not([hidden])").count(), 0, "rows without a token")
+        page.keyboard.type("fairway_" + "0" * 64)
+        page.keyboard.press("Enter")
+        view.until("() => document.querySelector('#who-why').textContent.includes('not known')")
+        page.screenshot(path=f"{sys.argv[5]}/token-1440-light.png")
+        page.keyboard.type(TOKEN)
+        page.keyboard.press("Enter")
+        view.until("() => document.querySelector('#services-grid .row[data-index]:not(.waiting):not([hidden])')")
+        page.wait_for_selector("#link[data-link=live]")
+        page.wait_for_selector("#who", state="hidden")
+        # What happens is told over the stream, too.
+        order("reload")
+        page.wait_for_selector("#flips-list [data-to=reload]")
+        page.fill("#ask-name", "shop.page.test")
+        page.click("#explain-form button")
+        page.wait_for_selector(".verdict")
+        page.reload()
+        view.until("() => document.querySelector('#services-grid .row[data-index]:not(.waiting):not([hidden])')")
+        assert TOKEN not in page.content(), "the token is in the page"
+        other = view.context.new_page()
+        other.goto(URL, timeout=PATIENCE)
+        other.wait_for_selector("#who:not([hidden])")
+        other.close()
+        page.click("#forget")
+        page.wait_for_selector("#who:not([hidden])")
+        equal(page.evaluate("sessionStorage.length"), 0, "what is kept")
+        view.close()
+    print("page: shown to whom a token is known")
+
+
+main()

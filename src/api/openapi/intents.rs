@@ -1,0 +1,69 @@
+//! The paths of ONAP and EMCO: their operations follow from the forms of path that lead to objects.
+
+use axum::http::Method;
+
+use super::{IF_MATCH, KNOWN, Operation, Shape};
+use crate::{
+    api::objects_wire::ApplyReport,
+    intents::{IntentParameters, What, component, forms},
+    store::objects::Kind,
+};
+
+pub(super) use crate::intents::NAME;
+
+/// Every operation of these paths.
+pub(in crate::api) fn of_intents() -> Vec<Operation> {
+    forms().flat_map(|(path, kind, what)| of_form(&path, kind, what)).collect()
+}
+
+fn of_form(path: &str, kind: Kind, what: What) -> Vec<Operation> {
+    let (word, body) = (kind.word().replace('-', " "), || Shape::Component(component(kind)));
+    let new = |method: Method, summary: String| {
+        Operation::new(method, path.to_owned(), "intents", summary).asks::<IntentParameters>().refuses(MISSES)
+    };
+    let list = || {
+        let operation = new(Method::GET, format!("Every {word} here"));
+        let told = "In the order of their names; `Link` leads to the next page.";
+        operation.tells(200, told, Shape::Items(component(kind)).json()).with(200, "Link", "The next page (RFC 8288).")
+    };
+    let read = || {
+        let operation = new(Method::GET, format!("One {word}")).heeds(&[&KNOWN]);
+        let operation = operation.tells(200, "The object.", body().json()).ends(304, "The client has it.");
+        operation.with(200, "ETag", "Its revision.").with(304, "ETag", "Its revision.")
+    };
+    let create = || {
+        let operation = new(Method::POST, format!("Makes a {word}"));
+        let operation = operation.takes(body().json()).tells(200, DRY, Shape::told::<ApplyReport>().json());
+        let operation = operation.tells(201, "It was made.", body().json()).refuses(WRITES);
+        operation.with(201, "ETag", "Its revision.").with(201, "Location", "Where it is.")
+    };
+    let replace = || {
+        let operation = new(Method::PUT, format!("Makes a {word}, or makes it anew"));
+        let operation = operation.takes(body().json()).heeds(&[&IF_MATCH]);
+        let either = Shape::OneOf(vec![body(), Shape::told::<ApplyReport>()]);
+        let operation = operation.tells(200, "It was replaced; or what would come of it (`dryRun`).", either.json());
+        let operation = operation.tells(201, "It was made.", body().json()).refuses(WRITES);
+        let operation = operation.refuses(&[(412, "It has another revision.")]);
+        operation.with(200, "ETag", "Its revision.").with(201, "ETag", "Its revision.")
+    };
+    let remove = || {
+        let operation = new(Method::DELETE, format!("Takes a {word} away"));
+        let operation = operation.heeds(&[&IF_MATCH]).ends(204, "It is gone.");
+        let operation = operation.tells(200, DRY, Shape::told::<ApplyReport>().json());
+        operation.refuses(&[(409, "Others hold on to it."), (412, "It has another revision.")])
+    };
+    match what {
+        What::Collection => vec![list(), create()],
+        What::Object => vec![read(), replace(), remove()],
+        What::Only => vec![read(), create(), replace(), remove()],
+    }
+}
+
+const DRY: &str = "What would come of it (`dryRun`).";
+const MISSES: &[(u16, &str)] =
+    &[(400, "A name that none can have, or an unknown parameter."), (404, "No such object, or none above it.")];
+const WRITES: &[(u16, &str)] = &[
+    (409, "It exists already, or others changed it meanwhile."),
+    (413, "A body over 256 KiB."),
+    (422, "The body is at fault: `errors` has each fault with its pointer."),
+];
