@@ -27,6 +27,7 @@ use crate::{
         latency_wire::LatencyState,
         load_wire::{LoadState, NewLoad},
         objects_wire::{ApplyReport, ObjectList, ObjectsExport},
+        publishing_wire::{PublishPlan, PublishingState},
         state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
     },
     https,
@@ -132,6 +133,18 @@ impl Client {
     /// `POST /v1/reload`: reads the configuration anew, and waits for what becomes of it. Refused is an answer, not an error.
     pub async fn reload(&self) -> Result<ReloadReport, ClientError> {
         self.json(Method::POST, "/v1/reload", None::<&()>).await
+    }
+
+    /// `GET /v1/publishing`.
+    pub async fn publishing(&self) -> Result<PublishingState, ClientError> {
+        self.json(Method::GET, "/v1/publishing", None::<&()>).await
+    }
+
+    /// `GET /v1/publishing/{provider}/plan`, or `POST …/apply`, which waits for the sync.
+    pub async fn publish(&self, provider: &str, deletions: usize, carry_out: bool) -> Result<PublishPlan, ClientError> {
+        let (method, verb) = if carry_out { (Method::POST, "apply") } else { (Method::GET, "plan") };
+        let path = format!("/v1/publishing/{}/{verb}?deletions={deletions}", escape(provider));
+        self.json(method, &path, None::<&()>).await
     }
 
     /// `POST /v1/overrides`: returns once it is in force and on disk.

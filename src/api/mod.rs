@@ -21,6 +21,8 @@ mod openapi;
 mod operations;
 mod patient_body;
 mod problem;
+mod publishing;
+pub mod publishing_wire;
 mod routes;
 pub mod state_wire;
 mod table;

@@ -9,6 +9,7 @@ use super::{
     load_wire::{LoadState, NewLoad},
     objects_wire::ObjectsExport,
     openapi::{Content, LAST_EVENT_ID, Operation, Shape},
+    publishing_wire::{PublishParameters, PublishPlan, PublishingState},
     state_wire::{ExplainParameters, NewOverride, OverrideState, ReloadReport, State, Version},
     watch_wire::WatchParameters,
 };
@@ -113,6 +114,27 @@ pub(super) fn evict() -> Operation {
         (412, "It was changed meanwhile."),
         (413, "It is too much at once."),
     ])
+}
+
+pub(super) fn publishing() -> Operation {
+    let operation = Operation::new(Method::GET, "/v1/publishing", "server", "How publishing stands");
+    operation.tells(200, "Each provider, with a condition a record set.", Shape::told::<PublishingState>().json())
+}
+
+pub(super) fn publish_plan() -> Operation {
+    let path = "/v1/publishing/{provider}/plan";
+    let operation = Operation::new(Method::GET, path, "server", "What a sync of a provider would change");
+    let operation = operation.asks::<PublishParameters>();
+    let operation = operation.tells(200, "Each change; none is made.", Shape::told::<PublishPlan>().json());
+    operation.refuses(&[(400, "The parameters are at fault."), (404, "No such provider."), (502, "It cannot be read.")])
+}
+
+pub(super) fn publish_apply() -> Operation {
+    let path = "/v1/publishing/{provider}/apply";
+    let operation = Operation::new(Method::POST, path, "server", "Syncs a provider now");
+    let operation = operation.asks::<PublishParameters>();
+    let operation = operation.tells(200, "What was changed.", Shape::told::<PublishPlan>().json());
+    operation.refuses(&[(400, "The parameters are at fault."), (404, "No such provider."), (502, "It cannot be read.")])
 }
 
 pub(super) fn push_load() -> Operation {

@@ -30,6 +30,7 @@ use super::{
     openapi::{self, Document},
     operations,
     problem::{problem, refusal},
+    publishing,
     state_wire::{ExplainParameters, NewOverride, Version},
     table::Table,
     watch::{Hub, watch},
@@ -79,6 +80,7 @@ pub(super) fn table() -> Table {
         .on(operations::remove_override(), remove_override)
         .on(operations::contributions(), contributions::list)
         .on(operations::evict(), contributions::evict)
+        .on(operations::publish_apply(), publishing::apply)
         .on(operations::push_load(), push_load)
         .on(operations::push_latency(), push_latency.layer(DefaultBodyLimit::max(TABLE_MAX)));
     let reads = Table::new()
@@ -90,6 +92,8 @@ pub(super) fn table() -> Table {
         .on(operations::state(), state)
         .on(operations::explain(), explain)
         .on(operations::watch(), watch)
+        .on(operations::publishing(), publishing::all)
+        .on(operations::publish_plan(), publishing::plan)
         .within(page::routes(), operations::page());
     let intents = Router::new().route("/v2/{*path}", any(of_intents));
     objects::add(reads.bounded(commands, BODY_MAX)).within(intents, openapi::of_intents())

@@ -12,6 +12,7 @@ use super::{
     contributions_args::ContributionsArgs,
     objects_args::{ApplyArgs, DeleteArgs, GetArgs},
     output::ColorWhen,
+    publish::PublishCommand,
     server_args::{ServerArgs, TokenCommand},
     values,
 };
@@ -67,6 +68,8 @@ pub(super) enum Command {
     Status(StatusArgs),
     #[command(subcommand)]
     Override(OverrideCommand),
+    #[command(subcommand)]
+    Publish(PublishCommand),
     Reload(ReloadArgs),
     Apply(ApplyArgs),
     Get(GetArgs),

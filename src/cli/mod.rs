@@ -17,6 +17,7 @@ mod objects;
 mod objects_args;
 mod output;
 mod overrides;
+mod publish;
 mod replay;
 mod serve;
 mod server_args;
@@ -91,6 +92,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => replay::replay(out, &args),
         Command::Status(args) => status::status(out, &args),
         Command::Override(args) => overrides::overrides(out, args),
+        Command::Publish(command) => publish::publish(out, command),
         Command::Reload(args) => status::reload(out, &args),
         Command::Apply(args) => objects::apply(out, args),
         Command::Get(args) => objects::get(out, &args),

@@ -16,6 +16,7 @@ mod load_wire;
 mod maps;
 mod object;
 mod policy_wire;
+mod publish_wire;
 mod reader;
 mod schema;
 mod sections;
@@ -53,9 +54,10 @@ pub(crate) use maps::{check_latencies, pushed_file};
 pub(crate) use object::{ObjectFault, object, objects};
 pub(crate) use schema::{schema as schema_value, sound_example as format_example};
 pub use sections::sections;
+pub(crate) use settings::address_sets;
 pub use settings::{
-    CallbackUrl, EtcdSettings, HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings,
-    StoreSettings, TcpSettings, UdpSettings, WebhookSettings,
+    AliasForm, CallbackUrl, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo,
+    PublishedAlias, QueryLogSettings, QueryLogSink, Settings, StoreSettings, TcpSettings, UdpSettings, WebhookSettings,
 };
 
 /// Where the configuration comes from.

@@ -1,8 +1,19 @@
 //! How the process itself runs: addresses, bounds, logs. Not what it answers.
 
-use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
-use fairway_model::{Network, SharedNames};
+use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, SharedNames, Ttl};
+use fairway_providers::{
+    http::ApiUrl,
+    publish::{Pacing, Rules},
+    rfc2136::TsigKey,
+};
 use fairway_zones::ServerIdentity;
 use hyper::{
     Uri,
@@ -42,10 +53,96 @@ pub struct Settings {
     pub query_log: Option<QueryLogSettings>,
     /// Where declared objects are kept (start). Default: in the data folder.
     pub store: StoreSettings,
+    /// What is published to other DNS servers, and where. Default: nothing.
+    pub publish: Vec<PublishTo>,
     /// Where ExternalDNS brings names and records; none by default.
     pub webhook: Option<WebhookSettings>,
     /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
     pub drain_timeout: Duration,
+}
+
+/// A place that is published to, and what is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishTo {
+    /// What it is called.
+    pub name: String,
+    /// What may be done there.
+    pub rules: Rules,
+    /// How often it is.
+    pub pacing: Pacing,
+    /// Whether changes are carried out as they come. Default yes.
+    pub auto: bool,
+    /// Where it is.
+    pub destination: Destination,
+    /// Whether steered names within its zones are published. Default yes.
+    pub steered: bool,
+    /// Whether declared record sets within its zones are. Default no.
+    pub records: bool,
+    /// Further names that lead to steered ones.
+    pub aliases: Vec<PublishedAlias>,
+    /// Record sets that are always wanted: delegations.
+    pub fixed: Vec<ProviderSet>,
+}
+
+/// Where records are published to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A server that takes updates.
+    Rfc2136 {
+        /// Where it listens.
+        server: SocketAddr,
+        /// What messages are signed with.
+        key: Option<TsigKey>,
+        /// Longest time of a call. Default 30 s.
+        timeout: Duration,
+    },
+    /// A PowerDNS with its HTTP API.
+    PowerDns {
+        /// Where the API is.
+        url: ApiUrl,
+        /// Its key.
+        key: Secret,
+        /// Longest time of a call. Default 30 s.
+        timeout: Duration,
+    },
+    /// A zone file.
+    File(PathBuf),
+}
+
+/// A name elsewhere that leads to a steered one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedAlias {
+    /// The name there.
+    pub name: Name,
+    /// The steered name.
+    pub of: Name,
+    /// How it leads there.
+    pub form: AliasForm,
+}
+
+/// How an alias is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AliasForm {
+    /// As a CNAME.
+    Cname,
+    /// As the addresses of the members that can take traffic.
+    Addresses,
+}
+
+/// The A and AAAA sets of these addresses; none where there is no address of a family.
+pub(crate) fn address_sets(name: &Name, ttl: Ttl, addresses: &[IpAddr]) -> Vec<RecordSet> {
+    let octets = |address: &IpAddr| -> (Rtype, Box<[u8]>) {
+        match address {
+            IpAddr::V4(address) => (Rtype::A, address.octets().into()),
+            IpAddr::V6(address) => (Rtype::AAAA, address.octets().into()),
+        }
+    };
+    let all: Vec<_> = addresses.iter().map(octets).collect();
+    let set = |rtype| {
+        let rdatas = all.iter().filter(|(of, _)| *of == rtype).map(|(_, rdata)| rdata.clone());
+        RecordSet::new(name.clone(), rtype, ttl, rdatas)
+    };
+    [Rtype::A, Rtype::AAAA].map(set).into_iter().filter(|set| !set.rdatas.is_empty()).collect()
 }
 
 /// Where declared objects are kept.
@@ -265,6 +362,7 @@ impl Default for Settings {
             callback: None,
             query_log: None,
             store: StoreSettings::default(),
+            publish: Vec::new(),
             webhook: None,
             drain_timeout: Duration::from_secs(5),
         }

@@ -19,6 +19,7 @@ use super::{
     bounds_wire::{Float, Int, List, Text, each_once},
     load_wire::Load,
     policy_wire::Policy,
+    publish_wire::Publish,
     store_wire::Store,
     v1_access::Access,
     v1_place::{Geo, Latencies, Latency, Map, Nearest},
@@ -72,6 +73,9 @@ pub(super) struct Config {
     /// Where objects are kept that are declared over the API. A change takes a restart.
     #[serde(default)]
     pub(super) store: Store,
+    /// What is published to other DNS servers.
+    #[serde(default)]
+    pub(super) publish: Publish,
     /// Where ExternalDNS brings names and records. Default: nowhere.
     pub(super) webhook: Option<Webhook>,
     /// Most time that accepted queries have to be answered when the process ends; at most 10m.

@@ -31,6 +31,7 @@ mod narrow;
 pub(crate) mod objects;
 mod offline;
 mod pace;
+mod publishing;
 mod reload;
 mod replace;
 mod retired;

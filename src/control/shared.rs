@@ -11,7 +11,7 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_health::{Checker, load::Loads};
 use fairway_model::{Timestamp, Verdict};
-use fairway_providers::webhook_server::Calls;
+use fairway_providers::{publish::Publisher, webhook_server::Calls};
 use fairway_zones::{Snapshot, View};
 use tokio::sync::{broadcast, watch};
 
@@ -118,6 +118,8 @@ pub(crate) struct Shared {
     pub(crate) objects: OnceLock<Result<Objects, String>>,
     /// The revision of the declared objects that are in the answers.
     pub(crate) served: watch::Sender<u64>,
+    /// Who publishes to other DNS servers, in the order of the configuration.
+    pub(crate) publishers: ArcSwap<Vec<Publisher>>,
     /// Events counted.
     pub(crate) counts: Counts,
     /// Flips, once they are in the answers.

@@ -36,6 +36,7 @@ use super::{
     keeper::Keeper,
     objects,
     pace::Pacer,
+    publishing,
     reload::view_of,
     replace::{self, Predecessor},
     retired::Retired,
@@ -131,7 +132,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
     let followed = objects.map(|objects| control.keep_objects(objects));
     let actor = tokio::spawn(actor.run());
-    let mut tasks = Tasks(vec![tokio::spawn(watch_files(fingerprint, control.commands.clone()))]);
+    let mut tasks = first_tasks(&control, fingerprint);
     tasks.0.extend(followed.flatten());
     if signals {
         tasks.0.push(super::signals::listen(&control).map_err(StartError::Threads)?);
@@ -180,6 +181,12 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         drain_timeout,
         logs,
     })
+}
+
+/// What follows the files, and what publishes, from the start on.
+fn first_tasks(control: &Control, fingerprint: watch::Receiver<Fingerprint>) -> Tasks {
+    let files = watch_files(fingerprint, control.commands.clone());
+    Tasks(vec![tokio::spawn(files), tokio::spawn(publishing::follow(Arc::clone(&control.shared)))])
 }
 
 /// Reads the configuration for the first time.
@@ -461,6 +468,7 @@ fn first_shared(view: View, published: Published, (checker, loads): (Checker, Lo
         drains: ArcSwap::default(),
         objects: OnceLock::new(),
         served: watch::channel(revision).0,
+        publishers: ArcSwap::default(),
         counts: Counts::default(),
         flips: broadcast::channel(FLIPS_KEPT).0,
         readiness: watch::channel(Readiness::Starting).0,

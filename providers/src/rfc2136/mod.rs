@@ -17,7 +17,7 @@ use self::{message::Message, tsig::Session};
 use crate::publish::{Limits, Provider, ProviderError, Scope};
 
 /// A server that takes updates.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rfc2136 {
     /// Where it listens.
     pub server: SocketAddr,

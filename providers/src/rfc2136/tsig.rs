@@ -6,7 +6,7 @@ use ring::hmac;
 use super::message::{ANY, Message, put, record};
 
 /// A key that both sides have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TsigKey {
     /// As the other side calls it.
     pub name: Name,

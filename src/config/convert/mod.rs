@@ -9,6 +9,7 @@ mod monitors;
 mod objects;
 mod places;
 mod policy;
+mod publish;
 mod records;
 mod schedule;
 mod settings;

@@ -17,6 +17,7 @@
 mod balance;
 mod health;
 mod load;
+mod publishing;
 mod sheet;
 mod webhook;
 mod wire;
@@ -59,6 +60,7 @@ impl Metrics {
             health::write(&mut sheet, &view, &published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
             balance::write(&mut sheet, &shared, &view, &published, &loads);
+            publishing::write(&mut sheet, &shared);
             webhook::write(&mut sheet, &shared, &published);
             write_control(&mut sheet, &shared, &view, &published);
             write_process(&mut sheet, &Process::now());

@@ -1,0 +1,105 @@
+//! The daemon in front of a real BIND: what it serves is published there, also when a cluster dies and when somebody meddles.
+
+use std::{fs, net::SocketAddr, time::Duration};
+
+use fairway_integration::{
+    message::Message,
+    query::Query,
+    real::{Fairway, ask, http_get, wait_until},
+};
+use fairway_model::Rtype;
+
+use crate::servers::{SECRET, bind, start};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn config(server: SocketAddr, hanging: SocketAddr) -> String {
+    format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+monitors: [{{ name: unchecked, type: always }}]
+clusters:
+  - {{ name: eu1, addresses: [203.0.113.10, \"2001:db8::10\"] }}
+  - {{ name: us1, addresses: [203.0.113.20] }}
+pools: [{{ name: shop, policy: weighted, monitor: unchecked, members: [{{ cluster: eu1 }}, {{ cluster: us1 }}] }}]
+names: [{{ name: shop.gslb.example, pool: shop }}]
+publish:
+  owner: us
+  providers:
+    - name: bind
+      zones: [pub.example]
+      rfc2136: {{ server: \"{server}\", tsig: {{ name: fairway, secret: {{ file: tsig.secret }} }} }}
+      resync: 10s
+      aliases:
+        - {{ name: shop.pub.example, of: shop.gslb.example, as: addresses }}
+        - {{ name: lead.pub.example, of: shop.gslb.example }}
+        - {{ name: www.pub.example, of: shop.gslb.example }}
+      delegations:
+        - {{ zone: gslb.pub.example, servers: [{{ name: ns1.gslb.pub.example, addresses: [203.0.113.53] }}] }}
+    - name: hangs
+      zones: [pub.example]
+      rfc2136: {{ server: \"{hanging}\" }}
+      aliases: [{{ name: shop.pub.example, of: shop.gslb.example }}]
+    - name: file
+      zones: [pub.example]
+      file: pub.zone
+      auto: false
+      aliases: [{{ name: shop.pub.example, of: shop.gslb.example, as: addresses }}]
+"
+    )
+}
+
+fn answers(server: SocketAddr, name: &str, rtype: Rtype) -> usize {
+    let reply = ask(server, &Query::new(name.parse().expect("a name"), rtype).encode());
+    reply.and_then(|reply| Message::decode(&reply).ok()).map_or(0, |reply| reply.sections[0].len())
+}
+
+#[test]
+fn what_is_served_is_published_and_follows_health() {
+    let server = start(bind);
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let hanging = silent.local_addr().expect("it is bound");
+    let fairway = Fairway::start(&config(server.at, hanging), &[("tsig.secret", SECRET)]);
+    let published = |name: &str, rtype, count| answers(server.at, name, rtype) == count;
+    wait_until("the addresses are there", LIMIT, || published("shop.pub.example.", Rtype::A, 2));
+    wait_until("both families and the alias", LIMIT, || {
+        published("shop.pub.example.", Rtype::AAAA, 1) && published("lead.pub.example.", Rtype::CNAME, 1)
+    });
+    assert!(published("a-shop.pub.example.", Rtype::TXT, 1), "the registry's record is beside it");
+    assert!(published("www.pub.example.", Rtype::A, 1), "somebody else's record stays");
+
+    // One cluster is taken out: its address goes; both: the last one stays.
+    let taken =
+        |cluster: &str| fairway.command(&["override", "add", cluster, "down", "--reason", "test", "--for", "1h"]);
+    assert!(taken("us1").status.success());
+    wait_until("the address of us1 goes", LIMIT, || published("shop.pub.example.", Rtype::A, 1));
+    assert!(taken("eu1").status.success());
+    let syncs = |provider: &str| fairway.metric("fairway_publish_syncs_total", provider);
+    let before = syncs("bind");
+    wait_until("another sync", LIMIT, || syncs("bind") > before);
+    assert!(published("shop.pub.example.", Rtype::A, 1), "a name is never published empty");
+
+    let status = fairway.command(&["publish", "status"]);
+    let text = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(text.contains("www.pub.example.") && text.contains("other records would stand"), "{text}");
+    let (code, state) = http_get(fairway.http, "/v1/publishing").expect("it answers");
+    assert!(code == 200 && state.contains("\"standing\":\"ok\""), "{state}");
+
+    // The one that waits for an operator.
+    let plan = fairway.command(&["publish", "plan", "file", "--json"]);
+    let text = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert!(text.contains("\"create\": []"), "held, since everything is down: {text}");
+    assert!(fairway.command(&["publish", "apply", "nowhere"]).status.code() == Some(1));
+    assert!(!fairway.folder.path().join("pub.zone").exists());
+    let list = String::from_utf8_lossy(&fairway.command(&["override", "list", "--json"]).stdout).into_owned();
+    let ids = list.lines().filter_map(|line| line.trim().strip_prefix("\"id\": \"")?.strip_suffix("\","));
+    for id in ids {
+        assert!(fairway.command(&["override", "remove", id]).status.success());
+    }
+    wait_until("both are back", LIMIT, || published("shop.pub.example.", Rtype::A, 2));
+    let applied = fairway.command(&["publish", "apply", "file"]);
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stdout));
+    let text = fs::read_to_string(fairway.folder.path().join("pub.zone")).expect("it is written");
+    assert!(text.contains("shop.pub.example.\t30\tIN\tA\t203.0.113.10\n"), "{text}");
+    drop(silent);
+}

@@ -1,0 +1,129 @@
+//! Publishing, on real servers: one contract that every provider passes, and the daemon in front of one.
+//!
+//! BIND and Knot are behind the feature `real`; the zone file needs nobody.
+
+#[cfg(feature = "real")]
+mod daemon;
+#[cfg(feature = "real")]
+mod servers;
+
+use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
+
+use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_providers::{
+    file::ZoneFile,
+    publish::{Affix, Bounds, Notes, Obstacle, Ownership, Pacing, Policy, Provider, Publisher, Rules, Setup, Wanted},
+    rdata,
+};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+/// The zone that all providers have.
+const ZONE: &str = "pub.example.";
+
+/// What stands in it at first and is somebody else's: the text of a zone file.
+const FOREIGN: &str = "\
+$ORIGIN pub.example.
+$TTL 300
+@ SOA ns.pub.example. admin.pub.example. (
+  1 ; serial
+  3600 600 86400 60 )
+@ NS ns
+@ MX 10 mail
+@ TXT \"v=spf1 -all\"
+ns A 192.0.2.53
+mail A 192.0.2.25
+www A 192.0.2.80
+alias CNAME www
+*.wild TXT \"with \\\"quotes\\\" and more\"
+theirs A 192.0.2.99
+a-theirs TXT \"heritage=external-dns,external-dns/owner=another,external-dns/resource=service/x/y\"
+_sip._tcp SRV 1 2 5060 www
+";
+
+/// How many syncs are made; integration/run makes fewer than `FAIRWAY_SYNCS=100`.
+fn syncs() -> usize {
+    std::env::var("FAIRWAY_SYNCS").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
+}
+
+fn set(name: &str, rtype: Rtype, texts: &[&str]) -> ProviderSet {
+    let rdata = |text: &&str| rdata::from_text(rtype, text).expect("the tests write RDATA well");
+    let name: Name = format!("{name}.{ZONE}").parse().expect("the tests write names well");
+    ProviderSet::plain(RecordSet::new(name, rtype, Ttl::STEERED, texts.iter().map(rdata)))
+}
+
+/// What is wanted in one round: names come, change and go.
+fn wish(round: usize) -> Wanted {
+    let address = |of: usize| format!("203.0.113.{}", (round + of) % 250 + 1);
+    let mut sets: Vec<_> = (0..8)
+        .filter(|of| (round + of) % 4 != 0)
+        .map(|of| set(&format!("n{of}"), Rtype::A, &[&address(of), &address(of + 1)]))
+        .collect();
+    sets.push(set("six", Rtype::AAAA, &["2001:db8::1"]));
+    sets.push(set("lead", Rtype::CNAME, &["www.elsewhere.example."]));
+    sets.push(set("sub", Rtype::NS, &["ns1.sub.pub.example.", "ns.elsewhere.example."]));
+    sets.push(set("ns1.sub", Rtype::A, &["203.0.113.53"]));
+    sets.push(set("text", Rtype::TXT, &[&format!("\"round {round}; a \\\"quote\\\"\" \"{}\"", "t".repeat(255))]));
+    // These are somebody else's.
+    sets.push(set("www", Rtype::A, &["203.0.113.66"]));
+    sets.push(set("theirs", Rtype::A, &["203.0.113.66"]));
+    Wanted { sets, held: BTreeSet::new() }
+}
+
+/// What each provider must do: write what is wanted, read it back alike, touch nothing else, and end as it began.
+async fn contract<P: Provider + Clone + 'static>(provider: P) {
+    let before = sorted(provider.read().await.expect("it can be read at first"));
+    let (wishes, wishes_in) = watch::channel(None);
+    let rules = Rules {
+        zones: vec![ZONE.parse().expect("a name")],
+        policy: Policy::Sync,
+        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() },
+        bounds: Bounds::default(),
+    };
+    let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };
+    let setup = Setup { name: "p".to_owned(), rules, pacing, auto: false };
+    let (publisher, task) = Publisher::new(setup, Box::new(provider.clone()), wishes_in, Notes::default());
+    let task = tokio::spawn(task);
+    for round in 0..syncs() {
+        wishes.send_replace(Some(Arc::new(wish(round))));
+        let outcome = publisher.apply(1_000).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!((&outcome.broken, outcome.refused.len()), (&None, 0), "round {round}: {:?}", outcome.refused);
+        let obstacles: Vec<_> =
+            outcome.draft.refused.iter().map(|(key, why)| (key.name.to_string(), why.clone())).collect();
+        let foreign = if before.is_empty() { vec![] } else { obstacles_of_foreign() };
+        assert_eq!(obstacles, foreign, "round {round}");
+        let now = sorted(provider.read().await.expect("it can be read"));
+        for set in &before {
+            assert!(now.contains(set), "round {round}: {set:?} was touched");
+        }
+        let again = publisher.draft(0).await.expect("it can be read");
+        assert!(again.units.is_empty(), "round {round}: {:?} is still to do", again.units);
+    }
+    wishes.send_replace(Some(Arc::new(Wanted::default())));
+    publisher.apply(1_000).await.expect("everything of ours goes");
+    assert_eq!(sorted(provider.read().await.expect("it can be read")), before);
+    task.abort();
+}
+
+fn obstacles_of_foreign() -> Vec<(String, Obstacle)> {
+    let name = |label: &str| format!("{label}.{ZONE}");
+    vec![(name("www"), Obstacle::Unclaimed), (name("theirs"), Obstacle::OfOther("another".to_owned()))]
+}
+
+/// Without the serial, which is the server's.
+fn sorted(read: Vec<ProviderSet>) -> Vec<ProviderSet> {
+    let mut sets: Vec<_> = read.into_iter().filter(|set| set.set.rtype != Rtype::SOA).collect();
+    sets.sort_by_key(ProviderSet::key);
+    sets
+}
+
+#[tokio::test]
+async fn a_zone_file_keeps_the_contract() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let path = folder.path().join("pub.zone");
+    fs::write(&path, FOREIGN).expect("the folder can be written");
+    contract(ZoneFile { path: path.clone() }).await;
+    let text = fs::read_to_string(&path).expect("it is there");
+    let rest = FOREIGN.split_once("; serial").expect("it has one").1;
+    assert!(text.contains(rest), "{text}");
+}

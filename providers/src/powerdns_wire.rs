@@ -1,0 +1,179 @@
+//! PowerDNS over its HTTP API (`/api/v1/servers/localhost/zones`).
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, Ttl};
+use hyper::Method;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    http::Api,
+    publish::{Limits, Provider, ProviderError, Scope},
+    rdata,
+};
+
+/// A PowerDNS with its API.
+#[derive(Clone, Debug)]
+pub struct PowerDns {
+    /// The API; its secret goes as `X-API-Key`.
+    pub api: Api,
+    /// Its zones that are published to.
+    pub zones: Vec<Name>,
+    /// Longest time of a call.
+    pub timeout: Duration,
+}
+
+#[derive(Deserialize)]
+struct Zone {
+    #[serde(default)]
+    rrsets: Vec<RrSet>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RrSet {
+    name: String,
+    #[serde(rename = "type")]
+    rtype: String,
+    #[serde(default)]
+    ttl: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changetype: Option<String>,
+    #[serde(default)]
+    records: Vec<Content>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    content: String,
+    #[serde(default)]
+    disabled: bool,
+}
+
+#[derive(Serialize)]
+struct Patch {
+    rrsets: Vec<RrSet>,
+}
+
+#[async_trait]
+impl Provider for PowerDns {
+    fn limits(&self) -> Limits {
+        Limits { batch_max: 1_000, types: Some(TYPES), set_identifiers: false, timeout: self.timeout }
+    }
+
+    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+        let mut sets = Vec::new();
+        for zone in &self.zones {
+            let answer = self.api.send(Method::GET, &path(zone), &[], Vec::new()).await?;
+            if answer.status != 200 {
+                return Err(ProviderError::Unavailable(format!("{zone}: {}", answer.told())));
+            }
+            let read: Zone = serde_json::from_slice(&answer.body).map_err(|error| {
+                ProviderError::Unavailable(format!("{zone}: the answer is not understood: {error}"))
+            })?;
+            for set in read.rrsets {
+                let what = format!("{zone}: {} {} is no record set", set.name, set.rtype);
+                sets.push(ProviderSet::plain(read_set(set).ok_or(ProviderError::Unavailable(what))?));
+            }
+        }
+        Ok(sets)
+    }
+
+    async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
+        let scope = Scope { zones: &self.zones, types: None, set_identifiers: false };
+        for zone in &self.zones {
+            let is_there = |set: &&ProviderSet| scope.zone_of(&set.set.name) == Some(zone);
+            let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to)).filter(is_there);
+            // A deletion first, so that an alias can take the place of addresses.
+            let mut rrsets: Vec<_> = changes.delete.iter().filter(is_there).map(deletion).collect();
+            rrsets.extend(puts.map(replacement));
+            if rrsets.is_empty() {
+                continue;
+            }
+            let body =
+                serde_json::to_vec(&Patch { rrsets }).map_err(|error| ProviderError::Refused(error.to_string()))?;
+            let answer =
+                self.api.send(Method::PATCH, &path(zone), &[("content-type", "application/json")], body).await?;
+            if answer.status != 204 {
+                return Err(answer.failure());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name of a zone in a path: what is not plain is written as `=XX` (PowerDNS' own escape).
+fn path(zone: &Name) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let escaped = zone.to_string().chars().fold(String::new(), |mut escaped, c| {
+        match plain(c) {
+            true => escaped.push(c),
+            false => escaped.push_str(&format!("={:02X}", u32::from(c))),
+        }
+        escaped
+    });
+    format!("/api/v1/servers/localhost/zones/{escaped}")
+}
+
+/// A set with all that can be put into wire form, or else with none of it: it is there all the same.
+fn read_set(set: RrSet) -> Option<RecordSet> {
+    let (name, rtype): (Name, Rtype) = (set.name.parse().ok()?, set.rtype.parse().ok()?);
+    let rdatas = set.records.iter().map(|record| rdata::from_text(rtype, &record.content));
+    let rdatas = rdatas.collect::<Option<Vec<_>>>().unwrap_or_default();
+    Some(RecordSet::new(name, rtype, Ttl::from_secs(set.ttl).ok()?, rdatas))
+}
+
+fn deletion(set: &ProviderSet) -> RrSet {
+    let (name, rtype) = (set.set.name.to_string(), set.set.rtype.to_string());
+    RrSet { name, rtype, ttl: 0, changetype: Some("DELETE".to_owned()), records: Vec::new() }
+}
+
+fn replacement(set: &ProviderSet) -> RrSet {
+    let content = |octets: &[u8]| Content { content: rdata::to_text(set.set.rtype, octets), disabled: false };
+    RrSet {
+        ttl: set.set.ttl.secs(),
+        changetype: Some("REPLACE".to_owned()),
+        records: set.set.rdatas.iter().map(|octets| content(octets)).collect(),
+        ..deletion(set)
+    }
+}
+
+/// Types whose text has a form of its own here.
+const TYPES: &[Rtype] = &[
+    Rtype::A,
+    Rtype::AAAA,
+    Rtype::CNAME,
+    Rtype::DNAME,
+    Rtype::DS,
+    Rtype::MX,
+    Rtype::NS,
+    Rtype::PTR,
+    Rtype::SRV,
+    Rtype::TXT,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_named_in_paths_as_powerdns_wants_them() {
+        let path = |zone: &str| path(&zone.parse().unwrap());
+        assert_eq!(path("example.com"), "/api/v1/servers/localhost/zones/example.com.");
+        assert_eq!(path("0/26.2.0.192.in-addr.arpa"), "/api/v1/servers/localhost/zones/0=2F26.2.0.192.in-addr.arpa.");
+    }
+
+    #[test]
+    fn a_set_that_is_not_understood_is_there_without_records() {
+        let set = |rtype: &str, content: &str| RrSet {
+            name: "a.x.".to_owned(),
+            rtype: rtype.to_owned(),
+            ttl: 60,
+            changetype: None,
+            records: vec![Content { content: content.to_owned(), disabled: false }],
+        };
+        assert!(read_set(set("CAA", "0 issue \"x\"")).unwrap().rdatas.is_empty());
+        assert_eq!(read_set(set("MX", "10 m.x.")).unwrap().rdatas.len(), 1);
+        assert!(read_set(set("NOTYPE", "")).is_none());
+    }
+}

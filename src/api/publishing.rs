@@ -1,0 +1,149 @@
+//! `/v1/publishing`: how publishing stands, what a sync would do, and a sync now.
+
+use axum::{
+    Json,
+    extract::{Path, Query, State, rejection::QueryRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use fairway_model::{ProviderSet, SetKey, Timestamp};
+use fairway_providers::{
+    publish::{Condition, Draft, Outcome, Publisher},
+    rdata,
+};
+
+use super::{
+    problem::problem,
+    publishing_wire::{
+        PlannedSet, PlannedUpdate, PublishParameters, PublishPlan, PublishedRecord, PublisherState, PublishingState,
+    },
+    routes::Site,
+};
+
+pub(super) async fn all(State(site): State<Site>) -> Json<PublishingState> {
+    let publishers = site.control.shared().publishers.load_full();
+    Json(PublishingState { providers: publishers.iter().map(shown).collect() })
+}
+
+type Parameters = Result<Query<PublishParameters>, QueryRejection>;
+
+pub(super) async fn plan(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
+    let (publisher, deletions) = match found(&site, &name, parameters) {
+        Ok(found) => found,
+        Err(response) => return *response,
+    };
+    match publisher.draft(deletions).await {
+        Ok(draft) => Json(planned(name, &draft)).into_response(),
+        Err(error) => problem(StatusCode::BAD_GATEWAY, format!("{name}: {error}")),
+    }
+}
+
+pub(super) async fn apply(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
+    let (publisher, deletions) = match found(&site, &name, parameters) {
+        Ok(found) => found,
+        Err(response) => return *response,
+    };
+    match publisher.apply(deletions).await {
+        Ok(outcome) => Json(applied(name, &outcome)).into_response(),
+        Err(error) => problem(StatusCode::BAD_GATEWAY, format!("{name}: {error}")),
+    }
+}
+
+fn found(site: &Site, name: &str, parameters: Parameters) -> Result<(Publisher, usize), Box<Response>> {
+    let refuse = |status, what: String| Err(Box::new(problem(status, what)));
+    let deletions = match parameters {
+        Ok(Query(PublishParameters { deletions })) => deletions,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, error.body_text()),
+    };
+    let publishers = site.control.shared().publishers.load();
+    match publishers.iter().find(|publisher| publisher.setup().name == name) {
+        Some(publisher) => Ok((publisher.clone(), deletions)),
+        None => {
+            let what = format!("no provider that is published to is called {name}; GET /v1/publishing lists them");
+            refuse(StatusCode::NOT_FOUND, what)
+        }
+    }
+}
+
+fn shown(publisher: &Publisher) -> PublisherState {
+    let (setup, status) = (publisher.setup(), publisher.status());
+    let moment = |at: Option<std::time::SystemTime>| at.map(|at| Timestamp::from(at).to_string());
+    let standing = match (status.synced_at, status.failures, status.behind_since) {
+        (None, ..) => "starting",
+        (_, 1.., _) => "failing",
+        (_, 0, Some(_)) => "behind",
+        (_, 0, None) => "ok",
+    };
+    PublisherState {
+        name: setup.name.clone(),
+        zones: setup.rules.zones.iter().map(ToString::to_string).collect(),
+        auto: setup.auto,
+        standing: standing.to_owned(),
+        behind_since: moment(status.behind_since),
+        synced_at: moment(status.synced_at),
+        succeeded_at: moment(status.succeeded_at),
+        error: status.error.clone(),
+        failures: status.failures,
+        owned: status.owned,
+        foreign: status.foreign,
+        changed: status.counts.changed,
+        records: status.conditions.iter().map(|(key, condition)| record(key, condition)).collect(),
+    }
+}
+
+fn record(key: &SetKey, condition: &Condition) -> PublishedRecord {
+    let (word, reason) = match condition {
+        Condition::Published => ("published", ""),
+        Condition::Waiting => ("waiting", ""),
+        Condition::Leaving => ("leaving", ""),
+        Condition::Refused(why) => ("refused", &**why),
+    };
+    PublishedRecord {
+        name: key.name.to_string(),
+        rtype: key.rtype.to_string(),
+        condition: word.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+fn planned(provider: String, draft: &Draft) -> PublishPlan {
+    let changes = &draft.changes;
+    let all: usize = draft.units.iter().map(|unit| unit.changes.len()).sum();
+    let refused =
+        |(key, why): &(SetKey, fairway_providers::publish::Obstacle)| record(key, &Condition::Refused(why.to_string()));
+    PublishPlan {
+        provider,
+        create: changes.create.iter().map(set).collect(),
+        update: changes.update.iter().map(|u| PlannedUpdate { from: set(&u.from), to: set(&u.to) }).collect(),
+        delete: changes.delete.iter().map(set).collect(),
+        kept: draft.kept.len(),
+        foreign: draft.foreign,
+        registry: all.saturating_sub(changes.len()),
+        refused: draft.refused.iter().map(refused).collect(),
+        deletions_refused: draft.deletions.map(|refused| refused.to_string()),
+        ..PublishPlan::default()
+    }
+}
+
+fn applied(provider: String, outcome: &Outcome) -> PublishPlan {
+    let mut plan = planned(provider, &outcome.draft);
+    let refused = |(name, why): (&fairway_model::Name, &String)| PublishedRecord {
+        name: name.to_string(),
+        condition: "refused".to_owned(),
+        reason: why.clone(),
+        ..PublishedRecord::default()
+    };
+    plan.refused.extend(outcome.refused.iter().map(refused));
+    plan.changed = Some(outcome.changed);
+    plan.error = outcome.broken.as_ref().map(ToString::to_string);
+    plan
+}
+
+fn set(set: &ProviderSet) -> PlannedSet {
+    PlannedSet {
+        name: set.set.name.to_string(),
+        rtype: set.set.rtype.to_string(),
+        ttl: set.set.ttl.secs(),
+        records: set.set.rdatas.iter().map(|octets| rdata::to_text(set.set.rtype, octets)).collect(),
+    }
+}

@@ -1,0 +1,128 @@
+//! What is said about publishing: `/v1/publishing`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How all providers stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublishingState {
+    /// In the order of the configuration.
+    pub providers: Vec<PublisherState>,
+}
+
+/// How a provider stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublisherState {
+    /// Its name.
+    pub name: String,
+    /// Its zones.
+    pub zones: Vec<String>,
+    /// Whether changes are carried out as they come.
+    pub auto: bool,
+    /// `ok`, `behind`, `failing` or `starting`.
+    pub standing: String,
+    /// Since when what is wanted is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind_since: Option<String>,
+    /// When the last sync ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synced_at: Option<String>,
+    /// When the last good one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub succeeded_at: Option<String>,
+    /// Why it fails, or what is held back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Record sets of ours there.
+    pub owned: usize,
+    /// Record sets of others in its zones.
+    pub foreign: usize,
+    /// Record sets changed since the start, the registry's counted.
+    pub changed: u64,
+    /// How it stands with each record set.
+    pub records: Vec<PublishedRecord>,
+}
+
+/// How it stands with a record set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublishedRecord {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub rtype: String,
+    /// `published`, `waiting`, `leaving` or `refused`.
+    pub condition: String,
+    /// Why it is refused.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What a sync would do, or did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublishPlan {
+    /// The provider.
+    pub provider: String,
+    /// Record sets that are, or would be, created.
+    pub create: Vec<PlannedSet>,
+    /// Those that are changed, as they were and as they are wanted.
+    pub update: Vec<PlannedUpdate>,
+    /// Those that are deleted.
+    pub delete: Vec<PlannedSet>,
+    /// Those of ours that stay.
+    pub kept: usize,
+    /// Those of others, which are never touched.
+    pub foreign: usize,
+    /// Registry records that are written or deleted, too.
+    pub registry: usize,
+    /// What cannot be published.
+    pub refused: Vec<PublishedRecord>,
+    /// Why deletions are held back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletions_refused: Option<String>,
+    /// Record sets that were changed; none for a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<usize>,
+    /// Why it ended early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A record set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlannedSet {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub rtype: String,
+    /// In seconds.
+    pub ttl: u32,
+    /// RDATA in presentation form.
+    pub records: Vec<String>,
+}
+
+/// A record set that changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlannedUpdate {
+    /// As it is.
+    pub from: PlannedSet,
+    /// As it is wanted.
+    pub to: PlannedSet,
+}
+
+/// How a plan or an apply is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PublishParameters {
+    /// Record sets that may be deleted, whatever the bounds say.
+    pub deletions: usize,
+}

@@ -1,0 +1,216 @@
+//! What is published to other DNS servers.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_providers::{
+    http::ApiUrl,
+    publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules},
+    rdata,
+    rfc2136::{TsigAlgorithm, TsigKey},
+};
+
+use super::{Meaning, monitors::secret};
+use crate::config::{
+    AliasForm, Destination, PublishTo, PublishedAlias, address_sets,
+    bounds_wire::{Int, List, Text},
+    publish_wire::{self as wire, Publish},
+    values_access::AccessName,
+    values_wire::As,
+};
+
+pub(super) fn publish(meaning: &mut Meaning<'_, '_>, publish: &Publish) -> Vec<PublishTo> {
+    let owner = publish.owner.as_ref().map_or("fairway", |Text(owner)| owner);
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for (index, provider) in publish.providers.iter().enumerate() {
+        let pointer = format!("/publish/providers/{index}");
+        let As(AccessName(name)) = &provider.name;
+        if !seen.insert(name) {
+            meaning.error(
+                format_args!("{pointer}/name"),
+                format!("{name} stands here twice"),
+                "give each its own name",
+            );
+        }
+        all.extend(self::provider(meaning, &pointer, provider, owner));
+    }
+    all
+}
+
+fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Option<PublishTo> {
+    let As(AccessName(name)) = &from.name;
+    let List(zones) = &from.zones;
+    let zones: Vec<Name> = zones.iter().map(|As(zone)| zone.clone()).collect();
+    let default = Bounds::default();
+    let rules = Rules {
+        policy: match from.policy {
+            None | Some(wire::PublishPolicy::Sync) => Policy::Sync,
+            Some(wire::PublishPolicy::UpsertOnly) => Policy::UpsertOnly,
+            Some(wire::PublishPolicy::CreateOnly) => Policy::CreateOnly,
+        },
+        ownership: ownership(meaning, &format!("{pointer}/registry"), &from.registry, owner),
+        bounds: Bounds {
+            deletions_max: from.deletions.max.map_or(default.deletions_max, |Int(max)| max as usize),
+            deletions_percent: from.deletions.percent.map_or(default.deletions_percent, |Int(percent)| percent),
+        },
+        zones: zones.clone(),
+    };
+    let pacing = Pacing::default();
+    let secs = Duration::from_secs;
+    let pacing = Pacing {
+        resync: meaning.bounded(
+            &format!("{pointer}/resync"),
+            from.resync.as_ref(),
+            &(secs(10)..=secs(86_400)),
+            pacing.resync,
+        ),
+        call_gap: meaning.bounded(
+            &format!("{pointer}/callGap"),
+            from.call_gap.as_ref(),
+            &(Duration::ZERO..=secs(60)),
+            pacing.call_gap,
+        ),
+    };
+    Some(PublishTo {
+        name: name.clone(),
+        rules,
+        pacing,
+        auto: from.auto.unwrap_or(true),
+        destination: destination(meaning, pointer, from)?,
+        steered: from.steered.unwrap_or(true),
+        records: from.records.unwrap_or(false),
+        aliases: from.aliases.iter().map(alias).collect(),
+        fixed: from
+            .delegations
+            .iter()
+            .enumerate()
+            .flat_map(|(i, d)| delegation(meaning, pointer, i, d, &zones))
+            .collect(),
+    })
+}
+
+fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, registry: &wire::Registry, owner: &str) -> Ownership {
+    match registry.kind {
+        Some(wire::RegistryKind::Store) => return Ownership::Store,
+        Some(wire::RegistryKind::None) => return Ownership::Unknown,
+        Some(wire::RegistryKind::Txt) | None => {}
+    }
+    let owner = registry.owner.as_ref().map_or(owner, |Text(owner)| owner);
+    if owner.contains([',', '"', '=']) || owner.chars().any(char::is_control) {
+        let what = format!("{owner:?} cannot stand in a registry record");
+        meaning.error(format_args!("{pointer}/owner"), what, "leave out commas, quotes and equals signs");
+    }
+    let prefix = registry.prefix.as_ref().map_or("", |Text(prefix)| prefix);
+    let suffix = registry.suffix.as_ref().map_or("", |Text(suffix)| suffix);
+    let wildcard = registry.wildcard.as_ref().map_or("", |Text(wildcard)| wildcard);
+    let affix = Affix::new(prefix, suffix, wildcard).unwrap_or_else(|error| {
+        meaning.error(pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
+        Affix::default()
+    });
+    Ownership::Txt { affix, owner: owner.to_owned() }
+}
+
+fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider) -> Option<Destination> {
+    let bounds = Duration::from_secs(1)..=Duration::from_secs(120);
+    let usual = Duration::from_secs(30);
+    match (&from.rfc2136, &from.powerdns, &from.file) {
+        (Some(rfc2136), None, None) => {
+            let pointer = format!("{pointer}/rfc2136");
+            let As(server) = rfc2136.server;
+            let key = match &rfc2136.tsig {
+                Some(tsig) => Some(tsig_key(meaning, &format!("{pointer}/tsig"), tsig)?),
+                None => None,
+            };
+            let timeout = meaning.bounded(&format!("{pointer}/timeout"), rfc2136.timeout.as_ref(), &bounds, usual);
+            Some(Destination::Rfc2136 { server, key, timeout })
+        }
+        (None, Some(powerdns), None) => {
+            let pointer = format!("{pointer}/powerdns");
+            let Text(text) = &powerdns.url;
+            let url = ApiUrl::parse(text).map_err(|what| {
+                let way_out = "write http://HOST:PORT or https://HOST:PORT";
+                meaning.error(format_args!("{pointer}/url"), what, way_out);
+            });
+            let key = secret(meaning, &format!("{pointer}/key"), &powerdns.key);
+            let timeout = meaning.bounded(&format!("{pointer}/timeout"), powerdns.timeout.as_ref(), &bounds, usual);
+            Some(Destination::PowerDns { url: url.ok()?, key: key?, timeout })
+        }
+        (None, None, Some(Text(path))) => Some(Destination::File(meaning.path(&format!("{pointer}/file"), path))),
+        (None, None, None) => {
+            meaning.error(pointer, "it says no place to publish to", "give it rfc2136, powerdns or file");
+            None
+        }
+        _ => {
+            meaning.error(pointer, "it says several places to publish to", "make a provider of each");
+            None
+        }
+    }
+}
+
+fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> Option<TsigKey> {
+    let As(name) = &tsig.name;
+    let key = TsigKey {
+        name: name.clone(),
+        algorithm: match tsig.algorithm {
+            None | Some(wire::TsigAlgorithm::Sha256) => TsigAlgorithm::Sha256,
+            Some(wire::TsigAlgorithm::Sha384) => TsigAlgorithm::Sha384,
+            Some(wire::TsigAlgorithm::Sha512) => TsigAlgorithm::Sha512,
+        },
+        secret: secret(meaning, &format!("{pointer}/secret"), &tsig.secret)?,
+    };
+    if key.octets().is_none() {
+        let way_out = "put the base64 of the key there, as in the other server's configuration";
+        meaning.error(format_args!("{pointer}/secret"), "the secret is no base64", way_out);
+    }
+    Some(key)
+}
+
+fn alias(from: &wire::Alias) -> PublishedAlias {
+    let (As(name), As(of)) = (&from.name, &from.of);
+    let form = match from.form {
+        None | Some(wire::AliasForm::Cname) => AliasForm::Cname,
+        Some(wire::AliasForm::Addresses) => AliasForm::Addresses,
+    };
+    PublishedAlias { name: name.clone(), of: of.clone(), form }
+}
+
+/// NS, glue and DS of a delegation.
+fn delegation(
+    meaning: &mut Meaning<'_, '_>,
+    pointer: &str,
+    index: usize,
+    from: &wire::Delegation,
+    zones: &[Name],
+) -> Vec<ProviderSet> {
+    let (As(zone), List(servers)) = (&from.zone, &from.servers);
+    let ttl = from.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl);
+    let mut ds = Vec::new();
+    for (place, Text(text)) in from.ds.iter().enumerate() {
+        match rdata::from_text(Rtype::DS, text) {
+            Some(rdata) => ds.push(rdata),
+            None => meaning.error(
+                format_args!("{pointer}/delegations/{index}/ds/{place}"),
+                format!("{text:?} is no DS record"),
+                "write TAG ALGORITHM DIGEST-TYPE DIGEST, the digest in hexadecimal",
+            ),
+        }
+    }
+    let names = servers.iter().map(|wire::NameServer { name: As(name), .. }| Box::from(name.as_wire()));
+    let mut sets =
+        vec![RecordSet::new(zone.clone(), Rtype::NS, ttl, names), RecordSet::new(zone.clone(), Rtype::DS, ttl, ds)];
+    for wire::NameServer { name: As(name), addresses } in servers {
+        if !zones.iter().any(|zone| name.is_within(zone)) {
+            continue;
+        }
+        let addresses: Vec<_> = addresses.iter().map(|As(address)| *address).collect();
+        sets.extend(address_sets(name, ttl, &addresses));
+    }
+    sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderSet::plain).collect()
+}
+
+/// TTL of delegations: they change seldom.
+const HOUR: Ttl = match Ttl::from_secs(3_600) {
+    Ok(ttl) => ttl,
+    Err(_) => Ttl::MAX,
+};

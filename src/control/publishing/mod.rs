@@ -1,0 +1,128 @@
+//! Publishing: carries what is served across to the publishers, a task each.
+//!
+//! It looks at what is served twice a second; what does not change what is published costs a comparison of pointers. Publishers follow
+//! the configuration: one whose section changed begins anew, the others go on.
+
+mod wanted;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use fairway_providers::{
+    PowerDns,
+    file::ZoneFile,
+    http::{Api, ApiUrl},
+    publish::{Notes, Provider, Publisher, Setup, Wanted},
+    rfc2136::Rfc2136,
+};
+use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
+use tokio_rustls::rustls::ClientConfig;
+
+use super::shared::{Readiness, Shared};
+use crate::{
+    config::{Destination, PublishTo},
+    https,
+};
+
+/// A publisher with its task, which ends when this is dropped.
+struct Running {
+    to: PublishTo,
+    publisher: Publisher,
+    wishes: watch::Sender<Option<Arc<Wanted>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Running {
+    fn start(to: &PublishTo, data_dir: Option<PathBuf>) -> Self {
+        let (wishes, wishes_in) = watch::channel(None);
+        let PublishTo { name, rules, pacing, auto, .. } = to.clone();
+        let notes = data_dir
+            .map_or_else(Notes::default, |folder| Notes::at(folder.join("publish").join(format!("{name}.json"))));
+        let setup = Setup { name, rules, pacing, auto };
+        let (publisher, task) = Publisher::new(setup, provider(to), wishes_in, notes);
+        Self { to: to.clone(), publisher, wishes, task: tokio::spawn(task) }
+    }
+}
+
+fn provider(to: &PublishTo) -> Box<dyn Provider> {
+    match &to.destination {
+        Destination::Rfc2136 { server, key, timeout } => {
+            Box::new(Rfc2136 { server: *server, zones: to.rules.zones.clone(), key: key.clone(), timeout: *timeout })
+        }
+        Destination::PowerDns { url, key, timeout } => Box::new(PowerDns {
+            api: Api { url: url.clone(), tls: tls(url), secret: Some(("x-api-key", key.clone())) },
+            zones: to.rules.zones.clone(),
+            timeout: *timeout,
+        }),
+        Destination::File(path) => Box::new(ZoneFile { path: path.clone() }),
+    }
+}
+
+/// How TLS is spoken to an API; none where it is not, or where this machine trusts nobody: then calls fail and say so.
+fn tls(url: &ApiUrl) -> Option<Arc<ClientConfig>> {
+    let config = url.is_tls().then(|| https::client_config(None, None))?;
+    config.inspect_err(|error| tracing::warn!(%error, "no TLS to a provider")).ok().map(Arc::new)
+}
+
+/// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of
+/// probes is done: until then nobody knows who is up.
+pub(super) async fn follow(shared: Arc<Shared>) {
+    let mut running: Vec<Running> = Vec::new();
+    let mut seen = (0, 0);
+    let mut tick = tokio::time::interval(LOOK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if *shared.readiness.borrow() != Readiness::Ready {
+            continue;
+        }
+        let (view, published) = shared.pair().await;
+        // What was seen may be freed and its place be taken; the id of a view is in its conditions, and a generation counts.
+        let now = (view.conditions.id(), published.generation);
+        if now == seen && running.iter().map(|one| &one.to).eq(&published.configured.settings.publish) {
+            continue;
+        }
+        seen = now;
+        let settings = &published.configured.settings;
+        if !running.iter().map(|one| &one.to).eq(&settings.publish) {
+            running = restarted(running, &settings.publish, settings.data_dir.clone());
+            let publishers = running.iter().map(|one| one.publisher.clone()).collect();
+            shared.publishers.store(Arc::new(publishers));
+        }
+        if running.is_empty() {
+            continue;
+        }
+        let places: Vec<_> = running.iter().map(|one| one.to.clone()).collect();
+        // Of a million names this takes a while: not on a thread that others wait for.
+        let all = move || places.iter().map(|to| wanted::wanted(to, &published.configured, &view)).collect::<Vec<_>>();
+        let Ok(all) = tokio::task::spawn_blocking(all).await else { continue };
+        for (one, wanted) in running.iter().zip(all) {
+            one.wishes.send_if_modified(|wish| {
+                let is_new = wish.as_deref() != Some(&wanted);
+                if is_new {
+                    *wish = Some(Arc::new(wanted));
+                }
+                is_new
+            });
+        }
+    }
+}
+
+/// Those that are wanted: whoever is as it was goes on.
+fn restarted(running: Vec<Running>, wanted: &[PublishTo], data_dir: Option<PathBuf>) -> Vec<Running> {
+    let mut left = running;
+    let mut next = Vec::with_capacity(wanted.len());
+    for to in wanted {
+        let place = left.iter().position(|one| one.to == *to);
+        next.push(place.map_or_else(|| Running::start(to, data_dir.clone()), |place| left.swap_remove(place)));
+    }
+    next
+}
+
+/// How often it is looked at what is served.
+const LOOK: Duration = Duration::from_millis(500);
