@@ -56,7 +56,7 @@ fn set(name: &str, rtype: Rtype, texts: &[&str]) -> ProviderSet {
 fn wish(round: usize) -> Wanted {
     let address = |of: usize| format!("203.0.113.{}", (round + of) % 250 + 1);
     let mut sets: Vec<_> = (0..8)
-        .filter(|of| (round + of) % 4 != 0)
+        .filter(|of| !(round + of).is_multiple_of(4))
         .map(|of| set(&format!("n{of}"), Rtype::A, &[&address(of), &address(of + 1)]))
         .collect();
     sets.push(set("six", Rtype::AAAA, &["2001:db8::1"]));
