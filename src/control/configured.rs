@@ -121,19 +121,16 @@ pub(crate) enum What {
 }
 
 impl Reader {
-    /// Reads and compiles on a thread of its own; at low priority where one serves already: answers and probes come
-    /// first.
+    /// Reads and compiles on a thread of its own, at low priority: answers and probes come first.
     ///
     /// The reading is lost only if the thread cannot be started.
-    pub(super) async fn read(&self, what: What, previous: Option<Previous>, now: Timestamp) -> Option<Reading> {
+    pub(super) async fn read(&self, what: What, previous: Previous, now: Timestamp) -> Option<Reading> {
         let (reply, reading) = oneshot::channel();
         let reader = self.clone();
         let work = move || {
-            if previous.is_some() {
-                // Being nice is a courtesy; a system that refuses it still gets its configuration.
-                let _ = rustix::process::setpriority_process(None, NICENESS);
-            }
-            let reading = reader.read_here(what, previous.as_ref(), now);
+            // Being nice is a courtesy; a system that refuses it still gets its configuration.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+            let reading = reader.read_here(what, Some(&previous), now);
             // What changed little leaves little behind.
             let is_narrow = reading.touched.is_some();
             let _ = reply.send(reading);

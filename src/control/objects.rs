@@ -260,8 +260,8 @@ pub(super) async fn at_start(
 }
 
 /// The first configuration with the objects in it.
-pub(super) async fn joined(
-    reader: Reader,
+pub(super) fn joined(
+    reader: &Reader,
     configured: Configured,
     snapshot: Snapshot,
     now: Timestamp,
@@ -269,17 +269,14 @@ pub(super) async fn joined(
     if reader.declared.load().is_empty() {
         return (configured, snapshot);
     }
-    let reading = tokio::task::spawn_blocking(move || {
-        let previous = Previous::new(Arc::new(configured), Arc::new(snapshot));
-        let reading = reader.read_here(What::Objects, Some(&previous), now);
-        reading.outcome.unwrap_or_else(|faults| {
-            faults.iter().for_each(|fault| tracing::error!(%fault, "what was declared over the API is not served"));
-            let Previous { configured, snapshot, .. } = previous;
-            let own = "nobody else has it yet";
-            (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))
-        })
-    });
-    reading.await.expect("reading does not panic")
+    let previous = Previous::new(Arc::new(configured), Arc::new(snapshot));
+    let reading = reader.read_here(What::Objects, Some(&previous), now);
+    reading.outcome.unwrap_or_else(|faults| {
+        faults.iter().for_each(|fault| tracing::error!(%fault, "what was declared over the API is not served"));
+        let Previous { configured, snapshot, .. } = previous;
+        let own = "nobody else has it yet";
+        (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))
+    })
 }
 
 impl Control {

@@ -1,21 +1,23 @@
 //! Which TTL pools with bounds answer with: short at once where something is at risk, long only after long quiet.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap, HashSet},
     time::{Duration, Instant},
 };
 
 use fairway_health::balance::Caution;
 use fairway_model::{Pace, PoolName, Risk, Standing, Timestamp};
-use fairway_zones::{Conditions, Snapshot};
+use fairway_zones::{Chunks, Conditions, PoolInfo, Snapshot};
 
 use super::balance::Balance;
 
 /// The paces of pools that declare bounds.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
-    /// Places of these pools in the snapshot.
-    pools: Vec<usize>,
+    /// Places of these pools in the snapshot, in order.
+    pub(super) pools: BTreeSet<usize>,
+    /// All pools of the snapshot.
+    infos: Chunks<PoolInfo>,
     states: HashMap<PoolName, State>,
 }
 
@@ -31,8 +33,12 @@ impl Pacer {
     /// Follows a snapshot: pools of the same name go on.
     pub(super) fn follow(&mut self, snapshot: &Snapshot) {
         let infos = snapshot.pool_infos();
-        self.pools = (0..infos.len()).filter(|place| infos[*place].bounds.is_some()).collect();
-        self.states.retain(|name, _| self.pools.iter().any(|place| infos[*place].name == *name));
+        // A change leaves most pools where they were.
+        self.infos.unshared(infos).for_each(|place| _ = self.pools.remove(&place));
+        self.pools.extend(infos.unshared(&self.infos).filter(|place| infos[*place].bounds.is_some()));
+        self.infos = infos.clone();
+        let named: HashSet<&PoolName> = self.pools.iter().map(|place| &infos[*place].name).collect();
+        self.states.retain(|name, _| named.contains(name));
     }
 
     /// The conditions with the paces of now, by the clock for spans and the one on the wall, if these differ.

@@ -54,7 +54,7 @@ impl Actor {
         let configured = Arc::clone(&self.shared.published.load().configured);
         let previous = Previous { configured, snapshot, tried: self.last_trial.get() };
         let (span, what) = (self.askers.trace.span(), self.askers.what);
-        self.reading = Some(Box::pin(async move { reader.read(what, Some(previous), now).await }.instrument(span)));
+        self.reading = Some(Box::pin(async move { reader.read(what, previous, now).await }.instrument(span)));
     }
 
     /// Reads as if these were the declared objects, and tells what would come of it.
@@ -65,7 +65,7 @@ impl Actor {
         let previous = Previous::new(Arc::clone(&before), snapshot);
         let last_trial = Arc::clone(&self.last_trial);
         tokio::spawn(async move {
-            let reading = reader.read(What::Objects, Some(previous), now).await;
+            let reading = reader.read(What::Objects, previous, now).await;
             let tried = match reading.map(|reading| (reading.outcome, reading.touched)) {
                 Some((Ok((configured, snapshot)), touched)) => Tried {
                     changes: differences(touched.as_ref(), &before.desired, &configured.desired),

@@ -16,7 +16,7 @@ use fairway_health::{
     load::{ClusterFeed, Loads},
 };
 use fairway_model::{Fault, Timestamp};
-use fairway_zones::{Snapshot, View};
+use fairway_zones::{Snapshot, View, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{broadcast, mpsc, watch},
@@ -115,7 +115,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let clock = system_clock();
     let declared = Arc::<ArcSwap<Declared>>::default();
     let reader = Reader { source, environment, declared: Arc::clone(&declared) };
-    let (configured, snapshot, fingerprint) = first(&reader, clock(), logs.as_ref()).await?;
+    let (configured, snapshot, fingerprint) = first(&reader, clock(), logs.as_ref())?;
     let settings = configured.settings.clone();
     let (predecessor, inherited, passed) =
         if replace { ask(&settings, inherited).await? } else { (None, inherited, Passed::default()) };
@@ -126,7 +126,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     become_user(&settings)?;
     let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
     let objects = objects::at_start(&settings, folder.as_deref(), predecessor.is_some(), &declared).await;
-    let (configured, snapshot) = objects::joined(reader.clone(), configured, snapshot, clock()).await;
+    let (configured, snapshot) = objects::joined(&reader, configured, snapshot, clock());
 
     let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
     let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
@@ -163,8 +163,9 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     };
     hook.open(&control, &settings, &mut tasks);
     tell_serving(&addresses, http, &notifier);
+    // Nobody waits for it.
+    drop(tokio::task::spawn_blocking(give_back_memory));
     let announcer = Announcer::start(&settings, &control.shared, clock);
-    let drain_timeout = settings.drain_timeout;
     Ok(Daemon {
         control,
         addresses,
@@ -178,7 +179,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         offer,
         folder,
         notifier,
-        drain_timeout,
+        drain_timeout: settings.drain_timeout,
         logs,
     })
 }
@@ -189,15 +190,14 @@ fn first_tasks(control: &Control, fingerprint: watch::Receiver<Fingerprint>) -> 
     Tasks(vec![tokio::spawn(files), tokio::spawn(publishing::follow(Arc::clone(&control.shared)))])
 }
 
-/// Reads the configuration for the first time.
-async fn first(
+/// Reads the configuration for the first time. On this thread: nothing else is there to be done, and memory of the main thread costs
+/// far fewer calls of the system.
+fn first(
     reader: &Reader,
     now: Timestamp,
     logs: Option<&Logs>,
 ) -> Result<(Configured, Snapshot, Fingerprint), StartError> {
-    let Some(reading) = reader.read(What::Files, None, now).await else {
-        return Err(StartError::Threads(io::Error::other("no thread to read the configuration on")));
-    };
+    let reading = reader.read_here(What::Files, None, now);
     let (configured, snapshot) = reading.outcome.map_err(StartError::Config)?;
     follow_settings(logs, &configured.settings);
     configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration doubtful"));

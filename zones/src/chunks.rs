@@ -27,9 +27,23 @@ impl<T> Chunks<T> {
         self.parts.get(place / PART)?.get(place % PART)
     }
 
+    /// The places of what may differ from another list: all that both do not share.
+    pub fn unshared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
+        let is_shared =
+            |(part, own): &(usize, &Arc<[T]>)| other.parts.get(*part).is_some_and(|it| Arc::ptr_eq(it, own));
+        let parts = self.parts.iter().enumerate().filter(move |part| !is_shared(part));
+        parts.flat_map(|(part, items)| (0..items.len()).map(move |place| part * PART + place))
+    }
+
     /// All items, by their place.
     pub fn iter(&self) -> ChunksIter<'_, T> {
         ChunksIter { parts: self.parts.iter(), part: [].iter(), left: self.length }
+    }
+}
+
+impl<T> Default for Chunks<T> {
+    fn default() -> Self {
+        Self { parts: Box::default(), length: 0 }
     }
 }
 
@@ -197,6 +211,9 @@ mod tests {
         assert_eq!((after[70], after[199], after[200], after.len()), (7, 8, 200, 201));
         let shared: Vec<bool> = before.parts.iter().zip(&after.parts).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
         assert_eq!(shared, [true, false, true, false]);
+        assert!(after.unshared(&before).eq((64..128).chain(192..201)));
+        assert!(before.unshared(&after).eq((64..128).chain(192..200)));
+        assert_eq!(after.unshared(&after.clone()).count(), 0);
     }
 
     #[test]

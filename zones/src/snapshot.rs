@@ -342,6 +342,11 @@ impl Snapshot {
         (memory > 0).then_some(&self.pools)
     }
 
+    /// Whether any pool heeds load: else none is balanced.
+    pub fn heeds_load(&self) -> bool {
+        !self.balanced_clusters().is_empty()
+    }
+
     /// What each compiled pool is called and serves.
     pub fn pool_infos(&self) -> &Chunks<PoolInfo> {
         &self.pool_infos

@@ -2,6 +2,9 @@
 //! the same wish anew gives: in every answer, explanation, target, counter and id.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
+#[path = "revisions/world.rs"]
+mod world;
+
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -22,251 +25,7 @@ use fairway_zones::{
     text::{ZoneData, read_zone},
 };
 use proptest::{prelude::*, test_runner::TestRunner};
-
-const OUTER: &str = "\
-    $TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN CNAME shop\n\
-    shop IN TXT beside\nx.*.wild IN A 192.0.2.4\n*.wild IN TXT wild\n*.free IN MX 1 own\nsub IN NS ns.sub\n\
-    ns.sub IN A 192.0.2.5\nold IN DNAME new\na.new IN A 192.0.2.6\n_s._udp IN SRV 0 0 1 eu1\neu1 IN TXT eu\n\
-    own IN A 192.0.2.7\nlink IN CNAME own\nfar IN CNAME a.deep.shop\n";
-const INNER: &str =
-    "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n@ IN HTTPS 0 shop.example.test.\n";
-
-/// Names that are steered now and then: beside records, below each other, wildcards, apexes, below zones that no text delegates to,
-/// names of clusters; and such as cannot be.
-const STEERED: [&str; 30] = [
-    "shop.",
-    "a.shop.",
-    "deep.shop.",
-    "a.deep.shop.",
-    "*.shop.",
-    "*.*.shop.",
-    "*.wild.",
-    "y.wild.",
-    "y.*.wild.",
-    "*.free.",
-    "*.",
-    "",
-    "in.",
-    "x.in.",
-    "*.in.",
-    "d.new.",
-    "b.c.d.new.",
-    "*.c.d.new.",
-    "a.b.c.d.new.",
-    "gap.",
-    "x.gap.",
-    "deep.gap.",
-    "y.deep.gap.",
-    "us1.",
-    "z.us1.",
-    "*.ap1.",
-    "own.",
-    "x.sub.",
-    "b.old.",
-    "eu1.",
-];
-/// Beside those, what is asked for.
-const ASKED: &str = "www. www.shop. q.a.shop. q.wild. x.*.wild. free. y.free. sub. q.sub. old. a.old. a.new. new. c.d.new. q.c.d.new. \
-     _s._udp. ap1. q.ap1. link. far. y.in. q.gap. ns.deep.gap. nowhere. a.b.nowhere. new2. b.new2. a.b.new2. q.new2. x.b.new2.";
-const TYPES: [Rtype; 5] = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::MX, Rtype::ANY];
-const CLIENTS: [&str; 3] = ["198.51.100.7", "203.0.113.200", "2001:db8:7::1"];
-
-fn owner(relative: &str) -> Name {
-    format!("{relative}example.test").parse().unwrap()
-}
-
-fn zones() -> Vec<ZoneData> {
-    let read = |origin: &str, text: &str| {
-        let (zone, faults) = read_zone(&origin.parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
-        assert!(faults.is_empty(), "{faults:?}");
-        zone
-    };
-    [("", OUTER), ("in.", INNER), ("deep.gap.", INNER)]
-        .map(|(origin, text)| read(&format!("{origin}example.test"), text))
-        .into()
-}
-
-/// Small numbers from a large one.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, count: u64) -> u64 {
-        let face = self.0 % count;
-        self.0 = ((self.0 / count) ^ self.0.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        face
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
-
-fn cluster(number: u64) -> ClusterName {
-    ClusterName::new(["eu1", "us1", "ap1", "sa1", "af1", "me1"][number as usize]).unwrap()
-}
-
-/// Clusters, monitors, zones and a map; no pool yet.
-fn world() -> Desired {
-    let mut desired = Desired::default();
-    for (number, addresses) in (0..).zip([
-        vec!["203.0.113.1"],
-        vec!["203.0.113.2", "2001:db8::2"],
-        vec!["203.0.113.3", "203.0.113.4"],
-        vec!["2001:db8::5"],
-        vec!["203.0.113.6"],
-        vec!["203.0.113.7", "203.0.113.8", "2001:db8::7", "2001:db8::8"],
-    ]) {
-        let name = cluster(number);
-        let location = Location {
-            latitude: number as f64 * 10.0,
-            longitude: 7.0,
-            region: Some(format!("r{number}")),
-            bias: Bias::default(),
-        };
-        let made = Cluster {
-            addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
-            dns_name: Some(owner(&format!("{name}."))),
-            location: Some(location),
-            capacity: Some(100),
-            services: vec![],
-            name: name.clone(),
-        };
-        desired.clusters.insert(name, made);
-    }
-    for (monitor, port) in [("first", 81), ("second", 82)] {
-        let made = Monitor::new(Check::Tcp { port });
-        desired.monitors.insert(MonitorName::new(monitor).unwrap(), Arc::new(made));
-    }
-    let spec = |relative: &str| ZoneSpec::new(owner(relative));
-    let inner = ZoneSpec { visibility: Visibility::Private, monitor: MonitorName::new("first").ok(), ..spec("in.") };
-    desired.zones = [spec(""), inner, spec("deep.gap.")].map(|zone| (zone.name.clone(), zone)).into();
-    let place =
-        ClientPlace { asn: Some(7), coordinates: Coordinates::from_degrees(20.0, 8.0), ..ClientPlace::default() };
-    let layers = MapLayer::of_networks(&[("198.51.100.0/24".parse().unwrap(), place)]);
-    let map = ClientMap::new(MapName::new("m").unwrap(), layers);
-    desired.maps.insert(map.name().clone(), Arc::new(map));
-    desired
-}
-
-/// A pool of any kind.
-fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
-    let mut pool = Pool::new(name.clone(), [Policy::WEIGHTED, Policy::FAILOVER][dice.below(2) as usize].clone());
-    let first = dice.below(6);
-    for place in 0..=dice.below(4) {
-        let mut member = Member::new(cluster((first + place) % 6));
-        member.weight = Weight([1, 1, 5, 0][dice.below(4) as usize]);
-        member.tier = Tier::new(1 + (dice.below(3) as u8 & place as u8)).unwrap();
-        member.internal = dice.one_in(6);
-        if dice.one_in(6) {
-            member.networks = vec!["198.51.100.0/25".parse().unwrap()];
-        }
-        if dice.one_in(6) {
-            let before = Timestamp::from_secs([500, 5_000][dice.below(2) as usize]);
-            member.open = Schedule::new(vec![Window::new(None, None, Some(before)).unwrap()]);
-        }
-        if dice.one_in(6) {
-            member.probe = Some(ProbeAddress::Host("gw.test".into(), 80 + dice.below(2) as u16));
-        }
-        member.monitor = MonitorName::new("second").ok().filter(|_| dice.one_in(6));
-        pool.members.push(member);
-    }
-    pool.members[0].tier = Tier::default();
-    pool.monitor = MonitorName::new("second").ok().filter(|_| dice.one_in(4));
-    pool.policy.schedule = dice.one_in(3);
-    pool.policy.load = dice.one_in(4);
-    match dice.below(6) {
-        0 => pool.policy.ranks = vec![Rank::Nearest],
-        1 => {
-            pool.policy.ranks = vec![Rank::Geo];
-            let clients = PlaceMatch { asn: Some(7), ..PlaceMatch::default() };
-            let regions = vec![format!("r{}", (first + 1) % 6).into()];
-            let prefer = vec![Preference { clients, regions, only: dice.one_in(3) }];
-            pool.place.geo = Geo { prefer, default: vec![] };
-        }
-        _ => {}
-    }
-    pool.ttl = Ttl::from_secs(20 + dice.below(2) as u32).unwrap();
-    if dice.one_in(4) {
-        let [short, long] = [5, 60].map(|secs| Ttl::from_secs(secs).unwrap());
-        pool.ttl_bounds = Some(TtlBounds { short, long });
-    }
-    pool.answers = [1, 1, 2, 3][dice.below(4) as usize];
-    pool.down = match dice.below(8) {
-        0 | 1 => DownAnswer::LastGood,
-        2 => DownAnswer::Empty,
-        3 => DownAnswer::FallbackAddresses(vec!["192.0.2.99".parse().unwrap()]),
-        4 => DownAnswer::FallbackCname(owner("own.")),
-        _ => DownAnswer::All,
-    };
-    pool.spread = if dice.one_in(8) { Spread::Query } else { Spread::Client };
-    pool.panic_threshold = Permille::new([0, 400][dice.below(2) as usize]).unwrap();
-    pool.mode = if dice.one_in(10) { Mode::Cname } else { Mode::Address };
-    pool
-}
-
-/// RDATA of types that are declared: addresses, text, an alias, a delegation, names inside.
-const DECLARED: [(Rtype, &[u8]); 7] = [
-    (Rtype::A, &[192, 0, 2, 77]),
-    (Rtype::TXT, b"\x05hello"),
-    (Rtype::CNAME, b"\x03own\x07example\x04test\0"),
-    (Rtype::MX, b"\0\x01\x03own\x07example\x04test\0"),
-    (Rtype::SRV, b"\0\0\0\0\0\x01\x03own\x07example\x04test\0"),
-    (Rtype::NS, b"\x02ns\x07invalid\0"),
-    (Rtype::CAA, b"\0\x05issue;"),
-];
-
-/// Declares or takes back a record set; says whose.
-fn edit_records(wish: &mut Desired, dice: &mut Dice) -> Name {
-    let name = owner(if dice.one_in(3) {
-        ["new2.", "a.b.new2.", "*.new2."][dice.below(3) as usize]
-    } else {
-        STEERED[dice.below(30) as usize]
-    });
-    let (rtype, rdata) = DECLARED[dice.below(7) as usize];
-    let mine: Vec<_> = wish.records.keys().filter(|(of, _)| *of == name).cloned().collect();
-    match mine.first() {
-        Some(key) if dice.one_in(2) => _ = wish.records.remove(key),
-        _ => {
-            let ttl = Ttl::from_secs(60 + dice.below(2) as u32).unwrap();
-            let set = RecordSet::new(name.clone(), rtype, ttl, [rdata.into()]);
-            wish.records.insert(set.key(), set);
-        }
-    }
-    name
-}
-
-/// Makes an edit; says what it touches.
-fn edit(wish: &mut Desired, dice: &mut Dice) -> Touched {
-    let mut touched = Touched::default();
-    if dice.one_in(3) {
-        touched.records.insert(edit_records(wish, dice));
-        return touched;
-    }
-    let name = PoolName::new(&format!("p{}", dice.below(7))).unwrap();
-    match dice.below(8) {
-        0..=2 => {
-            wish.pools.insert(name.clone(), pool(&name, dice));
-            touched.pools.insert(name);
-        }
-        3 if wish.names.values().all(|steered| steered.pool != name) => {
-            wish.pools.remove(&name);
-            touched.pools.insert(name);
-        }
-        4 => {
-            let steered = owner(STEERED[dice.below(30) as usize]);
-            wish.names.remove(&steered);
-            touched.names.insert(steered);
-        }
-        _ if wish.pools.contains_key(&name) => {
-            let steered = owner(STEERED[dice.below(30) as usize]);
-            let ttl = dice.one_in(4).then(|| Ttl::from_secs(40 + dice.below(2) as u32).unwrap());
-            wish.names.insert(steered.clone(), SteeredName { name: steered.clone(), pool: name, ttl });
-            touched.names.insert(steered);
-        }
-        _ => {}
-    }
-    touched
-}
+use world::{ASKED, CLIENTS, Dice, STEERED, TYPES, cluster, edit, owner, world, zones};
 
 /// The health of a target at a step: the same wherever it stands.
 fn health(snapshot: &Snapshot, target: TargetIndex, step: usize) -> Health {
@@ -359,6 +118,7 @@ fn assert_same(revised: &View, compiled: &View, context: &str) {
     assert_eq!(ours.steer_pools().len(), theirs.steer_pools().len(), "{context}");
     let of_place = |(pool, info): (&fairway_zones::steer::SteerPool, &PoolInfo)| *pool.name() == info.name;
     assert!(ours.steer_pools().iter().zip(ours.pool_infos()).all(of_place), "{context}");
+    assert!(ours.heeds_load() || !ours.steer_pools().iter().any(|pool| pool.is_balanced()), "{context}");
     assert_eq!(revised.conditions.id(), compiled.conditions.id(), "conditions' id, {context}");
     let ((responses, explained, counted), expected) = (said(revised), said(compiled));
     assert!(responses == expected.0, "responses, {context}");
@@ -368,44 +128,70 @@ fn assert_same(revised: &View, compiled: &View, context: &str) {
     assert_eq!(counted, expected.2, "{context}");
 }
 
-#[test]
-fn ordinary_changes_are_revised() {
-    let (zones, options) = (zones(), ServerOptions::default());
-    let mut wish = world();
-    let plain = |number: u64| {
-        let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), Policy::WEIGHTED);
-        pool.members = (0..3).map(|place| Member::new(cluster((number + place) % 6))).collect();
-        pool
-    };
-    let steered = |name: &str, pool: u64| {
-        let pool = PoolName::new(&format!("p{pool}")).unwrap();
-        SteeredName { name: owner(name), pool, ttl: None }
-    };
-    for number in 0..6 {
-        wish.pools.insert(plain(number).name, plain(number));
-        let steered = steered(&format!("n{number}."), number);
-        wish.names.insert(steered.name.clone(), steered);
+/// A pool that nothing is special about.
+fn plain(number: u64) -> Pool {
+    let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), Policy::WEIGHTED);
+    pool.members = (0..3).map(|place| Member::new(cluster((number + place) % 6))).collect();
+    pool
+}
+
+fn put(wish: &mut Desired, name: &str, pool: u64) {
+    let pool = PoolName::new(&format!("p{pool}")).unwrap();
+    wish.names.insert(owner(name), SteeredName { name: owner(name), pool, ttl: None });
+}
+
+/// What is wished for, compiled and then revised.
+struct Story {
+    wish: Desired,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Story {
+    /// Some pools with a name each, and one that answers by the name of a cluster.
+    fn begin() -> Self {
+        let mut wish = world();
+        for number in 0..6 {
+            wish.pools.insert(plain(number).name, plain(number));
+            put(&mut wish, &format!("n{number}."), number);
+        }
+        let by_name = Pool { members: vec![Member::new(cluster(1))], mode: Mode::Cname, ..plain(9) };
+        wish.pools.insert(by_name.name.clone(), by_name);
+        put(&mut wish, "n9.", 9);
+        let (snapshot, _) = compile(&wish, &zones(), &ServerOptions::default(), None).unwrap();
+        Self { wish, snapshot: Arc::new(snapshot) }
     }
-    let mut snapshot = Arc::new(compile(&wish, &zones, &options, None).unwrap().0);
-    let mut check = |what: &str, change: &dyn Fn(&mut Desired), pools: &[u64], names: &[&str]| {
-        let mut after = wish.clone();
+
+    /// Makes a change, which must be revised to what is compiled.
+    fn check(&mut self, what: &str, change: &dyn Fn(&mut Desired), pools: &[u64], names: &[&str]) {
+        let (mut after, options) = (self.wish.clone(), ServerOptions::default());
         change(&mut after);
         let touched = Touched {
             pools: pools.iter().map(|number| plain(*number).name).collect(),
             names: names.iter().map(|name| owner(name)).collect(),
             records: BTreeSet::new(),
         };
-        let made = revise(&wish, &after, &touched, &options, &snapshot);
-        let made = made.unwrap_or_else(|| panic!("{what}: left to the whole compilation"));
-        let expected = compile(&after, &zones, &options, None).unwrap().0;
-        let made = view(made, None, 1);
-        assert_same(&made, &view(expected, None, 1), what);
-        (snapshot, wish) = (made.snapshot, after);
-    };
-    let put = |wish: &mut Desired, name: &str, pool: u64| {
-        let steered = steered(name, pool);
-        wish.names.insert(steered.name.clone(), steered);
-    };
+        let made = revise(&self.wish, &after, &touched, &options, &self.snapshot);
+        let made = view(made.unwrap_or_else(|| panic!("{what}: left to the whole compilation")), None, 1);
+        let expected = compile(&after, &zones(), &options, None).unwrap().0;
+        let expected = view(expected, None, 1);
+        assert_same(&made, &expected, what);
+        for pace in [Pace::Calm, Pace::Risky(Risk::Down)] {
+            let paced = |View { snapshot, conditions }: &View| View {
+                snapshot: Arc::clone(snapshot),
+                conditions: Arc::new(conditions.with_paces(snapshot, |_| pace)),
+            };
+            assert_same(&paced(&made), &paced(&expected), what);
+        }
+        (self.snapshot, self.wish) = (made.snapshot, after);
+    }
+}
+
+#[test]
+fn ordinary_changes_are_revised() {
+    let mut story = Story::begin();
+    type Change<'c> = &'c dyn Fn(&mut Desired);
+    let mut check =
+        |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
     check("nothing changed", &|_| {}, &[2], &["n3."]);
     let weigh = |wish: &mut Desired| wish.pools.get_mut(&plain(1).name).unwrap().members[1].weight = Weight(9);
     check("a weight", &weigh, &[1], &[]);
@@ -418,6 +204,13 @@ fn ordinary_changes_are_revised() {
     );
     check("a name in another zone", &|wish| put(wish, "x.in.", 3), &[], &["x.in."]);
     check("another pool for a name", &|wish| put(wish, "x.y.", 3), &[], &["x.y."]);
+    let beside_text = |wish: &mut Desired| ["free.", "*.a.b.c.d.new."].iter().for_each(|n| put(wish, n, 3));
+    check(
+        "a name above a wildcard of the text, and one deeper than all",
+        &beside_text,
+        &[],
+        &["free.", "*.a.b.c.d.new."],
+    );
     check("a name less", &|wish| _ = wish.names.remove(&owner("q.x.y.")), &[], &["q.x.y."]);
     check("a wildcard less", &|wish| _ = wish.names.remove(&owner("*.y.")), &[], &["*.y."]);
     let add = |wish: &mut Desired| {
@@ -425,14 +218,67 @@ fn ordinary_changes_are_revised() {
         put(wish, "n7.", 7);
     };
     check("a pool and its name", &add, &[7], &["n7."]);
-    let take = |wish: &mut Desired| {
-        wish.pools.remove(&plain(2).name);
-        wish.names.remove(&owner("n2."));
+    let take = |wish: &mut Desired, number: u64| {
+        wish.pools.remove(&plain(number).name);
+        wish.names.remove(&owner(&format!("n{number}.")));
     };
-    check("a pool and its name less", &take, &[2], &["n2."]);
+    check("a pool and its name less", &|wish| take(wish, 2), &[2], &["n2."]);
+    let by_place = |wish: &mut Desired| {
+        let mut pool = plain(10);
+        pool.policy.ranks = vec![Rank::Nearest];
+        let [short, long] = [5, 60].map(|secs| Ttl::from_secs(secs).unwrap());
+        pool.ttl_bounds = Some(TtlBounds { short, long });
+        wish.pools.insert(pool.name.clone(), pool);
+        put(wish, "n10.", 10);
+    };
+    check("a pool that goes by place", &by_place, &[10], &["n10."]);
+    check("a pool less before one that goes by place", &|wish| take(wish, 0), &[0], &["n0."]);
+    let own_ttl = |wish: &mut Desired| {
+        put(wish, "m10.", 10);
+        wish.names.get_mut(&owner("m10.")).unwrap().ttl = Some(plain(10).ttl);
+    };
+    check("a name with the pool's TTL as its own, which keeps it", &own_ttl, &[], &["m10."]);
+    let rank = |wish: &mut Desired| wish.pools.get_mut(&plain(4).name).unwrap().policy.ranks = vec![Rank::Nearest];
+    check("a pool that goes by place from now on", &rank, &[4], &[]);
     let ttl = |wish: &mut Desired| wish.pools.get_mut(&plain(3).name).unwrap().ttl = Ttl::from_secs(77).unwrap();
     check("a TTL", &ttl, &[3], &[]);
     check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);
+}
+
+#[test]
+fn what_others_hold_up_stays_and_the_rest_goes() {
+    let mut story = Story::begin();
+    // What is put, and of that what is taken away again.
+    for (what, put_there, taken) in [
+        ("a wildcard, where the text has one", &["free.", "*.free."][..], &["*.free."][..]),
+        ("a wildcard, where the text has none", &["shop.", "*.shop."], &["*.shop."]),
+        ("a name above a wildcard", &["wild.", "*.wild."], &["wild."]),
+        ("a name with two above it that are there because of it", &["b.c.d.new."], &["b.c.d.new."]),
+        ("a name below that of a cluster", &["z.us1."], &["z.us1."]),
+        ("a name above one", &["gap.", "x.gap."], &["gap."]),
+    ] {
+        let (there, taken): (Vec<&str>, &[&str]) = (put_there.to_vec(), taken);
+        story.check(what, &|wish| there.iter().for_each(|name| put(wish, name, 4)), &[], &there);
+        story.check(what, &|wish| taken.iter().for_each(|name| _ = wish.names.remove(&owner(name))), &[], taken);
+        let left: Vec<&str> = there.iter().copied().filter(|name| !taken.contains(name)).collect();
+        story.check(what, &|wish| left.iter().for_each(|name| _ = wish.names.remove(&owner(name))), &[], &left);
+    }
+}
+
+#[test]
+fn who_was_last_up_is_remembered_over_a_change() {
+    let mut story = Story::begin();
+    let last_good = |wish: &mut Desired| wish.pools.get_mut(&plain(0).name).unwrap().down = DownAnswer::LastGood;
+    story.check("a pool that remembers", &last_good, &[0], &[]);
+    let (before, now) = (Arc::clone(&story.snapshot), Timestamp::from_secs(1));
+    let of_eu1 = before.targets().iter().position(|target| target.address.to_string().contains("203.0.113.1"));
+    let verdict = |target: TargetIndex| [Verdict::Down, Verdict::Up][usize::from(Some(target.0 as usize) == of_eu1)];
+    let first = Conditions::new_at(&before, now, |target| Health::new(verdict(target), None));
+    story.check("another pool", &|wish| put(wish, "x.", 1), &[], &["x."]);
+    let down = |_| Health::new(Verdict::Down, None);
+    let conditions = Arc::new(Conditions::after(&story.snapshot, (&before, &first), now, down));
+    let told = explain(&View { snapshot: story.snapshot, conditions }, &owner("n0."), Rtype::A, None);
+    assert_eq!(told.answer.iter().map(|record| &*record.rdata).collect::<Vec<_>>(), ["203.0.113.1"]);
 }
 
 #[test]
@@ -444,12 +290,15 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
         pool
     };
     let mut wish = world();
-    for (number, clusters) in [(0, &[0, 1][..]), (1, &[0, 2])] {
-        let made = pool(number, clusters);
+    for (number, clusters) in [(0, &[0, 1][..]), (1, &[0, 2]), (2, &[4])] {
+        let mut made = pool(number, clusters);
+        // By their names, which are then names of the upper layer.
+        made.mode = if number == 2 { Mode::Cname } else { Mode::Address };
         let name = owner(&format!("n{number}."));
         wish.names.insert(name.clone(), SteeredName { name, pool: made.name.clone(), ttl: None });
         wish.pools.insert(made.name.clone(), made);
     }
+    ["gap.", "y.deep.gap."].iter().for_each(|name| put(&mut wish, name, 0));
     let snapshot = compile(&wish, &zones, &options, None).unwrap().0;
     let is_left = |change: &dyn Fn(&mut Desired), pools: &[&str], names: &[&str], options: &ServerOptions| {
         let mut after = wish.clone();
@@ -471,7 +320,10 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
     for relative in ["own.", "x.sub.", "y.old.", "link."] {
         assert!(is_left(&names(relative), &[], &[relative], &options), "{relative} cannot be steered");
     }
+    assert!(is_left(&names("af1."), &[], &["af1."], &options), "the name of a cluster that a pool answers by it");
     assert!(is_left(&|wish| _ = wish.names.remove(&owner("n1.")), &[], &["n1."], &options), "a cluster's last name");
+    let no_gap = |wish: &mut Desired| _ = wish.names.remove(&owner("gap."));
+    assert!(is_left(&no_gap, &[], &["gap."], &options), "a zone stands between it and what is below");
     let p1 = PoolName::new("p1").unwrap();
     assert!(is_left(&|wish| _ = wish.pools.remove(&p1), &["p1"], &[], &options), "a pool that a name uses still");
     let alias = |wish: &mut Desired| wish.pools.get_mut(&p1).unwrap().mode = Mode::Cname;

@@ -153,6 +153,10 @@ pub(super) fn balanced_pools(snapshot: &Snapshot) -> impl Iterator<Item = (usize
 ///
 /// Clusters without capacity cannot be compared: they take everything.
 pub(super) fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Settings> {
+    // Pools are many, and mostly none of them heeds load.
+    if !snapshot.heeds_load() {
+        return None;
+    }
     let used: HashSet<&ClusterName> = balanced_pools(snapshot).flat_map(|(_, pool)| pool.clusters()).collect();
     let names: BTreeSet<&ClusterName> = used.into_iter().collect();
     let declared = |name: &ClusterName| {

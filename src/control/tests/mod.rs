@@ -84,7 +84,7 @@ impl Scene {
         let environment: Environment = Arc::new(|_| None);
         let source = Source::Path(self.file());
         let reader = Reader { source, environment, declared: Arc::default() };
-        let reading = reader.read(What::Files, None, self.now()).await.unwrap();
+        let reading = reader.read_here(What::Files, None, self.now());
         let (configured, snapshot) = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
         let folder = Arc::new(DataFolder::open(&self.data()).unwrap());
         let past = Past::read(&folder);

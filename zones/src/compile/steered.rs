@@ -94,17 +94,17 @@ impl<'a> Pools<'a> {
     /// Those of a snapshot, of which some are to be compiled anew.
     pub(super) fn after(desired: &'a Desired, previous: &'a Snapshot) -> Self {
         let compiled = Compiled {
-            steered: previous.steered.to_vec(),
+            steered: with_room(&previous.steered),
             pools: ChunkWriter::after(&previous.pools),
             infos: ChunkWriter::after(&previous.pool_infos),
             by_name: previous.pools_by_name.clone(),
-            answers: previous.answers.to_vec(),
-            counters: previous.counters.to_vec(),
+            answers: with_room(&previous.answers),
+            counters: with_room(&previous.counters),
             slots: Arc::clone(&previous.slots),
             targets: previous.targets.clone(),
             uses: previous.target_uses.clone(),
             placements: Arc::clone(&previous.placements),
-            placed: previous.placed.to_vec(),
+            placed: with_room(&previous.placed),
             faults: Vec::new(),
             id: previous.id,
         };
@@ -318,6 +318,13 @@ impl<'a> Pools<'a> {
         let steer = &pools[number as usize];
         *self.sets.entry(shape).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
     }
+}
+
+/// A copy with room for what a change adds: more than that is rare, and then all is moved once.
+fn with_room<T: Clone>(list: &[T]) -> Vec<T> {
+    let mut copy = Vec::with_capacity(list.len() + 256);
+    copy.extend_from_slice(list);
+    copy
 }
 
 /// What a steered name adds to the id.
