@@ -57,6 +57,7 @@ fn what_was_acknowledged_outlives_kills_and_nothing_else_does() {
         "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"
     );
     let mut server = Fairway::start(&config, &[]);
+    wait_open(webhook);
     let mut expected: [BTreeMap<String, Value>; 2] = Default::default();
     for round in 0..kills() {
         let (side, owner) = (round % 2, ["east", "west"][round % 2]);
@@ -92,5 +93,10 @@ fn what_was_acknowledged_outlives_kills_and_nothing_else_does() {
 fn restart(server: &mut Fairway, webhook: SocketAddr) {
     server.process.ended(LIMIT);
     server.process = Process::start(&mut serve(server.folder.path()), &server.folder.path().join("fairway.log"));
-    wait_until("it answers again", LIMIT, || call(webhook, "GET", "/", "").is_some_and(|(status, _)| status == 200));
+    wait_open(webhook);
+}
+
+/// Waits until the webhook takes calls: until the server serves, they are told to come back.
+fn wait_open(webhook: SocketAddr) {
+    wait_until("the webhook is open", LIMIT, || call(webhook, "GET", "/", "").is_some_and(|(status, _)| status == 200));
 }
