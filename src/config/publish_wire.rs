@@ -112,6 +112,7 @@ pub(super) struct Tsig {
 
 /// How TSIG signs.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub(super) enum TsigAlgorithm {
     /// HMAC-SHA-256.
     #[serde(rename = "hmac-sha256")]
@@ -127,6 +128,7 @@ pub(super) enum TsigAlgorithm {
 /// What may be done.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub(super) enum PublishPolicy {
     /// All that is wanted.
     Sync,
@@ -158,6 +160,7 @@ pub(super) struct Registry {
 /// How ownership is kept.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(super) enum RegistryKind {
     /// TXT records.
     Txt,
@@ -196,6 +199,7 @@ pub(super) struct Alias {
 /// How an alias is published.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(super) enum AliasForm {
     /// A CNAME.
     Cname,

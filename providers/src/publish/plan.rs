@@ -64,10 +64,10 @@ pub enum Obstacle {
     #[error("an alias (CNAME) and other records would stand at one name; publish it under another name")]
     Alias,
     /// A set that is not ours stands there.
-    #[error("a record set that nobody claims is there already; delete it there, or claim it")]
+    #[error("a record set that nobody claims is there already; delete it there, and it is published")]
     Unclaimed,
     /// A set of another owner stands there.
-    #[error("it belongs to the owner {0:?}; let that one go of it, or claim it")]
+    #[error("it belongs to the owner {0:?}; it is published once that one has let go of it")]
     OfOther(String),
     /// The place of the registry's TXT record is taken.
     #[error("other TXT records stand where its registry record would have to; give the registry a prefix or a suffix")]
