@@ -37,7 +37,11 @@ use crate::{
 
 /// The listeners of the API.
 pub(crate) struct Api {
-    site: Site,
+    gate: Gate,
+    /// What is answered on listeners and on the control socket. Made before anything is served, since that takes its time: who sees the
+    /// server serve finds its control socket.
+    listener: Router,
+    socket: Router,
     /// True once the listeners are to end; also when the value is dropped.
     ending: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -59,12 +63,13 @@ impl Api {
         let intents = Arc::default();
         let (control, under_way) = (control.clone(), Default::default());
         let site = Site { control, metrics, hub, gate, intents, under_way, ending: ending.subscribe() };
-        Self { site, ending, tasks: vec![follower] }
+        let (listener, socket) = (routes::of_listener(&site), routes::of_socket(&site));
+        Self { gate: site.gate, listener, socket, ending, tasks: vec![follower] }
     }
 
     /// Answers on this listener.
     pub(crate) fn show(&mut self, listener: TcpListener) {
-        let http = Http { router: routes::of_listener(&self.site), gate: self.site.gate.clone(), open: Arc::default() };
+        let http = Http { router: self.listener.clone(), gate: self.gate.clone(), open: Arc::default() };
         let end = self.ending.subscribe();
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
@@ -78,7 +83,7 @@ impl Api {
 
     /// Answers, and takes commands, on this socket.
     pub(crate) fn command(&mut self, socket: UnixListener) {
-        let (router, end) = (routes::of_socket(&self.site), self.ending.subscribe());
+        let (router, end) = (self.socket.clone(), self.ending.subscribe());
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
                 let (stream, user) = local_peer(&socket).await?;
