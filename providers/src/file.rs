@@ -17,7 +17,7 @@ use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
 
 use crate::{
     publish::{Limits, Provider, ProviderError},
-    rdata,
+    rdata::RdataText,
 };
 
 /// A zone file that is published to.
@@ -25,6 +25,8 @@ use crate::{
 pub struct ZoneFile {
     /// Its path. Where there is none yet, it is made.
     pub path: PathBuf,
+    /// How data is written in it.
+    pub text: RdataText,
 }
 
 #[async_trait]
@@ -35,7 +37,8 @@ impl Provider for ZoneFile {
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
         let file = self.clone();
-        beside(move || file.text().and_then(|text| Ok(sets(split(&text).1)?.into_values().collect()))).await
+        beside(move || file.content().and_then(|text| Ok(sets(split(&text).1, file.text)?.into_values().collect())))
+            .await
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
@@ -45,7 +48,7 @@ impl Provider for ZoneFile {
 }
 
 impl ZoneFile {
-    fn text(&self) -> io::Result<String> {
+    fn content(&self) -> io::Result<String> {
         match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             Err(error) => Err(error),
@@ -56,9 +59,9 @@ impl ZoneFile {
     }
 
     fn change(&self, changes: &Changes) -> io::Result<()> {
-        let text = self.text()?;
+        let text = self.content()?;
         let (above, below) = split(&text);
-        let mut sets = sets(below)?;
+        let mut sets = sets(below, self.text)?;
         for set in &changes.delete {
             sets.remove(&set.key());
         }
@@ -73,7 +76,8 @@ impl ZoneFile {
         for set in sets.values() {
             for rdata in &set.set.rdatas {
                 let RecordSet { name, rtype, ttl, .. } = &set.set;
-                next.push_str(&format!("{name}\t{}\tIN\t{rtype}\t{}\n", ttl.secs(), rdata::to_text(*rtype, rdata)));
+                let data = (self.text.write)(*rtype, rdata);
+                next.push_str(&format!("{name}\t{}\tIN\t{rtype}\t{data}\n", ttl.secs()));
             }
         }
         self.replace(next.as_bytes())
@@ -106,14 +110,14 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 /// The records below our line: one a line, as we write them.
-fn sets(text: &str) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
+fn sets(text: &str, form: RdataText) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
     let mut records: BTreeMap<(Name, Rtype), Lines> = BTreeMap::new();
     for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let read = || {
             let mut fields = line.splitn(5, '\t');
             let (name, ttl) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
             let rtype = fields.nth(1)?.parse().ok()?;
-            Some((name, Ttl::from_secs(ttl).ok()?, rtype, rdata::from_text(rtype, fields.next()?)?))
+            Some((name, Ttl::from_secs(ttl).ok()?, rtype, (form.read)(rtype, fields.next()?)?))
         };
         let fault =
             || format!("line {} below the line of Fairway is not as it was written; take it out or above", place + 1);
@@ -146,6 +150,7 @@ const FILE_MAX: u64 = 256 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rdata::DOTTED;
 
     fn set(name: &str, last: u8) -> ProviderSet {
         let rdata: Box<[u8]> = [192, 0, 2, last].into();
@@ -158,7 +163,7 @@ mod tests {
         let path = folder.path().join("x.zone");
         let above = "$ORIGIN x.\n@ 60 SOA ns h (\n  41 ; serial\n  1 1 1 1 )\n@ NS ns.y.\nwww A 192.0.2.9 ; by hand";
         fs::write(&path, above).unwrap();
-        let file = ZoneFile { path: path.clone() };
+        let file = ZoneFile { path: path.clone(), text: DOTTED };
         let changes = Changes { create: vec![set("a.x.", 1), set("b.x.", 2)], ..Changes::default() };
         file.apply(&changes).await.unwrap();
         assert_eq!(file.read().await.unwrap(), [set("a.x.", 1), set("b.x.", 2)]);
@@ -174,9 +179,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.zone");
         fs::write(&path, format!("{LINE}www A 192.0.2.9\n")).unwrap();
-        let file = ZoneFile { path };
+        let file = ZoneFile { path, text: DOTTED };
         assert!(matches!(file.read().await, Err(ProviderError::Unavailable(why)) if why.contains("line 1")));
-        assert!(ZoneFile { path: folder.path().to_owned() }.read().await.is_err());
+        assert!(ZoneFile { path: folder.path().to_owned(), text: DOTTED }.read().await.is_err());
     }
 
     #[test]

@@ -9,9 +9,10 @@ pub mod file;
 pub mod http;
 mod powerdns_wire;
 pub mod publish;
-pub mod rdata;
+mod rdata;
 pub mod rfc2136;
 pub mod webhook_server;
 
 pub use endpoint_wire::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE, Property, RowKey, plain_name};
 pub use powerdns_wire::PowerDns;
+pub use rdata::RdataText;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     http::Api,
     publish::{Limits, Provider, ProviderError, Scope},
-    rdata,
+    rdata::RdataText,
 };
 
 /// A PowerDNS with its API.
@@ -22,6 +22,8 @@ pub struct PowerDns {
     pub zones: Vec<Name>,
     /// Longest time of a call.
     pub timeout: Duration,
+    /// How its API writes data.
+    pub text: RdataText,
 }
 
 #[derive(Deserialize)]
@@ -58,7 +60,7 @@ struct Patch {
 #[async_trait]
 impl Provider for PowerDns {
     fn limits(&self) -> Limits {
-        Limits { batch_max: 1_000, types: Some(TYPES), set_identifiers: false, timeout: self.timeout }
+        Limits { batch_max: 1_000, types: None, set_identifiers: false, timeout: self.timeout }
     }
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
@@ -73,7 +75,7 @@ impl Provider for PowerDns {
             })?;
             for set in read.rrsets {
                 let what = format!("{zone}: {} {} is no record set", set.name, set.rtype);
-                sets.push(ProviderSet::plain(read_set(set).ok_or(ProviderError::Unavailable(what))?));
+                sets.push(ProviderSet::plain(read_set(set, self.text).ok_or(ProviderError::Unavailable(what))?));
             }
         }
         Ok(sets)
@@ -86,7 +88,7 @@ impl Provider for PowerDns {
             let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to)).filter(is_there);
             // A deletion first, so that an alias can take the place of addresses.
             let mut rrsets: Vec<_> = changes.delete.iter().filter(is_there).map(deletion).collect();
-            rrsets.extend(puts.map(replacement));
+            rrsets.extend(puts.map(|set| replacement(set, self.text)));
             if rrsets.is_empty() {
                 continue;
             }
@@ -116,9 +118,9 @@ fn path(zone: &Name) -> String {
 }
 
 /// A set with all that can be put into wire form, or else with none of it: it is there all the same.
-fn read_set(set: RrSet) -> Option<RecordSet> {
+fn read_set(set: RrSet, text: RdataText) -> Option<RecordSet> {
     let (name, rtype): (Name, Rtype) = (set.name.parse().ok()?, set.rtype.parse().ok()?);
-    let rdatas = set.records.iter().map(|record| rdata::from_text(rtype, &record.content));
+    let rdatas = set.records.iter().map(|record| (text.read)(rtype, &record.content));
     let rdatas = rdatas.collect::<Option<Vec<_>>>().unwrap_or_default();
     Some(RecordSet::new(name, rtype, Ttl::from_secs(set.ttl).ok()?, rdatas))
 }
@@ -128,8 +130,8 @@ fn deletion(set: &ProviderSet) -> RrSet {
     RrSet { name, rtype, ttl: 0, changetype: Some("DELETE".to_owned()), records: Vec::new() }
 }
 
-fn replacement(set: &ProviderSet) -> RrSet {
-    let content = |octets: &[u8]| Content { content: rdata::to_text(set.set.rtype, octets), disabled: false };
+fn replacement(set: &ProviderSet, text: RdataText) -> RrSet {
+    let content = |octets: &[u8]| Content { content: (text.write)(set.set.rtype, octets), disabled: false };
     RrSet {
         ttl: set.set.ttl.secs(),
         changetype: Some("REPLACE".to_owned()),
@@ -138,23 +140,10 @@ fn replacement(set: &ProviderSet) -> RrSet {
     }
 }
 
-/// Types whose text has a form of its own here.
-const TYPES: &[Rtype] = &[
-    Rtype::A,
-    Rtype::AAAA,
-    Rtype::CNAME,
-    Rtype::DNAME,
-    Rtype::DS,
-    Rtype::MX,
-    Rtype::NS,
-    Rtype::PTR,
-    Rtype::SRV,
-    Rtype::TXT,
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rdata::DOTTED;
 
     #[test]
     fn zones_are_named_in_paths_as_powerdns_wants_them() {
@@ -172,8 +161,8 @@ mod tests {
             changetype: None,
             records: vec![Content { content: content.to_owned(), disabled: false }],
         };
-        assert!(read_set(set("CAA", "0 issue \"x\"")).unwrap().rdatas.is_empty());
-        assert_eq!(read_set(set("MX", "10 m.x.")).unwrap().rdatas.len(), 1);
-        assert!(read_set(set("NOTYPE", "")).is_none());
+        assert!(read_set(set("CAA", "nothing that is known"), DOTTED).unwrap().rdatas.is_empty());
+        assert_eq!(read_set(set("MX", "0.10.0"), DOTTED).unwrap().rdatas.len(), 1);
+        assert!(read_set(set("NOTYPE", ""), DOTTED).is_none());
     }
 }

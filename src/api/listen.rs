@@ -63,7 +63,7 @@ impl Api {
         let intents = Arc::default();
         let (control, under_way) = (control.clone(), Default::default());
         let site = Site { control, metrics, hub, gate, intents, under_way, ending: ending.subscribe() };
-        let (listener, socket) = (routes::of_listener(&site), routes::of_socket(&site));
+        let (listener, socket) = routes::of_both(&site);
         Self { gate: site.gate, listener, socket, ending, tasks: vec![follower] }
     }
 

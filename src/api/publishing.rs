@@ -7,10 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use fairway_model::{ProviderSet, SetKey, Timestamp};
-use fairway_providers::{
-    publish::{Condition, Draft, Outcome, Publisher},
-    rdata,
-};
+use fairway_providers::publish::{Condition, Draft, Outcome, Publisher};
+use fairway_zones::text::rdata_text;
 
 use super::{
     problem::problem,
@@ -144,6 +142,6 @@ fn set(set: &ProviderSet) -> PlannedSet {
         name: set.set.name.to_string(),
         rtype: set.set.rtype.to_string(),
         ttl: set.set.ttl.secs(),
-        records: set.set.rdatas.iter().map(|octets| rdata::to_text(set.set.rtype, octets)).collect(),
+        records: set.set.rdatas.iter().map(|octets| rdata_text(set.set.rtype, octets)).collect(),
     }
 }

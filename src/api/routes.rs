@@ -62,14 +62,11 @@ pub(super) struct Site {
 #[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) String);
 
-/// What the HTTP listener answers.
-pub(super) fn of_listener(site: &Site) -> Router {
-    finish(table(), site)
-}
-
-/// What the control socket answers: what is for this machine alone, too.
-pub(super) fn of_socket(site: &Site) -> Router {
-    finish(table().on(operations::export(), export).on(operations::stop(), stop), site)
+/// What the HTTP listener answers, and what the control socket does: that has what is for this machine alone, too.
+pub(super) fn of_both(site: &Site) -> (Router, Router) {
+    let table = table();
+    let of_socket = table.clone().on(operations::export(), export).on(operations::stop(), stop);
+    (finish(table, site), finish(of_socket, site))
 }
 
 /// Every route of both listeners.

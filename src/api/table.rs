@@ -11,6 +11,7 @@ use axum::{
 use super::{openapi::Operation, routes::Site};
 
 /// Routes, and what is said of them.
+#[derive(Clone)]
 pub(super) struct Table {
     router: Router<Site>,
     operations: Vec<Operation>,

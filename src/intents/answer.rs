@@ -143,13 +143,6 @@ fn noun(kind: Kind) -> &'static str {
         Kind::Project => "project",
         Kind::TrafficGroup => "traffic group",
         Kind::TrafficSet => "traffic intent set",
-        Kind::Cluster
-        | Kind::Contribution
-        | Kind::Contributor
-        | Kind::Monitor
-        | Kind::Name
-        | Kind::Pool
-        | Kind::Receipt
-        | Kind::Records => "object",
+        _ => "object",
     }
 }

@@ -57,14 +57,7 @@ fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Int
         Kind::Project => common::metadata(body).map(|metadata| Intent::Project(Project { metadata })),
         Kind::TrafficGroup => common::metadata(body).map(|metadata| Intent::TrafficGroup(TrafficGroup { metadata })),
         Kind::TrafficSet => groups::traffic_set(body).map(Intent::TrafficSet),
-        Kind::Cluster
-        | Kind::Contribution
-        | Kind::Contributor
-        | Kind::Monitor
-        | Kind::Name
-        | Kind::Pool
-        | Kind::Receipt
-        | Kind::Records => {
+        _ => {
             body.fault("", format!("a {} is no object of the intent API; see /v1", kind.word()));
             None
         }
@@ -84,16 +77,7 @@ pub(super) fn table(kind: Kind) -> Table {
         Kind::Outbound => others::OUTBOUND,
         Kind::OutboundServer => others::OUTBOUND_SERVER,
         Kind::TrafficSet => groups::TRAFFIC_SET,
-        Kind::Cluster
-        | Kind::Contribution
-        | Kind::Contributor
-        | Kind::Monitor
-        | Kind::Name
-        | Kind::Pool
-        | Kind::Receipt
-        | Kind::Records
-        | Kind::Project
-        | Kind::TrafficGroup => groups::PLAIN,
+        _ => groups::PLAIN,
     }
 }
 

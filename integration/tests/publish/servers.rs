@@ -194,7 +194,7 @@ fn powerdns() -> PowerDnsServer {
     let url = ApiUrl::parse(&format!("http://127.0.0.1:{api}")).expect("a URL");
     let api = Api { url, tls: None, secret: Some(("x-api-key", Secret::new("key-of-the-tests"))) };
     let zones = vec![ZONE.parse().expect("a name")];
-    let provider = PowerDns { api, zones, timeout: Duration::from_secs(30) };
+    let provider = PowerDns { api, zones, timeout: Duration::from_secs(30), text: super::TEXT };
     PowerDnsServer { provider, _process: process, _folder: folder }
 }
 

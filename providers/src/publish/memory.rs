@@ -13,14 +13,14 @@ use super::provider::{Limits, Provider, ProviderError};
 
 /// Record sets in memory.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub(super) struct Memory {
     state: Mutex<State>,
     batch_max: Option<usize>,
 }
 
 /// What a provider does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     /// It answers that it cannot.
     Unavailable,
     /// It never answers.
@@ -44,7 +44,7 @@ struct State {
 
 impl Memory {
     /// One that takes so many sets a call.
-    pub fn with_batches_of(sets: usize) -> Self {
+    pub(super) fn with_batches_of(sets: usize) -> Self {
         Self { batch_max: Some(sets), ..Self::default() }
     }
 
@@ -53,37 +53,37 @@ impl Memory {
     }
 
     /// What is there.
-    pub fn sets(&self) -> Vec<ProviderSet> {
+    pub(super) fn sets(&self) -> Vec<ProviderSet> {
         self.state().sets.values().cloned().collect()
     }
 
     /// Puts a set there, as somebody else would.
-    pub fn put(&self, set: ProviderSet) {
+    pub(super) fn put(&self, set: ProviderSet) {
         self.state().sets.insert(set.key(), set);
     }
 
     /// Takes a set away, as somebody else would.
-    pub fn take(&self, key: &SetKey) {
+    pub(super) fn take(&self, key: &SetKey) {
         self.state().sets.remove(key);
     }
 
     /// Refuses batches with these names.
-    pub fn refuse(&self, names: impl IntoIterator<Item = Name>) {
+    pub(super) fn refuse(&self, names: impl IntoIterator<Item = Name>) {
         self.state().refused = names.into_iter().collect();
     }
 
     /// After so many more good calls of `apply`, each is faulty; reads, too, for faults of reading.
-    pub fn fail_after(&self, applies: usize, fault: Fault) {
+    pub(super) fn fail_after(&self, applies: usize, fault: Fault) {
         self.state().fault = Some((applies, fault));
     }
 
     /// Does as it is told again.
-    pub fn heal(&self) {
+    pub(super) fn heal(&self) {
         self.state().fault = None;
     }
 
     /// How often `apply` was called.
-    pub fn applies(&self) -> usize {
+    pub(super) fn applies(&self) -> usize {
         self.state().applies
     }
 

@@ -11,7 +11,8 @@
 mod affix;
 mod apply;
 mod bounds;
-pub mod memory;
+#[cfg(test)]
+mod memory;
 mod notes_wire;
 mod pacing;
 mod plan;

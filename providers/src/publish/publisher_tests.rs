@@ -130,6 +130,19 @@ async fn who_lies_on_reading_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_says_that_it_wrote_and_did_not_is_found_out_by_the_next_reading() {
+    let stage = stage(true);
+    stage.memory.fail_after(0, Fault::Lie);
+    stage.wishes.send_replace(wish(3));
+    stage.published(3).await;
+    assert!(stage.memory.sets().is_empty());
+    stage.until("found out", |status| status.counts.drifted == 3).await;
+    stage.memory.heal();
+    stage.until("found out again", |status| status.counts.drifted == 6).await;
+    assert_eq!(stage.memory.sets().len(), 6, "each with its registry record");
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_auto_it_is_an_operator_who_publishes() {
     let stage = stage(false);
     stage.wishes.send_replace(wish(2));

@@ -1,4 +1,8 @@
 //! DNS servers that take updates: UPDATE (RFC 2136) to write, a transfer (RFC 5936) to read, both over TCP and signed with TSIG.
+//!
+//! The messages are put together and read here, not by hickory-proto (0.26): its verifier wants every message of a transfer signed,
+//! where up to 99 need not be (RFC 8945 section 5.3.1), and a record whose data it cannot read fails the whole transfer, where records of
+//! others are none of ours to judge.
 
 mod message;
 mod tsig;

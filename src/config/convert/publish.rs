@@ -6,9 +6,9 @@ use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
 use fairway_providers::{
     http::ApiUrl,
     publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules},
-    rdata,
     rfc2136::{TsigAlgorithm, TsigKey},
 };
+use fairway_zones::text::rdata_from_text;
 
 use super::{Meaning, monitors::secret};
 use crate::config::{
@@ -187,11 +187,11 @@ fn delegation(
     let ttl = from.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl);
     let mut ds = Vec::new();
     for (place, Text(text)) in from.ds.iter().enumerate() {
-        match rdata::from_text(Rtype::DS, text) {
-            Some(rdata) => ds.push(rdata),
-            None => meaning.error(
+        match rdata_from_text(Rtype::DS, text.as_bytes(), &Name::root()) {
+            Ok(rdata) => ds.push(rdata),
+            Err(error) => meaning.error(
                 format_args!("{pointer}/delegations/{index}/ds/{place}"),
-                format!("{text:?} is no DS record"),
+                format!("{text:?} is no DS record: {error}"),
                 "write TAG ALGORITHM DIGEST-TYPE DIGEST, the digest in hexadecimal",
             ),
         }

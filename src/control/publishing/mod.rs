@@ -7,13 +7,15 @@ mod wanted;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use fairway_model::Name;
 use fairway_providers::{
-    PowerDns,
+    PowerDns, RdataText,
     file::ZoneFile,
     http::{Api, ApiUrl},
     publish::{Notes, Provider, Publisher, Setup, Wanted},
     rfc2136::Rfc2136,
 };
+use fairway_zones::text::{rdata_from_text, rdata_text};
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 use tokio_rustls::rustls::ClientConfig;
 
@@ -42,7 +44,7 @@ impl Running {
         let (wishes, wishes_in) = watch::channel(None);
         let PublishTo { name, rules, pacing, auto, .. } = to.clone();
         let notes = data_dir
-            .map_or_else(Notes::default, |folder| Notes::at(folder.join("publish").join(format!("{name}.json"))));
+            .map_or_else(Notes::default, |folder| Notes::at(folder.join("publish").join(format!("{name}.json")), TEXT));
         let setup = Setup { name, rules, pacing, auto };
         let (publisher, task) = Publisher::new(setup, provider(to), wishes_in, notes);
         Self { to: to.clone(), publisher, wishes, task: tokio::spawn(task) }
@@ -58,8 +60,9 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             api: Api { url: url.clone(), tls: tls(url), secret: Some(("x-api-key", key.clone())) },
             zones: to.rules.zones.clone(),
             timeout: *timeout,
+            text: TEXT,
         }),
-        Destination::File(path) => Box::new(ZoneFile { path: path.clone() }),
+        Destination::File(path) => Box::new(ZoneFile { path: path.clone(), text: TEXT }),
     }
 }
 
@@ -124,5 +127,8 @@ fn restarted(running: Vec<Running>, wanted: &[PublishTo], data_dir: Option<PathB
     next
 }
 
+/// Data as zone text has it.
+const TEXT: RdataText =
+    RdataText { write: rdata_text, read: |rtype, text| rdata_from_text(rtype, text.as_bytes(), &Name::root()).ok() };
 /// How often it is looked at what is served.
 const LOOK: Duration = Duration::from_millis(500);
