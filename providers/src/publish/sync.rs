@@ -71,15 +71,26 @@ impl Rules {
         granted: usize,
     ) -> Result<Draft, ProviderError> {
         let limits = provider.limits();
-        let late = |_| Err(ProviderError::Late(limits.timeout));
-        let read = tokio::time::timeout(limits.timeout, provider.read()).await.unwrap_or_else(late)?;
-        let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
-        let mut current = self.ownership.sort(read, claims, &keys);
+        let mut current = self.read(provider, wanted, claims).await?;
         if self.policy != Policy::Sync {
             current.keep_orphans();
         }
         let scope = Scope { zones: &self.zones, types: limits.types, set_identifiers: limits.weights.is_some() };
         Ok(self.drafted(plan(wanted, &current, scope, &self.ownership), &current, granted))
+    }
+
+    /// What stands there, and whose it is.
+    pub(super) async fn read(
+        &self,
+        provider: &dyn Provider,
+        wanted: &Wanted,
+        claims: &Claims,
+    ) -> Result<Current, ProviderError> {
+        let limits = provider.limits();
+        let late = |_| Err(ProviderError::Late(limits.timeout));
+        let read = tokio::time::timeout(limits.timeout, provider.read()).await.unwrap_or_else(late)?;
+        let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
+        Ok(self.ownership.sort(read, claims, &keys))
     }
 
     fn drafted(&self, plan: Plan, current: &Current, granted: usize) -> Draft {
