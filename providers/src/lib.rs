@@ -6,6 +6,7 @@
 
 mod endpoint_wire;
 pub mod file;
+pub mod flags;
 pub mod http;
 mod powerdns_wire;
 pub mod publish;

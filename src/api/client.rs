@@ -152,6 +152,12 @@ impl Client {
         self.json(Method::POST, &format!("/v1/publishing/{}/take", escape(provider)), Some(order)).await
     }
 
+    /// `GET /v2/projects/{project}/dns-update-records/{name}`.
+    pub async fn dns_update_record(&self, project: &str, name: &str) -> Result<serde_json::Value, ClientError> {
+        let path = format!("/v2/projects/{}/dns-update-records/{}", escape(project), escape(name));
+        self.json(Method::GET, &path, None::<&()>).await
+    }
+
     /// `POST /v1/overrides`: returns once it is in force and on disk.
     pub async fn add_override(&self, new: &NewOverride) -> Result<OverrideState, ClientError> {
         self.json(Method::POST, "/v1/overrides", Some(new)).await

@@ -1,4 +1,4 @@
-//! `fairway publish status`, `plan`, `apply` and `take`.
+//! `fairway publish status`, `plan`, `apply` and `take`; `flags` is next door.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -9,6 +9,7 @@ use fairway_model::Name;
 use super::{
     ask,
     output::{Cell, Out, Tone, table},
+    publish_flags::{self, FlagsArgs},
     server_args::ServerArgs,
     values, wait,
 };
@@ -45,6 +46,14 @@ Examples:
   fairway publish take bind --from cluster-east --step finish
   fairway publish take bind --from cluster-east --step abort --name www.example.com")]
     Take(TakeArgs),
+    /// Print how an external-dns is started that carries records on to a provider which only it speaks.
+    ///
+    /// It reads DNSEndpoint objects. What is secret is no argument: it comes as environment variables.
+    #[command(after_long_help = "\
+Examples:
+  fairway publish flags route53 --provider aws --set aws-zone-type=public --zone example.com
+  fairway publish flags shop/route53 --kubernetes")]
+    Flags(FlagsArgs),
 }
 
 /// What `publish take` takes.
@@ -126,6 +135,7 @@ pub(super) fn publish(out: Out, command: PublishCommand) -> anyhow::Result<ExitC
         PublishCommand::Plan(args) => plan(out, &args, false),
         PublishCommand::Apply(args) => plan(out, &args, true),
         PublishCommand::Take(args) => take(out, &args),
+        PublishCommand::Flags(args) => publish_flags::print(out, &args),
     }
 }
 
@@ -234,7 +244,7 @@ fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
     let rows: Vec<_> = rows.collect();
     let mut text =
         if rows.is_empty() { String::new() } else { table(out.palette, 0, &["name", "type", "is", "reason"], &rows) };
-    for error in &report.error {
+    if let Some(error) = &report.error {
         text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {error}")));
     }
     let done = report.records.iter().filter(|record| record.condition != "left").count();

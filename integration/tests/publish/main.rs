@@ -5,6 +5,10 @@
 #[cfg(feature = "real")]
 mod daemon;
 #[cfg(feature = "real")]
+mod flags;
+#[cfg(feature = "real")]
+mod handover;
+#[cfg(feature = "real")]
 mod servers;
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
