@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use fairway_model::{Changes, Name, ProviderSet, SetKey};
 
-use super::provider::{Limits, Provider, ProviderError};
+use super::provider::{Limits, Provider, ProviderError, Weights};
 
 /// Record sets in memory.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl Memory {
 impl Provider for Memory {
     fn limits(&self) -> Limits {
         let batch_max = self.batch_max.unwrap_or(1_000);
-        Limits { batch_max, types: None, set_identifiers: true, timeout: Duration::from_secs(10) }
+        Limits { batch_max, types: None, weights: Some(Weights::Aws), timeout: Duration::from_secs(10) }
     }
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {

@@ -29,10 +29,37 @@ pub struct Limits {
     pub batch_max: usize,
     /// Types that it can write; none for all.
     pub types: Option<&'static [Rtype]>,
-    /// Whether it tells sets of one name and type apart by set identifiers, and so knows weights.
-    pub set_identifiers: bool,
+    /// How it weights sets of one name and type, which it then tells apart by set identifiers; none where a name has one set a type.
+    pub weights: Option<Weights>,
     /// Longest time of a call.
     pub timeout: Duration,
+}
+
+/// How a provider is told the weight of a set, among the fields that ExternalDNS carries beside it (`providerSpecific`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// `aws/weight`, 0 to 255: Amazon Route 53, and providers that took its field over.
+    Aws,
+    /// `webhook/gslb-weight`, 0 to 65,535: another Fairway.
+    Fairway,
+}
+
+impl Weights {
+    /// The name of the field.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Aws => "aws/weight",
+            Self::Fairway => "webhook/gslb-weight",
+        }
+    }
+
+    /// The heaviest weight.
+    pub fn max(self) -> u16 {
+        match self {
+            Self::Aws => 255,
+            Self::Fairway => u16::MAX,
+        }
+    }
 }
 
 /// Why a call failed.

@@ -12,7 +12,7 @@ struct Shared(Arc<Memory>);
 
 #[async_trait::async_trait]
 impl Provider for Shared {
-    fn limits(&self) -> crate::publish::Limits {
+    fn limits(&self) -> Limits {
         self.0.limits()
     }
 

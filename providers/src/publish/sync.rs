@@ -78,7 +78,7 @@ impl Rules {
         if self.policy != Policy::Sync {
             current.keep_orphans();
         }
-        let scope = Scope { zones: &self.zones, types: limits.types, set_identifiers: limits.set_identifiers };
+        let scope = Scope { zones: &self.zones, types: limits.types, set_identifiers: limits.weights.is_some() };
         Ok(self.drafted(plan(wanted, &current, scope, &self.ownership), &current, granted))
     }
 
