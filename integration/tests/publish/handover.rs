@@ -6,6 +6,7 @@
 use std::{
     fs,
     net::SocketAddr,
+    panic::{self, AssertUnwindSafe},
     path::Path,
     process::Command,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -86,22 +87,25 @@ fn address(server: SocketAddr, name: &str) -> Vec<String> {
     dig(server, &["+short", name, "A"])
 }
 
-fn handed_over(sealed: bool) {
-    let server = start(bind_with_example);
-    let at = server.at;
-    external_dns(at, "them", sealed);
-    let (names_at_first, is_readable) = names(at);
-    assert!(names_at_first.len() >= 4 && is_readable != sealed, "{names_at_first:?}");
-    let (taken, left) = names_at_first.split_at(names_at_first.len() / 2);
-    let theirs: Vec<_> = taken.iter().map(|name| address(at, name)).collect();
+/// Names that are ours to take over, in BIND, with what stands there.
+struct Scene {
+    at: SocketAddr,
+    sealed: bool,
+    fairway: Fairway,
+    taken: Vec<(String, Vec<String>)>,
+    left: Vec<String>,
+}
 
-    let aliases: String = taken
-        .iter()
-        .map(|name| format!("        - {{ name: {name}, of: shop.gslb.example, as: addresses }}\n"))
-        .collect();
-    let registry = if sealed { "      registry: { key: { file: registry.key } }\n" } else { "" };
-    let fairway = Fairway::start(
-        &format!(
+impl Scene {
+    fn start(at: SocketAddr, sealed: bool) -> Self {
+        external_dns(at, "them", sealed);
+        let (all, is_readable) = names(at);
+        assert!(all.len() >= 4 && is_readable != sealed, "{all:?}");
+        let (taken, left) = all.split_at(all.len() / 2);
+        let alias = |name: &String| format!("        - {{ name: {name}, of: shop.gslb.example, as: addresses }}\n");
+        let aliases: String = taken.iter().map(alias).collect();
+        let registry = if sealed { "      registry: { key: { file: registry.key } }\n" } else { "" };
+        let config = format!(
             "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
 monitors: [{{ name: unchecked, type: always }}]
 clusters: [{{ name: eu1, addresses: [{OURS}] }}]
@@ -116,64 +120,85 @@ publish:
       resync: 10s
 {registry}      aliases:
 {aliases}"
-        ),
-        &[("tsig.secret", SECRET), ("registry.key", KEY)],
-    );
-    let status = || String::from_utf8_lossy(&fairway.command(&["publish", "status"]).stdout).into_owned();
-    wait_until("they are seen to be somebody's", LIMIT, || status().contains("belongs to the owner \"them\""));
-    let take = |arguments: &[&str]| {
-        let output = fairway
-            .command(&[&["publish", "take", "bind", "--from", "them", "--reason", "a test"], arguments].concat());
+        );
+        let fairway = Fairway::start(&config, &[("tsig.secret", SECRET), ("registry.key", KEY)]);
+        let taken = taken.iter().map(|name| (name.clone(), address(at, name))).collect();
+        Self { at, sealed, fairway, taken, left: left.to_vec() }
+    }
+
+    fn take(&self, arguments: &[&str]) -> String {
+        let order = ["publish", "take", "bind", "--from", "them", "--reason", "a test"];
+        let output = self.fairway.command(&[&order, arguments].concat());
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
         text
-    };
-    let many = format!("{} record sets", taken.len());
-    assert!(take(&["--dry-run"]).contains(&format!("to do: {many}")));
+    }
 
-    let (ends, empty, asked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        // Whoever asks meanwhile never finds a name without records.
-        scope.spawn(|| {
-            while !ends.load(Relaxed) {
-                for name in taken {
-                    empty.fetch_add(usize::from(address(at, name).is_empty()), Relaxed);
-                    asked.fetch_add(1, Relaxed);
-                }
-            }
-        });
-        let steps = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            assert!(take(&[]).contains(&format!("done: {many}")));
-            external_dns(at, "them", sealed);
-            let syncs = || fairway.metric("fairway_publish_syncs_total", "bind");
-            let before = syncs();
-            wait_until("it is looked at in between", LIMIT, || syncs() > before);
-            for (name, theirs) in taken.iter().zip(&theirs) {
-                assert_eq!(&address(at, name), theirs, "{name} is touched by neither");
-            }
-            for name in left {
-                assert!(address(at, name).is_empty(), "{name} was left to external-dns, which deletes it");
-            }
-            assert!(take(&["--step", "finish"]).contains("too short a time ago"));
-            assert!(take(&["--step", "finish", "--after", "0s"]).contains(&format!("done: {many}")));
-            wait_until("they are made ours", LIMIT, || taken.iter().all(|name| address(at, name) == [OURS]));
-            external_dns(at, "them", sealed);
-            assert!(taken.iter().all(|name| address(at, name) == [OURS]), "external-dns leaves alone what is ours");
-        }));
-        ends.store(true, Relaxed);
-        if let Err(panic) = steps {
-            std::panic::resume_unwind(panic);
+    fn status(&self) -> String {
+        String::from_utf8_lossy(&self.fairway.command(&["publish", "status"]).stdout).into_owned()
+    }
+
+    fn is_ours(&self) -> bool {
+        self.taken.iter().all(|(name, _)| address(self.at, name) == [OURS])
+    }
+
+    fn steps(&self) {
+        let many = format!("{} record sets", self.taken.len());
+        assert!(self.take(&["--dry-run"]).contains(&format!("to do: {many}")));
+        assert!(self.take(&[]).contains(&format!("done: {many}")));
+        external_dns(self.at, "them", self.sealed);
+        let syncs = || self.fairway.metric("fairway_publish_syncs_total", "bind");
+        let before = syncs();
+        wait_until("it is looked at in between", LIMIT, || syncs() > before);
+        for (name, theirs) in &self.taken {
+            assert_eq!(&address(self.at, name), theirs, "{name} is touched by neither");
         }
+        for name in &self.left {
+            assert!(address(self.at, name).is_empty(), "{name} was left to external-dns, which deletes it");
+        }
+        assert!(self.take(&["--step", "finish"]).contains("too short a time ago"));
+        assert!(self.take(&["--step", "finish", "--after", "0s"]).contains(&format!("done: {many}")));
+        wait_until("they are made ours", LIMIT, || self.is_ours());
+        external_dns(self.at, "them", self.sealed);
+        assert!(self.is_ours(), "external-dns leaves alone what is ours");
+    }
+}
+
+/// Has it done while others ask: they never find one of the names without records.
+fn asked_meanwhile(scene: &Scene, act: impl FnOnce()) {
+    let (ends, empty, asked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let ask = || {
+        while !ends.load(Relaxed) {
+            for (name, _) in &scene.taken {
+                empty.fetch_add(usize::from(address(scene.at, name).is_empty()), Relaxed);
+                asked.fetch_add(1, Relaxed);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(ask);
+        let acted = panic::catch_unwind(AssertUnwindSafe(act));
+        ends.store(true, Relaxed);
+        acted.unwrap_or_else(|panic| panic::resume_unwind(panic));
     });
+    assert_eq!(empty.load(Relaxed), 0, "of {asked:?} questions");
     assert!(asked.load(Relaxed) > 0);
-    assert_eq!(empty.load(Relaxed), 0, "of {} questions", asked.load(Relaxed));
-    let log = fairway.process.output();
+}
+
+fn handed_over(sealed: bool) {
+    let server = start(bind_with_example);
+    let scene = Scene::start(server.at, sealed);
+    wait_until("they are seen to be somebody's", LIMIT, || scene.status().contains("belongs to the owner \"them\""));
+    asked_meanwhile(&scene, || scene.steps());
+    let log = scene.fairway.process.output();
     let lines = |step: &str| log.lines().filter(|line| line.contains("fairway::audit") && line.contains(step)).count();
-    assert!(lines("announced") == taken.len() && lines("taken") == taken.len() && log.contains("a test"), "{log}");
+    let all = scene.taken.len();
+    assert!(lines("announced") == all && lines("taken") == all && log.contains("a test"), "{log}");
+    let Scene { at, taken, fairway, .. } = scene;
     drop(fairway);
     // Whoever goes by our id reads what we wrote: with the policy sync, it deletes what it takes for its own.
     external_dns(at, "us", sealed);
-    assert!(taken.iter().all(|name| address(at, name).is_empty()), "external-dns read our registry records");
+    assert!(taken.iter().all(|(name, _)| address(at, name).is_empty()), "external-dns read our registry records");
 }
 
 #[test]

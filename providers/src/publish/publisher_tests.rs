@@ -231,3 +231,31 @@ async fn a_status_tells_since_when_and_when_it_is_looked_again() {
     let refused = stage.publisher.status().conditions[&address("n2.x.", 2).key()].clone();
     assert!(matches!(refused.condition, Condition::Refused(_)) && refused.since >= first.synced_at.unwrap());
 }
+
+#[tokio::test(start_paused = true)]
+async fn weighted_sets_stand_side_by_side_and_only_the_weight_that_changed_is_written() {
+    let stage = stage(true);
+    let weighted = |of: [(&str, u8, &str); 2]| {
+        let set = |(cluster, last, weight): (&str, u8, &str)| ProviderSet {
+            set_identifier: cluster.to_owned(),
+            properties: [("aws/weight".to_owned(), weight.to_owned())].into(),
+            ..address("w.x.", last)
+        };
+        Some(Arc::new(Wanted { sets: of.map(set).to_vec(), held: BTreeSet::new() }))
+    };
+    stage.wishes.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "40")]));
+    stage.published(2).await;
+    // Each has its registry record, told apart by the same set identifier.
+    let sets = stage.memory.sets();
+    let count = |rtype, cluster: &str| {
+        sets.iter().filter(|set| set.set.rtype == rtype && set.set_identifier == cluster).count()
+    };
+    for cluster in ["eu1", "us1"] {
+        assert_eq!((count(Rtype::A, cluster), count(Rtype::TXT, cluster)), (1, 1), "{sets:?}");
+    }
+    let written = stage.publisher.status().counts.changed;
+    stage.wishes.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "20")]));
+    stage.until("the weight is there", |status| status.counts.changed == written + 1).await;
+    let weight = stage.memory.sets().into_iter().find(|set| set.set_identifier == "us1" && set.set.rtype == Rtype::A);
+    assert_eq!(weight.unwrap().properties["aws/weight"], "20");
+}
