@@ -153,7 +153,7 @@ impl Client {
     }
 
     /// `GET /v2/projects/{project}/dns-update-records/{name}`.
-    pub async fn dns_update_record(&self, project: &str, name: &str) -> Result<serde_json::Value, ClientError> {
+    pub async fn dns_update_record(&self, project: &str, name: &str) -> Result<Value, ClientError> {
         let path = format!("/v2/projects/{}/dns-update-records/{}", escape(project), escape(name));
         self.json(Method::GET, &path, None::<&()>).await
     }
