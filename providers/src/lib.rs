@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod endpoint_wire;
+pub mod etcd;
 pub mod file;
 pub mod http;
 mod powerdns_wire;
