@@ -1,9 +1,11 @@
 //! Publishing, on real servers: one contract that every provider passes, and the daemon in front of one.
 //!
-//! BIND and Knot are behind the feature `real`; the zone file needs nobody.
+//! Real servers are behind the feature `real`; the zone file needs nobody.
 
 #[cfg(feature = "real")]
 mod daemon;
+#[cfg(feature = "real")]
+mod etcd;
 #[cfg(feature = "real")]
 mod servers;
 
@@ -79,6 +81,13 @@ fn wish(round: usize) -> Wanted {
 /// What each provider must do: write what is wanted, read it back alike, touch nothing else, and end as it began.
 async fn contract<P: Provider + Clone + 'static>(provider: P) {
     let before = sorted(provider.read().await.expect("it can be read at first"));
+    let types = provider.limits().types;
+    // What a provider cannot write, and says so, is not asked of it.
+    let wish = |round| {
+        let mut wish = wish(round);
+        wish.sets.retain(|set| types.is_none_or(|types| types.contains(&set.set.rtype)));
+        wish
+    };
     let (wishes, wishes_in) = watch::channel(None);
     let rules = Rules {
         zones: vec![ZONE.parse().expect("a name")],
