@@ -8,7 +8,6 @@ use std::{
 };
 
 use fairway_integration::{
-    message::Message,
     query::Query,
     real::{Process, ask, free_port, http_get, program, wait_until},
 };

@@ -6,8 +6,10 @@
 mod daemon;
 #[cfg(feature = "real")]
 mod etcd;
+mod scripted;
 #[cfg(feature = "real")]
 mod servers;
+mod webhook;
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
@@ -103,8 +105,9 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
         wishes.send_replace(Some(Arc::new(wish(round))));
         let outcome = publisher.apply(1_000).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!((&outcome.broken, outcome.refused.len()), (&None, 0), "round {round}: {:?}", outcome.refused);
-        let obstacles: Vec<_> =
+        let mut obstacles: Vec<_> =
             outcome.draft.refused.iter().map(|(key, why)| (key.name.to_string(), why.clone())).collect();
+        obstacles.sort_by(|(one, _), (other, _)| one.cmp(other));
         let foreign = if before.is_empty() { vec![] } else { obstacles_of_foreign() };
         assert_eq!(obstacles, foreign, "round {round}");
         let now = sorted(provider.read().await.expect("it can be read"));
@@ -122,7 +125,7 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
 
 fn obstacles_of_foreign() -> Vec<(String, Obstacle)> {
     let name = |label: &str| format!("{label}.{ZONE}");
-    vec![(name("www"), Obstacle::Unclaimed), (name("theirs"), Obstacle::OfOther("another".to_owned()))]
+    vec![(name("theirs"), Obstacle::OfOther("another".to_owned())), (name("www"), Obstacle::Unclaimed)]
 }
 
 /// Without the serial, which is the server's.
