@@ -5,7 +5,11 @@
 #[cfg(feature = "real")]
 mod daemon;
 #[cfg(feature = "real")]
+mod delay;
+#[cfg(feature = "real")]
 mod etcd;
+#[cfg(feature = "real")]
+mod kubernetes;
 mod scripted;
 #[cfg(feature = "real")]
 mod servers;

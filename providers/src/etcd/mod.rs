@@ -174,12 +174,12 @@ impl Etcd {
     fn records_of(&self, edit: &Edit<'_>) -> Result<BTreeMap<String, String>, ProviderError> {
         let Some(to) = edit.to else { return Ok(BTreeMap::new()) };
         let prefix = self.prefix_of(edit)?;
-        let record = |rdata: &Box<[u8]>| {
+        let record = |rdata: &[u8]| {
             let value = service_wire::write(to, rdata, self.text)
                 .map_err(|what| ProviderError::Refused(format!("{} {}: {what}", edit.name, edit.rtype)))?;
             Ok((key::of_record(&prefix, rdata), value))
         };
-        to.set.rdatas.iter().map(record).collect()
+        to.set.rdatas.iter().map(|rdata| record(rdata)).collect()
     }
 
     /// Whether what stands there is what the change was planned on.
