@@ -54,7 +54,12 @@ impl Cluster {
 
     fn try_kubectl(&self, arguments: &[&str], path: Option<&Path>) -> Result<String, String> {
         let mut command = Command::new(program("kubectl", "kubectl"));
-        command.arg("--kubeconfig").arg(self.kube().join("kubeconfig")).args(arguments).args(path);
+        command
+            .env("KUBECTL_APPLYSET", "true")
+            .arg("--kubeconfig")
+            .arg(self.kube().join("kubeconfig"))
+            .args(arguments)
+            .args(path);
         let output = command.output().expect("kubectl is among the parts");
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
@@ -79,18 +84,8 @@ async fn a_folder_of_objects_keeps_the_contract() {
 }
 
 /// As the manual says it.
-const APPLY: &[&str] = &[
-    "apply",
-    "--server-side",
-    "--validate=strict",
-    "--prune",
-    "-l",
-    "app.kubernetes.io/managed-by=fairway,app.kubernetes.io/instance=corporate",
-    "--prune-allowlist=externaldns.k8s.io/v1alpha1/DNSEndpoint",
-    "-n",
-    "default",
-    "-f",
-];
+const APPLY: &[&str] =
+    &["apply", "--server-side", "--validate=strict", "--prune", "--applyset=fairway-dns", "-n", "default", "-f"];
 
 #[tokio::test]
 async fn kubernetes_takes_the_objects_and_external_dns_carries_them_on() {
@@ -109,6 +104,9 @@ async fn kubernetes_takes_the_objects_and_external_dns_carries_them_on() {
         weighted,
     ];
     provider.apply(&Changes { create: sets.clone(), ..Changes::default() }).await.expect("the folder is ours");
+    let second = DnsEndpoints { name: "second".to_owned(), ..endpoints(&folder) };
+    let other = Changes { create: vec![set("other", Rtype::A, &["203.0.113.8"])], ..Changes::default() };
+    second.apply(&other).await.expect("each has files of its own");
     let applied = cluster.kubectl(APPLY, &folder);
     assert!(applied.contains("dnsendpoint.externaldns.k8s.io/fairway-corporate-all serverside-applied"), "{applied}");
     let stored = cluster.try_kubectl(&["get", "dnsendpoints", "-o", "json"], None).expect("it can be read");
@@ -135,10 +133,13 @@ async fn kubernetes_takes_the_objects_and_external_dns_carries_them_on() {
     published("shop", Rtype::A, 2);
     published("shop", Rtype::AAAA, 1);
     published("lead", Rtype::CNAME, 1);
-    // What is wanted no more goes the same way; the object itself goes with its last name.
+    published("other", Rtype::A, 1);
+    // What is wanted no more goes the same way, and an object with its last name.
+    second.apply(&Changes { delete: other.create, ..Changes::default() }).await.expect("it is there");
     provider.apply(&Changes { delete: vec![sets[2].clone()], ..Changes::default() }).await.expect("it is there");
     cluster.kubectl(APPLY, &folder);
     published("lead", Rtype::CNAME, 0);
+    published("other", Rtype::A, 0);
     drop(process);
     let rest = [&sets[..2], &sets[3..]].concat();
     provider.apply(&Changes { delete: rest, ..Changes::default() }).await.expect("they are there");

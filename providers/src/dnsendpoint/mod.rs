@@ -291,7 +291,8 @@ mod tests {
     async fn a_name_that_no_object_holds_is_refused_and_a_file_that_was_edited_is_an_error() {
         let folder_ = tempfile::tempdir().unwrap();
         let all = folder(folder_.path());
-        let large = Changes { create: vec![set("large.x.", 65_000, "")], ..Changes::default() };
+        let large =
+            Changes { create: ["eu", "us"].map(|one| set("large.x.", 65_000, one)).into(), ..Changes::default() };
         let error = all.apply(&large).await.unwrap_err();
         assert!(matches!(&error, ProviderError::Refused(why) if why.contains("large.x")), "{error}");
         fs::write(folder_.path().join("fairway-corp-1-all.json"), "{}").unwrap();
