@@ -54,7 +54,7 @@ impl Disk {
     }
 
     fn serve(&self) -> Process {
-        let mut command = self.command(&fairway_binary());
+        let mut command = self.command(fairway_binary());
         command.arg("serve").arg("--config").arg(self.folder.path().join("fairway.yaml"));
         command.arg("--data-dir").arg(self.folder.path().join("data")).env_remove("FAIRWAY_PARTS");
         Process::start(&mut command, &self.folder.path().join("fairway.log"))
