@@ -81,7 +81,9 @@ async fn what_the_provider_will_not_keep_is_told_once_and_not_deleted() {
     stage.memory.leave_out([dropped.clone(), "n3.x.".parse().unwrap()]);
     let before = stage.memory.applies();
     stage.wishes.send_replace(wish(4));
-    stage.until("a condition", |status| status.conditions.values().any(|c| matches!(c.condition, Condition::Refused(_)))).await;
+    stage
+        .until("a condition", |status| status.conditions.values().any(|c| matches!(c.condition, Condition::Refused(_))))
+        .await;
     stage.published(3).await;
     assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "what stands there stays");
     assert_eq!(stage.memory.applies(), before, "nothing is tried for it");
