@@ -16,7 +16,7 @@ fn the_real_external_dns_has_every_flag_and_provider() {
     assert!(there.len() > 90, "{help}");
     let missing: Vec<_> = flags::all().filter(|flag| !there.contains(*flag)).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    let (_, providers) = help.split_once("--provider=provider").expect("it tells providers");
+    let (_, providers) = help.rsplit_once("--provider=provider").expect("it tells providers");
     let (_, providers) = providers.split_once("options:").expect("it tells providers");
     let (providers, _) = providers.split_once(')').expect("the list ends");
     let providers: BTreeSet<_> = providers.split(',').map(str::trim).collect();
