@@ -111,7 +111,7 @@ impl Mark {
                 _ => {}
             }
         }
-        mark.from = from.map(|from| (from, at.unwrap_or(Timestamp::from_secs(0))));
+        mark.from = from.map(|from| (from, at.unwrap_or_else(|| Timestamp::from_secs(0))));
         is_heritage.then_some(mark)
     }
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use fairway_model::{ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_model::{ProviderSet, RecordSet, Rtype, Timestamp, Ttl};
 
 use super::*;
 use crate::publish::{
@@ -77,7 +77,7 @@ async fn what_the_provider_will_not_keep_is_told_once_and_not_deleted() {
     let stage = stage(true);
     stage.wishes.send_replace(wish(3));
     stage.published(3).await;
-    let dropped: fairway_model::Name = "n1.x.".parse().unwrap();
+    let dropped: Name = "n1.x.".parse().unwrap();
     stage.memory.leave_out([dropped.clone(), "n3.x.".parse().unwrap()]);
     let before = stage.memory.applies();
     stage.wishes.send_replace(wish(4));
@@ -221,7 +221,7 @@ async fn sets_of_another_owner_are_taken_over_and_then_made_what_is_wanted() {
         names: BTreeSet::new(),
         step,
         after: Duration::ZERO,
-        now: fairway_model::Timestamp::from_secs(1),
+        now: Timestamp::from_secs(1),
     };
     let before = stage.memory.applies();
     assert_eq!(stage.publisher.draft_hand_over(&step(Step::Announce)).await.unwrap().sets.len(), 3);
