@@ -10,7 +10,7 @@ use super::{
     bounds_wire::{Int, List, Text},
     publish_to_wire::{DnsEndpoints, PowerDns, Rfc2136, SkyDns, WebhookProvider},
     values_access::AccessName,
-    values_wire::As,
+    values_wire::{As, Reference},
 };
 
 /// What is published to other DNS servers.
