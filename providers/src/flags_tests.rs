@@ -34,9 +34,12 @@ fn begin(provider: &str) -> Vec<String> {
     args
 }
 
+/// A provider, its parameters, the arguments and the variables that they make.
+type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str], &'static [&'static str]);
+
 #[test]
 fn golden_lists_of_providers() {
-    let cases: &[(&str, &[(&str, &str)], &[&str], &[&str])] = &[
+    let cases: &[Case] = &[
         (
             "aws",
             &[
