@@ -1,11 +1,11 @@
 //! The daemon in front of a real BIND: what it serves is published there, also when a cluster dies and when somebody meddles.
 
-use std::{fs, net::SocketAddr, time::Duration};
+use std::{fs, net::SocketAddr, process::Command, time::Duration};
 
 use fairway_integration::{
     message::Message,
     query::Query,
-    real::{Fairway, ask, http_get, wait_until},
+    real::{Fairway, ask, http_get, program, wait_until},
 };
 use fairway_model::Rtype;
 
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn config(server: SocketAddr, hanging: SocketAddr) -> String {
     format!(
-        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}, {{ name: sub.pub.example, file: sub.zone }}]
 monitors: [{{ name: unchecked, type: always }}]
 clusters:
   - {{ name: eu1, addresses: [203.0.113.10, \"2001:db8::10\"] }}
@@ -35,6 +35,7 @@ publish:
         - {{ name: www.pub.example, of: shop.gslb.example }}
       delegations:
         - {{ zone: gslb.pub.example, servers: [{{ name: ns1.gslb.pub.example, addresses: [203.0.113.53] }}] }}
+        - {{ zone: sub.pub.example }}
     - name: hangs
       zones: [pub.example]
       rfc2136: {{ server: \"{hanging}\" }}
@@ -53,13 +54,43 @@ fn answers(server: SocketAddr, name: &str, rtype: Rtype) -> usize {
     reply.and_then(|reply| Message::decode(&reply).ok()).map_or(0, |reply| reply.sections[0].len())
 }
 
+/// What we serve below the zone there: its own name server, and what it says of its keys.
+const SUB: &str = "\
+$ORIGIN sub.pub.example.
+$TTL 300
+@ SOA ns1 admin 1 3600 600 86400 60
+@ NS ns1
+@ CDS 12345 13 2 E2D3C916F6DEEAC73294E8268FB5885044A833FC5459588F4A9184CFC41A5766
+ns1 A 203.0.113.54
+ns1 AAAA 2001:db8::54
+www A 203.0.113.80
+";
+
+/// NS and glue that a server refers to us with, sorted; nothing where it refers to nobody.
+fn referral(server: SocketAddr, name: &str) -> Vec<String> {
+    let mut dig = Command::new(program("dig", "dig"));
+    dig.args(["+norecurse", "+noall", "+answer", "+authority", "+additional", "+tries=1", "+time=2"]);
+    dig.args(["@127.0.0.1", "-p", &server.port().to_string(), name, "A"]);
+    let output = dig.output().expect("dig runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (owner, rtype) = (words.next()?, words.nth(2)?);
+        let rest: Vec<_> = words.collect();
+        ["NS", "A", "AAAA"].contains(&rtype).then(|| format!("{owner} {rtype} {}", rest.join(" ")))
+    };
+    let mut lines: Vec<_> = text.lines().filter_map(line).collect();
+    lines.sort();
+    lines
+}
+
 #[test]
 fn what_is_served_is_published_and_follows_health() {
     let server = start(bind);
     // It takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let hanging = silent.local_addr().expect("it is bound");
-    let fairway = Fairway::start(&config(server.at, hanging), &[("tsig.secret", SECRET)]);
+    let fairway = Fairway::start(&config(server.at, hanging), &[("tsig.secret", SECRET), ("sub.zone", SUB)]);
     let published = |name: &str, rtype, count| answers(server.at, name, rtype) == count;
     wait_until("the addresses are there", LIMIT, || published("shop.pub.example.", Rtype::A, 2));
     wait_until("both families and the alias", LIMIT, || {
@@ -67,6 +98,18 @@ fn what_is_served_is_published_and_follows_health() {
     });
     assert!(published("a-shop.pub.example.", Rtype::TXT, 1), "the registry's record is beside it");
     assert!(published("www.pub.example.", Rtype::A, 1), "somebody else's record stays");
+
+    wait_until("the zone of ours is delegated", LIMIT, || !referral(server.at, "www.sub.pub.example").is_empty());
+    assert_eq!(
+        referral(server.at, "www.sub.pub.example"),
+        [
+            "ns1.sub.pub.example. A 203.0.113.54",
+            "ns1.sub.pub.example. AAAA 2001:db8::54",
+            "sub.pub.example. NS ns1.sub.pub.example.",
+        ]
+    );
+    // A server shows DS in referrals of signed zones alone; asked for it, it tells.
+    assert!(published("sub.pub.example.", Rtype::DS, 1));
 
     // One cluster is taken out: its address goes; both: the last one stays.
     let taken =

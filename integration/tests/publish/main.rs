@@ -11,6 +11,8 @@ mod etcd;
 #[cfg(feature = "real")]
 mod flags;
 #[cfg(feature = "real")]
+mod handover;
+#[cfg(feature = "real")]
 mod kubernetes;
 mod scripted;
 #[cfg(feature = "real")]
