@@ -32,7 +32,7 @@ pub struct ZoneFile {
 #[async_trait]
 impl Provider for ZoneFile {
     fn limits(&self) -> Limits {
-        Limits { batch_max: 100_000, types: None, set_identifiers: false, timeout: Duration::from_secs(10) }
+        Limits { batch_max: 100_000, types: None, weights: None, timeout: Duration::from_secs(10) }
     }
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {

@@ -60,7 +60,7 @@ struct Patch {
 #[async_trait]
 impl Provider for PowerDns {
     fn limits(&self) -> Limits {
-        Limits { batch_max: 1_000, types: None, set_identifiers: false, timeout: self.timeout }
+        Limits { batch_max: 1_000, types: None, weights: None, timeout: self.timeout }
     }
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {

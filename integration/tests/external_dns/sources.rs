@@ -74,7 +74,7 @@ spec:
       providerSpecific: [ { name: webhook/gslb-health-scheme, value: none } ]
     - { dnsName: pay.gslb.example, recordType: AAAA, targets: [\"2001:db8::40\"], providerSpecific: [ { name: webhook/gslb-health-scheme, value: none } ] }
     - { dnsName: alias.gslb.example, recordType: CNAME, targets: [elsewhere.example.net] }
-    - { dnsName: _ldap._tcp.gslb.example, recordType: SRV, targets: [\"10 5 389 ldap.example.net.\"] }
+    - { dnsName: _ldap._tcp.gslb.example, recordType: SRV, targets: [\"10 5 389 ldap.example.net\"] }
     - { dnsName: mail.gslb.example, recordType: MX, targets: [\"10 mx.example.net\"] }
     - { dnsName: note.gslb.example, recordType: TXT, targets: [\"v=spf1 -all\"] }
 ";

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use fairway_model::{Changes, Name, ProviderSet, SetKey};
 
-use super::provider::{Limits, Provider, ProviderError};
+use super::provider::{Limits, Provider, ProviderError, Weights};
 
 /// Record sets in memory.
 #[derive(Debug, Default)]
@@ -37,6 +37,7 @@ pub(super) enum Fault {
 struct State {
     sets: BTreeMap<SetKey, ProviderSet>,
     refused: BTreeSet<Name>,
+    dropped: BTreeSet<Name>,
     /// After so many good calls of `apply`, this.
     fault: Option<(usize, Fault)>,
     applies: usize,
@@ -72,6 +73,11 @@ impl Memory {
         self.state().refused = names.into_iter().collect();
     }
 
+    /// Leaves these names out where it is asked what it will keep.
+    pub(super) fn leave_out(&self, names: impl IntoIterator<Item = Name>) {
+        self.state().dropped = names.into_iter().collect();
+    }
+
     /// After so many more good calls of `apply`, each is faulty; reads, too, for faults of reading.
     pub(super) fn fail_after(&self, applies: usize, fault: Fault) {
         self.state().fault = Some((applies, fault));
@@ -102,7 +108,7 @@ impl Memory {
 impl Provider for Memory {
     fn limits(&self) -> Limits {
         let batch_max = self.batch_max.unwrap_or(1_000);
-        Limits { batch_max, types: None, set_identifiers: true, timeout: Duration::from_secs(10) }
+        Limits { batch_max, types: None, weights: Some(Weights::Aws), timeout: Duration::from_secs(10) }
     }
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
@@ -112,6 +118,11 @@ impl Provider for Memory {
             Some((0, Fault::Hang)) => std::future::pending().await,
             _ => Ok(self.sets()),
         }
+    }
+
+    async fn adjust(&self, mut wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+        wanted.retain(|set| !self.state().dropped.contains(&set.set.name));
+        Ok(wanted)
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {

@@ -29,7 +29,7 @@ pub use notes_wire::Notes;
 pub use pacing::Pacing;
 pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
 pub use policy::Policy;
-pub use provider::{Limits, Provider, ProviderError};
+pub use provider::{Limits, Provider, ProviderError, Weights};
 pub use publisher::{Condition, Counts, Publisher, Setup, Status, Wishes};
 pub use registry::{Claims, Current, Owner, Ownership, Standing, Unit};
 pub use sync::{Draft, Outcome, Rules};

@@ -1,4 +1,4 @@
-//! What a DNS provider must do to be published to: a trait of three methods.
+//! What a DNS provider must do to be published to: a trait of four methods.
 
 use std::time::Duration;
 
@@ -16,6 +16,11 @@ pub trait Provider: Send + Sync {
     /// All record sets of its zones, those of others too. A zone that cannot be read whole is an error, never a part of it.
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError>;
 
+    /// Wanted sets as it will keep them; one that is left out is not published. What comes out stays as it is when it is adjusted again.
+    async fn adjust(&self, wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+        Ok(wanted)
+    }
+
     /// Carries changes out, at most [`Limits::batch_max`] sets. On an error, all of them, some or none may have been.
     ///
     /// It may come again with what is done already.
@@ -29,10 +34,37 @@ pub struct Limits {
     pub batch_max: usize,
     /// Types that it can write; none for all.
     pub types: Option<&'static [Rtype]>,
-    /// Whether it tells sets of one name and type apart by set identifiers, and so knows weights.
-    pub set_identifiers: bool,
+    /// How it weights sets of one name and type, which it then tells apart by set identifiers; none where a name has one set a type.
+    pub weights: Option<Weights>,
     /// Longest time of a call.
     pub timeout: Duration,
+}
+
+/// How a provider is told the weight of a set, among the fields that ExternalDNS carries beside it (`providerSpecific`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// `aws/weight`, 0 to 255: Amazon Route 53, and providers that took its field over.
+    Aws,
+    /// `webhook/gslb-weight`, 0 to 65,535: another Fairway.
+    Fairway,
+}
+
+impl Weights {
+    /// The name of the field.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Aws => "aws/weight",
+            Self::Fairway => "webhook/gslb-weight",
+        }
+    }
+
+    /// The heaviest weight.
+    pub fn max(self) -> u16 {
+        match self {
+            Self::Aws => 255,
+            Self::Fairway => u16::MAX,
+        }
+    }
 }
 
 /// Why a call failed.

@@ -16,7 +16,7 @@ use super::{
     notes_wire::Notes,
     pacing::Pacing,
     plan::Wanted,
-    provider::{Provider, ProviderError},
+    provider::{Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
     sync::{Draft, Outcome, Rules, carry_out, claimed, settled},
 };
@@ -135,6 +135,11 @@ impl Publisher {
     /// How it is set up.
     pub fn setup(&self) -> &Setup {
         &self.inner.setup
+    }
+
+    /// What its provider can take.
+    pub fn limits(&self) -> Limits {
+        self.inner.provider.limits()
     }
 
     /// How it stands.

@@ -36,7 +36,7 @@ pub struct Rfc2136 {
 #[async_trait]
 impl Provider for Rfc2136 {
     fn limits(&self) -> Limits {
-        Limits { batch_max: BATCH_MAX, types: None, set_identifiers: false, timeout: self.timeout }
+        Limits { batch_max: BATCH_MAX, types: None, weights: None, timeout: self.timeout }
     }
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
