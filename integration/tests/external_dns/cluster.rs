@@ -124,13 +124,6 @@ impl Cluster {
     }
 }
 
-impl Cluster {
-    /// Calls that its external-dns has begun to make, as its log tells.
-    pub(crate) fn loops(&self) -> usize {
-        self.external_dns.as_ref().map(|process| process.output().lines().count()).unwrap_or_default()
-    }
-}
-
 impl Drop for Cluster {
     fn drop(&mut self) {
         drop(self.external_dns.take());

@@ -30,13 +30,16 @@ pub(in crate::control) struct Beside<'a> {
     pub(in crate::control) zones: &'a Desired,
     /// Its clusters.
     pub(in crate::control) clusters: &'a DeclaredClusters,
-    /// How a name is steered by it, and whether the pool answers other names, too.
-    pub(in crate::control) steered: &'a dyn Fn(&Name) -> Option<(&'a SteeredName, &'a Pool, bool)>,
+    /// How a name is steered by it.
+    pub(in crate::control) steered: &'a dyn Fn(&Name) -> Option<Steered<'a>>,
     /// What is done with names that several owners offer.
     pub(in crate::control) shared: SharedNames,
     /// Names that are left out.
     pub(in crate::control) left: &'a LeftNames,
 }
+
+/// A name that is steered, its pool, and whether that answers other names, too.
+type Steered<'a> = (&'a SteeredName, &'a Pool, bool);
 
 /// What the rows of one name come to.
 #[derive(Default)]
