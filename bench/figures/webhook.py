@@ -3,7 +3,7 @@ import http.client, json, statistics, time
 
 from . import servers
 from .declared import until_answered
-from .machine import pss_mb, say, spread, write
+from .machine import pss_mb, say, spread, tool, write
 from .servers import ORIGIN
 
 TYPE = "application/external.dns.webhook+json;version=1"
@@ -34,11 +34,13 @@ class Hook:
 def webhook(bench):
     """Fifty thousand endpoints of five base paths, those of the registry included: GET, creating, updating, deleting ten thousand; one."""
     count, folder = bench.options.endpoints // len(OWNERS) // 2, bench.folder("webhook")
-    port, hook = bench.next_port(), bench.next_port()
+    # The port that was given last is the one that answers DNS.
+    hook, port = bench.next_port(), bench.next_port()
+    write(f"{folder}/zone", tool("workload", "zone", "--names", 1, "--origin", ORIGIN))
     command = servers.serve(folder, f"""version: 1
 listen: {{ dns: ["127.0.0.1:{port}"], http: "off" }}
 udp: {{ workers: 1 }}
-zones: [{{ name: {ORIGIN}, ns: [ns1.example.net] }}]
+zones: [{{ name: {ORIGIN}, file: zone }}]
 webhook: {{ listen: "127.0.0.1:{hook}", metrics: off }}
 clusters: [{{ name: here, addresses: [127.0.0.1] }}]
 monitors: [{{ name: up, type: always }}]

@@ -123,7 +123,7 @@ mod tests {
         let text = members(Palette::PLAIN, std::slice::from_ref(&item));
         assert_eq!(
             text.lines().nth(2).unwrap().trim_end(),
-            "a.example  at+192.0.2.1  24     60, webhook-gslb-weight, of which 40 % is left  east",
+            "a.example  at+192.0.2.1  24      60, webhook-gslb-weight, of which 40 % is left  east",
             "{text}"
         );
         let text = listed(Palette::PLAIN, &[item], Timestamp::from_secs(65));
