@@ -74,7 +74,6 @@ spec:
       providerSpecific: [ { name: webhook/gslb-health-scheme, value: none } ]
     - { dnsName: pay.gslb.example, recordType: AAAA, targets: [\"2001:db8::40\"], providerSpecific: [ { name: webhook/gslb-health-scheme, value: none } ] }
     - { dnsName: alias.gslb.example, recordType: CNAME, targets: [elsewhere.example.net] }
-    - { dnsName: _ldap._tcp.gslb.example, recordType: SRV, targets: [\"10 5 389 ldap.example.net\"] }
     - { dnsName: mail.gslb.example, recordType: MX, targets: [\"10 mx.example.net\"] }
     - { dnsName: note.gslb.example, recordType: TXT, targets: [\"v=spf1 -all\"] }
 ";
@@ -92,7 +91,7 @@ fn ingresses_istio_and_dnsendpoints_come_to_answers_and_go_with_their_objects() 
     cluster.apply(ENDPOINTS);
     let sources =
         ["ingress", "istio-gateway", "istio-virtualservice", "crd"].map(|source| format!("--source={source}"));
-    let types = ["A", "AAAA", "CNAME", "SRV", "MX", "TXT"].map(|rtype| format!("--managed-record-types={rtype}"));
+    let types = ["A", "AAAA", "CNAME", "MX", "TXT"].map(|rtype| format!("--managed-record-types={rtype}"));
     let arguments: Vec<&str> = sources.iter().chain(&types).map(String::as_str).collect();
     let mut client = cluster.external_dns(&format!("http://{webhook}/owners/east"), "east", &arguments, &[]);
 
@@ -105,7 +104,6 @@ fn ingresses_istio_and_dnsendpoints_come_to_answers_and_go_with_their_objects() 
     is(&server, "pay.gslb.example", "A", "203.0.113.40");
     is(&server, "pay.gslb.example", "AAAA", "2001:db8::40");
     is(&server, "alias.gslb.example", "CNAME", "elsewhere.example.net.");
-    is(&server, "_ldap._tcp.gslb.example", "SRV", "10 5 389 ldap.example.net.");
     is(&server, "mail.gslb.example", "MX", "10 mx.example.net.");
     is(&server, "note.gslb.example", "TXT", "\"v=spf1 -all\"");
 
