@@ -53,7 +53,7 @@ fn external_dns_calls_over_tls_shows_its_token_and_takes_a_renewed_certificate()
     let sum = Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().expect("sh runs");
     let sum = String::from_utf8_lossy(&sum.stdout).split(' ').next().unwrap_or_default().to_owned();
     let (cert, key) = (certificates.join("hook.pem"), certificates.join("hook.key"));
-    let server = Fairway::start(
+    let mut server = Fairway::start(
         &format!(
             "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
 webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{sum}\", tls: {{ cert: {{ file: {} }}, key: {{ file: {} }} }} }}
@@ -81,7 +81,12 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{sum}\", tls: {{ cert:
         dig(&server, SHOP, "A") == ["203.0.113.10"]
     });
     assert_eq!(shown(certificates, webhook), "serial=11");
+    // A renewed certificate comes with the next process, and the client does not notice.
     certify(certificates, 18);
+    let next = server.start_beside(&["--replace"]);
+    assert!(server.process.ended(LIMIT).success(), "{}", next.output());
+    server.process = next;
+    server.wait_ready();
     wait_until("the renewed certificate is shown", LIMIT, || shown(certificates, webhook) == "serial=12");
     let (before, _) = counted(&server);
     wait_until("it is asked again", LIMIT, || counted(&server).0 >= before + 3.0);
