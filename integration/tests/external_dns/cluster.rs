@@ -8,8 +8,10 @@ use std::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
-use fairway_integration::real::{Fairway, Process, free_port, parts, program, root, used};
+use fairway_integration::real::{Fairway, Process, free_port, parts, program, root, used, wait_until};
 use tempfile::TempDir;
+
+use crate::LIMIT;
 
 /// Where an object says what external-dns makes of it.
 const PREFIX: &str = "external-dns.alpha.kubernetes.io";
@@ -42,18 +44,28 @@ impl Cluster {
         self.folder.path().join("kube")
     }
 
+    #[track_caller]
     pub(crate) fn kubectl(&self, arguments: &[&str]) {
+        assert_eq!(self.try_kubectl(arguments), Ok(()), "{arguments:?}");
+    }
+
+    /// Asks the API; what it said where it refused.
+    fn try_kubectl(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = Command::new(parts().join("bin/kubectl"));
         let output = command.arg("--kubeconfig").arg(self.kube().join("kubeconfig")).args(arguments).output();
         let output = output.expect("kubectl is among the parts");
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
     }
 
     /// Makes objects what a manifest says.
     pub(crate) fn apply(&self, manifest: &str) {
         let file = self.folder.path().join("manifest.yaml");
         fs::write(&file, manifest).expect("the folder can be written");
-        self.kubectl(&["apply", "-f", file.to_str().expect("it is UTF-8")]);
+        // An API server that has just learnt new kinds may leave a request lying until it ends it.
+        let file = file.to_str().expect("it is UTF-8");
+        wait_until("the manifest is taken", LIMIT, || {
+            self.try_kubectl(&["--request-timeout=10s", "apply", "-f", file]).is_ok()
+        });
     }
 
     /// Makes the kinds of a file of the parts known.
