@@ -31,6 +31,10 @@ pub fn need(method: &str, path: &str, query: &str) -> Option<Need> {
         (["v1", "apply"], false) if is_set(query, "prune") => of_server(Verbs::from(Verb::Write).with(Verb::Delete)),
         (["v1", "apply"], false) => of_server(Verb::Write.into()),
         (["v1", "clusters" | "monitors" | "names" | "pools" | "records", ..], _) => of_server(of_object(method).into()),
+        (["v1", "intents"], true) => Some(Need { verbs: Verb::Read.into(), project: project_asked(query) }),
+        (["v1", "intents", ..], _) => {
+            Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) })
+        }
         (["v1", "contributions"], _) => of_server(of_object(method).into()),
         (["v2", ..], _) => Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) }),
         _ => of_server(Verbs::ALL),
@@ -42,6 +46,19 @@ fn of_object(method: &str) -> Verb {
         "GET" | "HEAD" => Verb::Read,
         "DELETE" => Verb::Delete,
         _ => Verb::Write,
+    }
+}
+
+/// The one project that a query asks for; none where that is not beyond doubt, which takes a grant for all.
+fn project_asked(query: &str) -> Option<String> {
+    let pairs: Vec<_> = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
+    let is_escaped = |text: &str| text.contains(['%', '+']);
+    if pairs.iter().any(|(name, _)| is_escaped(name)) {
+        return None;
+    }
+    match pairs.iter().filter(|(name, _)| *name == "project").collect::<Vec<_>>()[..] {
+        [(_, project)] if !project.is_empty() && !is_escaped(project) => Some((*project).to_owned()),
+        _ => None,
     }
 }
 
@@ -101,6 +118,17 @@ mod tests {
             ("PUT /v2/projects/shop/../pay", "write"),
             ("PUT /v2/projects/%73hop", "write"),
             ("PUT /v2//projects/shop", "write"),
+            ("GET /v1/intents", "read"),
+            ("GET /v1/intents?project=shop&after=a%2Fb", "read in shop"),
+            ("GET /v1/intents?project=", "read"),
+            ("GET /v1/intents?project=sh%6fp", "read"),
+            ("GET /v1/intents?project=shop&project=pay", "read"),
+            ("GET /v1/intents?%70roject=pay&project=shop", "read"),
+            ("GET /v1/intents/inbound/shop/a/v1/d/t/n", "read in shop"),
+            ("PUT /v1/intents/compound/shop/a/v1/d/t/n?dryRun=true", "write in shop"),
+            ("DELETE /v1/intents/inbound/shop/a/v1/d/t/n", "delete in shop"),
+            ("PUT /v1/intents/inbound/%73hop/a/v1/d/t/n", "write"),
+            ("POST /v1/intents?project=shop", "write"),
             ("GET /v1/contributions", "read"),
             ("DELETE /v1/contributions?owner=a", "delete"),
             ("GET /v1/objects", "all"),
