@@ -267,3 +267,90 @@ fn with_equal_ids_answers_and_authority_are_the_same_on_every_server() {
     let after = servers.each_ref().map(ids);
     assert!(after.iter().all(|pair| *pair == after[0]), "{after:?}");
 }
+
+/// Longest time for several steps of balancing, one each ten seconds.
+const STEPS: Duration = Duration::from_secs(180);
+/// Two clusters of one pool that is balanced by load, which is pushed.
+const BALANCED: &str = "clusters:
+  - { name: eu1, addresses: [192.0.2.1], capacity: 100 }
+  - { name: us1, addresses: [192.0.2.2], capacity: 100 }
+monitors: [{ name: unchecked, type: always }]
+pools: [{ name: shop, policy: [load, weighted], ttl: 1s, monitor: unchecked, members: [{ cluster: eu1 }, { cluster: us1 }] }]
+names: [{ name: www.gslb.example, pool: shop }]
+";
+
+/// Pushes the loads of both clusters, and asks for the name from many networks.
+fn push(server: &Fairway, sequence: u64, [eu1, us1]: [u32; 2]) {
+    for (cluster, used) in [("eu1", eu1), ("us1", us1)] {
+        let body = format!(r#"{{"used": {used}, "sequence": {sequence}, "validFor": "30s"}}"#);
+        let said = put(server, &format!("/v1/load/{cluster}"), &body);
+        assert!(said.starts_with("HTTP/1.1 2"), "{said}");
+    }
+    let socket = connect(server.dns);
+    for client in 0..=u8::MAX {
+        let edns = Some(Opt { options: vec![(8, vec![0, 1, 24, 0, 198, 18, client])], ..Opt::default() });
+        let id = u16::from(client);
+        let packet = Query { id, edns, ..Query::new(NAME.parse().expect("a name"), Rtype::A) }.encode();
+        socket.send(&packet).expect("the server listens");
+        receive(&socket, id).expect("an answer");
+    }
+}
+
+/// Who decides at a server, by whose count, and what each cluster takes.
+fn lead(server: &Fairway) -> (String, u64, Vec<Value>) {
+    let state = state(server);
+    let clusters = state["clusters"].as_array().cloned().unwrap_or_default();
+    let taken = clusters.iter().map(|cluster| cluster["acceptsNear"].clone()).collect();
+    let lead = state["balance"]["lead"].as_str().unwrap_or_default().to_owned();
+    (lead, state["balance"]["epoch"].as_u64().unwrap_or_default(), taken)
+}
+
+#[test]
+fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_place() {
+    let mut etcd = Etcd::start();
+    let servers = [(); 3].map(|()| Fairway::start(&etcd.config(), &[]));
+    done(&apply(&servers[0], BALANCED));
+    servers.iter().for_each(|server| wait_until("it is served", LIMIT, || resolve(server.dns, NAME).is_some()));
+    let mut sequence = 0;
+    // One hears of load, that eu1 has more than it can bear: it leads, and what it decided is the same everywhere.
+    wait_until("all send less to eu1", STEPS, || {
+        sequence += 1;
+        push(&servers[0], sequence, [150, 10]);
+        let all = servers.each_ref().map(lead);
+        let words = all.each_ref().map(|(word, ..)| word.as_str());
+        words == ["leads", "follows", "follows"]
+            && all.iter().all(|(_, epoch, taken)| *epoch == all[0].1 && *taken == all[0].2)
+            && all[0].2[0].as_f64().is_some_and(|near| near < 100.0)
+    });
+    assert_eq!(servers[1].metric("fairway_balance_lead", r#"lead="follows""#), 1.0);
+    assert!(said(&servers[2].command(&["status"])).contains("decided by another server"));
+    let ids = servers.each_ref().map(|server| state(server)["config"]["conditions"].clone());
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+
+    // It ends without a word; the next one that hears of load takes its place once the lease has run out.
+    let [mut gone, second, third] = servers;
+    gone.process.signal("KILL");
+    gone.process.ended(LIMIT);
+    wait_until("the second leads", STEPS, || {
+        sequence += 1;
+        push(&second, sequence, [10, 150]);
+        let (all, other) = (lead(&second), lead(&third));
+        all.0 == "leads"
+            && other.0 == "follows"
+            && all.2 == other.2
+            && all.2[1].as_f64().is_some_and(|near| near < 100.0)
+    });
+
+    // Without etcd each decides for itself, and answers go on.
+    etcd.kill();
+    for server in [&second, &third] {
+        wait_until("it is by itself", LIMIT, || lead(server).0 == "local");
+        assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 0));
+    }
+    etcd.again();
+    wait_until("the second leads again", STEPS, || {
+        sequence += 1;
+        push(&second, sequence, [10, 150]);
+        lead(&second).0 == "leads" && lead(&third).0 == "follows"
+    });
+}

@@ -34,6 +34,8 @@ pub struct State {
     pub config: ConfigState,
     /// The store of declared objects; none where there is none.
     pub store: Option<StoreState>,
+    /// Balancing by load; none where nothing is balanced.
+    pub balance: Option<BalanceState>,
     /// What is bound.
     pub listeners: Vec<ListenerState>,
     /// Zones in order of name.
@@ -68,6 +70,17 @@ pub struct StoreState {
     pub away_since: Option<String>,
     /// Why.
     pub away: Option<String>,
+}
+
+/// Balancing by load, as far as it is about all clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BalanceState {
+    /// Whose decisions hold: `alone` (this server's; nobody shares its store), `leads` (this server's, and those that share its store
+    /// follow them), `follows` (those of the server that leads), `local` (this server's, since nobody leads or the store is away).
+    pub lead: String,
+    /// Counts the decisions of who is gone by.
+    pub epoch: u64,
 }
 
 /// The configuration in force, and what became of the last attempt to change it.

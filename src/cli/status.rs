@@ -14,7 +14,7 @@ use super::{
     overrides, wait,
 };
 use crate::api::state_wire::{
-    ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, StoreState, TargetState,
+    BalanceState, ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, StoreState, TargetState,
 };
 
 /// Most targets that are up in the table: who has more looks for those that are not.
@@ -72,6 +72,7 @@ fn head(palette: Palette, state: &State) -> String {
     let _ = writeln!(text, "  config   {source}, generation {generation}, loaded {loaded}");
     let _ = writeln!(text, "  answers  snapshot {snapshot}, conditions {conditions}");
     text.extend(state.store.as_ref().map(|store| store_text(palette, store, &state.now)));
+    text.extend(state.balance.as_ref().and_then(balance_text));
     if let Some(report) = state.config.last_reload.as_ref().filter(|_| state.config.stale) {
         let when = ago(&report.at, &state.now);
         let stale = format!("a newer configuration was refused {when}; the old one serves on:");
@@ -96,6 +97,16 @@ fn store_text(palette: Palette, store: &StoreState, now: &str) -> String {
         let _ = writeln!(text, "    {}", palette.paint(Tone::Bad, &away));
     }
     text
+}
+
+/// Whose decisions of balancing hold, where that is worth a word.
+fn balance_text(balance: &BalanceState) -> Option<&'static str> {
+    match balance.lead.as_str() {
+        "leads" => Some("  balance  decided here, for all that share the store\n"),
+        "follows" => Some("  balance  decided by another server of the store\n"),
+        "local" => Some("  balance  decided here, by this server alone: nobody leads, or the store is away\n"),
+        _ => None,
+    }
 }
 
 fn listeners(palette: Palette, state: &State) -> String {

@@ -33,6 +33,7 @@ use super::{
 use crate::{
     config::watch::Fingerprint,
     observe::logs::{Logs, Trace},
+    store::Posted,
 };
 
 /// The control task.
@@ -134,6 +135,7 @@ impl Actor {
         self.count_answers();
         self.watch_drains();
         self.keep_pace();
+        self.offer();
         self.free_retired();
     }
 
@@ -220,7 +222,32 @@ impl Actor {
         if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
             self.publish_conditions(&view, conditions);
         }
+        self.offer();
         self.watch_drains();
+    }
+
+    /// Goes by what is on the board of those that share the store.
+    pub(super) fn take_posted(&mut self, posted: &Posted) {
+        let (view, now) = (self.shared.view.load_full(), Instant::now());
+        if self.balance.take_posted(posted) {
+            self.balance.follow(&self.shared.published.load_full().configured.desired, &view.snapshot, now);
+        }
+        let word = self.balance.lead().word();
+        if **self.shared.lead.load() != word {
+            tracing::info!(before = **self.shared.lead.load(), now = word, "who decides how load is balanced");
+            self.shared.lead.store(Arc::new(word));
+        }
+        if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
+            self.publish_conditions(&view, conditions);
+        }
+    }
+
+    /// Offers what was decided to those that share the store.
+    fn offer(&self) {
+        let objects = self.shared.objects.get().and_then(|objects| objects.as_ref().ok());
+        if let Some(board) = objects.and_then(|objects| objects.store().board()) {
+            board.offer(self.balance.offer(Instant::now()));
+        }
     }
 
     /// Writes what is known of targets, and waits for it.

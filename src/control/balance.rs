@@ -4,6 +4,9 @@
 //! that answers. Nothing runs unless a pool's policy says `load`, and somebody tells the load of one of its clusters: else
 //! there would be nothing to go by, and pools go by their other steps.
 //!
+//! Where several servers share a store, one decides for all of them (`lead`); the others learn and decide all the same, to go on by
+//! themselves where they are cut off, or to lead.
+//!
 //! ```text
 //!            ┌── idle ◄─────────── stepped ───────────┐
 //!  reports ─►│ who asked, health ──── begin ──► a step, on a thread of its own
@@ -13,6 +16,7 @@
 mod clusters;
 #[cfg(test)]
 mod cost_tests;
+mod lead;
 mod learnt;
 mod past;
 
@@ -30,13 +34,14 @@ use fairway_model::{ClusterName, Desired, PoolName, Shares, Timestamp};
 use fairway_zones::{Asked, Conditions, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+pub(super) use self::lead::Lead;
 use self::{
     clusters::{Clusters, balanced_pools, settings},
     learnt::{Learnt, Places, Step},
     past::Past,
 };
 use super::truth::Answered;
-use crate::store::KeptBalance;
+use crate::store::{KeptBalance, Posted, encode_decision};
 
 /// Balances the clusters of pools that heed load; nothing where there are none.
 #[derive(Default)]
@@ -48,6 +53,7 @@ pub(super) struct Balance {
     past: Option<(KeptBalance, Timestamp)>,
     /// When what was learnt is to be kept next.
     next_keep: Option<Instant>,
+    lead: Lead,
 }
 
 /// What runs while there is something to balance.
@@ -62,6 +68,8 @@ struct Running {
     decided: Shares,
     next_step: Instant,
     caution: Caution,
+    /// When a report came last.
+    heard: Option<Instant>,
 }
 
 /// What was learnt is here, or where a step decides from it.
@@ -121,6 +129,7 @@ impl Balance {
         let Some(running) = &mut self.running else { return };
         let Some(place) = running.places.clusters.get(&news.report.cluster) else { return };
         running.clusters.hear(*place, &news, now);
+        running.heard = Some(now);
         match &mut running.work {
             Work::Idle(learnt) => learnt.hear(&news, now),
             // A step takes a part of a period: these are a report or two a cluster.
@@ -160,7 +169,7 @@ impl Balance {
         if let Work::Idle(learnt) = &mut running.work {
             turned.iter().for_each(|(place, up)| learnt.balancer.available(*place, *up, now));
         }
-        let changed = (!turned.is_empty()).then(|| running.share(snapshot, conditions)).flatten();
+        let changed = (!turned.is_empty()).then(|| running.share(&self.lead, snapshot, conditions)).flatten();
         if !turned.is_empty() || now >= running.next_step {
             running.next_step = now + running.settings.period;
             running.begin(snapshot, conditions, now);
@@ -175,7 +184,31 @@ impl Balance {
 
     /// How much TTLs should leave to the next minutes, as the last step saw it; where nothing is balanced, as declared.
     pub(super) fn caution(&self) -> Caution {
-        self.running.as_ref().map_or(Caution::Ordinary, |running| running.caution)
+        match (&self.lead, &self.running) {
+            (_, None) => Caution::Ordinary,
+            (Lead::Follows(_, caution), _) => *caution,
+            (_, Some(running)) => running.caution,
+        }
+    }
+
+    /// Takes what is on the board of those that share the store; whether there may be something to balance from now on, so that the
+    /// configuration is to be followed again.
+    pub(super) fn take_posted(&mut self, posted: &Posted) -> bool {
+        self.lead = Lead::of(posted);
+        matches!(self.lead, Lead::Follows(..)) && self.note_told()
+    }
+
+    /// Whose decisions hold.
+    pub(super) fn lead(&self) -> &Lead {
+        &self.lead
+    }
+
+    /// What others are to follow, if they follow this server: what the last step decided; nothing without a report of late.
+    pub(super) fn offer(&self, now: Instant) -> Option<Arc<[u8]>> {
+        let running = self.running.as_ref()?;
+        let oldest = running.settings.period * PERIODS_HEARD;
+        running.heard.filter(|heard| now.saturating_duration_since(*heard) < oldest)?;
+        Some(encode_decision(&running.decided, running.caution).into())
     }
 
     /// How far the drain of a cluster is; none where it is not balanced, or while a step runs.
@@ -218,9 +251,9 @@ impl Balance {
         }
     }
 
-    /// The conditions under what was decided last, if these differ.
+    /// The conditions under what was decided last by whom this server goes, if these differ.
     pub(super) fn share(&self, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
-        self.running.as_ref()?.share(snapshot, conditions)
+        self.running.as_ref()?.share(&self.lead, snapshot, conditions)
     }
 }
 
@@ -238,6 +271,7 @@ impl Running {
             waiting: vec![],
             next_step: now,
             caution: Caution::Ordinary,
+            heard: None,
         }
     }
 
@@ -295,13 +329,16 @@ impl Running {
         self.work = Work::Idle(Box::new(learnt));
     }
 
-    fn share(&self, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
-        let shares = self.clusters.without_those_down(&self.decided);
+    fn share(&self, lead: &Lead, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
+        let decided = if let Lead::Follows(shares, _) = lead { shares } else { &self.decided };
+        let shares = self.clusters.without_those_down(decided);
         let same = conditions.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
         (!same).then(|| conditions.with_shares(snapshot, &Arc::new(shares)))
     }
 }
 
+/// Report periods without a report after which a server leads no others: three, as a report holds.
+const PERIODS_HEARD: u32 = 3;
 /// What was learnt is written at most this often.
 const KEEP_PERIOD: Duration = Duration::from_secs(10);
 /// Most reports that wait for the end of a step: the gateways' next words say more than lost ones did.

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     api::state_wire::{OverrideState, ReloadReport},
     observe::logs::Trace,
-    store::{DataFolder, KeptOverride},
+    store::{DataFolder, KeptOverride, Posted},
 };
 
 /// One command to the control task.
@@ -44,6 +44,8 @@ pub(super) enum Command {
     TryObjects(Box<Declared>, oneshot::Sender<Tried>),
     /// Keep state in this folder from now on: the process that had it has let go.
     Adopt(Arc<DataFolder>),
+    /// Go by what is on the board of those that share the store.
+    Posted(Posted),
     /// Tell when every flip that came before this command is in the answers.
     Settle(oneshot::Sender<()>),
     /// Keep what must be kept, and end.
@@ -59,6 +61,7 @@ impl Actor {
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
             Command::TryObjects(declared, reply) => self.try_objects(*declared, reply),
             Command::Adopt(folder) => self.adopt(folder),
+            Command::Posted(posted) => self.take_posted(&posted),
             // Flips are always taken before commands, so there is none left.
             Command::Settle(reply) => drop(reply.send(())),
             Command::End => return ControlFlow::Break(()),

@@ -33,7 +33,7 @@ use crate::{
     api::client::{Client, Reach},
     config::{Settings, StoreSettings},
     store::{
-        DataFolder,
+        DataFolder, Posted,
         objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
     },
 };
@@ -162,6 +162,16 @@ impl Objects {
     }
 }
 
+/// Tells the control task what is on the board of those that share the store.
+async fn heed(mut posted: watch::Receiver<Posted>, commands: mpsc::Sender<Command>) {
+    loop {
+        let now = posted.borrow_and_update().clone();
+        if commands.send(Command::Posted(now)).await.is_err() || posted.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
 async fn ask(commands: &mpsc::Sender<Command>) {
     // A task that has ended serves nothing any more.
     let _ = commands.send(Command::Reload { what: What::Objects, asked_by: "api", reply: None }).await;
@@ -282,8 +292,16 @@ pub(super) fn joined(
 impl Control {
     /// Takes objects to declare to, or why there can be none; the task that follows them.
     pub(super) fn keep_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
-        let following =
-            objects.as_ref().ok().map(|objects| tokio::spawn(objects.clone().follow(self.commands.clone())));
+        let following = objects.as_ref().ok().map(|objects| {
+            let board = objects.store.board().map(|board| heed(board.posted(), self.commands.clone()));
+            let objects = objects.clone().follow(self.commands.clone());
+            let heeding = async {
+                if let Some(board) = board {
+                    board.await;
+                }
+            };
+            tokio::spawn(async { _ = tokio::join!(objects, heeding) })
+        });
         // Set once: at the start, or when the process before has let go.
         let _ = self.shared.objects.set(objects);
         following

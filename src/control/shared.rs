@@ -114,6 +114,8 @@ pub(crate) struct Shared {
     pub(crate) answered: ArcSwap<Answered>,
     /// Clusters that are being drained.
     pub(crate) drains: ArcSwap<Drains>,
+    /// Whose decisions of balancing hold: `alone`, `leads`, `follows` or `local`.
+    pub(crate) lead: ArcSwap<&'static str>,
     /// Objects that were declared, or why there can be none; set once the store is open.
     pub(crate) objects: OnceLock<Result<Objects, String>>,
     /// The revision of the declared objects that are in the answers.

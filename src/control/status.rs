@@ -19,8 +19,8 @@ use super::{
     uses::Site,
 };
 use crate::api::state_wire::{
-    self, AddressState, ClusterState, ConfigState, DrainState, MemberState, PoolState, ShareState, State, StoreState,
-    ZoneState,
+    self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, MemberState, PoolState, ShareState, State,
+    StoreState, ZoneState,
 };
 
 /// Writes out everything there is to show.
@@ -68,6 +68,7 @@ pub(super) fn render(
             warnings: configured.warnings.iter().map(ToString::to_string).collect(),
         },
         store: store(shared),
+        balance: balance(shared, view),
         listeners: shared.listeners.get().cloned().unwrap_or_default(),
         zones: page.zones(),
         clusters,
@@ -91,6 +92,12 @@ fn store(shared: &Shared) -> Option<StoreState> {
         away_since,
         away,
     })
+}
+
+/// Whose decisions of balancing hold, where anything is balanced.
+fn balance(shared: &Shared, view: &View) -> Option<BalanceState> {
+    let epoch = view.conditions.shares()?.epoch;
+    Some(BalanceState { lead: (**shared.lead.load()).to_owned(), epoch })
 }
 
 /// Adds to clusters in order of name how far they are loaded on purpose.

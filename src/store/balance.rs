@@ -2,10 +2,10 @@
 
 use std::{collections::HashMap, fmt};
 
-use fairway_health::balance::Kept;
+use fairway_health::balance::{Caution, Kept};
 use fairway_model::{Acceptance, ClusterName, Demand, Network, Shares, Timestamp};
 
-use super::state_wire::{self, AcceptanceLine, BalanceFile, DemandLine, FileError, PinLine, VERSION};
+use super::state_wire::{self, AcceptanceLine, BalanceFile, DecisionNote, DemandLine, FileError, PinLine, VERSION};
 
 /// What balancing had learnt before a restart.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,20 +57,57 @@ pub(super) fn encode(kept: &KeptBalance) -> Vec<u8> {
             client: client.to_string(),
         })
     };
-    let pin =
-        |(demand, cluster): &(Demand, ClusterName)| PinLine { demand: hex(demand.0), cluster: cluster.to_string() };
-    let taken = |(cluster, given): &(ClusterName, Acceptance)| AcceptanceLine {
-        cluster: cluster.to_string(),
-        near: given.near,
-        spill: given.spill,
-    };
     state_wire::encode(&BalanceFile {
         version: VERSION,
         written: format!("{written:.3}"),
-        acceptance: learnt.acceptance.iter().map(taken).collect(),
-        pins: learnt.pins.iter().map(pin).collect(),
+        acceptance: learnt.acceptance.iter().map(|(cluster, given)| acceptance_line(cluster, *given)).collect(),
+        pins: learnt.pins.iter().map(|(demand, cluster)| pin_line(*demand, cluster)).collect(),
         demands: finite.filter_map(demand).collect(),
     })
+}
+
+/// Reads what another server decided; what is not understood is not followed.
+pub(crate) fn decode_decision(text: &[u8]) -> Result<(Shares, Caution), String> {
+    read_decision(text).map_err(|error| error.to_string())
+}
+
+fn read_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
+    let note: DecisionNote = state_wire::decode(text)?;
+    bounded("clusters", note.acceptance.len(), CLUSTERS_MAX)?;
+    bounded("pins", note.pins.len(), Shares::PINS_MAX)?;
+    let caution = CAUTIONS.into_iter().find(|(_, word)| *word == note.caution);
+    let (caution, _) = caution.ok_or_else(|| FileError::Text(format!("{:.20} is no caution", note.caution)))?;
+    let mut shares = Shares { epoch: note.epoch, ..Shares::default() };
+    for AcceptanceLine { cluster, near, spill } in note.acceptance {
+        shares.acceptance.insert(name(cluster)?, Acceptance { near, spill });
+    }
+    for PinLine { demand, cluster } in note.pins {
+        shares.pins.insert(self::demand(&demand)?, name(cluster)?);
+    }
+    Ok((shares, caution))
+}
+
+/// The text of what this server decided, for others.
+pub(crate) fn encode_decision(shares: &Shares, caution: Caution) -> Vec<u8> {
+    let caution = CAUTIONS.into_iter().find(|(known, _)| *known == caution);
+    state_wire::encode(&DecisionNote {
+        version: VERSION,
+        epoch: shares.epoch,
+        caution: caution.map_or("", |(_, word)| word).to_owned(),
+        acceptance: shares.acceptance.iter().map(|(cluster, given)| acceptance_line(cluster, *given)).collect(),
+        pins: shares.pins.iter().map(|(demand, cluster)| pin_line(*demand, cluster)).collect(),
+    })
+}
+
+const CAUTIONS: [(Caution, &str); 3] =
+    [(Caution::Calm, "calm"), (Caution::Ordinary, "ordinary"), (Caution::Short, "short")];
+
+fn pin_line(demand: Demand, cluster: &ClusterName) -> PinLine {
+    PinLine { demand: hex(demand.0), cluster: cluster.to_string() }
+}
+
+fn acceptance_line(cluster: &ClusterName, given: Acceptance) -> AcceptanceLine {
+    AcceptanceLine { cluster: cluster.to_string(), near: given.near, spill: given.spill }
 }
 
 fn bounded(what: &str, count: usize, most: usize) -> Result<(), FileError> {
@@ -121,6 +158,23 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         assert_eq!(decode(&encode(&kept())).unwrap(), kept());
+    }
+
+    #[test]
+    fn a_decision_is_read_back_and_one_that_is_cut_or_odd_is_not_followed() {
+        let KeptBalance { learnt, .. } = kept();
+        let shares = Shares {
+            epoch: 12,
+            acceptance: learnt.acceptance.into_iter().collect(),
+            pins: learnt.pins.into_iter().collect(),
+        };
+        for (caution, word) in CAUTIONS {
+            let text = encode_decision(&shares, caution);
+            assert_eq!(decode_decision(&text).unwrap(), (shares.clone(), caution));
+            assert!((0..text.len()).all(|end| decode_decision(&text[..end]).is_err()));
+            let odd = String::from_utf8(text).unwrap().replace(word, "odd");
+            assert_eq!(decode_decision(odd.as_bytes()).unwrap_err(), "it is damaged: odd is no caution");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@
 
 mod atomic;
 mod balance;
+mod board;
 mod folder;
 mod health;
 pub mod objects;
@@ -24,6 +25,8 @@ mod state_wire;
 mod tables;
 
 pub use balance::KeptBalance;
+pub(crate) use balance::{decode_decision, encode_decision};
+pub use board::{Board, Desk, Posted};
 pub use folder::{DataFolder, FolderError};
 pub(crate) use folder::{peek_balance, peek_health, peek_overrides};
 pub use health::Remembered;

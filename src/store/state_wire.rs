@@ -95,6 +95,18 @@ pub(super) struct DemandLine {
     pub(super) client: String,
 }
 
+/// What one server decided for all that share a store.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DecisionNote {
+    pub(super) version: u32,
+    /// Counts the decisions.
+    pub(super) epoch: u64,
+    /// How much TTLs should leave to the next minutes: `calm`, `ordinary`, `short`.
+    pub(super) caution: String,
+    pub(super) acceptance: Vec<AcceptanceLine>,
+    pub(super) pins: Vec<PinLine>,
+}
+
 /// Reads a state file of the one version known.
 pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, FileError> {
     #[derive(Deserialize)]

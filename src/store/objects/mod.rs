@@ -26,6 +26,8 @@ use async_trait::async_trait;
 use fairway_model::Timestamp;
 use tokio::sync::mpsc;
 
+use super::Board;
+
 #[cfg(feature = "etcd")]
 pub use etcd::EtcdStore;
 pub use key::{Key, KeyError, Kind, Prefix};
@@ -55,6 +57,11 @@ pub trait ObjectStore: std::fmt::Debug + Send + Sync {
 
     /// What kind of store it is, and how this server stands to it. Waits for nothing.
     fn standing(&self) -> Standing;
+
+    /// Where one of the servers that share the store writes what all of them follow; none where nobody shares it.
+    fn board(&self) -> Option<Board> {
+        None
+    }
 }
 
 /// How a server stands to the store of its declared objects.

@@ -24,8 +24,8 @@ use tonic_prost::ProstCodec;
 use super::{
     super::StoreError,
     rpc_wire::{
-        AuthenticateRequest, AuthenticateResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreate,
-        WatchRequest, WatchResponse,
+        AuthenticateRequest, AuthenticateResponse, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveResponse,
+        LeaseRequest, RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreate, WatchRequest, WatchResponse,
     },
 };
 use crate::config::EtcdSettings;
@@ -86,6 +86,36 @@ impl Client {
             }
             said => said.map(|said| (said, false)),
         }
+    }
+
+    /// A lease of so many seconds. One whose answer was lost runs out by itself.
+    pub(super) async fn grant(&self, ttl: i64) -> Result<i64, Told> {
+        let said: LeaseGrantResponse =
+            self.call("/etcdserverpb.Lease/LeaseGrant", LeaseGrantRequest { ttl }, 1).await?;
+        Ok(said.id)
+    }
+
+    /// Lets go of a lease, and so of what was put under it.
+    pub(super) async fn revoke(&self, id: i64) -> Result<(), Told> {
+        // What it says is of no interest.
+        let _: TxnResponse = self.call("/etcdserverpb.Lease/LeaseRevoke", LeaseRequest { id }, 1).await?;
+        Ok(())
+    }
+
+    /// Keeps a lease for its time from now on; whether there is such a lease still.
+    pub(super) async fn keep_alive(&self, id: i64) -> Result<bool, Told> {
+        let at = self.at.load(Ordering::Relaxed);
+        let kept = timeout(self.settings.timeout, async {
+            let Line { mut grpc, token, .. } = self.line(at).await?;
+            let request = self.request(tokio_stream::once(LeaseRequest { id }), token.as_ref());
+            grpc.ready().await.map_err(away)?;
+            let codec = ProstCodec::<LeaseRequest, LeaseKeepAliveResponse>::default();
+            let path = PathAndQuery::from_static("/etcdserverpb.Lease/LeaseKeepAlive");
+            let mut stream = grpc.streaming(request, path, codec).await.map_err(failure)?.into_inner();
+            let said = stream.message().await.map_err(failure)?;
+            said.map(|said| said.ttl > 0).ok_or_else(|| Failure::Away("etcd says nothing of a lease".to_owned()))
+        });
+        kept.await.unwrap_or_else(|_| Err(Failure::Away(SILENT.to_owned()))).map_err(|failure| self.told(at, failure))
     }
 
     /// Has etcd forget what was before a revision.

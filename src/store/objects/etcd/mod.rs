@@ -12,6 +12,7 @@
 //!
 //! Left out: how etcd is run, backed up and compacted.
 
+mod board;
 mod client;
 mod record;
 mod rpc_wire;
@@ -29,16 +30,20 @@ use tokio::{
 };
 
 use self::{
+    board::Poster,
     client::Client,
     record::Keys,
-    sequence::{Sequence, read},
+    sequence::{Sequence, draw, read},
     standing::Shared,
 };
 use super::{
     Batch, Committed, Entry, Key, Listing, LocalStore, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
     local::Fetcher,
 };
-use crate::config::EtcdSettings;
+use crate::{
+    config::EtcdSettings,
+    store::{Board, Posted},
+};
 
 /// Objects on an etcd.
 #[derive(Debug)]
@@ -46,6 +51,7 @@ pub struct EtcdStore {
     // Dropped first: its thread talks to etcd on the runtime.
     local: LocalStore,
     asking: Arc<Asking>,
+    board: Board,
     runtime: Own,
 }
 
@@ -80,7 +86,9 @@ impl EtcdStore {
         let local = LocalStore::copy_of(folder, Box::new(sequence))?;
         let asking = Arc::new(Asking { client, keys, shared, fetcher: local.fetcher() });
         runtime.spawn(follow(Arc::clone(&asking)));
-        Ok(Self { local, asking, runtime: Own(Some(runtime)) })
+        let (board, desk) = Board::new();
+        runtime.spawn(Poster::new(Arc::clone(&asking.client), asking.keys.board(), desk, draw()?).work());
+        Ok(Self { local, asking, board, runtime: Own(Some(runtime)) })
     }
 
     /// Has the copy be the latest where etcd answers. Where it does not, the copy has to do, if it is whole.
@@ -175,7 +183,15 @@ impl ObjectStore for EtcdStore {
     }
 
     async fn close(&self) {
+        // The next one need not wait for the lease to run out.
+        self.board.offer(None);
+        let mut posted = self.board.posted();
+        let _ = timeout(BEAT, posted.wait_for(|posted| *posted != Posted::Own)).await;
         self.local.close().await;
+    }
+
+    fn board(&self) -> Option<Board> {
+        Some(self.board.clone())
     }
 
     fn standing(&self) -> Standing {

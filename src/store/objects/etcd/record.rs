@@ -4,6 +4,7 @@
 //! PREFIXhead                              fairway-objects 1 REVISION OLDEST STAMP
 //! PREFIXrecord/REVISION                   =GROUP, or where that is long: /STAMP PIECES LENGTH
 //! PREFIXrecord/REVISION/STAMP/NUMBER      a piece of a long group
+//! PREFIXboard                             who decides for all, and what (`board`)
 //!
 //! GROUP: 1 STAMP-BEFORE STAMP FIRST LAST, a line; then for each row: length of its key, length of it (4 octets each, LE), both
 //! ```
@@ -116,6 +117,10 @@ impl Keys {
 
     pub(super) fn head(&self) -> Vec<u8> {
         format!("{}head", self.prefix).into_bytes()
+    }
+
+    pub(super) fn board(&self) -> Vec<u8> {
+        format!("{}board", self.prefix).into_bytes()
     }
 
     pub(super) fn record(&self, revision: u64) -> Vec<u8> {

@@ -50,6 +50,8 @@ pub(super) struct PutRequest {
     pub(super) key: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     pub(super) value: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    pub(super) lease: i64,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -142,6 +144,33 @@ pub(super) struct WatchResponse {
     pub(super) canceled: bool,
     #[prost(string, tag = "6")]
     pub(super) cancel_reason: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct LeaseGrantRequest {
+    /// Seconds.
+    #[prost(int64, tag = "1")]
+    pub(super) ttl: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct LeaseGrantResponse {
+    #[prost(int64, tag = "2")]
+    pub(super) id: i64,
+}
+
+/// Also what revokes a lease.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct LeaseRequest {
+    #[prost(int64, tag = "1")]
+    pub(super) id: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct LeaseKeepAliveResponse {
+    /// Seconds that are left; 0 where there is no such lease any more.
+    #[prost(int64, tag = "3")]
+    pub(super) ttl: i64,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]

@@ -260,11 +260,11 @@ fn next_limit(octets: usize, keys: usize) -> usize {
 }
 
 fn put(key: Vec<u8>, value: Vec<u8>) -> RequestOp {
-    RequestOp { request: Some(Operation::Put(PutRequest { key, value })) }
+    RequestOp { request: Some(Operation::Put(PutRequest { key, value, lease: 0 })) }
 }
 
 /// A number that nobody else draws; never 0, which stands for nothing.
-fn draw() -> Result<u64, StoreError> {
+pub(super) fn draw() -> Result<u64, StoreError> {
     let mut octets = [0; 8];
     let drawn = SystemRandom::new().fill(&mut octets);
     drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
