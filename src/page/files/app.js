@@ -23,7 +23,10 @@ const asker = who((token) => post({ kind: "token", token }));
 let link = { reading: "connecting", watching: "connecting" };
 
 const hears = {
-  summary: ({ summary }) => parts.overview.take(summary),
+  summary: ({ summary }) => {
+    parts.overview.take(summary);
+    freshness();
+  },
   rows: (message) => parts[message.list].take(message),
   service: ({ service }) => parts.services.takeOne(service),
   side: (message) => sides[message.list].take(message),

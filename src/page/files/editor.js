@@ -141,7 +141,7 @@ export function editor(wrote) {
     }
     const base = bare(theirs.body);
     const item = listed.body.items?.find(({ key }) => key === own.fixed);
-    const by = item ? h("p", {}, h("b", {}, item.metadata.changedBy || "Somebody"), " changed it at ", moment(item.metadata.changed), item.metadata.reason ? `: ${item.metadata.reason}` : "", ". What they changed:") : null;
+    const by = item ? h("p", {}, h("b", {}, item.metadata.changedBy || "Somebody"), " changed it at ", moment(item.metadata.changed), item.metadata.reason ? `: ${item.metadata.reason}` : "") : null;
     const go = (draft) => begin({ ...own, base, tag: theirs.tag, busy: false, draft });
     conflict.replaceChildren(
       ...[by, difference("What the other one changed", differences(own.base, base))].filter(Boolean),

@@ -105,11 +105,13 @@ function weights(members) {
       h("b", { class: "break" }, cluster),
       h("span", {}, `weight ${weight.effective}`, tier > 1 ? `, tier ${tier}` : "", share === null ? "" : `, ${percent(share)}`),
       h("span", { class: "muted" }, `by ${weight.source}`),
-      standing(eligible ? "up" : reason === "closed" ? "closed" : "down", reason),
+      standing(eligible ? "up" : AWAY.includes(reason) ? reason : "down", reason),
     );
   return h("ul", { class: "plain weights", "aria-label": "Members with their effective weights" }, members.map(chip));
 }
 
+/** Reasons that are no fault. */
+const AWAY = ["closed", "out", "pending"];
 /** Intents that are shown at first, and with each "Show more"; and at most. */
 const PAGE = 50;
 const SHOWN = 200;
