@@ -1,14 +1,14 @@
 """The command line of `bench/run` and `bench/full`: phases in turn, each bounded, their rows kept, and the page of results."""
 import argparse, json, os, signal, sys, tempfile, time
 
-from . import declared, long, quick, tripwire
+from . import declared, long, quick, tripwire, writes
 from .bench import Bench
 from .machine import LOAD_CORE, PEER_BINARY, ROOT, SERVER_CORE, allow_many_sockets, build, install, machine, read, say, versions, write
 
 # Phases, and the seconds each may take at its full length.
 QUICK = {"kinds": (quick.kinds, 300), "instr": (quick.instr, 600), "static": (quick.static, 900), "steered": (quick.steered, 900),
          "ecs": (quick.ecs, 600), "failover": (quick.failover, 2400), "checks": (quick.checks, 900)}
-LONG = {"million": (long.million, 1800), "flip": (long.flip, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "checks30k": (long.checks30k, 600),
+LONG = {"million": (long.million, 1800), "flip": (long.flip, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "writes": (writes.writes, 300), "checks30k": (long.checks30k, 600),
         "latency": (long.latency, 600), "soak": (long.soak, 1200)}
 PHASES = QUICK | LONG
 # Rows of each phase as it was last measured.
@@ -55,7 +55,7 @@ def main(doc, full):
     allow_many_sockets()
     if options.tripwire:
         return run_tripwire(options)
-    install([*(PEER_BINARY[p] for p in options.peers), "valgrind", "taskset"])
+    install([*(PEER_BINARY[p] for p in options.peers), "valgrind", "taskset", "wrk"])
     if not options.no_build:
         build()
     say(machine())

@@ -8,7 +8,7 @@ use hyper::{
     Method, Request, Uri,
     body::Bytes,
     client::conn::http1,
-    header::{CONNECTION, HOST, USER_AGENT},
+    header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT},
 };
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -78,6 +78,7 @@ pub struct Api {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    pub(crate) content_type: Option<String>,
     pub(crate) body: Bytes,
 }
 
@@ -152,8 +153,10 @@ async fn exchange(
     let asking = async {
         let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
         let status = response.status().as_u16();
+        let content_type =
+            response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), BODY_MAX).collect().await.map_err(|error| broken(&error))?;
-        Ok(Answer { status, body: body.to_bytes() })
+        Ok(Answer { status, content_type, body: body.to_bytes() })
     };
     let (mut asking, mut connection) = (std::pin::pin!(asking), std::pin::pin!(connection));
     // One task for both, so that nothing is left where the time is up.

@@ -4,13 +4,17 @@
 //! implements it.
 #![forbid(unsafe_code)]
 
+pub mod dnsendpoint;
+mod endpoint;
 mod endpoint_wire;
+pub mod etcd;
 pub mod file;
 pub mod http;
 mod powerdns_wire;
 pub mod publish;
 mod rdata;
 pub mod rfc2136;
+pub mod webhook;
 pub mod webhook_server;
 
 pub use endpoint_wire::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE, Property, RowKey, plain_name};

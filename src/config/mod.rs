@@ -16,6 +16,7 @@ mod load_wire;
 mod maps;
 mod object;
 mod policy_wire;
+mod publish_to_wire;
 mod publish_wire;
 mod reader;
 mod schema;
@@ -56,7 +57,7 @@ pub(crate) use schema::{schema as schema_value, sound_example as format_example}
 pub use sections::sections;
 pub(crate) use settings::address_sets;
 pub use settings::{
-    AliasForm, CallbackUrl, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo,
+    AliasForm, CallTls, CallbackUrl, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo,
     PublishedAlias, QueryLogSettings, QueryLogSink, Settings, StoreSettings, TcpSettings, UdpSettings, WebhookSettings,
 };
 

@@ -1,6 +1,6 @@
 //! How publishing to other DNS servers appears in the file: a section of version 1 in a file of its own.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use fairway_model::{Name, Ttl};
 use schemars::JsonSchema;
@@ -8,8 +8,9 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{Int, List, Text},
+    publish_to_wire::{DnsEndpoints, PowerDns, Rfc2136, SkyDns, WebhookProvider},
     values_access::AccessName,
-    values_wire::{As, Reference},
+    values_wire::As,
 };
 
 /// What is published to other DNS servers.
@@ -24,7 +25,8 @@ pub(super) struct Publish {
     pub(super) providers: Vec<Provider>,
 }
 
-/// One place that is published to. Its type is the section it has: `rfc2136`, `powerdns` or `file`.
+/// One place that is published to. Its type is the section it has: `rfc2136`, `powerdns`, `etcd`, `webhook`, `file` or
+/// `dnsendpoint`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Provider {
@@ -36,6 +38,13 @@ pub(super) struct Provider {
     pub(super) rfc2136: Option<Rfc2136>,
     /// A PowerDNS with its HTTP API.
     pub(super) powerdns: Option<PowerDns>,
+    /// An etcd that CoreDNS reads, or SkyDNS.
+    #[serde(alias = "coredns")]
+    pub(super) etcd: Option<SkyDns>,
+    /// A provider that speaks the webhook of ExternalDNS.
+    pub(super) webhook: Option<WebhookProvider>,
+    /// A folder of Kubernetes objects that ExternalDNS reads (DNSEndpoint).
+    pub(super) dnsendpoint: Option<DnsEndpoints>,
     /// A zone file, which is replaced whole; what stands above our line in it stays.
     pub(super) file: Option<Text<1>>,
     /// What may be done: all that is wanted (`sync`), all but deletions (`upsert-only`), or nothing to what is there
@@ -69,60 +78,6 @@ pub(super) struct Provider {
     /// Delegations of our zones in the zones there.
     #[serde(default)]
     pub(super) delegations: Vec<Delegation>,
-}
-
-/// A server that takes updates.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Rfc2136 {
-    /// Its address and port; TCP.
-    pub(super) server: As<SocketAddr>,
-    /// The key that messages are signed with (RFC 8945). Default: none, for a server that goes by addresses.
-    pub(super) tsig: Option<Tsig>,
-    /// Longest time of a call, 1s to 120s.
-    #[schemars(extend("default" = "30s"))]
-    pub(super) timeout: Option<As<Duration>>,
-}
-
-/// A PowerDNS with its HTTP API.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct PowerDns {
-    /// URL of the API, `http://HOST:PORT` or `https://HOST:PORT`, without `/api`.
-    pub(super) url: Text<1, 512>,
-    /// Its key (`api-key`).
-    pub(super) key: Reference,
-    /// Longest time of a call, 1s to 120s.
-    #[schemars(extend("default" = "30s"))]
-    pub(super) timeout: Option<As<Duration>>,
-}
-
-/// A TSIG key.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Tsig {
-    /// As the other server calls it.
-    pub(super) name: As<Name>,
-    /// How it signs.
-    #[schemars(extend("default" = "hmac-sha256"))]
-    pub(super) algorithm: Option<TsigAlgorithm>,
-    /// The secret in base64, as in the other server's configuration.
-    pub(super) secret: Reference,
-}
-
-/// How TSIG signs.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub(super) enum TsigAlgorithm {
-    /// HMAC-SHA-256.
-    #[serde(rename = "hmac-sha256")]
-    Sha256,
-    /// HMAC-SHA-384.
-    #[serde(rename = "hmac-sha384")]
-    Sha384,
-    /// HMAC-SHA-512.
-    #[serde(rename = "hmac-sha512")]
-    Sha512,
 }
 
 /// What may be done.

@@ -11,7 +11,7 @@ use std::{
 use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, SharedNames, Ttl};
 use fairway_providers::{
     http::ApiUrl,
-    publish::{Pacing, Rules},
+    publish::{Pacing, Rules, Weights},
     rfc2136::TsigKey,
 };
 use fairway_zones::ServerIdentity;
@@ -105,8 +105,52 @@ pub enum Destination {
         /// Longest time of a call. Default 30 s.
         timeout: Duration,
     },
+    /// An etcd that CoreDNS reads.
+    Etcd {
+        /// Its servers.
+        endpoints: Vec<ApiUrl>,
+        /// What keys begin with.
+        prefix: String,
+        /// User and password.
+        user: Option<(String, Secret)>,
+        /// Whom it is trusted for, and what is shown to it.
+        tls: CallTls,
+        /// Longest time of a call. Default 30 s.
+        timeout: Duration,
+    },
+    /// A provider that speaks the webhook of ExternalDNS.
+    Webhook {
+        /// Where it is.
+        url: ApiUrl,
+        /// What stands behind `Authorization`.
+        authorization: Option<Secret>,
+        /// Whom it is trusted for, and what is shown to it.
+        tls: CallTls,
+        /// How it is told weights.
+        weights: Option<Weights>,
+        /// Longest time of a call. Default 30 s.
+        timeout: Duration,
+    },
+    /// A folder of Kubernetes objects.
+    DnsEndpoints {
+        /// The folder.
+        folder: PathBuf,
+        /// The namespace of the objects.
+        namespace: String,
+        /// How the provider behind them is told weights.
+        weights: Option<Weights>,
+    },
     /// A zone file.
     File(PathBuf),
+}
+
+/// TLS of calls, as PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallTls {
+    /// Trust anchors; the system's if none are given.
+    pub ca: Option<Secret>,
+    /// Certificate chain and key that are shown.
+    pub own: Option<(Secret, Secret)>,
 }
 
 /// A name elsewhere that leads to a steered one.

@@ -3,6 +3,7 @@
 use std::{future::Future, io, sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
 
 use fairway_health::TargetState;
+use fairway_zones::give_back_memory;
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
     time::Instant,
@@ -76,7 +77,15 @@ impl Keeper {
         tokio::spawn(async move {
             let states = if verdicts { Some(shared.checker.states().await) } else { None };
             let begun = Instant::now();
-            let outcome = on_disk(move || write(&folder, states.as_deref(), balance.as_ref())).await;
+            let outcome = on_disk(move || {
+                let outcome = write(&folder, states.as_deref(), balance.as_ref());
+                // The text of many targets takes more than what is known of them.
+                if states.is_some_and(|states| states.len() > TARGETS_MANY) {
+                    give_back_memory();
+                }
+                outcome
+            })
+            .await;
             // The control task may have ended: then it has written a newer state itself.
             let _ = reply.send((begun.elapsed(), outcome));
         });
@@ -133,3 +142,5 @@ async fn on_disk(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::
 
 /// A write is followed by so many times its own length of rest.
 const REST: u32 = 20;
+/// Targets whose text is worth a look for memory to give back.
+const TARGETS_MANY: usize = 1_000;

@@ -1,10 +1,6 @@
 //! Who is judged by which target: the way from a flip to the pools it concerns, and from a cluster to its health.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
     ClusterName, Desired, Monitor, MonitorName, Pool, PoolName, ProbeAddress, SharedMap, SharedSet, Target, ZoneSpec,
@@ -22,8 +18,8 @@ type Judged = Arc<[(Site, TargetIndex)]>;
 pub(crate) struct Uses {
     /// The number of each target.
     numbers: Arc<HashMap<Target, TargetIndex>>,
-    /// By target: the addresses it speaks for, and in how many pools.
-    sites: Vec<Arc<BTreeMap<Site, u32>>>,
+    /// By target: the addresses it speaks for, mostly one, in order, and in how many pools.
+    sites: Vec<Arc<Vec<(Site, u32)>>>,
     /// By target: the pools it speaks for, in order.
     pools: Vec<SharedSet<PoolName>>,
     /// By pool: who judges each address of its members; one target, or one a zone where zones have
@@ -84,7 +80,14 @@ impl Uses {
             judge(desired, pool, desired.zone_of(name), &mut known.of(&self.numbers), &mut judged);
         }
         for (site, number) in &judged {
-            *Arc::make_mut(&mut self.sites[number.0 as usize]).entry(site.clone()).or_default() += 1;
+            let sites = Arc::make_mut(&mut self.sites[number.0 as usize]);
+            match sites.binary_search_by(|(known, _)| known.cmp(site)) {
+                Ok(at) => sites[at].1 += 1,
+                Err(at) => {
+                    sites.reserve_exact(1);
+                    sites.insert(at, (site.clone(), 1));
+                }
+            }
             self.pools[number.0 as usize].insert(pool.name.clone(), ());
         }
         self.members.insert(pool.name.clone(), judged.into());
@@ -95,12 +98,12 @@ impl Uses {
         let Some(judged) = self.members.remove(pool) else { return };
         for (site, number) in &*judged {
             let sites = Arc::make_mut(&mut self.sites[number.0 as usize]);
-            let left = sites.get(site).map_or(0, |count| count - 1);
-            if left == 0 {
-                sites.remove(site)
-            } else {
-                sites.insert(site.clone(), left)
-            };
+            if let Ok(at) = sites.binary_search_by(|(known, _)| known.cmp(site)) {
+                sites[at].1 -= 1;
+                if sites[at].1 == 0 {
+                    sites.remove(at);
+                }
+            }
             self.pools[number.0 as usize].remove(pool);
         }
     }
@@ -117,7 +120,7 @@ impl Uses {
 
     /// The addresses this target speaks for, in order.
     pub(crate) fn sites(&self, target: TargetIndex) -> impl Iterator<Item = &Site> {
-        self.sites[target.0 as usize].keys()
+        self.sites[target.0 as usize].iter().map(|(site, _)| site)
     }
 
     /// The clusters this target speaks for, each once.

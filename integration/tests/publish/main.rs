@@ -1,11 +1,19 @@
 //! Publishing, on real servers: one contract that every provider passes, and the daemon in front of one.
 //!
-//! BIND and Knot are behind the feature `real`; the zone file needs nobody.
+//! Real servers are behind the feature `real`; the zone file needs nobody.
 
 #[cfg(feature = "real")]
 mod daemon;
 #[cfg(feature = "real")]
+mod delay;
+#[cfg(feature = "real")]
+mod etcd;
+#[cfg(feature = "real")]
+mod kubernetes;
+mod scripted;
+#[cfg(feature = "real")]
 mod servers;
+mod webhook;
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
@@ -79,6 +87,13 @@ fn wish(round: usize) -> Wanted {
 /// What each provider must do: write what is wanted, read it back alike, touch nothing else, and end as it began.
 async fn contract<P: Provider + Clone + 'static>(provider: P) {
     let before = sorted(provider.read().await.expect("it can be read at first"));
+    let types = provider.limits().types;
+    // What a provider cannot write, and says so, is not asked of it.
+    let wish = |round| {
+        let mut wish = wish(round);
+        wish.sets.retain(|set| types.is_none_or(|types| types.contains(&set.set.rtype)));
+        wish
+    };
     let (wishes, wishes_in) = watch::channel(None);
     let rules = Rules {
         zones: vec![ZONE.parse().expect("a name")],
@@ -94,8 +109,9 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
         wishes.send_replace(Some(Arc::new(wish(round))));
         let outcome = publisher.apply(1_000).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!((&outcome.broken, outcome.refused.len()), (&None, 0), "round {round}: {:?}", outcome.refused);
-        let obstacles: Vec<_> =
+        let mut obstacles: Vec<_> =
             outcome.draft.refused.iter().map(|(key, why)| (key.name.to_string(), why.clone())).collect();
+        obstacles.sort_by(|(one, _), (other, _)| one.cmp(other));
         let foreign = if before.is_empty() { vec![] } else { obstacles_of_foreign() };
         assert_eq!(obstacles, foreign, "round {round}");
         let now = sorted(provider.read().await.expect("it can be read"));
@@ -113,7 +129,7 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
 
 fn obstacles_of_foreign() -> Vec<(String, Obstacle)> {
     let name = |label: &str| format!("{label}.{ZONE}");
-    vec![(name("www"), Obstacle::Unclaimed), (name("theirs"), Obstacle::OfOther("another".to_owned()))]
+    vec![(name("theirs"), Obstacle::OfOther("another".to_owned())), (name("www"), Obstacle::Unclaimed)]
 }
 
 /// Without the serial, which is the server's.

@@ -77,7 +77,7 @@ fn knot(folder: &Path, port: u16) -> Command {
 
 /// The provider, built anew for each use, since it holds nothing.
 #[derive(Clone)]
-struct Updates(SocketAddr);
+pub(crate) struct Updates(pub(crate) SocketAddr);
 
 impl Updates {
     fn provider(&self, secret: &str) -> Rfc2136 {
@@ -156,13 +156,13 @@ async fn a_name_that_bind_forbids_blocks_no_other() {
 }
 
 /// A PowerDNS with the zone in SQLite, and its API.
-struct PowerDnsServer {
-    provider: PowerDns,
+pub(crate) struct PowerDnsServer {
+    pub(crate) provider: PowerDns,
     _process: Process,
     _folder: TempDir,
 }
 
-fn powerdns() -> PowerDnsServer {
+pub(crate) fn powerdns() -> PowerDnsServer {
     let folder = TempDir::new().expect("a temporary folder");
     let (dns, api, shown) = (free_port(), free_port(), folder.path().display());
     fs::write(folder.path().join("pub.zone"), FOREIGN).expect("the folder can be written");

@@ -37,6 +37,7 @@ pub(super) enum Fault {
 struct State {
     sets: BTreeMap<SetKey, ProviderSet>,
     refused: BTreeSet<Name>,
+    dropped: BTreeSet<Name>,
     /// After so many good calls of `apply`, this.
     fault: Option<(usize, Fault)>,
     applies: usize,
@@ -70,6 +71,11 @@ impl Memory {
     /// Refuses batches with these names.
     pub(super) fn refuse(&self, names: impl IntoIterator<Item = Name>) {
         self.state().refused = names.into_iter().collect();
+    }
+
+    /// Leaves these names out where it is asked what it will keep.
+    pub(super) fn leave_out(&self, names: impl IntoIterator<Item = Name>) {
+        self.state().dropped = names.into_iter().collect();
     }
 
     /// After so many more good calls of `apply`, each is faulty; reads, too, for faults of reading.
@@ -112,6 +118,11 @@ impl Provider for Memory {
             Some((0, Fault::Hang)) => std::future::pending().await,
             _ => Ok(self.sets()),
         }
+    }
+
+    async fn adjust(&self, mut wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+        wanted.retain(|set| !self.state().dropped.contains(&set.set.name));
+        Ok(wanted)
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {

@@ -54,6 +54,9 @@ pub enum Obstacle {
     /// The provider cannot write it.
     #[error("this provider cannot write records of this type")]
     Type,
+    /// The provider leaves it out where it is asked what it will keep.
+    #[error("this provider says that it will not keep it: compare the domains and the types that it is set up for")]
+    Dropped,
     /// The provider knows no set identifiers.
     #[error("this provider knows no set identifiers and no weights; publish the name as addresses")]
     SetIdentifier,

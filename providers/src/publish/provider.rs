@@ -1,4 +1,4 @@
-//! What a DNS provider must do to be published to: a trait of three methods.
+//! What a DNS provider must do to be published to: a trait of four methods.
 
 use std::time::Duration;
 
@@ -15,6 +15,11 @@ pub trait Provider: Send + Sync {
 
     /// All record sets of its zones, those of others too. A zone that cannot be read whole is an error, never a part of it.
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError>;
+
+    /// Wanted sets as it will keep them; one that is left out is not published. What comes out stays as it is when it is adjusted again.
+    async fn adjust(&self, wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+        Ok(wanted)
+    }
 
     /// Carries changes out, at most [`Limits::batch_max`] sets. On an error, all of them, some or none may have been.
     ///

@@ -20,6 +20,10 @@ impl Provider for Shared {
         self.0.read().await
     }
 
+    async fn adjust(&self, wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+        self.0.adjust(wanted).await
+    }
+
     async fn apply(&self, changes: &fairway_model::Changes) -> Result<(), ProviderError> {
         self.0.apply(changes).await
     }
@@ -66,6 +70,21 @@ impl Stage {
     async fn published(&self, count: usize) {
         self.until("published", |status| status.behind_since.is_none() && status.owned == count).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_provider_will_not_keep_is_told_once_and_not_deleted() {
+    let stage = stage(true);
+    stage.wishes.send_replace(wish(3));
+    stage.published(3).await;
+    let dropped: fairway_model::Name = "n1.x.".parse().unwrap();
+    stage.memory.leave_out([dropped.clone(), "n3.x.".parse().unwrap()]);
+    let before = stage.memory.applies();
+    stage.wishes.send_replace(wish(4));
+    stage.until("a condition", |status| status.conditions.values().any(|c| matches!(c, Condition::Refused(_)))).await;
+    stage.published(3).await;
+    assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "what stands there stays");
+    assert_eq!(stage.memory.applies(), before, "nothing is tried for it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,8 @@ pub enum Ownership {
     },
     /// By what this server noted that it wrote.
     Store,
+    /// All that is read there is ours: the provider shows nothing else.
+    Whole,
     /// It is not known: what is wanted is taken for ours, and nothing is deleted.
     Unknown,
 }
@@ -105,6 +107,7 @@ impl Ownership {
                 Self::Txt { affix, owner } => owner_of(&set, affix, owner, &current.texts, claims),
                 Self::Store if claims.contains_key(&key) => Owner::Us,
                 Self::Unknown if wanted.contains(&key) => Owner::Us,
+                Self::Whole => Owner::Us,
                 Self::Store | Self::Unknown => Owner::Nobody,
             };
             current.sets.insert(key, Standing { set, owner });

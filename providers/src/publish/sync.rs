@@ -71,15 +71,19 @@ impl Rules {
         granted: usize,
     ) -> Result<Draft, ProviderError> {
         let limits = provider.limits();
-        let late = |_| Err(ProviderError::Late(limits.timeout));
-        let read = tokio::time::timeout(limits.timeout, provider.read()).await.unwrap_or_else(late)?;
+        let late = |_| ProviderError::Late(limits.timeout);
+        let read = tokio::time::timeout(limits.timeout, provider.read()).await.map_err(late)??;
         let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
         let mut current = self.ownership.sort(read, claims, &keys);
+        let adjusting = tokio::time::timeout(limits.timeout, adjusted(provider, wanted));
+        let (adjusted, dropped) = adjusting.await.map_err(late)??;
         if self.policy != Policy::Sync {
             current.keep_orphans();
         }
         let scope = Scope { zones: &self.zones, types: limits.types, set_identifiers: limits.weights.is_some() };
-        Ok(self.drafted(plan(wanted, &current, scope, &self.ownership), &current, granted))
+        let mut plan = plan(&adjusted, &current, scope, &self.ownership);
+        plan.refused.extend(dropped.into_iter().map(|key| (key, Obstacle::Dropped)));
+        Ok(self.drafted(plan, &current, granted))
     }
 
     fn drafted(&self, plan: Plan, current: &Current, granted: usize) -> Draft {
@@ -91,6 +95,20 @@ impl Rules {
         let foreign = current.sets.values().filter(|there| there.owner != Owner::Us).count();
         Draft { changes, units, kept, refused, deletions, owned, foreign }
     }
+}
+
+/// What is wanted as the provider will keep it, and what it leaves out; that is held: what stands there of it stays.
+async fn adjusted(provider: &dyn Provider, wanted: &Wanted) -> Result<(Wanted, BTreeSet<SetKey>), ProviderError> {
+    // A set without records holds its name.
+    let (sets, holding): (Vec<_>, Vec<_>) = wanted.sets.iter().cloned().partition(|set| !set.set.rdatas.is_empty());
+    let mut dropped: BTreeSet<_> = sets.iter().map(ProviderSet::key).collect();
+    let mut sets = provider.adjust(sets).await?;
+    // What it adds by itself is not ours to write.
+    sets.retain(|set| dropped.remove(&set.key()));
+    sets.extend(holding);
+    let mut held = wanted.held.clone();
+    held.extend(dropped.iter().map(|key| key.name.clone()));
+    Ok((Wanted { sets, held }, dropped))
 }
 
 /// Carries a draft out, with this gap before each call.

@@ -10,6 +10,7 @@ mod objects;
 mod places;
 mod policy;
 mod publish;
+mod publish_to;
 mod records;
 mod schedule;
 mod settings;

@@ -3,16 +3,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
-use fairway_providers::{
-    http::ApiUrl,
-    publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules},
-    rfc2136::{TsigAlgorithm, TsigKey},
-};
+use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules};
 use fairway_zones::text::rdata_from_text;
 
-use super::{Meaning, monitors::secret};
+use super::{Meaning, publish_to::destination};
 use crate::config::{
-    AliasForm, Destination, PublishTo, PublishedAlias, address_sets,
+    AliasForm, PublishTo, PublishedAlias, address_sets,
     bounds_wire::{Int, List, Text},
     publish_wire::{self as wire, Publish},
     values_access::AccessName,
@@ -49,7 +45,7 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
             Some(wire::PublishPolicy::UpsertOnly) => Policy::UpsertOnly,
             Some(wire::PublishPolicy::CreateOnly) => Policy::CreateOnly,
         },
-        ownership: ownership(meaning, &format!("{pointer}/registry"), &from.registry, owner),
+        ownership: ownership(meaning, pointer, from, owner),
         bounds: Bounds {
             deletions_max: from.deletions.max.map_or(default.deletions_max, |Int(max)| max as usize),
             deletions_percent: from.deletions.percent.map_or(default.deletions_percent, |Int(percent)| percent),
@@ -90,7 +86,15 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
     })
 }
 
-fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, registry: &wire::Registry, owner: &str) -> Ownership {
+fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Ownership {
+    let (pointer, registry) = (format!("{pointer}/registry"), &from.registry);
+    if from.dnsendpoint.is_some() {
+        if registry.kind.is_some() {
+            let what = "the objects in the folder are all ours, and ExternalDNS keeps the registry of their records";
+            meaning.error(&pointer, what, "take it out");
+        }
+        return Ownership::Whole;
+    }
     match registry.kind {
         Some(wire::RegistryKind::Store) => return Ownership::Store,
         Some(wire::RegistryKind::None) => return Ownership::Unknown,
@@ -105,65 +109,10 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, registry: &wire::Regi
     let suffix = registry.suffix.as_ref().map_or("", |Text(suffix)| suffix);
     let wildcard = registry.wildcard.as_ref().map_or("", |Text(wildcard)| wildcard);
     let affix = Affix::new(prefix, suffix, wildcard).unwrap_or_else(|error| {
-        meaning.error(pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
+        meaning.error(&pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
         Affix::default()
     });
     Ownership::Txt { affix, owner: owner.to_owned() }
-}
-
-fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider) -> Option<Destination> {
-    let bounds = Duration::from_secs(1)..=Duration::from_secs(120);
-    let usual = Duration::from_secs(30);
-    match (&from.rfc2136, &from.powerdns, &from.file) {
-        (Some(rfc2136), None, None) => {
-            let pointer = format!("{pointer}/rfc2136");
-            let As(server) = rfc2136.server;
-            let key = match &rfc2136.tsig {
-                Some(tsig) => Some(tsig_key(meaning, &format!("{pointer}/tsig"), tsig)?),
-                None => None,
-            };
-            let timeout = meaning.bounded(&format!("{pointer}/timeout"), rfc2136.timeout.as_ref(), &bounds, usual);
-            Some(Destination::Rfc2136 { server, key, timeout })
-        }
-        (None, Some(powerdns), None) => {
-            let pointer = format!("{pointer}/powerdns");
-            let Text(text) = &powerdns.url;
-            let url = ApiUrl::parse(text).map_err(|what| {
-                let way_out = "write http://HOST:PORT or https://HOST:PORT";
-                meaning.error(format_args!("{pointer}/url"), what, way_out);
-            });
-            let key = secret(meaning, &format!("{pointer}/key"), &powerdns.key);
-            let timeout = meaning.bounded(&format!("{pointer}/timeout"), powerdns.timeout.as_ref(), &bounds, usual);
-            Some(Destination::PowerDns { url: url.ok()?, key: key?, timeout })
-        }
-        (None, None, Some(Text(path))) => Some(Destination::File(meaning.path(&format!("{pointer}/file"), path))),
-        (None, None, None) => {
-            meaning.error(pointer, "it says no place to publish to", "give it rfc2136, powerdns or file");
-            None
-        }
-        _ => {
-            meaning.error(pointer, "it says several places to publish to", "make a provider of each");
-            None
-        }
-    }
-}
-
-fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> Option<TsigKey> {
-    let As(name) = &tsig.name;
-    let key = TsigKey {
-        name: name.clone(),
-        algorithm: match tsig.algorithm {
-            None | Some(wire::TsigAlgorithm::Sha256) => TsigAlgorithm::Sha256,
-            Some(wire::TsigAlgorithm::Sha384) => TsigAlgorithm::Sha384,
-            Some(wire::TsigAlgorithm::Sha512) => TsigAlgorithm::Sha512,
-        },
-        secret: secret(meaning, &format!("{pointer}/secret"), &tsig.secret)?,
-    };
-    if key.octets().is_none() {
-        let way_out = "put the base64 of the key there, as in the other server's configuration";
-        meaning.error(format_args!("{pointer}/secret"), "the secret is no base64", way_out);
-    }
-    Some(key)
 }
 
 fn alias(from: &wire::Alias) -> PublishedAlias {

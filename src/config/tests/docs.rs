@@ -56,7 +56,7 @@ fn every_example_is_checked_without_a_fault() {
             count += 1;
         }
     }
-    assert_eq!(count, 6);
+    assert_eq!(count, 7);
 }
 
 #[test]

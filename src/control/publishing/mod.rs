@@ -7,21 +7,23 @@ mod wanted;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use fairway_model::Name;
+use fairway_model::{Name, Secret};
 use fairway_providers::{
     PowerDns, RdataText,
+    dnsendpoint::DnsEndpoints,
+    etcd::Etcd,
     file::ZoneFile,
     http::{Api, ApiUrl},
     publish::{Notes, Provider, Publisher, Setup, Wanted},
     rfc2136::Rfc2136,
+    webhook::Webhook,
 };
 use fairway_zones::text::{rdata_from_text, rdata_text};
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
-use tokio_rustls::rustls::ClientConfig;
 
 use super::shared::{Readiness, Shared};
 use crate::{
-    config::{Destination, PublishTo},
+    config::{CallTls, Destination, PublishTo},
     https,
 };
 
@@ -57,19 +59,43 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             Box::new(Rfc2136 { server: *server, zones: to.rules.zones.clone(), key: key.clone(), timeout: *timeout })
         }
         Destination::PowerDns { url, key, timeout } => Box::new(PowerDns {
-            api: Api { url: url.clone(), tls: tls(url), secret: Some(("x-api-key", key.clone())) },
+            api: api(url, &CallTls::default(), Some(("x-api-key", key.clone()))),
             zones: to.rules.zones.clone(),
             timeout: *timeout,
+            text: TEXT,
+        }),
+        Destination::Etcd { endpoints, prefix, user, tls, timeout } => Box::new(Etcd {
+            endpoints: endpoints.iter().map(|url| api(url, tls, None)).collect(),
+            prefix: prefix.clone(),
+            user: user.clone(),
+            zones: to.rules.zones.clone(),
+            timeout: *timeout,
+            text: TEXT,
+        }),
+        Destination::Webhook { url, authorization, tls, weights, timeout } => Box::new(Webhook {
+            api: api(url, tls, authorization.clone().map(|token| ("authorization", token))),
+            zones: to.rules.zones.clone(),
+            weights: *weights,
+            timeout: *timeout,
+            text: TEXT,
+        }),
+        Destination::DnsEndpoints { folder, namespace, weights } => Box::new(DnsEndpoints {
+            folder: folder.clone(),
+            name: to.name.clone(),
+            namespace: namespace.clone(),
+            weights: *weights,
             text: TEXT,
         }),
         Destination::File(path) => Box::new(ZoneFile { path: path.clone(), text: TEXT }),
     }
 }
 
-/// How TLS is spoken to an API; none where it is not, or where this machine trusts nobody: then calls fail and say so.
-fn tls(url: &ApiUrl) -> Option<Arc<ClientConfig>> {
-    let config = url.is_tls().then(|| https::client_config(None, None))?;
-    config.inspect_err(|error| tracing::warn!(%error, "no TLS to a provider")).ok().map(Arc::new)
+/// An API. TLS is not spoken where this machine trusts nobody: then calls fail and say so.
+fn api(url: &ApiUrl, tls: &CallTls, secret: Option<(&'static str, Secret)>) -> Api {
+    let own = tls.own.as_ref().map(|(cert, key)| (cert, key));
+    let config = url.is_tls().then(|| https::client_config(tls.ca.as_ref(), own)).transpose();
+    let config = config.inspect_err(|error| tracing::warn!(%error, "no TLS to a provider"));
+    Api { url: url.clone(), tls: config.ok().flatten().map(Arc::new), secret }
 }
 
 /// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of

@@ -1,0 +1,139 @@
+//! A webhook provider that does as it is told: it fails, hangs, breaks off and lies.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use fairway_providers::{
+    Endpoint, Json, MEDIA_TYPE,
+    http::{Api, ApiUrl},
+    webhook::Webhook,
+};
+
+use crate::{TEXT, ZONE};
+
+/// What it does with a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// A status, a media type, a body.
+    Say(u16, &'static str, String),
+    /// The same, of which half is sent, and then the connection is closed.
+    Cut(String),
+    /// Nothing, for as long as the client waits.
+    Hang,
+}
+
+/// What it answers to a method and path with a body.
+type Script = dyn Fn(&str, &str) -> Act + Send;
+
+/// A server with a script.
+pub(crate) struct Scripted {
+    pub(crate) at: SocketAddr,
+    script: Arc<Mutex<Box<Script>>>,
+    asked: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Scripted {
+    pub(crate) fn start(script: impl Fn(&str, &str) -> Act + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let at = listener.local_addr().expect("it is bound");
+        let script: Arc<Mutex<Box<Script>>> = Arc::new(Mutex::new(Box::new(script)));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let server = Self { at, script: Arc::clone(&script), asked: Arc::clone(&asked) };
+        // It ends with the process: nobody waits for it.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (script, asked) = (Arc::clone(&script), Arc::clone(&asked));
+                thread::spawn(move || serve(stream, &script, &asked));
+            }
+        });
+        server
+    }
+
+    /// From now on it does this.
+    pub(crate) fn act(&self, script: impl Fn(&str, &str) -> Act + Send + 'static) {
+        *self.script.lock().expect("nobody panics with it") = Box::new(script);
+    }
+
+    /// What it was asked: method and path, and the body.
+    pub(crate) fn asked(&self) -> Vec<(String, String)> {
+        self.asked.lock().expect("nobody panics with it").clone()
+    }
+
+    /// Its client.
+    pub(crate) fn provider(&self, timeout: Duration) -> Webhook {
+        provider(&format!("http://{}", self.at), timeout)
+    }
+}
+
+/// The client of a webhook.
+pub(crate) fn provider(url: &str, timeout: Duration) -> Webhook {
+    let url = ApiUrl::parse(url).expect("a URL");
+    let zones = vec![ZONE.parse().expect("a name")];
+    Webhook { api: Api { url, tls: None, secret: None }, zones, weights: None, timeout, text: TEXT }
+}
+
+/// A provider that is well and holds nothing, and says that it carried out what it was told.
+pub(crate) fn well(asked: &str, body: &str) -> Act {
+    match asked {
+        "GET /" => Act::Say(200, MEDIA_TYPE, "{}".to_owned()),
+        "GET /records" => Act::Say(200, MEDIA_TYPE, "null\n".to_owned()),
+        "POST /adjustendpoints" => Act::Say(200, MEDIA_TYPE, body.to_owned()),
+        "POST /records" => Act::Say(204, MEDIA_TYPE, String::new()),
+        other => Act::Say(404, "text/plain", other.to_owned()),
+    }
+}
+
+/// The endpoints of a body.
+pub(crate) fn endpoints(body: &str) -> Vec<Endpoint> {
+    Json::from_json(body.as_bytes()).expect("the client writes endpoints well")
+}
+
+fn serve(stream: TcpStream, script: &Mutex<Box<Script>>, asked: &Mutex<Vec<(String, String)>>) {
+    let mut reader = BufReader::new(&stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().expect("a length");
+        }
+        if head.is_empty() {
+            head = line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        }
+    }
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let body = String::from_utf8(body).expect("JSON is text");
+    let act = script.lock().expect("nobody panics with it")(&head, &body);
+    asked.lock().expect("nobody panics with it").push((head, body));
+    let said = |status: u16, kind: &str, body: &str| {
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+    };
+    let mut stream = &stream;
+    // The client may be gone; that is its right.
+    let _ = match act {
+        Act::Say(status, kind, body) => stream.write_all(said(status, kind, &body).as_bytes()),
+        Act::Cut(body) => {
+            let text = said(200, MEDIA_TYPE, &body);
+            stream.write_all(&text.as_bytes()[..text.len() - body.len() / 2])
+        }
+        Act::Hang => stream.read(&mut [0]).map(drop),
+    };
+}

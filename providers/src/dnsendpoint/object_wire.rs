@@ -1,0 +1,68 @@
+//! A DNSEndpoint as JSON, which is YAML, too.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Endpoint;
+
+/// What an object is about beside its endpoints.
+pub(super) struct About {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    pub(super) instance: String,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Object {
+    api_version: String,
+    kind: String,
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    name: String,
+    namespace: String,
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spec {
+    endpoints: Vec<Endpoint>,
+}
+
+impl Object {
+    pub(super) fn new(about: &About, endpoints: Vec<Endpoint>) -> Self {
+        let labels = [("app.kubernetes.io/instance", &*about.instance), ("app.kubernetes.io/managed-by", "fairway")];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        Self {
+            api_version: "externaldns.k8s.io/v1alpha1".to_owned(),
+            kind: "DNSEndpoint".to_owned(),
+            metadata: Metadata { name: about.name.clone(), namespace: about.namespace.clone(), labels },
+            spec: Spec { endpoints },
+        }
+    }
+
+    /// Whether it is one of ours of this name; its namespace may be one that was configured before.
+    pub(super) fn is_of(&self, about: &About) -> bool {
+        let Self { api_version, kind, metadata, .. } = Self::new(about, Vec::new());
+        let same = (&api_version, &kind, &metadata.name, &metadata.labels);
+        same == (&self.api_version, &self.kind, &self.metadata.name, &self.metadata.labels)
+    }
+
+    pub(super) fn into_endpoints(self) -> Vec<Endpoint> {
+        self.spec.endpoints
+    }
+
+    /// A line a field, so that differences can be read.
+    pub(super) fn to_text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).expect("texts, numbers and lists have a JSON form");
+        text.push(b'\n');
+        text
+    }
+}

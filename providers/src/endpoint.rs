@@ -1,0 +1,151 @@
+//! Record sets as endpoints of ExternalDNS, and back.
+//!
+//! ExternalDNS writes names in targets without a final dot but in SRV and NAPTR (`NewEndpointWithTTL`, and the CRD source insists on
+//! it), and TXT with its quotes. What it left of a set that cannot be read stands as a set without records. Labels are not carried:
+//! they are what a client keeps for itself.
+
+use std::collections::BTreeMap;
+
+use fairway_model::{Changes as SetChanges, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+
+use crate::{Changes, Endpoint, Property, rdata::RdataText};
+
+/// A set as an endpoint.
+pub(crate) fn endpoint(set: &ProviderSet, text: RdataText) -> Endpoint {
+    let rtype = set.set.rtype;
+    let property = |(name, value): (&String, &String)| Property { name: name.clone(), value: value.clone() };
+    let target = |rdata: &[u8]| {
+        let target = (text.write)(rtype, rdata);
+        match target.strip_suffix('.') {
+            Some(plain) if UNDOTTED.contains(&rtype) => plain.to_owned(),
+            _ => target,
+        }
+    };
+    Endpoint {
+        dns_name: undotted(&set.set.name.to_lowercase().to_string()),
+        targets: set.set.rdatas.iter().map(|rdata| target(rdata)).collect(),
+        record_type: rtype.to_string(),
+        set_identifier: set.set_identifier.clone(),
+        record_ttl: i64::from(set.set.ttl.secs()),
+        labels: BTreeMap::new(),
+        provider_specific: set.properties.iter().map(property).collect(),
+    }
+}
+
+/// Endpoints as sets; those of one key as one.
+pub(crate) fn sets(endpoints: Vec<Endpoint>, text: RdataText) -> Vec<ProviderSet> {
+    let mut sets: BTreeMap<SetKey, ProviderSet> = BTreeMap::new();
+    for set in endpoints.into_iter().filter_map(|endpoint| set(endpoint, text)) {
+        match sets.get_mut(&set.key()) {
+            Some(there) => there.set.rdatas.extend(set.set.rdatas),
+            None => drop(sets.insert(set.key(), set)),
+        }
+    }
+    sets.into_values().collect()
+}
+
+/// Changes as an ExternalDNS sends them.
+pub(crate) fn changes(changes: &SetChanges, text: RdataText) -> Changes {
+    let all = |sets: &[ProviderSet]| sets.iter().map(|set| endpoint(set, text)).collect();
+    Changes {
+        create: all(&changes.create),
+        update_old: changes.update.iter().map(|update| endpoint(&update.from, text)).collect(),
+        update_new: changes.update.iter().map(|update| endpoint(&update.to, text)).collect(),
+        delete: all(&changes.delete),
+    }
+}
+
+/// A set; none where not even its name or type can be read.
+fn set(endpoint: Endpoint, text: RdataText) -> Option<ProviderSet> {
+    let rtype: Rtype = endpoint.record_type.parse().ok()?;
+    // 0 is a TTL that is not said.
+    let ttl = u32::try_from(endpoint.record_ttl).ok().and_then(|ttl| Ttl::from_secs(ttl).ok()).unwrap_or(Ttl::MAX);
+    let rdatas = endpoint.targets.iter().map(|target| rdata(rtype, target, text)).collect::<Option<Vec<_>>>();
+    let properties = endpoint.provider_specific.into_iter().filter(|property| !property.name.is_empty());
+    Some(ProviderSet {
+        set: RecordSet::new(endpoint.dns_name.parse().ok()?, rtype, ttl, rdatas.unwrap_or_default()),
+        set_identifier: endpoint.set_identifier,
+        properties: properties.map(|property| (property.name, property.value)).collect(),
+    })
+}
+
+fn rdata(rtype: Rtype, target: &str, text: RdataText) -> Option<Box<[u8]>> {
+    if rtype == Rtype::TXT && !target.starts_with('"') {
+        let strings = target.as_bytes().chunks(255).flat_map(|part| [&[part.len() as u8], part].concat());
+        return Some(strings.collect());
+    }
+    (text.read)(rtype, target)
+}
+
+fn undotted(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_owned()
+}
+
+/// Types whose targets end in a name without its dot.
+const UNDOTTED: &[Rtype] = &[Rtype::CNAME, Rtype::NS, Rtype::PTR, Rtype::DNAME, Rtype::MX];
+/// Types that ExternalDNS knows.
+pub(crate) const TYPES: &[Rtype] = &[
+    Rtype::A,
+    Rtype::AAAA,
+    Rtype::CNAME,
+    Rtype::TXT,
+    Rtype::SRV,
+    Rtype::NS,
+    Rtype::PTR,
+    Rtype::MX,
+    Rtype::NAPTR,
+    Rtype::DNAME,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rdata::DOTTED;
+
+    /// Names as they are, all else with dots between its octets.
+    const NAMED: RdataText = RdataText {
+        write: |rtype, rdata| match rtype {
+            Rtype::CNAME => fairway_model::Name::from_wire(rdata).unwrap().to_string(),
+            _ => (DOTTED.write)(rtype, rdata),
+        },
+        read: |rtype, text| match rtype {
+            Rtype::CNAME => Some(Box::from(text.parse::<fairway_model::Name>().ok()?.as_wire())),
+            _ => (DOTTED.read)(rtype, text),
+        },
+    };
+
+    #[test]
+    fn a_set_comes_back_with_its_identifier_and_fields() {
+        let set =
+            RecordSet::new("a.x.".parse().unwrap(), Rtype::CNAME, Ttl::STEERED, [Box::from(&b"\x01b\x01y\x00"[..])]);
+        let properties = BTreeMap::from([("aws/weight".to_owned(), "5".to_owned())]);
+        let set = ProviderSet { set, set_identifier: "eu".to_owned(), properties };
+        let endpoint = endpoint(&set, NAMED);
+        assert_eq!((&*endpoint.dns_name, &endpoint.targets[..]), ("a.x", &["b.y".to_owned()][..]));
+        assert_eq!(sets(vec![endpoint], NAMED), [set]);
+    }
+
+    #[test]
+    fn endpoints_of_one_key_are_one_set_and_what_cannot_be_read_is_there_all_the_same() {
+        let endpoint = |name: &str, rtype: &str, target: &str| Endpoint {
+            dns_name: name.to_owned(),
+            record_type: rtype.to_owned(),
+            targets: vec![target.to_owned()],
+            ..Endpoint::default()
+        };
+        let read = sets(
+            vec![
+                endpoint("a.x", "A", "192.0.2.1"),
+                endpoint("A.x.", "A", "192.0.2.2"),
+                endpoint("a.x", "AAAA", "what"),
+                endpoint("t.x", "TXT", "heritage=external-dns,external-dns/owner=o"),
+                endpoint("a..x", "A", "192.0.2.3"),
+                endpoint("b.x", "ALIAS", "y"),
+            ],
+            DOTTED,
+        );
+        let shown: Vec<_> = read.iter().map(|set| (set.key().to_string(), set.set.rdatas.len())).collect();
+        let expected = [("a.x. A", 2), ("a.x. AAAA", 0), ("t.x. TXT", 1)];
+        assert_eq!(shown, expected.map(|(key, count)| (key.to_owned(), count)));
+    }
+}

@@ -1,0 +1,231 @@
+//! Values in etcd: records as CoreDNS reads them (`plugin/etcd/msg/service.go`).
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use fairway_model::{Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use serde::{Deserialize, Serialize};
+
+use super::key::{Key, name_of};
+use crate::rdata::RdataText;
+
+/// A record. Fields that are not here are left to who wrote them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Service {
+    /// An address, or a name without its final dot.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    host: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    port: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    priority: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    weight: i64,
+    /// Text of a TXT record, with the escapes of zone text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    text: String,
+    #[serde(skip_serializing_if = "is_false")]
+    mail: bool,
+    /// In seconds; 0: CoreDNS' own, 300.
+    #[serde(skip_serializing_if = "is_zero")]
+    ttl: i64,
+    /// How many labels at the end of the key are not of the name.
+    #[serde(skip_serializing_if = "is_zero")]
+    targetstrip: i64,
+    /// Keeps names below this one out of its answers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    group: String,
+    /// Ours alone: the data as zone text has it, since what CoreDNS reads says less (strings of a TXT, weight 0).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    data: String,
+}
+
+/// A record that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    rdata: Box<[u8]>,
+    ttl: Ttl,
+    group: String,
+}
+
+/// What a key and its value say: records with name and type; none of them where something stands there that is not understood.
+pub(super) fn read(key: &Key, value: &str, text: RdataText) -> Vec<(Name, Rtype, Option<Record>)> {
+    let service = serde_json::from_str::<Service>(value).ok();
+    match key {
+        Key::Ours { name, rtype } => {
+            let record = service.and_then(|service| own(name, *rtype, service, text));
+            vec![(name.clone(), *rtype, record)]
+        }
+        Key::Other(labels) => {
+            let strip = service.as_ref().map_or(0, |service| usize::try_from(service.targetstrip).unwrap_or(0));
+            let Some(name) = labels.len().checked_sub(strip).and_then(|length| name_of(&labels[..length])) else {
+                return Vec::new();
+            };
+            let records = service.as_ref().map_or_else(Vec::new, foreign);
+            if records.is_empty() {
+                // CoreDNS fails for the name as a whole.
+                return [Rtype::A, Rtype::AAAA, Rtype::TXT].map(|rtype| (name.clone(), rtype, None)).into();
+            }
+            records.into_iter().map(|(rtype, record)| (name.clone(), rtype, Some(record))).collect()
+        }
+    }
+}
+
+/// Records of one key as a set. Where one is not understood, or they differ in what they share, it has none: then it is written anew.
+pub(super) fn joined(key: SetKey, records: Vec<Record>) -> ProviderSet {
+    let first = records.first().cloned();
+    let is_one = records.windows(2).all(|two| two[0].ttl == two[1].ttl && two[0].group == two[1].group);
+    let ttl = first.as_ref().map_or(Ttl::STEERED, |record| record.ttl);
+    let rdatas = if is_one { records.into_iter().map(|record| record.rdata).collect() } else { Vec::new() };
+    let mut properties = BTreeMap::new();
+    if let Some(group) = first.map(|record| record.group).filter(|group| *group != host_of(&key.name)) {
+        properties.insert(GROUP.to_owned(), group);
+    }
+    let set = RecordSet::new(key.name, key.rtype, ttl, rdatas);
+    ProviderSet { set, set_identifier: key.set_identifier, properties }
+}
+
+/// The value of a record of ours; what CoreDNS could not serve of it.
+pub(super) fn write(set: &ProviderSet, rdata: &[u8], text: RdataText) -> Result<String, String> {
+    let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| host_of(&set.set.name));
+    let service = service(set.set.rtype, rdata, set.set.ttl, group, text)?;
+    serde_json::to_string(&service).map_err(|error| error.to_string())
+}
+
+fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String, text: RdataText) -> Result<Service, String> {
+    let mut service =
+        Service { ttl: i64::from(ttl.secs()), group, data: (text.write)(rtype, rdata), ..Service::default() };
+    // CoreDNS takes it off the target of an SRV, too.
+    service.targetstrip = i64::from(rtype != Rtype::SRV);
+    let malformed = || "its data is malformed".to_owned();
+    match rtype {
+        Rtype::A => service.host = <[u8; 4]>::try_from(rdata).map(IpAddr::from).map_err(|_| malformed())?.to_string(),
+        Rtype::AAAA => {
+            service.host = <[u8; 16]>::try_from(rdata).map(IpAddr::from).map_err(|_| malformed())?.to_string();
+        }
+        Rtype::CNAME => service.host = host_of(&Name::from_wire(rdata).map_err(|_| malformed())?),
+        Rtype::SRV => {
+            let (fields, target) = rdata.split_at_checked(6).ok_or_else(malformed)?;
+            let field = |at: usize| i64::from(u16::from_be_bytes([fields[at], fields[at + 1]]));
+            (service.priority, service.weight, service.port) = (field(0), field(2), field(4));
+            service.host = host_of(&Name::from_wire(target).map_err(|_| malformed())?);
+        }
+        Rtype::TXT => service.text = escaped(rdata).ok_or_else(malformed)?,
+        _ => return Err("CoreDNS serves no records of this type out of etcd".to_owned()),
+    }
+    if service.text.is_empty() && service.host.is_empty() {
+        return Err("CoreDNS serves no empty records".to_owned());
+    }
+    if is_cut_amid(&service.text) {
+        return Err("CoreDNS cuts its text every 255 octets, and here amid an escape; shorten it".to_owned());
+    }
+    Ok(service)
+}
+
+/// A record of ours: by the text that we keep, where that is still what CoreDNS reads.
+fn own(name: &Name, rtype: Rtype, found: Service, text: RdataText) -> Option<Record> {
+    let rdata = (text.read)(rtype, &found.data)?;
+    let ttl = Ttl::from_secs(u32::try_from(found.ttl).ok()?).ok()?;
+    let group = if found.group.is_empty() { host_of(name) } else { found.group.clone() };
+    let meant = service(rtype, &rdata, ttl, group.clone(), text).ok()?;
+    (meant == found).then_some(Record { rdata, ttl, group })
+}
+
+/// What CoreDNS serves of somebody else's value.
+fn foreign(service: &Service) -> Vec<(Rtype, Record)> {
+    let ttl = u32::try_from(service.ttl).ok().and_then(|ttl| Ttl::from_secs(ttl).ok()).unwrap_or(Ttl::STEERED);
+    let record = |rdata: Box<[u8]>| Record { rdata, ttl, group: service.group.clone() };
+    let mut records = Vec::new();
+    match service.host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => records.push((Rtype::A, record(Box::from(address.octets())))),
+        Ok(IpAddr::V6(address)) => records.push((Rtype::AAAA, record(Box::from(address.octets())))),
+        Err(_) if service.host.is_empty() => {}
+        Err(_) => {
+            let Ok(host) = service.host.parse::<Name>() else { return Vec::new() };
+            let fields = |numbers: &[i64]| {
+                let octets = numbers.iter().flat_map(|number| u16::try_from(*number).unwrap_or(0).to_be_bytes());
+                octets.chain(host.as_wire().iter().copied()).collect::<Box<[u8]>>()
+            };
+            let priority = if service.priority == 0 { PRIORITY } else { service.priority };
+            records.push(match (service.mail, service.port) {
+                (true, _) => (Rtype::MX, record(fields(&[priority]))),
+                (false, 0) => (Rtype::CNAME, record(fields(&[]))),
+                (false, port) => (Rtype::SRV, record(fields(&[priority, service.weight, port]))),
+            });
+        }
+    }
+    if !service.text.is_empty() {
+        records.push((Rtype::TXT, record(unescaped(&service.text))));
+    }
+    records
+}
+
+/// A name in lower case without its final dot.
+fn host_of(name: &Name) -> String {
+    let text = name.to_lowercase().to_string();
+    text.strip_suffix('.').unwrap_or(&text).to_owned()
+}
+
+/// The strings of a TXT as one, with the escapes that CoreDNS takes off again.
+fn escaped(rdata: &[u8]) -> Option<String> {
+    let (mut text, mut rest) = (String::new(), rdata);
+    while let Some((length, tail)) = rest.split_first() {
+        let (string, tail) = tail.split_at_checked(usize::from(*length))?;
+        for octet in string {
+            match octet {
+                b'\\' => text.push_str("\\\\"),
+                b' '..=b'~' => text.push(char::from(*octet)),
+                octet => text.push_str(&format!("\\{octet:03}")),
+            }
+        }
+        rest = tail;
+    }
+    Some(text)
+}
+
+/// Whether the text is cut into strings within an escape.
+fn is_cut_amid(text: &str) -> bool {
+    let (mut at, octets) = (0, text.as_bytes());
+    while at < octets.len() {
+        let length = match (octets[at], octets.get(at + 1)) {
+            (b'\\', Some(b'0'..=b'9')) => 4,
+            (b'\\', _) => 2,
+            _ => 1,
+        };
+        if length > 1 && at / STRING_MAX != (at + length - 1) / STRING_MAX {
+            return true;
+        }
+        at += length;
+    }
+    false
+}
+
+/// A text as strings of a TXT, its escapes taken off.
+fn unescaped(text: &str) -> Box<[u8]> {
+    let (mut octets, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((first, tail)) = rest.split_first() {
+        let number = (*first == b'\\').then(|| tail.get(..3)).flatten();
+        let number = number.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u8>().ok());
+        (octets, rest) = match (first, number, tail.split_first()) {
+            (b'\\', Some(octet), _) => ([octets, vec![octet]].concat(), &tail[3..]),
+            (b'\\', None, Some((next, tail))) => ([octets, vec![*next]].concat(), tail),
+            _ => ([octets, vec![*first]].concat(), tail),
+        };
+    }
+    octets.chunks(STRING_MAX).flat_map(|part| [&[part.len() as u8], part].concat()).collect()
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// The field in which ExternalDNS carries a group.
+const GROUP: &str = "coredns/group";
+/// What CoreDNS takes for a priority that is not said.
+const PRIORITY: i64 = 10;
+/// Octets of a string of a TXT record, by which CoreDNS cuts.
+const STRING_MAX: usize = 255;

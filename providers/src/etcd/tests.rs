@@ -1,0 +1,111 @@
+use fairway_model::Ttl;
+
+use super::*;
+use crate::rdata::DOTTED;
+
+const PREFIX: &str = "/skydns/";
+
+fn etcd() -> Etcd {
+    Etcd {
+        endpoints: Vec::new(),
+        prefix: PREFIX.to_owned(),
+        user: None,
+        zones: vec!["x.".parse().unwrap()],
+        timeout: Duration::from_secs(1),
+        text: DOTTED,
+    }
+}
+
+fn set(name: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderSet {
+    let rdatas = rdatas.iter().map(|rdata| Box::from(*rdata));
+    ProviderSet::plain(RecordSet::new(name.parse().unwrap(), rtype, Ttl::STEERED, rdatas))
+}
+
+fn kv(key: &str, value: &str) -> Kv {
+    Kv { key: key.to_owned(), value: value.to_owned() }
+}
+
+fn written(set: &ProviderSet) -> Vec<Kv> {
+    let edit = Edit { name: &set.set.name, rtype: set.set.rtype, from: None, to: Some(set) };
+    let records = etcd().records_of(&edit).unwrap();
+    records.into_iter().map(|(key, value)| Kv { key, value }).collect()
+}
+
+#[test]
+fn a_record_is_written_as_coredns_reads_it_and_read_back() {
+    let addresses = set("Shop.X.", Rtype::A, &[&[192, 0, 2, 1], &[192, 0, 2, 2]]);
+    let kvs = written(&addresses);
+    assert!(kvs[0].key.starts_with("/skydns/x/shop/fairway-a-"), "{}", kvs[0].key);
+    let value = r#"{"host":"192.0.2.1","ttl":30,"targetstrip":1,"group":"shop.x","data":"192.0.2.1"}"#;
+    assert!(kvs.iter().any(|kv| kv.value == value), "{kvs:?}");
+    assert_eq!(etcd().sets(kvs.into_iter()), [set("shop.x.", Rtype::A, &[&[192, 0, 2, 1], &[192, 0, 2, 2]])]);
+    let target = b"\x03www\x01y\x00";
+    for (rtype, rdata, part) in [
+        (Rtype::CNAME, target.to_vec(), r#"{"host":"www.y","ttl""#),
+        (Rtype::SRV, [&[0, 1, 0, 0, 0, 80], &target[..]].concat(), r#""port":80,"priority":1,"ttl":30,"group""#),
+        (Rtype::TXT, b"\x04a\"\\\xff\x01b".to_vec(), r#""text":"a\"\\\\\\255b""#),
+    ] {
+        let set = set("_s.x.", rtype, &[&rdata]);
+        let kvs = written(&set);
+        assert!(kvs[0].value.contains(part), "{}", kvs[0].value);
+        assert_eq!(etcd().sets(kvs.into_iter()), [set]);
+    }
+}
+
+#[test]
+fn what_others_have_is_read_and_told_from_ours() {
+    let ours = set("shop.x.", Rtype::A, &[&[192, 0, 2, 1]]);
+    let theirs = [
+        kv("/skydns/x/shop/0a0b0c0d", r#"{"host":"192.0.2.9","ttl":30,"targetstrip":1}"#),
+        kv("/skydns/x/www", r#"{"host":"192.0.2.8","text":"\"heritage=external-dns\"","later":{}}"#),
+        kv("/skydns/x/mx", r#"{"host":"mail.y","mail":true}"#),
+        kv("/skydns/x/broken", "no JSON"),
+        kv("/skydns/x/short/1", r#"{"host":"192.0.2.7","targetstrip":9}"#),
+    ];
+    let sets = etcd().sets(written(&ours).into_iter().chain(theirs));
+    let shown = |set: &ProviderSet| format!("{} {}", set.key(), set.set.rdatas.len());
+    let shown: BTreeSet<_> = sets.iter().map(shown).collect();
+    let expected = [
+        "shop.x. A 1",
+        "shop.x. A (beside) 1",
+        "www.x. A 1",
+        "www.x. TXT 1",
+        "mx.x. MX 1",
+        "broken.x. A 0",
+        "broken.x. AAAA 0",
+        "broken.x. TXT 0",
+    ];
+    assert_eq!(shown, expected.map(str::to_owned).into());
+    let beside = sets.into_iter().find(|set| set.set_identifier == BESIDE).unwrap();
+    assert!(edits(&Changes { delete: vec![beside], ..Changes::default() }).is_empty(), "it is not ours to delete");
+}
+
+#[test]
+fn a_value_of_ours_that_somebody_edited_is_written_anew() {
+    let set = set("shop.x.", Rtype::A, &[&[192, 0, 2, 1]]);
+    let mut kvs = written(&set);
+    kvs[0].value = kvs[0].value.replace(r#""host":"192.0.2.1""#, r#""host":"192.0.2.66""#);
+    let read = etcd().sets(kvs.clone().into_iter());
+    assert!(read[0].set.rdatas.is_empty() && read[0].key() == set.key(), "{read:?}");
+    let edit = Edit { name: &set.set.name, rtype: Rtype::A, from: Some(&read[0].set), to: Some(&set) };
+    let have = kvs.into_iter().map(|kv| (kv.key, kv.value)).collect();
+    assert!(etcd().is_as_read(&edit, &have));
+}
+
+#[test]
+fn what_coredns_could_not_serve_is_refused_with_its_reason() {
+    for (set, part) in [
+        (set("x.", Rtype::A, &[&[192, 0, 2, 1]]), "apex.dns"),
+        (set("*.x.", Rtype::A, &[&[192, 0, 2, 1]]), "wildcard"),
+        (set("any.x.", Rtype::A, &[&[192, 0, 2, 1]]), "wildcard"),
+        (set("a/b.x.", Rtype::A, &[&[192, 0, 2, 1]]), "labels"),
+        (set("sip.x.", Rtype::SRV, &[b"\0\0\0\0\0\0\x01y\0"]), "underscore"),
+        (set("t.x.", Rtype::TXT, &[b"\0"]), "empty"),
+        (set("t.x.", Rtype::TXT, &[&[&[255][..], &[b'a'; 254], b"\\"].concat()]), "amid an escape"),
+        (set("n.x.", Rtype::NS, &[b"\x01y\0"]), "this type"),
+    ] {
+        let edit = Edit { name: &set.set.name, rtype: set.set.rtype, from: None, to: Some(&set) };
+        let error = etcd().records_of(&edit).unwrap_err();
+        assert!(matches!(&error, ProviderError::Refused(why) if why.contains(part)), "{error}");
+    }
+}
