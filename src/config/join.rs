@@ -19,6 +19,8 @@ const ALIASES: &[(&[&str], &str, &str)] = &[
     (&["load"], "interval", "period"),
     (&["monitors"], "interval", "period"),
     (&["pools", "members"], "edge", "cluster"),
+    (&["publish", "providers"], "coredns", "etcd"),
+    (&["publish", "providers"], "pdns", "powerdns"),
 ];
 
 /// Down answers by the names that other products give them.

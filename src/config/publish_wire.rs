@@ -39,7 +39,6 @@ pub(super) struct Provider {
     /// A PowerDNS with its HTTP API.
     pub(super) powerdns: Option<PowerDns>,
     /// An etcd that CoreDNS reads, or SkyDNS.
-    #[serde(alias = "coredns")]
     pub(super) etcd: Option<SkyDns>,
     /// A provider that speaks the webhook of ExternalDNS.
     pub(super) webhook: Option<WebhookProvider>,

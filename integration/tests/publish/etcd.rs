@@ -115,17 +115,18 @@ fn base64(text: &str) -> String {
 }
 
 /// A real CoreDNS on an etcd.
-struct CoreDns {
+pub(crate) struct CoreDns {
     at: SocketAddr,
     _process: Process,
     _folder: TempDir,
 }
 
-fn coredns(etcd: SocketAddr) -> CoreDns {
+/// CoreDNS on the etcd at a URL, with a further line for the plug-in.
+pub(crate) fn coredns(etcd: &str, line: &str) -> CoreDns {
     let folder = TempDir::new().expect("a temporary folder");
     let port = free_port();
     let text = format!(
-        "pub.example:{port} {{\n  bind 127.0.0.1\n  errors\n  etcd {{\n    path /skydns\n    endpoint http://{etcd}\n  }}\n}}\n"
+        "pub.example:{port} {{\n  bind 127.0.0.1\n  errors\n  etcd {{\n    path /skydns\n    endpoint {etcd}\n{line}  }}\n}}\n"
     );
     fs::write(folder.path().join("Corefile"), text).expect("the folder can be written");
     let mut command = Command::new(program("coredns", "coredns"));
@@ -141,7 +142,7 @@ fn coredns(etcd: SocketAddr) -> CoreDns {
 
 impl CoreDns {
     /// What dig shows of an answer: a line a record, without owner, TTL and class.
-    fn dig(&self, name: &str, rtype: &str) -> Vec<String> {
+    pub(crate) fn dig(&self, name: &str, rtype: &str) -> Vec<String> {
         let mut dig = Command::new(program("dig", "dig"));
         let (host, port) = ("@127.0.0.1", self.at.port().to_string());
         dig.args([host, "-p", &port, "+noall", "+answer", "+norecurse", "+tries=3", &format!("{name}.{ZONE}"), rtype]);
@@ -165,7 +166,7 @@ async fn etcd_keeps_the_contract_and_every_key_of_others() {
 #[tokio::test]
 async fn coredns_answers_what_was_published() {
     let server = etcd();
-    let coredns = coredns(server.at);
+    let coredns = coredns(&format!("http://{}", server.at), "");
     let provider = server.provider();
     let long = format!("\"{}\" \"end; with \\\"quotes\\\" and \\\\\"", "t".repeat(255));
     let sets = vec![

@@ -12,6 +12,8 @@ mod etcd;
 mod kubernetes;
 mod scripted;
 #[cfg(feature = "real")]
+mod secured;
+#[cfg(feature = "real")]
 mod servers;
 mod webhook;
 

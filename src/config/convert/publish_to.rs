@@ -100,8 +100,10 @@ fn etcd(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::SkyDns) -> Op
             None
         }
     };
+    let endpoints = endpoints.into_iter().collect::<Option<Vec<_>>>()?;
+    refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls, &endpoints);
     Some(Destination::Etcd {
-        endpoints: endpoints.into_iter().collect::<Option<_>>()?,
+        endpoints,
         prefix: format!("/{}/", prefix.trim_matches('/')),
         user,
         tls: tls(meaning, &format!("{pointer}/tls"), &from.tls)?,
@@ -116,8 +118,10 @@ fn webhook(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::WebhookPro
         Some(token) => Some(Secret::new(format!("Bearer {}", token?.expose().trim()))),
         None => None,
     };
+    let url = url?;
+    refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls, std::slice::from_ref(&url));
     Some(Destination::Webhook {
-        url: url?,
+        url,
         authorization,
         tls: tls(meaning, &format!("{pointer}/tls"), &from.tls)?,
         weights: from.weights.map(weights),
@@ -154,6 +158,15 @@ fn url(meaning: &mut Meaning<'_, '_>, pointer: &str, Text(text): &Text<1, 512>) 
 
 fn timeout(meaning: &mut Meaning<'_, '_>, pointer: &str, given: Option<&As<Duration>>) -> Duration {
     meaning.bounded(&format!("{pointer}/timeout"), given, &TIMEOUTS, TIMEOUT)
+}
+
+/// Refuses certificates where a server is spoken to without TLS: whoever gives them takes it for safe.
+fn refuse_unused(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls, urls: &[ApiUrl]) {
+    let is_given = from.ca.is_some() || from.cert.is_some() || from.key.is_some();
+    if is_given && urls.iter().any(|url| !url.is_tls()) {
+        let what = "certificates are given, and a URL that is spoken to without TLS";
+        meaning.error(pointer, what, "write https:// everywhere, or take the certificates out");
+    }
 }
 
 /// TLS of calls, tried out.

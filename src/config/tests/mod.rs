@@ -11,6 +11,7 @@ mod lists;
 mod load;
 mod places;
 mod policies;
+mod publish_to;
 mod records;
 mod schedules;
 mod sources;
