@@ -27,7 +27,7 @@ def only_looks(view):
     view.page.locator(f"[data-intent='{key}']").get_by_role("button").click()
     view.wrong = True
     view.until("() => document.querySelector('#editor-said').textContent.startsWith('Read only:')")
-    assert "token:ops lacks write" in view.text("#editor-said"), view.text("#editor-said")
+    assert "token:ops lacks the verb write in the project web" in view.text("#editor-said"), view.text("#editor-said")
     assert view.page.locator("#editor-save").is_hidden() and view.page.locator("#editor-delete").is_hidden()
     assert view.page.locator("#editor-spec-serviceName").is_disabled()
     equal(view.page.input_value("#editor-spec-serviceName"), "web", "what it says")
