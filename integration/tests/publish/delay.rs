@@ -97,11 +97,8 @@ async fn beside_providers_that_fail_the_others_are_as_fast() {
             let publisher = one.publisher.clone();
             asking.spawn(async move {
                 loop {
-                    let failed = publisher.apply(0).await;
-                    // Each of them is asked again as fast as a publisher asks at its fastest.
-                    assert!(
-                        failed.is_err() || failed.is_ok_and(|outcome| outcome.broken.is_some() || outcome.changed > 0)
-                    );
+                    // What becomes of it is in its status; it is asked again as fast as a publisher asks at its fastest.
+                    let _ = publisher.apply(0).await;
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
             });
@@ -122,6 +119,9 @@ async fn beside_providers_that_fail_the_others_are_as_fast() {
             medians[usize::from(is_beside)].push(median(times));
         }
     }
+    let syncs: Vec<_> = faulty.iter().map(|one| one.publisher.status().counts.syncs).collect();
+    println!("syncs of the one that hangs, fails, breaks off, lies: {syncs:?}");
+    assert!(syncs.iter().all(|syncs| *syncs > 0), "they were asked");
     for (one, [alone, beside]) in good.iter().zip(&mut medians) {
         let mut ratios: Vec<_> = alone.iter().zip(&*beside).map(|(alone, beside)| beside / alone).collect();
         let (ratio, alone, beside) = (median(&mut ratios), median(alone), median(beside));
