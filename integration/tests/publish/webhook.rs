@@ -147,6 +147,23 @@ async fn what_it_drops_is_told_and_never_sent() {
 }
 
 #[tokio::test]
+async fn a_ttl_that_it_keeps_to_itself_is_not_planned_again() {
+    let server = Scripted::start(|asked, body| match asked {
+        "GET /records" => {
+            let text = r#"[{"dnsName":"a.pub.example","targets":["203.0.113.1"],"recordType":"A","recordTTL":300},
+                {"dnsName":"a-a.pub.example","targets":["heritage=external-dns,external-dns/owner=us"],"recordType":"TXT"}]"#;
+            Act::Say(200, MEDIA_TYPE, text.to_owned())
+        }
+        "POST /adjustendpoints" => Act::Say(200, MEDIA_TYPE, body.replace(r#","recordTTL":30"#, "")),
+        _ => well(asked, body),
+    });
+    let (publisher, wishes) = publisher(&server, TIMEOUT);
+    wishes.send_replace(wish(&["a"]));
+    let draft = publisher.draft(0).await.expect("it is well");
+    assert!(draft.units.is_empty() && draft.kept.len() == 1, "{draft:?}");
+}
+
+#[tokio::test]
 async fn one_that_hangs_or_lies_is_left_in_its_time_and_deletes_nothing() {
     let server = Scripted::start(|_, _| Act::Hang);
     let (publisher, wishes) = publisher(&server, Duration::from_secs(1));

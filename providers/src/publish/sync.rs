@@ -75,7 +75,7 @@ impl Rules {
         let read = tokio::time::timeout(limits.timeout, provider.read()).await.map_err(late)??;
         let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
         let mut current = self.ownership.sort(read, claims, &keys);
-        let adjusting = tokio::time::timeout(limits.timeout, adjusted(provider, wanted));
+        let adjusting = tokio::time::timeout(limits.timeout, adjusted(provider, wanted, &current));
         let (adjusted, dropped) = adjusting.await.map_err(late)??;
         if self.policy != Policy::Sync {
             current.keep_orphans();
@@ -98,13 +98,22 @@ impl Rules {
 }
 
 /// What is wanted as the provider will keep it, and what it leaves out; that is held: what stands there of it stays.
-async fn adjusted(provider: &dyn Provider, wanted: &Wanted) -> Result<(Wanted, BTreeSet<SetKey>), ProviderError> {
+async fn adjusted(
+    provider: &dyn Provider,
+    wanted: &Wanted,
+    current: &Current,
+) -> Result<(Wanted, BTreeSet<SetKey>), ProviderError> {
     // A set without records holds its name.
     let (sets, holding): (Vec<_>, Vec<_>) = wanted.sets.iter().cloned().partition(|set| !set.set.rdatas.is_empty());
     let mut dropped: BTreeSet<_> = sets.iter().map(ProviderSet::key).collect();
+    let without_ttl: BTreeSet<_> = sets.iter().filter(|set| set.set.ttl.secs() == 0).map(ProviderSet::key).collect();
     let mut sets = provider.adjust(sets).await?;
     // What it adds by itself is not ours to write.
     sets.retain(|set| dropped.remove(&set.key()));
+    // A TTL that it takes out is its own to choose.
+    for set in sets.iter_mut().filter(|set| set.set.ttl.secs() == 0 && !without_ttl.contains(&set.key())) {
+        set.set.ttl = current.sets.get(&set.key()).map_or(set.set.ttl, |there| there.set.set.ttl);
+    }
     sets.extend(holding);
     let mut held = wanted.held.clone();
     held.extend(dropped.iter().map(|key| key.name.clone()));
