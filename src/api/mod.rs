@@ -10,6 +10,7 @@ pub mod explain_wire;
 mod explain_words;
 mod gate;
 mod intents;
+pub mod intents_wire;
 mod latency;
 pub mod latency_wire;
 mod listen;

@@ -80,11 +80,13 @@ fn shown(publisher: &Publisher) -> PublisherState {
         behind_since: moment(status.behind_since),
         synced_at: moment(status.synced_at),
         succeeded_at: moment(status.succeeded_at),
+        next_sync_at: moment(status.due_at),
         error: status.error.clone(),
         failures: status.failures,
         owned: status.owned,
         foreign: status.foreign,
         changed: status.counts.changed,
+        drifted: status.counts.drifted,
         records: status.conditions.iter().map(|(key, condition)| record(key, condition)).collect(),
     }
 }

@@ -32,6 +32,9 @@ pub struct PublisherState {
     /// When the last good one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub succeeded_at: Option<String>,
+    /// When the next sync is due, unless what is wanted changes before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_sync_at: Option<String>,
     /// Why it fails, or what is held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -43,6 +46,8 @@ pub struct PublisherState {
     pub foreign: usize,
     /// Record sets changed since the start, the registry's counted.
     pub changed: u64,
+    /// Record sets that were found changed by others since the start.
+    pub drifted: u64,
     /// How it stands with each record set.
     pub records: Vec<PublishedRecord>,
 }

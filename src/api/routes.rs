@@ -23,7 +23,7 @@ use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 use super::{
     contributions,
     gate::{Gate, Via, gate},
-    intents::of_intents,
+    intents::{self, of_intents},
     latency::{TABLE_MAX, push_latency},
     load::push_load,
     objects,
@@ -92,8 +92,9 @@ pub(super) fn table() -> Table {
         .on(operations::publishing(), publishing::all)
         .on(operations::publish_plan(), publishing::plan)
         .within(page::routes(), operations::page());
-    let intents = Router::new().route("/v2/{*path}", any(of_intents));
-    objects::add(reads.bounded(commands, BODY_MAX)).within(intents, openapi::of_intents())
+    let of_paths = Router::new().route("/v2/{*path}", any(of_intents)).route("/v1/intents/{*key}", any(of_intents));
+    let all = objects::add(reads.bounded(commands, BODY_MAX)).within(of_paths, openapi::of_intents());
+    all.on(operations::intents(), intents::list)
 }
 
 fn finish(table: Table, site: &Site) -> Router {

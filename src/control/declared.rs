@@ -239,7 +239,7 @@ impl Declared {
     }
 
     /// The intent at a key, if there is one.
-    pub(super) fn intent(&self, key: &Key) -> Option<&Intent> {
+    pub(crate) fn intent(&self, key: &Key) -> Option<&Intent> {
         match &self.objects.get(key)?.says {
             Ok(Says::Intent(stored)) => Some(&stored.intent),
             _ => None,

@@ -59,6 +59,8 @@ pub struct Status {
     pub succeeded_at: Option<SystemTime>,
     /// Since when what is wanted is not there; none where all of it is.
     pub behind_since: Option<SystemTime>,
+    /// When the next sync is due, unless what is wanted changes before; none before the first one.
+    pub due_at: Option<SystemTime>,
     /// Why the last sync failed, or what it held back.
     pub error: Option<String>,
     /// Failures in a row.
@@ -128,7 +130,9 @@ impl Publisher {
         let inner = Arc::new(Inner { setup, provider, wishes: wishes.clone(), claims });
         let (orders, orders_in) = mpsc::channel(ORDERS_MAX);
         let (status_out, status) = watch::channel(Arc::new(Status::default()));
-        let task = Task { inner: Arc::clone(&inner), wishes, orders: orders_in, status: status_out, notes, last: None };
+        let wait = inner.setup.pacing.resync;
+        let own = Arc::clone(&inner);
+        let task = Task { inner: own, wishes, orders: orders_in, status: status_out, notes, last: None, wait };
         (Self { inner, orders, status }, task.run())
     }
 
@@ -185,6 +189,8 @@ struct Task {
     notes: Notes,
     /// What was wanted when all of it was last seen to be there.
     last: Option<Arc<Wanted>>,
+    /// How long after the last sync the next one is due.
+    wait: Duration,
 }
 
 impl Task {
@@ -206,28 +212,27 @@ impl Task {
                 order = self.orders.recv() => {
                     let Some(Order { deletions, reply }) = order else { return };
                     let outcome = self.sync(deletions, true).await;
-                    due = self.next();
+                    due = Instant::now() + self.wait;
                     // Whoever asked may be gone.
                     let _ = reply.send(outcome);
                 }
                 () = sleep_until(due), if is_known => {
                     // What became of it is in the status.
                     let _ = self.sync(0, self.inner.setup.auto).await;
-                    due = self.next();
+                    due = Instant::now() + self.wait;
                 }
             }
         }
     }
 
-    fn next(&self) -> Instant {
-        let status = self.status.borrow();
+    /// How long after a sync that left this status the next one is due.
+    fn pause(&self, status: &Status) -> Duration {
         let pacing = &self.inner.setup.pacing;
-        let wait = match status.failures {
+        match status.failures {
             0 if status.behind_since.is_some() && self.inner.setup.auto => pacing.resync.min(LOOK_AGAIN),
             0 => pacing.resync,
             failures => pacing.after_failure(failures, chance()),
-        };
-        Instant::now() + wait
+        }
     }
 
     async fn sync(&mut self, deletions: usize, carries_out: bool) -> Result<Outcome, ProviderError> {
@@ -320,6 +325,8 @@ impl Task {
                 }
             }
         }
+        self.wait = self.pause(&status);
+        status.due_at = Some(now + self.wait);
         self.status.send_replace(Arc::new(status));
     }
 }
