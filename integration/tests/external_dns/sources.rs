@@ -24,7 +24,7 @@ metadata:
     )
 }
 
-/// The Service of an istio-ingressgateway, a Gateway on it, and a VirtualService behind that.
+/// The Service of an istio-ingressgateway, a Gateway on it, and a VirtualService behind another, which external-dns passes over itself.
 fn istio() -> String {
     let lines = annotated(&[("webhook-gslb-health-scheme", "none")]);
     format!(
@@ -48,6 +48,16 @@ metadata:
   servers: [ {{ port: {{ number: 80, name: http, protocol: HTTP }}, hosts: [ edge.gslb.example ] }} ]
 ---
 apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata:
+  name: quiet
+  namespace: istio-system
+  annotations: {{ external-dns.alpha.kubernetes.io/controller: nobody }}
+spec:
+  selector: {{ istio: ingressgateway }}
+  servers: [ {{ port: {{ number: 80, name: http, protocol: HTTP }}, hosts: [ cart.gslb.example ] }} ]
+---
+apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata:
   name: cart
@@ -55,7 +65,7 @@ metadata:
   annotations:
 {lines}spec:
   hosts: [ cart.gslb.example ]
-  gateways: [ istio-system/edge ]
+  gateways: [ istio-system/quiet ]
   http: [ {{ route: [ {{ destination: {{ host: cart }} }} ] }} ]
 "
     )
