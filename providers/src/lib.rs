@@ -9,6 +9,7 @@ mod endpoint;
 mod endpoint_wire;
 pub mod etcd;
 pub mod file;
+pub mod flags;
 pub mod http;
 mod powerdns_wire;
 pub mod publish;

@@ -27,7 +27,7 @@ use crate::{
         latency_wire::LatencyState,
         load_wire::{LoadState, NewLoad},
         objects_wire::{ApplyReport, ObjectList, ObjectsExport},
-        publishing_wire::{PublishPlan, PublishingState},
+        publishing_wire::{PublishPlan, PublishingState, TakeOrder, TakeReport},
         state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
     },
     https,
@@ -145,6 +145,17 @@ impl Client {
         let (method, verb) = if carry_out { (Method::POST, "apply") } else { (Method::GET, "plan") };
         let path = format!("/v1/publishing/{}/{verb}?deletions={deletions}", escape(provider));
         self.json(method, &path, None::<&()>).await
+    }
+
+    /// `POST /v1/publishing/{provider}/take`: a step of a handover, or what it would do.
+    pub async fn take(&self, provider: &str, order: &TakeOrder) -> Result<TakeReport, ClientError> {
+        self.json(Method::POST, &format!("/v1/publishing/{}/take", escape(provider)), Some(order)).await
+    }
+
+    /// `GET /v2/projects/{project}/dns-update-records/{name}`.
+    pub async fn dns_update_record(&self, project: &str, name: &str) -> Result<Value, ClientError> {
+        let path = format!("/v2/projects/{}/dns-update-records/{}", escape(project), escape(name));
+        self.json(Method::GET, &path, None::<&()>).await
     }
 
     /// `POST /v1/overrides`: returns once it is in force and on disk.

@@ -9,6 +9,7 @@ pub mod contributions_wire;
 pub mod explain_wire;
 mod explain_words;
 mod gate;
+mod handover;
 mod intents;
 pub mod intents_wire;
 mod latency;

@@ -10,7 +10,7 @@ use super::{
     load_wire::{LoadState, NewLoad},
     objects_wire::ObjectsExport,
     openapi::{Content, LAST_EVENT_ID, Operation, Shape},
-    publishing_wire::{PublishParameters, PublishPlan, PublishingState},
+    publishing_wire::{PublishParameters, PublishPlan, PublishingState, TakeOrder, TakeReport},
     state_wire::{ExplainParameters, NewOverride, OverrideState, ReloadReport, State, Version},
     watch_wire::WatchParameters,
 };
@@ -150,6 +150,23 @@ pub(super) fn publish_apply() -> Operation {
     let operation = operation.asks::<PublishParameters>();
     let operation = operation.tells(200, "What was changed.", Shape::told::<PublishPlan>().json());
     operation.refuses(&[(400, "The parameters are at fault."), (404, "No such provider."), (502, "It cannot be read.")])
+}
+
+pub(super) fn publish_take() -> Operation {
+    let path = "/v1/publishing/{provider}/take";
+    let operation =
+        Operation::new(Method::POST, path, "server", "Takes record sets over from another owner, a step a call");
+    let operation =
+        operation.about("`announce` says it in the registry, `finish` makes them ours, `abort` gives them back.");
+    let operation = operation.takes(Shape::taken::<TakeOrder>().json());
+    let operation = operation.tells(200, "What became of each record set.", Shape::told::<TakeReport>().json());
+    operation.refuses(&[
+        (400, "The body is at fault."),
+        (404, "No such provider."),
+        (409, "Nothing can be taken over there: its registry is not of the type txt, or the owner is this one."),
+        (413, "A body over 16 KiB."),
+        (502, "It cannot be read."),
+    ])
 }
 
 pub(super) fn push_load() -> Operation {

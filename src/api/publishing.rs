@@ -1,5 +1,7 @@
 //! `/v1/publishing`: how publishing stands, what a sync would do, and a sync now.
 
+use std::time::SystemTime;
+
 use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -7,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use fairway_model::{ProviderSet, SetKey, Timestamp};
-use fairway_providers::publish::{Condition, Draft, Outcome, Publisher};
+use fairway_providers::publish::{Condition, Draft, Outcome, Publisher, SetStanding};
 use fairway_zones::text::rdata_text;
 
 use super::{
@@ -53,19 +55,22 @@ fn found(site: &Site, name: &str, parameters: Parameters) -> Result<(Publisher, 
         Ok(Query(PublishParameters { deletions })) => deletions,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, error.body_text()),
     };
+    Ok((named(site, name)?, deletions))
+}
+
+/// The publisher of this name, or the answer that there is none.
+pub(super) fn named(site: &Site, name: &str) -> Result<Publisher, Box<Response>> {
     let publishers = site.control.shared().publishers.load();
-    match publishers.iter().find(|publisher| publisher.setup().name == name) {
-        Some(publisher) => Ok((publisher.clone(), deletions)),
-        None => {
-            let what = format!("no provider that is published to is called {name}; GET /v1/publishing lists them");
-            refuse(StatusCode::NOT_FOUND, what)
-        }
-    }
+    publishers.iter().find(|publisher| publisher.setup().name == name).cloned().ok_or_else(|| {
+        let what = format!("no provider that is published to is called {name}; GET /v1/publishing lists them");
+        Box::new(problem(StatusCode::NOT_FOUND, what))
+    })
 }
 
 fn shown(publisher: &Publisher) -> PublisherState {
     let (setup, status) = (publisher.setup(), publisher.status());
-    let moment = |at: Option<std::time::SystemTime>| at.map(|at| Timestamp::from(at).to_string());
+    let moment = |at: Option<SystemTime>| at.map(|at| Timestamp::from(at).to_string());
+    let lag = status.behind_since.and_then(|since| SystemTime::now().duration_since(since).ok());
     let standing = match (status.synced_at, status.failures, status.behind_since) {
         (None, ..) => "starting",
         (_, 1.., _) => "failing",
@@ -81,14 +86,20 @@ fn shown(publisher: &Publisher) -> PublisherState {
         synced_at: moment(status.synced_at),
         succeeded_at: moment(status.succeeded_at),
         next_sync_at: moment(status.due_at),
+        lag_secs: lag.map_or(0, |lag| lag.as_secs()),
         error: status.error.clone(),
         failures: status.failures,
         owned: status.owned,
         foreign: status.foreign,
         changed: status.counts.changed,
         drifted: status.counts.drifted,
-        records: status.conditions.iter().map(|(key, condition)| record(key, condition)).collect(),
+        records: status.conditions.iter().map(|(key, standing)| since(key, standing)).collect(),
     }
+}
+
+fn since(key: &SetKey, standing: &SetStanding) -> PublishedRecord {
+    let since = Some(Timestamp::from(standing.since).to_string());
+    PublishedRecord { since, ..record(key, &standing.condition) }
 }
 
 fn record(key: &SetKey, condition: &Condition) -> PublishedRecord {
@@ -101,7 +112,9 @@ fn record(key: &SetKey, condition: &Condition) -> PublishedRecord {
     PublishedRecord {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
+        set_identifier: key.set_identifier.clone(),
         condition: word.to_owned(),
+        since: None,
         reason: reason.to_owned(),
     }
 }
@@ -144,6 +157,8 @@ fn set(set: &ProviderSet) -> PlannedSet {
         name: set.set.name.to_string(),
         rtype: set.set.rtype.to_string(),
         ttl: set.set.ttl.secs(),
+        set_identifier: set.set_identifier.clone(),
+        properties: set.properties.clone(),
         records: set.set.rdatas.iter().map(|octets| rdata_text(set.set.rtype, octets)).collect(),
     }
 }

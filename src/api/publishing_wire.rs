@@ -1,5 +1,7 @@
 //! What is said about publishing: `/v1/publishing`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +37,8 @@ pub struct PublisherState {
     /// When the next sync is due, unless what is wanted changes before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_sync_at: Option<String>,
+    /// For how long what is wanted has not been there, in seconds; 0 where it is.
+    pub lag_secs: u64,
     /// Why it fails, or what is held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -61,8 +65,14 @@ pub struct PublishedRecord {
     /// Its type.
     #[serde(rename = "type")]
     pub rtype: String,
-    /// `published`, `waiting`, `leaving` or `refused`.
+    /// What tells it from others of its name and type: the cluster, where the provider knows weights.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub set_identifier: String,
+    /// `published`, `waiting`, `leaving` or `refused`; of a handover `announced`, `taken`, `returned` or `left`.
     pub condition: String,
+    /// Since when; of one that is published, since its records are these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// Why it is refused.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -99,6 +109,48 @@ pub struct PublishPlan {
     pub error: Option<String>,
 }
 
+/// A step by which record sets are taken over from another owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TakeOrder {
+    /// Whose they are, as the registry says.
+    pub from: String,
+    /// `announce`, `finish` or `abort`.
+    pub step: String,
+    /// Names that are taken over; none: all of that owner that are wanted here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Why; it stands in the audit log.
+    #[serde(default)]
+    pub reason: String,
+    /// How long ago a set must have been announced to be finished, in seconds, 0 to 86,400. Default 120.
+    #[serde(default = "two_minutes")]
+    pub after_secs: u64,
+    /// Only tell what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Longer than an ExternalDNS takes from reading to writing, with its usual interval of a minute.
+fn two_minutes() -> u64 {
+    120
+}
+
+/// What a step of a handover did, or would.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TakeReport {
+    /// The provider.
+    pub provider: String,
+    /// Whether nothing was done.
+    pub dry_run: bool,
+    /// The record sets that it is about.
+    pub records: Vec<PublishedRecord>,
+    /// Why it ended early; the same step again does the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// A record set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -110,6 +162,12 @@ pub struct PlannedSet {
     pub rtype: String,
     /// In seconds.
     pub ttl: u32,
+    /// What tells it from others of its name and type: the cluster, where the provider knows weights.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub set_identifier: String,
+    /// Further fields, such as its weight.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, String>,
     /// RDATA in presentation form.
     pub records: Vec<String>,
 }

@@ -23,6 +23,7 @@ use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 use super::{
     contributions,
     gate::{Gate, Via, gate},
+    handover,
     intents::{self, of_intents},
     latency::{TABLE_MAX, push_latency},
     load::push_load,
@@ -78,6 +79,7 @@ pub(super) fn table() -> Table {
         .on(operations::contributions(), contributions::list)
         .on(operations::evict(), contributions::evict)
         .on(operations::publish_apply(), publishing::apply)
+        .on(operations::publish_take(), handover::take)
         .on(operations::push_load(), push_load)
         .on(operations::push_latency(), push_latency.layer(DefaultBodyLimit::max(TABLE_MAX)));
     let reads = Table::new()

@@ -18,6 +18,7 @@ mod objects_args;
 mod output;
 mod overrides;
 mod publish;
+mod publish_flags;
 mod replay;
 mod serve;
 mod server_args;

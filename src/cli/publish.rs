@@ -1,17 +1,22 @@
-//! `fairway publish status`, `plan` and `apply`.
+//! `fairway publish status`, `plan`, `apply` and `take`; `flags` is next door.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use fairway_model::Name;
 
 use super::{
     ask,
     output::{Cell, Out, Tone, table},
+    publish_flags::{self, FlagsArgs},
     server_args::ServerArgs,
-    wait,
+    values, wait,
 };
-use crate::api::publishing_wire::{PlannedSet, PublishPlan, PublisherState};
+use crate::api::{
+    client::Client,
+    publishing_wire::{PlannedSet, PublishPlan, PublisherState, TakeOrder, TakeReport},
+};
 
 /// See and steer what is published to other DNS servers.
 #[derive(Debug, Subcommand)]
@@ -29,6 +34,66 @@ Examples:
   fairway publish apply bind
   fairway publish apply bind --deletions 40")]
     Apply(PlanArgs),
+    /// Take record sets over from another owner, an ExternalDNS for example: announce it, finish it later.
+    ///
+    /// Announcing writes into the registry who takes over from whom: from then on the other owner leaves the record sets alone, and so does
+    /// Fairway. Finishing makes them Fairway's; the next sync makes them what is wanted. Only registry records are written, so that no
+    /// name is ever without its records. Aborting gives back what was announced.
+    #[command(after_long_help = "\
+Examples:
+  fairway publish take bind --from cluster-east --dry-run
+  fairway publish take bind --from cluster-east --reason \"east leaves\"
+  fairway publish take bind --from cluster-east --step finish
+  fairway publish take bind --from cluster-east --step abort --name www.example.com")]
+    Take(TakeArgs),
+    /// Print how an external-dns is started that carries records on to a provider which only it speaks.
+    ///
+    /// It reads DNSEndpoint objects. What is secret is no argument: it comes as environment variables.
+    #[command(after_long_help = "\
+Examples:
+  fairway publish flags route53 --provider aws --set aws-zone-type=public --zone example.com
+  fairway publish flags shop/route53 --kubernetes")]
+    Flags(FlagsArgs),
+}
+
+/// What `publish take` takes.
+#[derive(Debug, Args)]
+pub(super) struct TakeArgs {
+    /// The provider, by its name in the configuration. Default: the only one.
+    #[arg(value_name = "PROVIDER")]
+    provider: Option<String>,
+
+    /// Whose they are: the id of the owner in the registry.
+    #[arg(long, value_name = "OWNER")]
+    from: String,
+
+    /// What to do: announce, finish or abort.
+    #[arg(long, value_name = "STEP", default_value = "announce", value_parser = ["announce", "finish", "abort"])]
+    step: String,
+
+    /// A name to take over; may be given several times. Default: all of that owner that are wanted here.
+    #[arg(long = "name", value_name = "NAME", value_parser = values::name)]
+    names: Vec<Name>,
+
+    /// Why, for the audit log.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+
+    /// Finish only what was announced so long ago: longer than the other owner takes from reading to writing.
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = values::duration)]
+    after: Duration,
+
+    /// Only show what would be done.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Which running server to ask.
+    #[command(flatten)]
+    server: ServerArgs,
+
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// What `publish status` takes.
@@ -69,6 +134,8 @@ pub(super) fn publish(out: Out, command: PublishCommand) -> anyhow::Result<ExitC
         PublishCommand::Status(args) => status(out, &args),
         PublishCommand::Plan(args) => plan(out, &args, false),
         PublishCommand::Apply(args) => plan(out, &args, true),
+        PublishCommand::Take(args) => take(out, &args),
+        PublishCommand::Flags(args) => publish_flags::print(out, &args),
     }
 }
 
@@ -96,8 +163,9 @@ fn provider_text(out: Out, provider: &PublisherState) -> String {
     };
     let standing = out.palette.paint(tone, &provider.standing);
     let since = provider.behind_since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
+    let next = provider.next_sync_at.as_ref().map_or_else(String::new, |next| format!(", next look {next}"));
     let (name, owned, foreign) = (&provider.name, provider.owned, provider.foreign);
-    let mut text = format!("{name}: {standing}{since}, {owned} record sets of ours, {foreign} of others\n");
+    let mut text = format!("{name}: {standing}{since}, {owned} record sets of ours, {foreign} of others{next}\n");
     if let Some(error) = &provider.error {
         text += &format!("  {}\n", out.palette.paint(Tone::Warn, error));
     }
@@ -105,11 +173,13 @@ fn provider_text(out: Out, provider: &PublisherState) -> String {
     let rows: Vec<_> = unpublished
         .map(|record| {
             let condition = Cell::new(Tone::Warn, record.condition.as_str());
-            vec![record.name.as_str().into(), record.rtype.as_str().into(), condition, record.reason.as_str().into()]
+            let since = record.since.as_deref().unwrap_or_default();
+            let [name, rtype, reason] = [&record.name, &record.rtype, &record.reason].map(|text| text.as_str().into());
+            vec![name, rtype, condition, since.into(), reason]
         })
         .collect();
     if !rows.is_empty() {
-        text += &table(out.palette, 2, &["name", "type", "is", "reason"], &rows);
+        text += &table(out.palette, 2, &["name", "type", "is", "since", "reason"], &rows);
     }
     text
 }
@@ -117,14 +187,7 @@ fn provider_text(out: Out, provider: &PublisherState) -> String {
 fn plan(out: Out, args: &PlanArgs, carries_out: bool) -> anyhow::Result<ExitCode> {
     let client = ask::asked(&args.server)?;
     let plan = wait(async {
-        let provider = match &args.provider {
-            Some(provider) => provider.clone(),
-            None => match &client.publishing().await?.providers[..] {
-                [one] => one.name.clone(),
-                [] => bail!("nothing is published; the section publish of the configuration says where to"),
-                several => bail!("there are {} providers; name one of them", several.len()),
-            },
-        };
+        let provider = provider(&client, args.provider.as_ref()).await?;
         Ok(client.publish(&provider, args.deletions, carries_out).await?)
     })?;
     if args.json {
@@ -136,11 +199,74 @@ fn plan(out: Out, args: &PlanArgs, carries_out: bool) -> anyhow::Result<ExitCode
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The provider that is meant: the only one, if none is named.
+async fn provider(client: &Client, named: Option<&String>) -> anyhow::Result<String> {
+    if let Some(provider) = named {
+        return Ok(provider.clone());
+    }
+    match &client.publishing().await?.providers[..] {
+        [one] => Ok(one.name.clone()),
+        [] => bail!("nothing is published; the section publish of the configuration says where to"),
+        several => bail!("there are {} providers; name one of them", several.len()),
+    }
+}
+
+fn take(out: Out, args: &TakeArgs) -> anyhow::Result<ExitCode> {
+    let client = ask::asked(&args.server)?;
+    let order = TakeOrder {
+        from: args.from.clone(),
+        step: args.step.clone(),
+        names: args.names.iter().map(ToString::to_string).collect(),
+        reason: args.reason.clone(),
+        after_secs: args.after.as_secs(),
+        dry_run: args.dry_run,
+    };
+    let report = wait(async {
+        let provider = provider(&client, args.provider.as_ref()).await?;
+        Ok(client.take(&provider, &order).await?)
+    })?;
+    if args.json {
+        out.line(&serde_json::to_string_pretty(&report).context("the report has no JSON form")?)?;
+    } else {
+        out.print(&take_text(out, &report, &order))?;
+    }
+    let is_refused = report.records.iter().any(|record| record.condition == "refused");
+    Ok(if report.error.is_some() || is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
+    let rows = report.records.iter().map(|record| {
+        let tone =
+            if matches!(&*record.condition, "announced" | "taken" | "returned") { Tone::Good } else { Tone::Warn };
+        let condition = Cell::new(tone, record.condition.as_str());
+        vec![record.name.as_str().into(), record.rtype.as_str().into(), condition, record.reason.as_str().into()]
+    });
+    let rows: Vec<_> = rows.collect();
+    let mut text =
+        if rows.is_empty() { String::new() } else { table(out.palette, 0, &["name", "type", "is", "reason"], &rows) };
+    if let Some(error) = &report.error {
+        text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {error}")));
+    }
+    let done = report.records.iter().filter(|record| record.condition != "left").count();
+    let (provider, step, from) = (&report.provider, &order.step, &order.from);
+    let verb = if report.dry_run { "to do" } else { "done" };
+    text += &format!(
+        "{provider}, {step} from {from}, {verb}: {done} record sets, {} left alone\n",
+        report.records.len() - done
+    );
+    if !report.dry_run && order.step == "announce" && done > 0 {
+        text += &format!("finish it with: fairway publish take {provider} --from {from} --step finish\n");
+    }
+    text
+}
+
 fn plan_text(out: Out, plan: &PublishPlan) -> String {
     let mut text = String::new();
     let line = |mark: &str, tone, set: &PlannedSet| {
-        let PlannedSet { name, rtype, ttl, records } = set;
-        format!("{}\n", out.palette.paint(tone, &format!("{mark} {name} {ttl} {rtype} {}", records.join(", "))))
+        let PlannedSet { name, rtype, ttl, records, set_identifier, properties } = set;
+        let fields = properties.iter().map(|(name, value)| format!(" {name}={value}")).collect::<String>();
+        let which = if set_identifier.is_empty() { fields } else { format!(" ({set_identifier}{fields})") };
+        format!("{}\n", out.palette.paint(tone, &format!("{mark} {name} {ttl} {rtype} {}{which}", records.join(", "))))
     };
     plan.create.iter().for_each(|set| text += &line("+", Tone::Good, set));
     for update in &plan.update {
@@ -176,6 +302,7 @@ mod tests {
             rtype: "A".to_owned(),
             ttl: 30,
             records: vec![format!("192.0.2.{last}")],
+            ..PlannedSet::default()
         };
         let plan = PublishPlan {
             provider: "bind".to_owned(),

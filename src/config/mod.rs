@@ -58,7 +58,8 @@ pub use sections::sections;
 pub(crate) use settings::address_sets;
 pub use settings::{
     AliasForm, CallTls, CallbackUrl, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo,
-    PublishedAlias, QueryLogSettings, QueryLogSink, Settings, StoreSettings, TcpSettings, UdpSettings, WebhookSettings,
+    PublishedAlias, QueryLogSettings, QueryLogSink, ServedDelegation, Settings, StoreSettings, TcpSettings,
+    UdpSettings, WebhookSettings,
 };
 
 /// Where the configuration comes from.

@@ -10,7 +10,7 @@ use super::{
     bounds_wire::{Int, List, Text},
     publish_to_wire::{DnsEndpoints, PowerDns, Rfc2136, SkyDns, WebhookProvider},
     values_access::AccessName,
-    values_wire::As,
+    values_wire::{As, Reference},
 };
 
 /// What is published to other DNS servers.
@@ -107,6 +107,9 @@ pub(super) struct Registry {
     pub(super) prefix: Option<Text<1, 100>>,
     /// What the first label of their names ends with, in place of a prefix.
     pub(super) suffix: Option<Text<1, 100>>,
+    /// The key that its TXT records are sealed with (AES-256-GCM): 32 octets or their base64, as `--txt-encrypt-aes-key` of ExternalDNS. Plain
+    /// ones are read all the same. Default: none, they are plain.
+    pub(super) key: Option<Reference>,
     /// What stands for a first label `*` in their names. Default: `*` itself.
     pub(super) wildcard: Option<Text<1, 50>>,
 }
@@ -167,9 +170,10 @@ pub(super) enum AliasForm {
 pub(super) struct Delegation {
     /// The zone.
     pub(super) zone: As<Name>,
-    /// Its name servers.
-    pub(super) servers: List<NameServer, 1, 16>,
-    /// DS records, as `TAG ALGORITHM DIGEST-TYPE DIGEST`. Default: none, an unsigned zone.
+    /// Its name servers. Default: those of the zone as we serve it, with the addresses that we answer for them.
+    pub(super) servers: Option<List<NameServer, 1, 16>>,
+    /// DS records, as `TAG ALGORITHM DIGEST-TYPE DIGEST`. Default: what the zone says of its keys (CDS, RFC 7344) where its name servers
+    /// are left out, too; else none, an unsigned zone.
     #[serde(default)]
     pub(super) ds: Vec<Text<1, 512>>,
     /// TTL of all of it.

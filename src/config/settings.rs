@@ -87,8 +87,21 @@ pub struct PublishTo {
     pub records: bool,
     /// Further names that lead to steered ones.
     pub aliases: Vec<PublishedAlias>,
-    /// Record sets that are always wanted: delegations.
+    /// Record sets that are always wanted: delegations whose name servers were told.
     pub fixed: Vec<ProviderSet>,
+    /// Delegations of zones as they are served.
+    pub served: Vec<ServedDelegation>,
+}
+
+/// A zone of ours that is delegated with the name servers that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedDelegation {
+    /// The zone.
+    pub zone: Name,
+    /// TTL of all of it.
+    pub ttl: Ttl,
+    /// RDATA of its DS records; none: what it says of its keys.
+    pub ds: Vec<Box<[u8]>>,
 }
 
 /// Where records are published to.

@@ -38,7 +38,7 @@ fn stage(name: &'static str, provider: impl Provider + 'static) -> Stage {
     let rules = Rules {
         zones: vec![ZONE.parse().expect("a name")],
         policy: Policy::Sync,
-        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() },
+        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
         bounds: Bounds::default(),
     };
     let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };

@@ -9,6 +9,8 @@ mod delay;
 #[cfg(feature = "real")]
 mod etcd;
 #[cfg(feature = "real")]
+mod flags;
+#[cfg(feature = "real")]
 mod kubernetes;
 mod scripted;
 #[cfg(feature = "real")]
@@ -100,7 +102,7 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
     let rules = Rules {
         zones: vec![ZONE.parse().expect("a name")],
         policy: Policy::Sync,
-        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() },
+        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
         bounds: Bounds::default(),
     };
     let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };

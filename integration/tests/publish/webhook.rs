@@ -108,7 +108,7 @@ fn publisher(server: &Scripted, timeout: Duration) -> (Publisher, watch::Sender<
     let rules = Rules {
         zones: vec![ZONE.parse().expect("a name")],
         policy: Policy::Sync,
-        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() },
+        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
         bounds: Bounds::default(),
     };
     let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };

@@ -11,6 +11,8 @@
 mod affix;
 mod apply;
 mod bounds;
+mod handover;
+mod mark;
 #[cfg(test)]
 mod memory;
 mod notes_wire;
@@ -25,11 +27,15 @@ mod sync;
 pub use affix::{Affix, AffixError};
 pub use apply::{Applied, apply};
 pub use bounds::{Bounds, RefusedDeletions};
+pub use handover::{Handed, Handover, HandoverError, Step};
+pub use mark::{NoSealKey, SealKey};
 pub use notes_wire::Notes;
 pub use pacing::Pacing;
 pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
 pub use policy::Policy;
 pub use provider::{Limits, Provider, ProviderError, Weights};
-pub use publisher::{Condition, Counts, Publisher, Setup, Status, Wishes};
+pub use publisher::{
+    Condition, Counts, HandedOver, Publisher, Setup, Standing as SetStanding, Status, TakeError, Wishes,
+};
 pub use registry::{Claims, Current, Owner, Ownership, Standing, Unit};
 pub use sync::{Draft, Outcome, Rules};

@@ -70,8 +70,15 @@ pub enum Obstacle {
     #[error("a record set that nobody claims is there already; delete it there, and it is published")]
     Unclaimed,
     /// A set of another owner stands there.
-    #[error("it belongs to the owner {0:?}; it is published once that one has let go of it")]
+    #[error(
+        "it belongs to the owner {0:?}; it is published once that one has let go of it, or `fairway publish take` has taken it over"
+    )]
     OfOther(String),
+    /// A set stands there that is being taken over.
+    #[error(
+        "it is being taken over from the owner {0:?}; `fairway publish take --from {0} --step finish` (or `abort`) ends that"
+    )]
+    Coming(String),
     /// The place of the registry's TXT record is taken.
     #[error("other TXT records stand where its registry record would have to; give the registry a prefix or a suffix")]
     CompanionTaken,
@@ -191,6 +198,7 @@ fn obstacle(
     match current.sets.get(&key).map(|there| &there.owner) {
         Some(Owner::Nobody) => return Some(Obstacle::Unclaimed),
         Some(Owner::Other(owner)) => return Some(Obstacle::OfOther(owner.clone())),
+        Some(Owner::Coming(from)) => return Some(Obstacle::Coming(from.clone())),
         Some(Owner::Us) | None => {}
     }
     if matches!(ownership, Ownership::Txt { .. }) {
@@ -203,7 +211,7 @@ fn obstacle(
     }
     match ownership.companion_taken(&key, current)? {
         Owner::Other(owner) => Some(Obstacle::OfOther(owner)),
-        Owner::Us | Owner::Nobody => Some(Obstacle::CompanionTaken),
+        Owner::Us | Owner::Coming(_) | Owner::Nobody => Some(Obstacle::CompanionTaken),
     }
 }
 

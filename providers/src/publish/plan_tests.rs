@@ -21,7 +21,7 @@ fn alias(of: &str) -> ProviderSet {
 }
 
 fn txt_registry() -> Ownership {
-    Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() }
+    Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None }
 }
 
 fn scope(zones: &[Name]) -> Scope<'_> {

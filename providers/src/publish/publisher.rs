@@ -1,18 +1,20 @@
 //! The task of one provider: it alone waits where its provider hangs.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
-use fairway_model::SetKey;
+use fairway_model::{Name, SetKey};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
 use super::{
+    apply::apply,
+    handover::{Handed, Handover, HandoverError},
     notes_wire::Notes,
     pacing::Pacing,
     plan::Wanted,
@@ -72,7 +74,16 @@ pub struct Status {
     /// Counts since the start: syncs, failed ones, sets changed, deletions held back, sets that differed without a new wish.
     pub counts: Counts,
     /// How it stands with each set.
-    pub conditions: BTreeMap<SetKey, Condition>,
+    pub conditions: BTreeMap<SetKey, Standing>,
+}
+
+/// How it stands with a set, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How it stands.
+    pub condition: Condition,
+    /// Since when it has; for a set that is published, since its records are these.
+    pub since: SystemTime,
 }
 
 /// What is counted since the start.
@@ -90,11 +101,35 @@ pub struct Counts {
     pub drifted: u64,
 }
 
-/// What an operator asks for: a sync now, that may delete so many sets.
+/// What an operator asks for.
 #[derive(Debug)]
-struct Order {
-    deletions: usize,
-    reply: oneshot::Sender<Result<Outcome, ProviderError>>,
+enum Order {
+    /// A sync now, that may delete so many sets.
+    Sync { deletions: usize, reply: oneshot::Sender<Result<Outcome, ProviderError>> },
+    /// A step of a handover, between two syncs.
+    HandOver { handover: Handover, reply: oneshot::Sender<Result<HandedOver, TakeError>> },
+}
+
+/// What became of a step of a handover.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// What was to be done.
+    pub handed: Handed,
+    /// Names that the provider refused, and why.
+    pub refused: BTreeMap<Name, String>,
+    /// Why it ended early; the same step again does the rest.
+    pub broken: Option<ProviderError>,
+}
+
+/// Why a step of a handover was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TakeError {
+    /// It cannot be.
+    #[error(transparent)]
+    Impossible(#[from] HandoverError),
+    /// The provider did not do its part.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
 }
 
 /// What others hold of a publisher.
@@ -162,14 +197,34 @@ impl Publisher {
     pub async fn apply(&self, deletions: usize) -> Result<Outcome, ProviderError> {
         let (reply, outcome) = oneshot::channel();
         let ended = || ProviderError::Unavailable("the publisher ends".to_owned());
-        self.orders.send(Order { deletions, reply }).await.map_err(|_| ended())?;
+        self.orders.send(Order::Sync { deletions, reply }).await.map_err(|_| ended())?;
         outcome.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// What a step of a handover would write now. Nothing is changed.
+    pub async fn draft_hand_over(&self, handover: &Handover) -> Result<Handed, TakeError> {
+        self.inner.handed(handover).await
+    }
+
+    /// Takes a step of a handover, between two syncs, and waits for it.
+    pub async fn hand_over(&self, handover: Handover) -> Result<HandedOver, TakeError> {
+        let (reply, outcome) = oneshot::channel();
+        let ended = || ProviderError::Unavailable("the publisher ends".to_owned());
+        self.orders.send(Order::HandOver { handover, reply }).await.map_err(|_| ended())?;
+        outcome.await.unwrap_or_else(|_| Err(ended().into()))
     }
 }
 
 impl Inner {
     fn wanted(&self) -> Option<Arc<Wanted>> {
         self.wishes.borrow().clone()
+    }
+
+    async fn handed(&self, handover: &Handover) -> Result<Handed, TakeError> {
+        let wanted = self.wanted().ok_or_else(not_known)?;
+        let rules = &self.setup.rules;
+        let current = rules.read(&*self.provider, &wanted, &self.claims()).await?;
+        Ok(rules.ownership.hand_over(handover, &current, &wanted)?)
     }
 
     fn claims(&self) -> Claims {
@@ -210,11 +265,8 @@ impl Task {
                     }
                 }
                 order = self.orders.recv() => {
-                    let Some(Order { deletions, reply }) = order else { return };
-                    let outcome = self.sync(deletions, true).await;
-                    due = Instant::now() + self.wait;
-                    // Whoever asked may be gone.
-                    let _ = reply.send(outcome);
+                    let Some(order) = order else { return };
+                    due = self.obey(order).await;
                 }
                 () = sleep_until(due), if is_known => {
                     // What became of it is in the status.
@@ -223,6 +275,30 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Does as an operator says; tells when it is due next. Whoever asked may be gone.
+    async fn obey(&mut self, order: Order) -> Instant {
+        match order {
+            Order::Sync { deletions, reply } => {
+                let outcome = self.sync(deletions, true).await;
+                let due = Instant::now() + self.wait;
+                let _ = reply.send(outcome);
+                due
+            }
+            Order::HandOver { handover, reply } => {
+                let _ = reply.send(self.hand_over(&handover).await);
+                // What is ours now is made what is wanted.
+                Instant::now() + SETTLE
+            }
+        }
+    }
+
+    async fn hand_over(&self, handover: &Handover) -> Result<HandedOver, TakeError> {
+        let handed = self.inner.handed(handover).await?;
+        let applied = apply(&*self.inner.provider, &handed.units, self.inner.setup.pacing.call_gap).await;
+        let refused = applied.refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
+        Ok(HandedOver { handed, refused, broken: applied.broken })
     }
 
     /// How long after a sync that left this status the next one is due.
@@ -297,7 +373,7 @@ impl Task {
                         "what was published had been changed"
                     );
                 }
-                read(&mut status, outcome, self.inner.setup.auto);
+                read(&mut status, outcome, self.inner.setup.auto, now);
                 if outcome.changed > 0 {
                     tracing::info!(provider = name, changed = outcome.changed, owned = status.owned, "published");
                 }
@@ -338,7 +414,7 @@ fn is_whole(outcome: &Outcome, auto: bool) -> bool {
 }
 
 /// Takes a sync into the status.
-fn read(status: &mut Status, outcome: &Outcome, auto: bool) {
+fn read(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     let draft = &outcome.draft;
     let carried_out = auto || outcome.changed > 0;
     status.counts.changed += outcome.changed as u64;
@@ -360,7 +436,15 @@ fn read(status: &mut Status, outcome: &Outcome, auto: bool) {
         conditions.extend(draft.changes.delete.iter().map(|set| (set.key(), Condition::Leaving)));
     }
     conditions.extend(draft.refused.iter().map(|(key, why)| (key.clone(), Condition::Refused(why.to_string()))));
-    status.conditions = conditions;
+    let updates = draft.changes.update.iter().map(|update| update.to.key());
+    let fresh: BTreeSet<_> = updates.filter(|_| carried_out).collect();
+    let before = std::mem::take(&mut status.conditions);
+    let standing = |(key, condition): (SetKey, Condition)| {
+        let same = before.get(&key).filter(|before| before.condition == condition && !fresh.contains(&key));
+        let since = same.map_or(now, |before| before.since);
+        (key, Standing { condition, since })
+    };
+    status.conditions = conditions.into_iter().map(standing).collect();
     status.error = draft.deletions.map(|refused| refused.to_string());
     if let Some(refused) = draft.deletions {
         status.counts.deletions_refused += refused.wanted as u64;

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
-use fairway_model::{ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_model::{ProviderSet, RecordSet, Rtype, Timestamp, Ttl};
 
 use super::*;
 use crate::publish::{
-    Affix, Bounds, Policy,
+    Affix, Bounds, Policy, Step,
     memory::{Fault, Memory},
 };
 
@@ -51,7 +51,7 @@ fn stage(auto: bool) -> Stage {
     let rules = Rules {
         zones: vec!["x.".parse().unwrap()],
         policy: Policy::Sync,
-        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() },
+        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
         bounds: Bounds::default(),
     };
     let setup = Setup { name: "p".to_owned(), rules, pacing: Pacing::default(), auto };
@@ -77,11 +77,13 @@ async fn what_the_provider_will_not_keep_is_told_once_and_not_deleted() {
     let stage = stage(true);
     stage.wishes.send_replace(wish(3));
     stage.published(3).await;
-    let dropped: fairway_model::Name = "n1.x.".parse().unwrap();
+    let dropped: Name = "n1.x.".parse().unwrap();
     stage.memory.leave_out([dropped.clone(), "n3.x.".parse().unwrap()]);
     let before = stage.memory.applies();
     stage.wishes.send_replace(wish(4));
-    stage.until("a condition", |status| status.conditions.values().any(|c| matches!(c, Condition::Refused(_)))).await;
+    stage
+        .until("a condition", |status| status.conditions.values().any(|c| matches!(c.condition, Condition::Refused(_))))
+        .await;
     stage.published(3).await;
     assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "what stands there stays");
     assert_eq!(stage.memory.applies(), before, "nothing is tried for it");
@@ -167,7 +169,7 @@ async fn without_auto_it_is_an_operator_who_publishes() {
     stage.wishes.send_replace(wish(2));
     stage.until("looked", |status| status.counts.syncs == 1).await;
     assert!(stage.memory.sets().is_empty());
-    assert!(stage.publisher.status().conditions.values().all(|condition| *condition == Condition::Waiting));
+    assert!(stage.publisher.status().conditions.values().all(|one| one.condition == Condition::Waiting));
     assert_eq!(stage.publisher.apply(0).await.unwrap().changed, 4);
     assert_eq!(stage.memory.sets().len(), 4);
 }
@@ -190,4 +192,91 @@ async fn nothing_is_read_or_written_before_it_is_known_what_is_wanted() {
     let stage = stage(true);
     assert!(stage.publisher.apply(0).await.is_err() && stage.publisher.draft(0).await.is_err());
     assert_eq!(stage.memory.applies(), 0);
+}
+
+/// Sets of another owner, with their registry records.
+fn theirs(memory: &Memory, count: u8) {
+    for i in 0..count {
+        memory.put(address(&format!("n{i}.x."), 99));
+        let text = b"\x2fheritage=external-dns,external-dns/owner=theirs";
+        let set = RecordSet::new(
+            format!("a-n{i}.x.").parse().unwrap(),
+            Rtype::TXT,
+            Ttl::STEERED,
+            [Box::from(text[..].as_ref())],
+        );
+        memory.put(ProviderSet::plain(set));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sets_of_another_owner_are_taken_over_and_then_made_what_is_wanted() {
+    let stage = stage(true);
+    theirs(&stage.memory, 3);
+    stage.wishes.send_replace(wish(3));
+    stage.until("refused", |status| status.conditions.len() == 3).await;
+    assert_eq!(stage.publisher.status().owned, 0);
+    let step = |step| Handover {
+        from: "theirs".to_owned(),
+        names: BTreeSet::new(),
+        step,
+        after: Duration::ZERO,
+        now: Timestamp::from_secs(1),
+    };
+    let before = stage.memory.applies();
+    assert_eq!(stage.publisher.draft_hand_over(&step(Step::Announce)).await.unwrap().sets.len(), 3);
+    assert_eq!(stage.memory.applies(), before, "a draft changes nothing");
+    stage.publisher.hand_over(step(Step::Announce)).await.unwrap();
+    let syncs = stage.publisher.status().counts.syncs;
+    stage.until("a sync in between", |status| status.counts.syncs > syncs).await;
+    assert!(stage.memory.sets().contains(&address("n1.x.", 99)), "it is on its way, and untouched");
+    stage.publisher.hand_over(step(Step::Finish)).await.unwrap();
+    stage.published(3).await;
+    assert!(stage.memory.sets().contains(&address("n1.x.", 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_tells_since_when_and_when_it_is_looked_again() {
+    let stage = stage(true);
+    stage.wishes.send_replace(wish(2));
+    stage.published(2).await;
+    let first = stage.publisher.status();
+    stage.until("the next look", |status| status.counts.syncs > first.counts.syncs).await;
+    let second = stage.publisher.status();
+    assert_eq!(first.conditions, second.conditions, "what stands as it stood stands since then");
+    stage.until("it is told", |status| status.due_at.is_some()).await;
+    // One that is refused is refused since the first time.
+    theirs(&stage.memory, 3);
+    stage.wishes.send_replace(wish(3));
+    stage.until("refused", |status| status.conditions.len() == 3).await;
+    let refused = stage.publisher.status().conditions[&address("n2.x.", 2).key()].clone();
+    assert!(matches!(refused.condition, Condition::Refused(_)) && refused.since >= first.synced_at.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn weighted_sets_stand_side_by_side_and_only_the_weight_that_changed_is_written() {
+    let stage = stage(true);
+    let weighted = |of: [(&str, u8, &str); 2]| {
+        let set = |(cluster, last, weight): (&str, u8, &str)| ProviderSet {
+            set_identifier: cluster.to_owned(),
+            properties: [("aws/weight".to_owned(), weight.to_owned())].into(),
+            ..address("w.x.", last)
+        };
+        Some(Arc::new(Wanted { sets: of.map(set).to_vec(), held: BTreeSet::new() }))
+    };
+    stage.wishes.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "40")]));
+    stage.published(2).await;
+    // Each has its registry record, told apart by the same set identifier.
+    let sets = stage.memory.sets();
+    let count = |rtype, cluster: &str| {
+        sets.iter().filter(|set| set.set.rtype == rtype && set.set_identifier == cluster).count()
+    };
+    for cluster in ["eu1", "us1"] {
+        assert_eq!((count(Rtype::A, cluster), count(Rtype::TXT, cluster)), (1, 1), "{sets:?}");
+    }
+    let written = stage.publisher.status().counts.changed;
+    stage.wishes.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "20")]));
+    stage.until("the weight is there", |status| status.counts.changed == written + 1).await;
+    let weight = stage.memory.sets().into_iter().find(|set| set.set_identifier == "us1" && set.set.rtype == Rtype::A);
+    assert_eq!(weight.unwrap().properties["aws/weight"], "20");
 }

@@ -1,13 +1,16 @@
 //! Whose a record set is: the TXT registry of ExternalDNS, Fairway's own notes, or nobody's knowledge.
 //!
 //! Beside each set that is ours stands a TXT record with our owner id (`registry/txt`, `endpoint/labels.go` of ExternalDNS), which every
-//! ExternalDNS heeds, and we heed theirs. What it leaves out: encrypted registries; a set under one is nobody's, and left alone.
+//! ExternalDNS heeds, and we heed theirs. A set under a record that is sealed with another key is nobody's, and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl, Update};
 
-use super::affix::Affix;
+use super::{
+    affix::Affix,
+    mark::{Mark, SealKey},
+};
 
 /// How it is known whose a set is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub enum Ownership {
         affix: Affix,
         /// Our id in them.
         owner: String,
+        /// What they are sealed with; none: they are plain. Plain ones are read all the same.
+        key: Option<SealKey>,
     },
     /// By what this server noted that it wrote.
     Store,
@@ -34,6 +39,8 @@ pub enum Owner {
     Us,
     /// Of whoever goes by this id.
     Other(String),
+    /// On its way from this owner to us: neither touches it until that is finished.
+    Coming(String),
     /// Of nobody that says so: of a person, or of another program.
     Nobody,
 }
@@ -59,7 +66,7 @@ pub struct Current {
     /// All sets but the registry's.
     pub sets: BTreeMap<SetKey, Standing>,
     /// All TXT sets, the registry's among them.
-    texts: BTreeMap<SetKey, ProviderSet>,
+    pub(super) texts: BTreeMap<SetKey, ProviderSet>,
     /// Registry records of ours that speak of no set: the rest of a change that broke off.
     orphans: Vec<SetKey>,
 }
@@ -99,12 +106,12 @@ impl Ownership {
         }
         let is_registry = |set: &ProviderSet| {
             let is_txt = matches!(self, Self::Txt { .. }) && set.set.rtype == Rtype::TXT && !set.set.rdatas.is_empty();
-            is_txt && set.set.rdatas.iter().all(|rdata| owner_in(rdata).is_some())
+            is_txt && set.set.rdatas.iter().all(|rdata| self.mark(rdata).is_some())
         };
         for set in read.into_iter().filter(|set| !is_registry(set)) {
             let key = set.key();
             let owner = match self {
-                Self::Txt { affix, owner } => owner_of(&set, affix, owner, &current.texts, claims),
+                Self::Txt { affix, owner, .. } => self.owner_of(&set, (affix, owner), &current.texts, claims),
                 Self::Store if claims.contains_key(&key) => Owner::Us,
                 Self::Unknown if wanted.contains(&key) => Owner::Us,
                 Self::Whole => Owner::Us,
@@ -112,35 +119,34 @@ impl Ownership {
             };
             current.sets.insert(key, Standing { set, owner });
         }
-        if let Self::Txt { affix, owner } = self {
-            current.orphans = orphans(&current, affix, owner);
+        if let Self::Txt { affix, .. } = self {
+            current.orphans = self.orphans(&current, affix);
         }
         current
     }
 
-    /// The key of the registry record of a set; none where there is no registry, or no name for it.
-    pub(super) fn companion_key(&self, key: &SetKey) -> Option<SetKey> {
-        self.companion(key).map(|(place, _)| place)
+    /// What a TXT record says as one of the registry; none where it is no such record, or there is no registry.
+    pub(super) fn mark(&self, rdata: &[u8]) -> Option<Mark> {
+        let Self::Txt { key, .. } = self else { return None };
+        Mark::read(rdata, key.as_ref())
     }
 
-    /// The registry record of a set: its key and its text.
-    fn companion(&self, key: &SetKey) -> Option<(SetKey, Box<[u8]>)> {
-        let Self::Txt { affix, owner } = self else { return None };
+    /// The key of the registry record of a set; none where there is no registry, or no name for it.
+    pub(super) fn companion_key(&self, key: &SetKey) -> Option<SetKey> {
+        let Self::Txt { affix, .. } = self else { return None };
         let name = affix.companion(&key.name, key.rtype).ok()?;
-        Some((SetKey { name, rtype: Rtype::TXT, set_identifier: key.set_identifier.clone() }, text_of(owner)))
+        Some(SetKey { name, rtype: Rtype::TXT, set_identifier: key.set_identifier.clone() })
     }
 
     /// What stands where the registry record of `key` would have to, if that keeps us from writing it.
     pub(super) fn companion_taken(&self, key: &SetKey, current: &Current) -> Option<Owner> {
         let Self::Txt { owner, .. } = self else { return None };
-        let (place, ours) = self.companion(key)?;
-        let text = current.texts.get(&place)?;
-        let other = text.set.rdatas.iter().filter_map(|rdata| owner_in(rdata)).find(|said| said != owner);
-        match other {
-            Some(other) => Some(Owner::Other(other)),
-            None if text.set.rdatas.iter().any(|rdata| owner_in(rdata).is_some() || **rdata == *ours) => None,
-            None => Some(Owner::Nobody),
+        let text = current.texts.get(&self.companion_key(key)?)?;
+        let mut marks = text.set.rdatas.iter().filter_map(|rdata| self.mark(rdata)).peekable();
+        if marks.peek().is_none() {
+            return Some(Owner::Nobody);
         }
+        marks.find(|mark| mark.owner != *owner).map(|mark| Owner::Other(mark.owner))
     }
 
     /// Adds to changes what the registry needs, and orders them by name. `kept` are sets of ours that stay: where their registry
@@ -178,18 +184,20 @@ impl Ownership {
         current: &Current,
         units: &mut BTreeMap<Name, Changes>,
     ) {
-        let Some((place, text)) = self.companion(key) else { return };
+        let (Self::Txt { owner, key: seal, .. }, Some(place)) = (self, self.companion_key(key)) else { return };
+        let text = || Mark::of(owner).rdata(seal.as_ref(), &place.name);
+        let is_said = |rdata: &[u8]| self.mark(rdata).is_some_and(|mark| mark.owner == *owner && mark.from.is_none());
         let changes = units.entry(key.name.clone()).or_default();
         match current.texts.get(&place) {
             None => {
-                let set = RecordSet::new(place.name, Rtype::TXT, text_ttl(), [text]);
+                let set = RecordSet::new(place.name.clone(), Rtype::TXT, text_ttl(), [text()]);
                 let properties = properties.clone();
                 changes.create.push(ProviderSet { set, set_identifier: place.set_identifier, properties });
             }
-            Some(there) if there.set.rdatas.contains(&text) => {}
+            Some(there) if there.set.rdatas.iter().any(|rdata| is_said(rdata)) => {}
             Some(there) => {
                 let others = there.set.rdatas.iter().filter(|rdata| !self.is_ours(rdata)).cloned();
-                let set = RecordSet::new(place.name, Rtype::TXT, there.set.ttl, others.chain([text]));
+                let set = RecordSet::new(place.name.clone(), Rtype::TXT, there.set.ttl, others.chain([text()]));
                 changes.update.push(Update { from: there.clone(), to: ProviderSet { set, ..there.clone() } });
             }
         }
@@ -197,7 +205,7 @@ impl Ownership {
 
     /// Takes our owner id away.
     fn release(&self, key: &SetKey, current: &Current, units: &mut BTreeMap<Name, Changes>) {
-        let Some((place, _)) = self.companion(key) else { return };
+        let Some(place) = self.companion_key(key) else { return };
         let Some(there) = current.texts.get(&place) else { return };
         let rest: Vec<_> = there.set.rdatas.iter().filter(|rdata| !self.is_ours(rdata)).cloned().collect();
         let changes = units.entry(key.name.clone()).or_default();
@@ -210,85 +218,58 @@ impl Ownership {
     }
 
     fn is_ours(&self, rdata: &[u8]) -> bool {
-        matches!(self, Self::Txt { owner, .. } if owner_in(rdata).as_ref() == Some(owner))
+        let Self::Txt { owner, .. } = self else { return false };
+        self.mark(rdata).is_some_and(|mark| mark.owner == *owner)
     }
-}
 
-fn owner_of(
-    set: &ProviderSet,
-    affix: &Affix,
-    us: &str,
-    texts: &BTreeMap<SetKey, ProviderSet>,
-    claims: &Claims,
-) -> Owner {
-    let said = |name: Name| {
-        let key = SetKey { name, rtype: Rtype::TXT, set_identifier: set.set_identifier.clone() };
-        let text = texts.get(&key)?;
-        let owners: Vec<_> = text.set.rdatas.iter().filter_map(|rdata| owner_in(rdata)).collect();
-        // Where two claim it, it is the other's: nothing of his is touched.
-        owners.iter().find(|owner| *owner != us).or_else(|| owners.first()).cloned()
-    };
-    let typed = affix.companion(&set.set.name, set.set.rtype).ok().and_then(said);
-    // The name without a type may also be a typed one of another name: it protects what others have, and makes nothing ours.
-    // ExternalDNS never wrote it for AAAA.
-    let untyped = || {
-        let name = affix.companion_without_type(&set.set.name).ok().filter(|_| set.set.rtype != Rtype::AAAA)?;
-        said(name).filter(|owner| owner != us)
-    };
-    match typed.or_else(untyped) {
-        Some(owner) if owner == us => Owner::Us,
-        Some(owner) => Owner::Other(owner),
-        None if claims.get(&set.key()).is_some_and(|meant| *meant == set.set.rdatas) => Owner::Us,
-        None => Owner::Nobody,
-    }
-}
-
-/// The sets that our registry records speak of and that are not there.
-fn orphans(current: &Current, affix: &Affix, us: &str) -> Vec<SetKey> {
-    let ours = current.texts.values().filter(|text| text.set.rdatas.iter().any(|r| owner_in(r).as_deref() == Some(us)));
-    let mut orphans = Vec::new();
-    for text in ours {
-        let keys = affix.spoken_of(&text.set.name).into_iter();
-        let keys = keys.map(|(name, rtype)| SetKey { name, rtype, set_identifier: text.set_identifier.clone() });
-        let keys: Vec<_> = keys.collect();
-        if !keys.iter().any(|key| current.sets.contains_key(key)) {
-            orphans.extend(keys.into_iter().next());
+    fn owner_of(
+        &self,
+        set: &ProviderSet,
+        (affix, us): (&Affix, &String),
+        texts: &BTreeMap<SetKey, ProviderSet>,
+        claims: &Claims,
+    ) -> Owner {
+        let said = |name: Name| {
+            let key = SetKey { name, rtype: Rtype::TXT, set_identifier: set.set_identifier.clone() };
+            let text = texts.get(&key)?;
+            let marks: Vec<_> = text.set.rdatas.iter().filter_map(|rdata| self.mark(rdata)).collect();
+            // Where two claim it, it is the other's: nothing of his is touched.
+            marks.iter().find(|mark| mark.owner != *us).or_else(|| marks.first()).cloned()
+        };
+        let typed = affix.companion(&set.set.name, set.set.rtype).ok().and_then(said);
+        // The name without a type may also be a typed one of another name: it protects what others have, and makes nothing ours.
+        // ExternalDNS never wrote it for AAAA.
+        let untyped = || {
+            let name = affix.companion_without_type(&set.set.name).ok().filter(|_| set.set.rtype != Rtype::AAAA)?;
+            said(name).filter(|mark| mark.owner != *us)
+        };
+        match typed.or_else(untyped) {
+            Some(Mark { owner, from: Some((from, _)), .. }) if owner == *us => Owner::Coming(from),
+            Some(Mark { owner, .. }) if owner == *us => Owner::Us,
+            Some(Mark { owner, .. }) => Owner::Other(owner),
+            None if claims.get(&set.key()).is_some_and(|meant| *meant == set.set.rdatas) => Owner::Us,
+            None => Owner::Nobody,
         }
     }
-    orphans
-}
 
-/// The TXT RDATA that says that a set is of this owner.
-fn text_of(owner: &str) -> Box<[u8]> {
-    let text = format!("heritage=external-dns,external-dns/owner={owner}");
-    let strings = text.as_bytes().chunks(255).flat_map(|part| [&[part.len() as u8], part].concat());
-    strings.collect()
-}
-
-/// Whom the registry record with this RDATA names; none if it is no registry record.
-fn owner_in(rdata: &[u8]) -> Option<String> {
-    let mut text = Vec::new();
-    let mut rest = rdata;
-    while let Some((length, tail)) = rest.split_first() {
-        let (string, tail) = tail.split_at_checked(usize::from(*length))?;
-        text.extend_from_slice(string);
-        rest = tail;
-    }
-    let text = String::from_utf8(text).ok()?;
-    let mut labels = text.trim_matches('"').split(',').map(str::trim).filter_map(|label| label.split_once('='));
-    let (mut is_heritage, mut owner) = (false, None);
-    for (key, value) in &mut labels {
-        is_heritage |= key == "heritage" && value == "external-dns";
-        if key == "external-dns/owner" {
-            owner = Some(value.to_owned());
+    /// The sets that our registry records speak of and that are not there.
+    fn orphans(&self, current: &Current, affix: &Affix) -> Vec<SetKey> {
+        let ours = current.texts.values().filter(|text| text.set.rdatas.iter().any(|rdata| self.is_ours(rdata)));
+        let mut orphans = Vec::new();
+        for text in ours {
+            let keys = affix.spoken_of(&text.set.name).into_iter();
+            let keys = keys.map(|(name, rtype)| SetKey { name, rtype, set_identifier: text.set_identifier.clone() });
+            let keys: Vec<_> = keys.collect();
+            if !keys.iter().any(|key| current.sets.contains_key(key)) {
+                orphans.extend(keys.into_iter().next());
+            }
         }
+        orphans
     }
-    // Without an owner it is nobody's, but a registry record all the same.
-    is_heritage.then(|| owner.unwrap_or_default())
 }
 
 /// TTL of the registry's records: nobody but publishers reads them.
-fn text_ttl() -> Ttl {
+pub(super) fn text_ttl() -> Ttl {
     Ttl::from_secs(300).unwrap_or(Ttl::STEERED)
 }
 

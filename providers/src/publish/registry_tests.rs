@@ -14,7 +14,7 @@ fn txt(of: &str, text: &str) -> ProviderSet {
 }
 
 fn ours() -> Ownership {
-    Ownership::Txt { affix: Affix::default(), owner: "us".to_owned() }
+    Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None }
 }
 
 fn owner(read: Vec<ProviderSet>, of: &ProviderSet) -> Owner {
@@ -22,28 +22,6 @@ fn owner(read: Vec<ProviderSet>, of: &ProviderSet) -> Owner {
 }
 
 const ADDRESS: &[&[u8]] = &[&[192, 0, 2, 1]];
-
-#[test]
-fn the_text_is_what_external_dns_writes() {
-    let text = b"\x2fheritage=external-dns,external-dns/owner=us-eu1";
-    assert_eq!(*text_of("us-eu1"), text[..]);
-    assert_eq!(owner_in(text).as_deref(), Some("us-eu1"));
-}
-
-#[test]
-fn texts_of_other_versions_are_read_and_other_texts_are_not_the_registrys() {
-    let of = |text: &str| owner_in(&[&[text.len() as u8], text.as_bytes()].concat());
-    assert_eq!(
-        of("heritage=external-dns,external-dns/owner=a,external-dns/resource=service/x/y").as_deref(),
-        Some("a")
-    );
-    assert_eq!(of("\"heritage=external-dns,external-dns/owner=a\"").as_deref(), Some("a"));
-    assert_eq!(of("external-dns/owner=a,heritage=external-dns").as_deref(), Some("a"));
-    assert_eq!(of("heritage=external-dns").as_deref(), Some(""));
-    assert_eq!(of("v=spf1 -all"), None);
-    assert_eq!(of("heritage=mate,external-dns/owner=a"), None);
-    assert_eq!(owner_in(b"\x40cut"), None);
-}
 
 #[test]
 fn whose_a_set_is_follows_from_the_text_beside_it() {
@@ -111,7 +89,7 @@ fn a_text_of_ours_that_speaks_of_nothing_is_taken_away() {
 #[test]
 fn strings_of_others_beside_ours_stay() {
     let www = set("www.x.", Rtype::A, ADDRESS);
-    let mixed = set("a-www.x.", Rtype::TXT, &[&text_of("us"), b"\x05other"]);
+    let mixed = set("a-www.x.", Rtype::TXT, &[&Mark::of("us").rdata(None, &Name::root()), b"\x05other"]);
     let sorted = ours().sort(vec![www.clone(), mixed], &Claims::new(), &BTreeSet::new());
     let units = ours().units(Changes { delete: vec![www], ..Changes::default() }, &[], &sorted);
     assert_eq!(units[0].changes.update[0].to.set.rdatas, [Box::from(*b"\x05other")]);

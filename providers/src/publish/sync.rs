@@ -71,10 +71,8 @@ impl Rules {
         granted: usize,
     ) -> Result<Draft, ProviderError> {
         let limits = provider.limits();
+        let mut current = self.read(provider, wanted, claims).await?;
         let late = |_| ProviderError::Late(limits.timeout);
-        let read = tokio::time::timeout(limits.timeout, provider.read()).await.map_err(late)??;
-        let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
-        let mut current = self.ownership.sort(read, claims, &keys);
         let adjusting = tokio::time::timeout(limits.timeout, adjusted(provider, wanted, &current));
         let (adjusted, dropped) = adjusting.await.map_err(late)??;
         if self.policy != Policy::Sync {
@@ -84,6 +82,20 @@ impl Rules {
         let mut plan = plan(&adjusted, &current, scope, &self.ownership);
         plan.refused.extend(dropped.into_iter().map(|key| (key, Obstacle::Dropped)));
         Ok(self.drafted(plan, &current, granted))
+    }
+
+    /// What stands there, and whose it is.
+    pub(super) async fn read(
+        &self,
+        provider: &dyn Provider,
+        wanted: &Wanted,
+        claims: &Claims,
+    ) -> Result<Current, ProviderError> {
+        let limits = provider.limits();
+        let late = |_| Err(ProviderError::Late(limits.timeout));
+        let read = tokio::time::timeout(limits.timeout, provider.read()).await.unwrap_or_else(late)?;
+        let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
+        Ok(self.ownership.sort(read, claims, &keys))
     }
 
     fn drafted(&self, plan: Plan, current: &Current, granted: usize) -> Draft {

@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
-use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules};
+use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, SealKey};
 use fairway_zones::text::rdata_from_text;
 
-use super::{Meaning, publish_to::destination};
+use super::{Meaning, monitors::secret, publish_to::destination};
 use crate::config::{
-    AliasForm, PublishTo, PublishedAlias, address_sets,
+    AliasForm, PublishTo, PublishedAlias, ServedDelegation, address_sets,
     bounds_wire::{Int, List, Text},
     publish_wire::{self as wire, Publish},
     values_access::AccessName,
@@ -68,6 +68,18 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
             pacing.call_gap,
         ),
     };
+    let (mut fixed, mut served) = (Vec::new(), Vec::new());
+    for (index, delegation) in from.delegations.iter().enumerate() {
+        let all = ServedDelegation {
+            zone: delegation.zone.0.clone(),
+            ttl: delegation.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl),
+            ds: ds(meaning, &format!("{pointer}/delegations/{index}/ds"), &delegation.ds),
+        };
+        match &delegation.servers {
+            Some(List(servers)) => fixed.extend(delegation_sets(all, servers, &zones)),
+            None => served.push(all),
+        }
+    }
     Some(PublishTo {
         name: name.clone(),
         rules,
@@ -77,12 +89,8 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
         steered: from.steered.unwrap_or(true),
         records: from.records.unwrap_or(false),
         aliases: from.aliases.iter().map(alias).collect(),
-        fixed: from
-            .delegations
-            .iter()
-            .enumerate()
-            .flat_map(|(i, d)| delegation(meaning, pointer, i, d, &zones))
-            .collect(),
+        fixed,
+        served,
     })
 }
 
@@ -112,7 +120,12 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider
         meaning.error(&pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
         Affix::default()
     });
-    Ownership::Txt { affix, owner: owner.to_owned() }
+    let key = registry.key.as_ref().and_then(|key| {
+        let pointer = format!("{pointer}/key");
+        let key = SealKey::new(secret(meaning, &pointer, key)?);
+        key.map_err(|error| meaning.error(&pointer, error.to_string(), "put the key of ExternalDNS there")).ok()
+    });
+    Ownership::Txt { affix, owner: owner.to_owned(), key }
 }
 
 fn alias(from: &wire::Alias) -> PublishedAlias {
@@ -124,27 +137,24 @@ fn alias(from: &wire::Alias) -> PublishedAlias {
     PublishedAlias { name: name.clone(), of: of.clone(), form }
 }
 
-/// NS, glue and DS of a delegation.
-fn delegation(
-    meaning: &mut Meaning<'_, '_>,
-    pointer: &str,
-    index: usize,
-    from: &wire::Delegation,
-    zones: &[Name],
-) -> Vec<ProviderSet> {
-    let (As(zone), List(servers)) = (&from.zone, &from.servers);
-    let ttl = from.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl);
+fn ds(meaning: &mut Meaning<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> Vec<Box<[u8]>> {
     let mut ds = Vec::new();
-    for (place, Text(text)) in from.ds.iter().enumerate() {
+    for (place, Text(text)) in texts.iter().enumerate() {
         match rdata_from_text(Rtype::DS, text.as_bytes(), &Name::root()) {
             Ok(rdata) => ds.push(rdata),
             Err(error) => meaning.error(
-                format_args!("{pointer}/delegations/{index}/ds/{place}"),
+                format_args!("{pointer}/{place}"),
                 format!("{text:?} is no DS record: {error}"),
                 "write TAG ALGORITHM DIGEST-TYPE DIGEST, the digest in hexadecimal",
             ),
         }
     }
+    ds
+}
+
+/// NS, glue and DS of a delegation to these servers.
+fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[Name]) -> Vec<ProviderSet> {
+    let ServedDelegation { zone, ttl, ds } = of;
     let names = servers.iter().map(|wire::NameServer { name: As(name), .. }| Box::from(name.as_wire()));
     let mut sets =
         vec![RecordSet::new(zone.clone(), Rtype::NS, ttl, names), RecordSet::new(zone.clone(), Rtype::DS, ttl, ds)];

@@ -3,9 +3,15 @@
 //! It looks at what is served twice a second; what does not change what is published costs a comparison of pointers. Publishers follow
 //! the configuration: one whose section changed begins anew, the others go on.
 
+mod members;
 mod wanted;
+mod weights;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use fairway_model::{Name, Secret};
 use fairway_providers::{
@@ -21,6 +27,7 @@ use fairway_providers::{
 use fairway_zones::text::{rdata_from_text, rdata_text};
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
+use self::{wanted::Served, weights::Shown};
 use super::shared::{Readiness, Shared};
 use crate::{
     config::{CallTls, Destination, PublishTo},
@@ -33,6 +40,7 @@ struct Running {
     publisher: Publisher,
     wishes: watch::Sender<Option<Arc<Wanted>>>,
     task: JoinHandle<()>,
+    shown: Arc<Mutex<Shown>>,
 }
 
 impl Drop for Running {
@@ -49,7 +57,7 @@ impl Running {
             .map_or_else(Notes::default, |folder| Notes::at(folder.join("publish").join(format!("{name}.json")), TEXT));
         let setup = Setup { name, rules, pacing, auto };
         let (publisher, task) = Publisher::new(setup, provider(to), wishes_in, notes);
-        Self { to: to.clone(), publisher, wishes, task: tokio::spawn(task) }
+        Self { to: to.clone(), publisher, wishes, task: tokio::spawn(task), shown: Arc::default() }
     }
 }
 
@@ -103,6 +111,7 @@ fn api(url: &ApiUrl, tls: &CallTls, secret: Option<(&'static str, Secret)>) -> A
 pub(super) async fn follow(shared: Arc<Shared>) {
     let mut running: Vec<Running> = Vec::new();
     let mut seen = (0, 0);
+    let mut again = None;
     let mut tick = tokio::time::interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -113,7 +122,8 @@ pub(super) async fn follow(shared: Arc<Shared>) {
         let (view, published) = shared.pair().await;
         // What was seen may be freed and its place be taken; the id of a view is in its conditions, and a generation counts.
         let now = (view.conditions.id(), published.generation);
-        if now == seen && running.iter().map(|one| &one.to).eq(&published.configured.settings.publish) {
+        let is_due = again.is_some_and(|at| Instant::now() >= at);
+        if now == seen && !is_due && running.iter().map(|one| &one.to).eq(&published.configured.settings.publish) {
             continue;
         }
         seen = now;
@@ -126,11 +136,22 @@ pub(super) async fn follow(shared: Arc<Shared>) {
         if running.is_empty() {
             continue;
         }
-        let places: Vec<_> = running.iter().map(|one| one.to.clone()).collect();
+        let one = |one: &Running| (one.to.clone(), one.publisher.limits().weights, Arc::clone(&one.shown));
+        let places: Vec<_> = running.iter().map(one).collect();
         // Of a million names this takes a while: not on a thread that others wait for.
-        let all = move || places.iter().map(|to| wanted::wanted(to, &published.configured, &view)).collect::<Vec<_>>();
+        let all = move || {
+            let wish = |(to, weights, shown): &(PublishTo, _, Arc<Mutex<Shown>>)| {
+                let served =
+                    Served { configured: &published.configured, view: &view, weights: *weights, now: Instant::now() };
+                let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+                (wanted::wanted(to, served, &mut shown), shown.end_round())
+            };
+            places.iter().map(wish).collect::<Vec<_>>()
+        };
         let Ok(all) = tokio::task::spawn_blocking(all).await else { continue };
-        for (one, wanted) in running.iter().zip(all) {
+        // A weight that waits for its time is looked at again though nothing changes.
+        again = all.iter().any(|(_, waits)| *waits).then(|| Instant::now() + LOOK_AGAIN);
+        for (one, (wanted, _)) in running.iter().zip(all) {
             one.wishes.send_if_modified(|wish| {
                 let is_new = wish.as_deref() != Some(&wanted);
                 if is_new {
@@ -158,3 +179,5 @@ const TEXT: RdataText =
     RdataText { write: rdata_text, read: |rtype, text| rdata_from_text(rtype, text.as_bytes(), &Name::root()).ok() };
 /// How often it is looked at what is served.
 const LOOK: Duration = Duration::from_millis(500);
+/// How soon it is looked again at weights that wait.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);

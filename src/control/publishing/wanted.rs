@@ -1,34 +1,47 @@
 //! What is wanted at a provider: steered names with the addresses of the members that can take traffic, aliases, record sets,
 //! delegations.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
-use fairway_model::{
-    Desired, Member, Mode, Name, Pool, ProviderSet, Rank, RecordSet, Rtype, Standing, SteeredName, Ttl,
+use fairway_model::{Desired, Member, Name, Pool, ProviderSet, RecordSet, Rtype, SteeredName, Ttl};
+use fairway_providers::publish::{Wanted, Weights};
+use fairway_zones::{View, explain, text::rdata_from_text};
+
+use super::{
+    members::eligible,
+    weights::{Part, Shown},
 };
-use fairway_providers::publish::Wanted;
-use fairway_zones::View;
-
 use crate::{
-    config::{AliasForm, PublishTo, address_sets},
+    config::{AliasForm, PublishTo, ServedDelegation, address_sets},
     control::configured::Configured,
 };
 
+/// What is served, for a provider.
+#[derive(Clone, Copy)]
+pub(super) struct Served<'a> {
+    /// What is configured.
+    pub(super) configured: &'a Configured,
+    /// What is answered.
+    pub(super) view: &'a View,
+    /// How the provider is told weights, if it knows them.
+    pub(super) weights: Option<Weights>,
+    /// Now.
+    pub(super) now: Instant,
+}
+
 /// What is wanted there now. Names of which no member can take traffic are held: what stands there stays.
-pub(super) fn wanted(to: &PublishTo, configured: &Configured, view: &View) -> Wanted {
-    let desired = &configured.desired;
+pub(super) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> Wanted {
+    let desired = &served.configured.desired;
     let mut wanted = Wanted { sets: to.fixed.clone(), held: BTreeSet::new() };
     let is_within = |name: &Name| to.rules.zones.iter().any(|zone| name.is_within(zone));
     if to.steered {
         for steered in desired.names.values().filter(|steered| is_within(&steered.name)) {
-            add_addresses(&mut wanted, &steered.name, steered, (configured, view));
+            add_addresses(&mut wanted, &steered.name, steered, served, shown);
         }
     }
     for alias in &to.aliases {
         match (desired.names.get(&alias.of), alias.form) {
-            (Some(steered), AliasForm::Addresses) => {
-                add_addresses(&mut wanted, &alias.name, steered, (configured, view))
-            }
+            (Some(steered), AliasForm::Addresses) => add_addresses(&mut wanted, &alias.name, steered, served, shown),
             (Some(steered), AliasForm::Cname) => {
                 let ttl = ttl_of(steered, desired);
                 let set = RecordSet::new(alias.name.clone(), Rtype::CNAME, ttl, [Box::from(alias.of.as_wire())]);
@@ -42,6 +55,9 @@ pub(super) fn wanted(to: &PublishTo, configured: &Configured, view: &View) -> Wa
         let sets = desired.records.values().filter(|set| is_within(&set.name)).cloned();
         wanted.sets.extend(sets.map(ProviderSet::plain));
     }
+    for delegation in &to.served {
+        add_delegation(&mut wanted, delegation, served.view, &to.rules.zones);
+    }
     wanted
 }
 
@@ -49,61 +65,84 @@ fn ttl_of(steered: &SteeredName, desired: &Desired) -> Ttl {
     steered.ttl.or_else(|| desired.pools.get(&steered.pool).map(|pool| pool.ttl)).unwrap_or(Ttl::STEERED)
 }
 
-/// The addresses of a steered name at `name`; where there is none, the name is held.
-fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, (configured, view): (&Configured, &View)) {
-    let pool = configured.desired.pools.get(&steered.pool);
-    let addresses = pool.map_or_else(Vec::new, |pool| addresses(pool, configured, view));
-    let sets = address_sets(name, ttl_of(steered, &configured.desired), &addresses);
-    if sets.is_empty() {
+/// The addresses of a steered name at `name`: a set a cluster with its weight, where the provider knows weights. Where there is none, the
+/// name is held.
+fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, served: Served<'_>, shown: &mut Shown) {
+    let pool = served.configured.desired.pools.get(&steered.pool);
+    let members = pool.map_or_else(Vec::new, |pool| eligible(pool, served.configured, served.view));
+    let ttl = ttl_of(steered, &served.configured.desired);
+    let before = wanted.sets.len();
+    match (served.weights, pool) {
+        (Some(how), Some(pool)) => {
+            let parts: Vec<_> = members.iter().map(|(member, _)| part(pool, member, served.view)).collect();
+            let weights = shown.weights(name, &parts, how.max(), served.now);
+            for ((member, addresses), weight) in members.iter().zip(weights) {
+                let sets = address_sets(name, ttl, &few(addresses.iter().copied()));
+                wanted.sets.extend(sets.into_iter().map(|set| ProviderSet {
+                    set,
+                    set_identifier: member.cluster.to_string(),
+                    properties: [(how.field().to_owned(), weight.to_string())].into(),
+                }));
+            }
+        }
+        _ => {
+            let addresses = few(members.into_iter().flat_map(|(_, addresses)| addresses));
+            wanted.sets.extend(address_sets(name, ttl, &addresses).into_iter().map(ProviderSet::plain));
+        }
+    }
+    if wanted.sets.len() == before {
         wanted.held.insert(name.clone());
     }
-    wanted.sets.extend(sets.into_iter().map(ProviderSet::plain));
 }
 
-/// The addresses that any client may get: of members that are up, of the best tier that has one, standbys where nobody else is up.
-fn addresses(pool: &Pool, configured: &Configured, view: &View) -> Vec<IpAddr> {
-    if pool.mode != Mode::Address {
-        return Vec::new();
-    }
-    let up: Vec<(&Member, Vec<IpAddr>)> = pool
-        .members
-        .iter()
-        // Who is for some clients alone is not for a server that tells no clients apart.
-        .filter(|member| !member.internal && member.networks.is_empty() && is_open(pool, member, view))
-        .map(|member| (member, up(pool, member, configured, view)))
-        .filter(|(_, addresses)| !addresses.is_empty())
-        .collect();
-    let has_share = |(member, _): &&(&Member, Vec<IpAddr>)| member.weight.0 > 0;
-    let only_standbys = !up.iter().any(|one| has_share(&one));
-    let eligible: Vec<_> = up.iter().filter(|one| only_standbys || has_share(one)).collect();
-    let tier = eligible.iter().map(|(member, _)| member.tier).min();
-    // Where clients are told apart by place before tiers are, each tier is the best of somebody.
-    let by_tier =
-        !pool.policy.ranks.first().is_some_and(|rank| *rank != Rank::Tier && pool.policy.ranks.contains(&Rank::Tier));
-    let chosen = eligible.into_iter().filter(|(member, _)| !by_tier || Some(member.tier) == tier);
-    let mut addresses: Vec<_> = chosen.flat_map(|(_, addresses)| addresses.iter().copied()).collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses.truncate(ADDRESSES_MAX);
-    addresses
+/// In order, none twice, as many as are published.
+fn few(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let addresses: BTreeSet<_> = addresses.collect();
+    addresses.into_iter().take(ADDRESSES_MAX).collect()
 }
 
-fn is_open(pool: &Pool, member: &Member, view: &View) -> bool {
-    let schedule = view.conditions.schedule(&view.snapshot, &pool.name, &member.cluster);
-    schedule.is_none_or(|schedule| schedule.turn.open)
+fn part(pool: &Pool, member: &Member, view: &View) -> Part {
+    let shares = view.conditions.shares().filter(|_| pool.policy.load);
+    let acceptance = shares.and_then(|shares| shares.acceptance.get(&member.cluster));
+    let accepts = acceptance.map_or(u16::MAX, |acceptance| acceptance.near);
+    Part { cluster: member.cluster.clone(), weight: member.weight.0.max(1), accepts }
 }
 
-/// The addresses of a member that are up, or were when last judged.
-fn up(pool: &Pool, member: &Member, configured: &Configured, view: &View) -> Vec<IpAddr> {
-    let cluster = configured.desired.clusters.get(&member.cluster);
-    let is_up = |address: &IpAddr| {
-        let site = (member.cluster.clone(), *address);
-        let mut standings =
-            configured.uses.targets(&pool.name, &site).map(|target| view.conditions.health(target).standing());
-        standings.any(|standing| matches!(standing, Standing::Up | Standing::Unknown))
+/// NS, glue and DS of a zone of ours as it is answered: its own NS, the addresses of those of them that lie within the provider's zones,
+/// and what it says of its keys (CDS, RFC 7344). A zone that is not served is held.
+fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, view: &View, zones: &[Name]) {
+    let ServedDelegation { zone, ttl, ds } = delegation;
+    let answered = |name: &Name, rtype: Rtype| -> Vec<Box<[u8]>> {
+        let answer = explain(view, name, rtype, None);
+        let records = answer.answer.iter().filter(|record| answer.authoritative && record.rtype == rtype);
+        let records = records.filter(|record| record.owner == *name);
+        records.filter_map(|record| rdata_from_text(rtype, record.rdata.as_bytes(), &Name::root()).ok()).collect()
     };
-    cluster.map_or_else(Vec::new, |cluster| cluster.addresses.iter().copied().filter(is_up).collect())
+    let servers = answered(zone, Rtype::NS);
+    if servers.is_empty() {
+        wanted.held.insert(zone.clone());
+        return;
+    }
+    // Algorithm 0 asks the parent to take DS away (RFC 8078 section 4).
+    let of_keys =
+        answered(zone, Rtype::CDS).into_iter().filter(|cds| cds.get(2).is_some_and(|algorithm| *algorithm > 0));
+    let ds = if ds.is_empty() { of_keys.collect() } else { ds.clone() };
+    let mut sets = vec![RecordSet::new(zone.clone(), Rtype::DS, *ttl, ds)];
+    for server in servers.iter().filter_map(|server| Name::from_wire(server).ok()) {
+        if !zones.iter().any(|zone| server.is_within(zone)) {
+            continue;
+        }
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            sets.push(RecordSet::new(server.clone(), rtype, *ttl, answered(&server, rtype)));
+        }
+    }
+    sets.push(RecordSet::new(zone.clone(), Rtype::NS, *ttl, servers));
+    wanted.sets.extend(sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderSet::plain));
 }
 
 /// Most addresses of a published name: as many as a message without EDNS holds of either family.
 const ADDRESSES_MAX: usize = 28;
+
+#[cfg(test)]
+#[path = "wanted_tests.rs"]
+mod tests;

@@ -1,0 +1,233 @@
+//! What a TXT record of a registry says, plain or sealed, as ExternalDNS writes and reads it (`endpoint/labels.go`, `endpoint/crypto.go`).
+//!
+//! ```text
+//!  "heritage=external-dns,external-dns/owner=us,external-dns/resource=service/shop/web,fairway/at=1700000000,fairway/from=them"
+//! ```
+//! Sealed, the text is compressed with gzip and encrypted with AES-256-GCM, its nonce in front, all of it in base64. ExternalDNS passes
+//! over what begins with `fairway/`; `from` and `at` stand there while a set is on its way from one owner to another.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read, Write},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use fairway_model::{Name, Secret, Timestamp};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hmac,
+};
+
+/// The key that registry records are sealed with: 32 octets, as `--txt-encrypt-aes-key` of ExternalDNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealKey(Secret);
+
+/// Why a text is no such key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key of a registry has 32 octets, or is the base64 of 32")]
+pub struct NoSealKey;
+
+impl SealKey {
+    /// From 32 octets, or their base64.
+    pub fn new(secret: Secret) -> Result<Self, NoSealKey> {
+        let key = Self(secret);
+        key.octets().map_or(Err(NoSealKey), |_| Ok(key.clone()))
+    }
+
+    fn octets(&self) -> Option<[u8; 32]> {
+        let text = self.0.expose().trim_end_matches(['\r', '\n']).as_bytes();
+        text.try_into().ok().or_else(|| STANDARD.decode(text).ok()?.try_into().ok())
+    }
+
+    fn cipher(&self) -> Option<LessSafeKey> {
+        Some(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &self.octets()?).ok()?))
+    }
+
+    /// The same text at the same name is always sealed alike: a registry record that says what it said is not written again. The nonce
+    /// follows from both, so that no other text has it (as in RFC 5297).
+    fn seal(&self, text: &str, at: &Name) -> Option<String> {
+        let mut zipped = GzEncoder::new(Vec::new(), Compression::best());
+        zipped.write_all(text.as_bytes()).ok()?;
+        let mut data = zipped.finish().ok()?;
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.octets()?));
+        context.update(b"nonce of a registry record");
+        context.update(at.to_lowercase().as_wire());
+        context.update(text.as_bytes());
+        let tag = context.sign();
+        let nonce: [u8; NONCE_LEN] = tag.as_ref().get(..NONCE_LEN)?.try_into().ok()?;
+        let sealed = Nonce::assume_unique_for_key(nonce);
+        self.cipher()?.seal_in_place_append_tag(sealed, Aad::empty(), &mut data).ok()?;
+        Some(STANDARD.encode([&nonce[..], &data].concat()))
+    }
+
+    fn open(&self, text: &str) -> Option<String> {
+        let mut data = STANDARD.decode(text).ok()?;
+        let (nonce, sealed) = data.split_at_mut_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let zipped = self.cipher()?.open_in_place(nonce, Aad::empty(), sealed).ok()?;
+        let mut text = String::new();
+        // What is zipped may be anything: a bound keeps a small record from filling the memory.
+        GzDecoder::new(&*zipped).take(TEXT_MAX).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+}
+
+/// What a registry record says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Whose the set is; empty if it does not say.
+    pub(super) owner: String,
+    /// From whom it is being taken over, and since when.
+    pub(super) from: Option<(String, Timestamp)>,
+    /// What else ExternalDNS keeps there (`resource`), with its keys.
+    pub(super) labels: BTreeMap<String, String>,
+}
+
+impl Mark {
+    /// Says that a set is of this owner.
+    pub(super) fn of(owner: &str) -> Self {
+        Self { owner: owner.to_owned(), ..Self::default() }
+    }
+
+    /// What this RDATA says; none if it is no registry record, or sealed with another key.
+    pub(super) fn read(rdata: &[u8], key: Option<&SealKey>) -> Option<Self> {
+        let text = strings(rdata)?;
+        let text = text.trim_matches('"');
+        let opened = key.and_then(|key| key.open(text));
+        Self::parse(opened.as_deref().unwrap_or(text))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (mut mark, mut is_heritage, mut from, mut at) = (Self::default(), false, None, None);
+        for (key, value) in text.split(',').map(str::trim).filter_map(|label| label.split_once('=')) {
+            match key {
+                "heritage" if value == HERITAGE => is_heritage = true,
+                "heritage" => return None,
+                OWNER => value.clone_into(&mut mark.owner),
+                FROM => from = Some(value.to_owned()),
+                AT => at = value.parse().ok().map(Timestamp::from_secs),
+                _ if key.starts_with(HERITAGE) => drop(mark.labels.insert(key.to_owned(), value.to_owned())),
+                _ => {}
+            }
+        }
+        mark.from = from.map(|from| (from, at.unwrap_or_else(|| Timestamp::from_secs(0))));
+        is_heritage.then_some(mark)
+    }
+
+    /// The RDATA that says it, at this name.
+    pub(super) fn rdata(&self, key: Option<&SealKey>, at: &Name) -> Box<[u8]> {
+        let plain = self.text();
+        let text = key.and_then(|key| key.seal(&plain, at)).unwrap_or(plain);
+        text.as_bytes().chunks(255).flat_map(|part| [&[part.len() as u8], part].concat()).collect()
+    }
+
+    fn text(&self) -> String {
+        let mut labels = self.labels.clone();
+        if !self.owner.is_empty() {
+            labels.insert(OWNER.to_owned(), self.owner.clone());
+        }
+        if let Some((from, at)) = &self.from {
+            labels.extend([(FROM.to_owned(), from.clone()), (AT.to_owned(), at.secs().to_string())]);
+        }
+        let labels = labels.iter().map(|(key, value)| format!(",{key}={value}"));
+        format!("heritage={HERITAGE}{}", labels.collect::<String>())
+    }
+}
+
+/// The strings of a TXT record in one piece.
+fn strings(rdata: &[u8]) -> Option<String> {
+    let mut text = Vec::new();
+    let mut rest = rdata;
+    while let Some((length, tail)) = rest.split_first() {
+        let (string, tail) = tail.split_at_checked(usize::from(*length))?;
+        text.extend_from_slice(string);
+        rest = tail;
+    }
+    String::from_utf8(text).ok()
+}
+
+const HERITAGE: &str = "external-dns";
+const OWNER: &str = "external-dns/owner";
+const FROM: &str = "fairway/from";
+const AT: &str = "fairway/at";
+/// Longest text of a sealed record, unpacked.
+const TEXT_MAX: u64 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rdata(text: &str) -> Vec<u8> {
+        [&[text.len() as u8], text.as_bytes()].concat()
+    }
+
+    fn key() -> SealKey {
+        SealKey::new(Secret::new("passphrasewhichneedstobe32bytes!")).unwrap()
+    }
+
+    #[test]
+    fn the_text_is_what_external_dns_writes() {
+        let text = b"\x2fheritage=external-dns,external-dns/owner=us-eu1";
+        assert_eq!(*Mark::of("us-eu1").rdata(None, &Name::root()), text[..]);
+        assert_eq!(Mark::read(text, None), Some(Mark::of("us-eu1")));
+    }
+
+    #[test]
+    fn texts_of_other_versions_are_read_and_other_texts_are_not_the_registrys() {
+        let of = |text: &str| Mark::read(&rdata(text), None).map(|mark| mark.owner);
+        let whole = "heritage=external-dns,external-dns/owner=a,external-dns/resource=service/x/y";
+        assert_eq!(of(whole).as_deref(), Some("a"));
+        assert_eq!(of("\"heritage=external-dns,external-dns/owner=a\"").as_deref(), Some("a"));
+        assert_eq!(of("external-dns/owner=a,heritage=external-dns").as_deref(), Some("a"));
+        assert_eq!(of("heritage=external-dns").as_deref(), Some(""));
+        assert_eq!(of("v=spf1 -all"), None);
+        assert_eq!(of("heritage=mate,external-dns/owner=a"), None);
+        assert_eq!(Mark::read(b"\x40cut", None), None);
+    }
+
+    #[test]
+    fn what_is_not_ours_to_say_is_said_again_as_it_was() {
+        let text = "heritage=external-dns,external-dns/owner=a,external-dns/resource=service/x/y";
+        let mut mark = Mark::read(&rdata(text), None).unwrap();
+        assert_eq!(*mark.rdata(None, &Name::root()), rdata(text));
+        mark.owner = "us".to_owned();
+        mark.from = Some(("a".to_owned(), Timestamp::from_secs(7)));
+        let on_its_way = mark.rdata(None, &Name::root());
+        assert_eq!(Mark::read(&on_its_way, None), Some(mark));
+    }
+
+    #[test]
+    fn sealed_texts_are_opened_by_their_key_alone_and_always_alike() {
+        let (www, mail): (Name, Name) = ("a-www.x.".parse().unwrap(), "a-mail.x.".parse().unwrap());
+        let sealed = Mark::of("us").rdata(Some(&key()), &www);
+        assert_eq!(Mark::read(&sealed, Some(&key())), Some(Mark::of("us")));
+        assert_eq!(Mark::read(&sealed, None), None);
+        let other = SealKey::new(Secret::new("another-passphrase-of-32-octets!")).unwrap();
+        assert_eq!(Mark::read(&sealed, Some(&other)), None);
+        assert_eq!(Mark::of("us").rdata(Some(&key()), &www), sealed);
+        assert_ne!(Mark::of("us").rdata(Some(&key()), &mail), sealed);
+        assert!(!String::from_utf8_lossy(&sealed).contains("heritage"));
+        // A plain text is read though there is a key, as ExternalDNS does.
+        assert_eq!(Mark::read(&Mark::of("us").rdata(None, &www), Some(&key())), Some(Mark::of("us")));
+        for cut in 0..sealed.len() - 1 {
+            assert_eq!(Mark::read(&rdata(&String::from_utf8_lossy(&sealed[1..=cut])), Some(&key())), None);
+        }
+    }
+
+    #[test]
+    fn a_row_that_the_real_external_dns_sealed_is_opened() {
+        // Written by 0.21.0 with --txt-encrypt-enabled and this key at a-ewcu.example.com.
+        let row = "LrEhCZ2McH1xAXc0sSj0ngi+KyLwr2ueF+UZuV+h/1IIigufRyaa/0WkzzTThsepy9QLyYqTHjoRlliI6KlWmez9k6cNnEKUmKTIzzvLPRYDlx4t5WAoteBOxtY=";
+        let mark = Mark::read(&rdata(row), Some(&key())).unwrap();
+        assert_eq!(mark.owner, "them");
+    }
+
+    #[test]
+    fn keys_have_32_octets_or_their_base64() {
+        assert!(SealKey::new(Secret::new(STANDARD.encode([7; 32]))).is_ok());
+        for text in ["", "short", &STANDARD.encode([7; 31])] {
+            assert_eq!(SealKey::new(Secret::new(text)), Err(NoSealKey));
+        }
+    }
+}
