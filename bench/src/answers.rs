@@ -134,7 +134,7 @@ fn nearest_view(names: usize) -> View {
     desired.maps.insert(map.name().clone(), Arc::new(map));
     for (number, cluster) in (0..).zip(desired.clusters.values_mut()) {
         cluster.location =
-            Some(Location { latitude: 50.0, longitude: point(number), region: None, bias: Bias::default() });
+            Some(Location { at: Coordinates::from_degrees(50.0, point(number)), region: None, bias: Bias::default() });
     }
     for pool in desired.pools.values_mut() {
         pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };

@@ -129,6 +129,59 @@ fn who_is_not_known_sees_nothing_until_a_token_is_given() {
     });
 }
 
+/// Two clusters that run a service, and two places to publish to: one that others write to, too, and one that waits for orders.
+fn desk(webhook: u16) -> String {
+    format!(
+        "zones: [{{ name: page.test, ns: [ns1.example.net], monitor: unchecked }}]
+clusters:
+  - {{ name: eu1, addresses: [127.0.1.1], services: [web], capacity: 1000 }}
+  - {{ name: us1, addresses: [127.0.2.1], services: [web], capacity: 800 }}
+monitors: [{{ name: unchecked, type: always }}]
+pools: [{{ name: shop, policy: weighted, monitor: unchecked, members: [{{ cluster: eu1 }}, {{ cluster: us1 }}] }}]
+names: [{{ name: shop.page.test, pool: shop }}]
+webhook: {{ listen: \"127.0.0.1:{webhook}\", metrics: off, lease: 10m }}
+publish:
+  providers:
+    - name: static
+      zones: [pub.example]
+      file: pub.zone
+      resync: 10s
+      aliases:
+        - {{ name: shop.pub.example, of: shop.page.test, as: addresses }}
+        - {{ name: www.pub.example, of: shop.page.test }}
+    - name: waits
+      zones: [other.example]
+      file: other.zone
+      auto: false
+      aliases: [{{ name: shop.other.example, of: shop.page.test, as: addresses }}]
+"
+    )
+}
+
+/// Above the line of what is published: what others wrote.
+const PUB_ZONE: &str = "$ORIGIN pub.example.
+@ 300 SOA ns admin 1 3600 600 86400 60
+@ 300 NS ns
+ns 300 A 192.0.2.53
+www 300 A 192.0.2.80
+";
+
+#[test]
+fn what_is_brought_and_what_is_published_is_shown_as_the_server_says_it() {
+    let webhook = free_port();
+    let other = PUB_ZONE.replace("pub.example", "other.example");
+    let server = Fairway::start(&desk(webhook), &[("pub.zone", PUB_ZONE), ("other.zone", &other)]);
+    let webhook = format!("127.0.0.1:{webhook}");
+    Looker::start("sides.py", &server, &[&webhook]).follow(|order| panic!("the script asks for {order:?}"));
+}
+
+#[test]
+fn an_intent_is_made_changed_and_deleted_from_the_page_alone() {
+    let config = desk(free_port());
+    let server = Fairway::start(config.split("webhook:").next().expect("it has a beginning"), &[]);
+    Looker::start("intents.py", &server, &[]).follow(|order| panic!("the script asks for {order:?}"));
+}
+
 /// 10,000 pools with a name each, over 40 clusters.
 fn many() -> String {
     let mut config = "zones: [{ name: page.test, ns: [ns1.example.net] }]\nclusters:\n".to_owned();

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{Bias, ClusterName, Name};
+use crate::{Bias, ClusterName, Coordinates, Name};
 
 /// One edge cluster: the ingress addresses clients are sent to, its place and its size.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,10 +30,8 @@ impl Cluster {
 /// A place on earth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location {
-    /// Degrees north, -90 to 90.
-    pub latitude: f64,
-    /// Degrees east, -180 to 180.
-    pub longitude: f64,
+    /// The point; none where only its region is known: then no distance to it is.
+    pub at: Option<Coordinates>,
     /// Free name of the region, for preference lists.
     pub region: Option<String>,
     /// How far beyond its own surroundings it draws clients, in the ranking by distance; default 0.

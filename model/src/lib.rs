@@ -54,7 +54,9 @@ pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
 pub use name::{Name, NameError};
 pub use octets::Octets;
-pub use offers::{Condition, Held, Offer, SharedNames, United, Wanted, unite};
+pub use offers::{
+    Condition, DeclaredClusters, Held, Nameless, OfName, Offer, Origin, SharedNames, United, Wanted, unite,
+};
 pub use pace::{Pace, Risk, TtlBounds};
 pub use partition::{Found, Partition, PartitionBuilder};
 pub use place::{ClientPlace, Continent, Coordinates, Country, PlaceError, Subdivision};

@@ -2,6 +2,8 @@
 //!
 //! Pure. A contribution is told by source, owner and set identifier: what one of them takes back takes nothing of another along.
 
+mod united;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
@@ -9,15 +11,14 @@ use std::{
 };
 
 use crate::{
-    Bias, Cluster, ClusterName, Desired, Location, Member, Monitor, MonitorName, Name, Permille, Policy, Pool,
-    PoolName, SharedMap, SteeredName, Tier, Ttl, Weight,
+    Cluster, ClusterName, Member, Monitor, MonitorName, Name, Permille, Policy, Pool, PoolName, SteeredName, Tier, Ttl,
+    Weight,
 };
 
+pub use self::united::United;
 /// What one contribution offers for one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
-    /// The name.
-    pub name: Name,
     /// Who offers.
     pub owner: Arc<str>,
     /// The set identifier; empty where there is none.
@@ -76,95 +77,128 @@ pub struct Condition {
     pub what: String,
 }
 
-/// What offers come to.
+/// What the offers of one name come to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct United {
-    /// Pools, names, clusters that nobody declared, monitors.
-    pub desired: Desired,
+pub struct OfName {
+    /// How the name is steered; none where there is nothing to answer it with.
+    pub steered: Option<(SteeredName, Pool)>,
+    /// Where the weight of each member of that pool comes from.
+    pub origins: Vec<Origin>,
+    /// The members' clusters that nobody declared.
+    pub clusters: Vec<Nameless>,
+    /// The monitors that members ask for.
+    pub monitors: Vec<(MonitorName, Arc<Monitor>)>,
     /// What is not heeded.
     pub conditions: Vec<Condition>,
 }
 
+/// Where the weight of a member comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Who offers it.
+    pub owner: Arc<str>,
+    /// The set identifier.
+    pub set: Arc<str>,
+    /// The weight that is wished for; none where nothing is said, which counts as 1.
+    pub said: Option<Weight>,
+    /// How much of it is left.
+    pub strength: Permille,
+}
+
+/// A cluster that nobody declared: it is its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nameless {
+    /// What it is called.
+    pub name: ClusterName,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Where it is said to stand, with the owner and the set identifier that say it.
+    pub region: Option<(Arc<str>, Arc<str>, Arc<str>)>,
+}
+
 /// What others declared already: their word holds, and members join them.
-#[derive(Debug)]
 pub struct Held<'a> {
     /// Clusters.
-    pub clusters: &'a BTreeMap<ClusterName, Cluster>,
-    /// Pools.
-    pub pools: &'a SharedMap<PoolName, Pool>,
-    /// Steered names.
-    pub names: &'a SharedMap<Name, SteeredName>,
+    pub clusters: &'a DeclaredClusters,
+    /// How the name is steered, and by which pool.
+    pub steered: Option<(&'a SteeredName, &'a Pool)>,
+    /// Whether that pool answers other names, too.
+    pub is_shared: bool,
 }
 
-/// Joins offers; their order does not matter. `pool_name` says what the pool of a name is called.
-///
-/// Of what can be said only once, the oldest word holds, then owner and set identifier in order.
-pub fn unite(
-    mut offers: Vec<Offer>,
-    shared: SharedNames,
-    held: &Held<'_>,
-    pool_name: impl Fn(&Name) -> PoolName,
-) -> United {
-    offers.sort_by(|a, b| (&a.name, a.since, &a.owner, &a.set).cmp(&(&b.name, b.since, &b.owner, &b.set)));
-    let by_address = declared_addresses(held.clusters);
-    let mut uses: BTreeMap<&PoolName, usize> = BTreeMap::new();
-    held.names.values().for_each(|steered| *uses.entry(&steered.pool).or_default() += 1);
-    let mut united = United::default();
-    for of_name in offers.chunk_by(|a, b| a.name == b.name) {
-        let name = &of_name[0].name;
-        let steered = held.names.get(name);
-        if let Some(steered) = steered.filter(|steered| uses.get(&steered.pool).is_some_and(|uses| *uses > 1)) {
-            let what = format!("pool {} answers other names, too; give {name} a pool of its own", steered.pool);
-            of_name.iter().for_each(|offer| united.tell(offer, &what));
-            continue;
-        }
-        let pool = match steered.and_then(|steered| held.pools.get(&steered.pool)) {
-            Some(pool) => Pool { members: vec![], ..pool.clone() },
-            None => Pool::new(pool_name(name), Policy::WEIGHTED),
-        };
-        let mut joining =
-            Joining { held, by_address: &by_address, is_declared: steered.is_some(), pool, united: &mut united };
-        joining.join(of_name, shared);
-        let Joining { pool, .. } = joining;
-        if pool.members.is_empty() {
-            continue;
-        }
-        let own = SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
-        united.desired.names.insert(name.clone(), steered.cloned().unwrap_or(own));
-        united.desired.pools.insert(pool.name.clone(), pool);
-    }
-    united
+/// The clusters that are declared, by name and by address.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeclaredClusters {
+    names: BTreeSet<ClusterName>,
+    /// The cluster of each address that but one has.
+    by_address: BTreeMap<IpAddr, ClusterName>,
 }
 
-/// The declared cluster of each address that but one has.
-fn declared_addresses(clusters: &BTreeMap<ClusterName, Cluster>) -> BTreeMap<IpAddr, &ClusterName> {
-    let (mut found, mut twice) = (BTreeMap::new(), BTreeSet::new());
-    for cluster in clusters.values() {
-        for address in &cluster.addresses {
-            if found.insert(*address, &cluster.name).is_some_and(|other| *other != cluster.name) {
-                twice.insert(*address);
+impl DeclaredClusters {
+    /// These clusters.
+    pub fn new<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> Self {
+        let (mut declared, mut twice) = (Self::default(), BTreeSet::new());
+        for cluster in clusters {
+            declared.names.insert(cluster.name.clone());
+            for address in &cluster.addresses {
+                let other = declared.by_address.insert(*address, cluster.name.clone());
+                if other.is_some_and(|other| other != cluster.name) {
+                    twice.insert(*address);
+                }
             }
         }
+        declared.by_address.retain(|address, _| !twice.contains(address));
+        declared
     }
-    found.retain(|address, _| !twice.contains(address));
-    found
+
+    /// Whether there is one of this name.
+    pub fn contains(&self, name: &ClusterName) -> bool {
+        self.names.contains(name)
+    }
 }
 
-impl United {
-    fn tell(&mut self, offer: &Offer, what: impl Into<String>) {
+/// Joins the offers of one name; their order does not matter. `pool` is what its pool is called where nobody declared one.
+///
+/// Of what can be said only once, the oldest word holds, then owner and set identifier in order.
+pub fn unite(name: &Name, mut offers: Vec<Offer>, shared: SharedNames, held: &Held<'_>, pool: PoolName) -> OfName {
+    offers.sort_by(|a, b| (a.since, &a.owner, &a.set).cmp(&(b.since, &b.owner, &b.set)));
+    let mut of_name = OfName::default();
+    if let Some((steered, _)) = held.steered.filter(|_| held.is_shared) {
+        let what = format!("pool {} answers other names, too; give {name} a pool of its own", steered.pool);
+        offers.iter().for_each(|offer| of_name.tell(name, offer, &what));
+        return of_name;
+    }
+    let pool = match held.steered {
+        Some((_, declared)) => Pool { members: vec![], ..declared.clone() },
+        None => Pool::new(pool, Policy::WEIGHTED),
+    };
+    let is_declared = held.steered.is_some();
+    let mut joining = Joining { name, clusters: held.clusters, is_declared, pool, of_name: &mut of_name };
+    joining.join(&offers, shared);
+    let Joining { pool, .. } = joining;
+    if !pool.members.is_empty() {
+        let own = || SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
+        let steered = held.steered.map_or_else(own, |(steered, _)| steered.clone());
+        of_name.steered = Some((steered, pool));
+    }
+    of_name
+}
+
+impl OfName {
+    fn tell(&mut self, name: &Name, offer: &Offer, what: impl Into<String>) {
         let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.conditions.push(Condition { name: offer.name.to_string().into(), owner, set, what: what.into() });
+        self.conditions.push(Condition { name: name.to_string().into(), owner, set, what: what.into() });
     }
 }
 
 /// One name, while its offers are joined.
 struct Joining<'a> {
-    held: &'a Held<'a>,
-    by_address: &'a BTreeMap<IpAddr, &'a ClusterName>,
+    name: &'a Name,
+    clusters: &'a DeclaredClusters,
     /// Whether somebody of higher rank steers the name.
     is_declared: bool,
     pool: Pool,
-    united: &'a mut United,
+    of_name: &'a mut OfName,
 }
 
 impl Joining<'_> {
@@ -196,9 +230,9 @@ impl Joining<'_> {
                 Some(owner) if shared == SharedNames::Refuse && offer.set.is_empty() && offer.owner != *owner => {
                     let what = format!(
                         "{owner} has offered {} for longer; give each a set identifier, or set webhook.shared to merge",
-                        offer.name
+                        self.name
                     );
-                    self.united.tell(offer, what);
+                    self.of_name.tell(self.name, offer, what);
                 }
                 _ => kept.push(offer),
             }
@@ -216,8 +250,8 @@ impl Joining<'_> {
                     || wanted.ttl.is_some_and(|ttl| ttl != self.pool.ttl)
                     || wanted.answers.is_some_and(|answers| answers != self.pool.answers);
                 if differs {
-                    let what = format!("{} is declared with pool {}, whose fields hold", offer.name, self.pool.name);
-                    self.united.tell(offer, what);
+                    let what = format!("{} is declared with pool {}, whose fields hold", self.name, self.pool.name);
+                    self.of_name.tell(self.name, offer, what);
                 }
                 continue;
             }
@@ -241,23 +275,31 @@ impl Joining<'_> {
     fn differ(&mut self, first: &Offer, offer: &Offer, what: &str, same: bool) {
         if !same {
             let (owner, set) = (&first.owner, &first.set);
-            self.united.tell(offer, format!("another {what} holds, which {owner} (set {set:?}) has said for longer"));
+            self.of_name.tell(
+                self.name,
+                offer,
+                format!("another {what} holds, which {owner} (set {set:?}) has said for longer"),
+            );
         }
     }
 
     /// The clusters that an offer stands for: the one it names, those that have its addresses, and others without a declaration.
     fn clusters_of(&mut self, offer: &Offer) -> Vec<ClusterName> {
         if let Some(named) = &offer.wanted.cluster {
-            if self.held.clusters.contains_key(named) {
+            if self.clusters.contains(named) {
                 return vec![named.clone()];
             }
-            self.united.tell(offer, format!("cluster {named} is not declared; it is told by its addresses"));
+            self.of_name.tell(
+                self.name,
+                offer,
+                format!("cluster {named} is not declared; it is told by its addresses"),
+            );
         }
         let mut found = Vec::new();
         let mut rest = BTreeSet::new();
         for address in &offer.addresses {
-            match self.by_address.get(address) {
-                Some(cluster) if !found.contains(*cluster) => found.push((*cluster).clone()),
+            match self.clusters.by_address.get(address) {
+                Some(cluster) if !found.contains(cluster) => found.push(cluster.clone()),
                 Some(_) => {}
                 None => _ = rest.insert(*address),
             }
@@ -276,23 +318,20 @@ impl Joining<'_> {
     /// A cluster that nobody declared: it is its addresses.
     fn nameless(&mut self, offer: &Offer, addresses: Vec<IpAddr>) -> ClusterName {
         let name = address_name(&addresses);
-        let region = offer.wanted.region.as_deref();
-        let known = self.united.desired.clusters.entry(name.clone()).or_insert_with(|| Cluster {
-            name: name.clone(),
-            addresses,
-            dns_name: None,
-            location: None,
-            capacity: None,
-            services: vec![],
-        });
-        let said = known.location.as_ref().and_then(|location| location.region.as_deref());
-        match (said, region) {
-            (None, Some(region)) => known.location = Some(place_unknown(region)),
-            (Some(said), Some(region)) if said != region => {
-                let what = format!("region {said} holds for these addresses, which was said before");
-                self.united.tell(offer, what);
-            }
-            _ => {}
+        let region = offer.wanted.region.as_ref();
+        let region = region.map(|region| (Arc::clone(region), Arc::clone(&offer.owner), Arc::clone(&offer.set)));
+        let known = self.of_name.clusters.iter_mut().find(|known| known.name == name);
+        match (known, region) {
+            (None, region) => self.of_name.clusters.push(Nameless { name: name.clone(), addresses, region }),
+            (Some(known), Some(region)) => match &known.region {
+                None => known.region = Some(region),
+                Some((said, ..)) if *said != region.0 => {
+                    let what = format!("region {said} holds for these addresses, which was said before");
+                    self.of_name.tell(self.name, offer, what);
+                }
+                Some(_) => {}
+            },
+            (Some(_), None) => {}
         }
         name
     }
@@ -304,19 +343,23 @@ impl Joining<'_> {
         if self.pool.members.len() >= Pool::MEMBERS_MAX {
             let what = format!(
                 "{} has {} members, the most there can be; {cluster} is left out",
-                offer.name,
+                self.name,
                 Pool::MEMBERS_MAX
             );
-            return self.united.tell(offer, what);
+            return self.of_name.tell(self.name, offer, what);
         }
         let wanted = &offer.wanted;
         let whole = u32::from(wanted.weight.unwrap_or_default().0) * scale;
         let weight = whole * u32::from(offer.strength.thousandths()) / 1000;
         // What fades goes at the end, not before.
         let weight = if whole > 0 { weight.max(1) } else { 0 };
-        if let Some((name, monitor)) = &wanted.monitor {
-            self.united.desired.monitors.insert(name.clone(), Arc::clone(monitor));
+        if let Some((name, monitor)) = &wanted.monitor
+            && !self.of_name.monitors.iter().any(|(known, _)| known == name)
+        {
+            self.of_name.monitors.push((name.clone(), Arc::clone(monitor)));
         }
+        let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
+        self.of_name.origins.push(Origin { owner, set, said: wanted.weight, strength: offer.strength });
         self.pool.members.push(Member {
             weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),
             tier: wanted.tier.unwrap_or_default(),
@@ -333,11 +376,6 @@ fn scale_of(offers: &[&Offer]) -> u32 {
     }
     let largest = offers.iter().map(|offer| u32::from(offer.wanted.weight.unwrap_or_default().0)).max().unwrap_or(1);
     (u32::from(u16::MAX) / largest.max(1)).clamp(1, 1000)
-}
-
-/// A region whose place on earth nobody said: the pole is far from nearly all clients, so that it comes late where distance ranks.
-fn place_unknown(region: &str) -> Location {
-    Location { latitude: -90.0, longitude: 0.0, region: Some(region.to_owned()), bias: Bias::default() }
 }
 
 /// What a cluster that is nothing but addresses is called: by the first of them, with the number of the others and a sum of all.

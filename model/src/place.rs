@@ -4,8 +4,6 @@ mod countries;
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use crate::Location;
-
 /// What is known of where a client is. Everything may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientPlace {
@@ -220,13 +218,6 @@ impl Coordinates {
     /// Millionths of a degree east.
     pub fn longitude(self) -> i32 {
         self.longitude
-    }
-}
-
-impl From<&Location> for Coordinates {
-    fn from(location: &Location) -> Self {
-        let nowhere = Self { latitude: 0, longitude: 0 };
-        Self::from_degrees(location.latitude, location.longitude).unwrap_or(nowhere)
     }
 }
 

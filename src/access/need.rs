@@ -31,6 +31,10 @@ pub fn need(method: &str, path: &str, query: &str) -> Option<Need> {
         (["v1", "apply"], false) if is_set(query, "prune") => of_server(Verbs::from(Verb::Write).with(Verb::Delete)),
         (["v1", "apply"], false) => of_server(Verb::Write.into()),
         (["v1", "clusters" | "monitors" | "names" | "pools" | "records", ..], _) => of_server(of_object(method).into()),
+        (["v1", "intents"], true) => Some(Need { verbs: Verb::Read.into(), project: project_asked(query) }),
+        (["v1", "intents", ..], _) => {
+            Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) })
+        }
         (["v1", "contributions"], _) => of_server(of_object(method).into()),
         (["v2", ..], _) => Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) }),
         _ => of_server(Verbs::ALL),
@@ -45,6 +49,19 @@ fn of_object(method: &str) -> Verb {
     }
 }
 
+/// The one project that a query asks for; none where that is not beyond doubt, which takes a grant for all.
+fn project_asked(query: &str) -> Option<String> {
+    let pairs: Vec<_> = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
+    let is_escaped = |text: &str| text.contains(['%', '+']);
+    if pairs.iter().any(|(name, _)| is_escaped(name)) {
+        return None;
+    }
+    match pairs.iter().filter(|(name, _)| *name == "project").collect::<Vec<_>>()[..] {
+        [(_, project)] if !project.is_empty() && !is_escaped(project) => Some((*project).to_owned()),
+        _ => None,
+    }
+}
+
 /// Whether a query may set a parameter to something else than `false`, however its name and value are escaped.
 fn is_set(query: &str, parameter: &str) -> bool {
     query.split('&').any(|pair| {
@@ -56,6 +73,22 @@ fn is_set(query: &str, parameter: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a request takes, in words.
+    fn told(request: &str) -> String {
+        let (method, rest) = request.split_once(' ').expect("a request");
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        need(method, path, query).map_or_else(
+            || "open".to_owned(),
+            |need| {
+                let verbs = if need.verbs == Verbs::ALL { "all".to_owned() } else { need.verbs.to_string() };
+                match need.project {
+                    Some(project) => format!("{verbs} in {project}"),
+                    None => verbs,
+                }
+            },
+        )
+    }
 
     #[test]
     fn each_request_takes_its_verb_in_its_project() {
@@ -109,19 +142,26 @@ mod tests {
             ("GET /v1/../metrics", "all"),
             ("GET /elsewhere", "all"),
         ] {
-            let (method, rest) = request.split_once(' ').expect("a request");
-            let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-            let told = need(method, path, query).map_or_else(
-                || "open".to_owned(),
-                |need| {
-                    let verbs = if need.verbs == Verbs::ALL { "all".to_owned() } else { need.verbs.to_string() };
-                    match need.project {
-                        Some(project) => format!("{verbs} in {project}"),
-                        None => verbs,
-                    }
-                },
-            );
-            assert_eq!(told, wanted, "{request}");
+            assert_eq!(told(request), wanted, "{request}");
+        }
+    }
+
+    #[test]
+    fn intents_take_verbs_in_the_project_that_is_beyond_doubt() {
+        for (request, wanted) in [
+            ("GET /v1/intents", "read"),
+            ("GET /v1/intents?project=shop&after=a%2Fb", "read in shop"),
+            ("GET /v1/intents?project=", "read"),
+            ("GET /v1/intents?project=sh%6fp", "read"),
+            ("GET /v1/intents?project=shop&project=pay", "read"),
+            ("GET /v1/intents?%70roject=pay&project=shop", "read"),
+            ("GET /v1/intents/inbound/shop/a/v1/d/t/n", "read in shop"),
+            ("PUT /v1/intents/compound/shop/a/v1/d/t/n?dryRun=true", "write in shop"),
+            ("DELETE /v1/intents/inbound/shop/a/v1/d/t/n", "delete in shop"),
+            ("PUT /v1/intents/inbound/%73hop/a/v1/d/t/n", "write"),
+            ("POST /v1/intents?project=shop", "write"),
+        ] {
+            assert_eq!(told(request), wanted, "{request}");
         }
     }
 }

@@ -38,8 +38,26 @@ pub struct ContributionState {
     /// When it is gone then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gone_at: Option<String>,
+    /// The members that it brings to steered names, with their weights, at most 100; by name.
+    #[serde(default)]
+    pub members: Vec<ContributedMember>,
     /// What of it is not heeded or odd, at most 100.
     pub conditions: Vec<ContributionCondition>,
+}
+
+/// A member that a contribution brings to a steered name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContributedMember {
+    /// The name.
+    pub name: String,
+    /// The cluster.
+    pub cluster: String,
+    /// The weight that counts in the name's pool. Where any of its members fades, all weights are multiplied by one number.
+    pub weight: u16,
+    /// The weight that `webhook-gslb-weight` says; none where it says nothing, which counts as 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub said: Option<u16>,
 }
 
 /// Something of a contribution that is not heeded, or odd.

@@ -1,11 +1,12 @@
-//! The paths of ONAP and EMCO on this server: one router for all listeners, and what it asks of the control task.
+//! Intents on this server: one router for all their paths and all listeners, what it asks of the control task, and the list of all.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::{Query, Request, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode},
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
@@ -13,15 +14,72 @@ use fairway_model::intent::Intent;
 use tower::Service;
 
 use super::{
-    objects::{SERVED_MAX, supposed},
-    problem::refusal,
+    intents_wire::{IntentItem, IntentList, IntentListParameters},
+    objects::{SERVED_MAX, Watched, follow, metadata, supposed},
+    problem::{Refusal, problem, refusal},
     routes::{Caller, Site},
 };
 use crate::{
-    control::Control,
-    intents::{self, Behold, IntentStatus},
-    store::objects::{Author, Change, Object},
+    control::{Control, declared::Declared},
+    intents::{self, Behold, INTENT_KINDS, IntentStatus},
+    store::objects::{Author, Change, Key, Object},
 };
+
+/// Intents of all projects, or of one; or their changes.
+pub(super) async fn list(
+    State(site): State<Site>,
+    headers: HeaderMap,
+    parameters: Result<Query<IntentListParameters>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let objects = site.control.objects()?;
+    let Query(asked) = parameters.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
+    if asked.watch {
+        return follow(Watched::Intents { project: asked.project }, &site, &headers, asked.revision);
+    }
+    let (declared, limit) = (objects.declared(), asked.limit.unwrap_or(LIST_USUAL));
+    if !(1..=LIST_MAX).contains(&limit) {
+        return Err(problem(StatusCode::BAD_REQUEST, format!("limit: {limit} is not 1 to {LIST_MAX}")).into());
+    }
+    let found = INTENT_KINDS.into_iter().flat_map(|kind| declared.of(kind));
+    let mut found = found.filter(|object| is_wanted(&asked, &declared, &object.key));
+    let page: Vec<Object> = found.by_ref().take(limit).cloned().collect();
+    let next = found.next().and_then(|_| page.last()).map(|last| last.key.to_string());
+    let items = items(&site.control, page).await;
+    Ok(Json(IntentList { items, revision: declared.revision, next }).into_response())
+}
+
+fn is_wanted(asked: &IntentListParameters, declared: &Declared, key: &Key) -> bool {
+    let is_of_project = asked.project.as_deref().is_none_or(|project| is_in(key, project));
+    if key.as_str() <= asked.after.as_str() || !is_of_project {
+        return false;
+    }
+    let holds = |text: &str| text.to_ascii_lowercase().contains(&asked.contains.to_ascii_lowercase());
+    let name = || declared.intent(key).and_then(intents::answered_name).is_some_and(|name| holds(&name.to_string()));
+    asked.contains.is_empty() || holds(key.as_str()) || name()
+}
+
+/// Whether an intent is in a project.
+pub(super) fn is_in(key: &Key, project: &str) -> bool {
+    key.names().next() == Some(project)
+}
+
+/// Intents as a list shows them; what cannot be read says nothing but where it is.
+pub(super) async fn items(control: &Control, objects: Vec<Object>) -> Vec<IntentItem> {
+    let understood = |object: Object| {
+        let intent = intents::understood(&object);
+        (object, intent)
+    };
+    let all: Vec<_> = objects.into_iter().map(understood).collect();
+    let readable: Vec<_> = all.iter().filter_map(|(object, intent)| Some((object.clone(), intent.clone()?))).collect();
+    let mut statuses = control.intent_statuses(&readable).await.into_iter();
+    let mut shown = |intent: Intent| intents::shown_with(&intent, &statuses.next().unwrap_or_default());
+    let item = |(object, intent): (Object, Option<Intent>)| IntentItem {
+        key: object.key.to_string(),
+        metadata: metadata(&object),
+        intent: intent.map(&mut shown).unwrap_or_default(),
+    };
+    all.into_iter().map(item).collect()
+}
 
 /// Answers on these paths. The store may come later than the listener, and all listeners share one order of writes.
 pub(super) async fn of_intents(State(site): State<Site>, request: Request) -> Response {
@@ -66,3 +124,7 @@ impl Behold for Server {
         }
     }
 }
+
+/// Intents of one page: usually, and at most.
+const LIST_USUAL: usize = 100;
+const LIST_MAX: usize = 1_000;

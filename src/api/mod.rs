@@ -11,6 +11,7 @@ mod explain_words;
 mod gate;
 mod handover;
 mod intents;
+pub mod intents_wire;
 mod latency;
 pub mod latency_wire;
 mod listen;

@@ -20,6 +20,8 @@ use axum::{
 };
 
 pub(super) use once::UnderWay;
+pub(super) use shown::metadata;
+pub(super) use watch::{Watched, follow};
 pub(super) use write::{SERVED_MAX, supposed};
 
 use super::{
@@ -67,7 +69,7 @@ async fn list(
     let Query(parameters) = parameters.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
     let ListParameters { after, limit, contains, watch, revision } = parameters;
     if watch {
-        return watch::watch(kind, &site, &headers, revision);
+        return follow(Watched::Kind(kind), &site, &headers, revision);
     }
     let (declared, limit) = (objects.declared(), limit.unwrap_or(LIST_USUAL));
     if !(1..=LIST_MAX).contains(&limit) {

@@ -5,6 +5,7 @@ use axum::http::Method;
 use super::{
     contributions_wire::{Contributions, Evicted, Eviction},
     explain_wire::Explanation,
+    intents_wire::{IntentList, IntentListParameters},
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
     objects_wire::ObjectsExport,
@@ -114,6 +115,20 @@ pub(super) fn evict() -> Operation {
         (412, "It was changed meanwhile."),
         (413, "It is too much at once."),
     ])
+}
+
+pub(super) fn intents() -> Operation {
+    let operation = Operation::new(Method::GET, "/v1/intents", "intents", "Every intent, with what has become of it");
+    let operation = operation.about(
+        "Made, replaced and taken away by their keys, `PUT` and `DELETE /v1/intents/KEY`. With `watch=true` a stream of Server-Sent \
+         Events: `changed` with the item, `deleted` with the key as `name`, and `reset` where changes are no longer remembered. \
+         With `project` a grant for that project is enough.",
+    );
+    let operation = operation.asks::<IntentListParameters>().heeds(&[&LAST_EVENT_ID]);
+    let told = "In the order of their keys, with `next` where there are more.";
+    let operation = operation.tells(200, told, Shape::told::<IntentList>().json());
+    let operation = operation.tells(200, told, Content::text("text/event-stream"));
+    operation.refuses(&[(400, "The parameters are at fault.")])
 }
 
 pub(super) fn publishing() -> Operation {

@@ -85,13 +85,14 @@ fn shown(publisher: &Publisher) -> PublisherState {
         behind_since: moment(status.behind_since),
         synced_at: moment(status.synced_at),
         succeeded_at: moment(status.succeeded_at),
-        next_at: moment(status.next_at),
+        next_sync_at: moment(status.due_at),
         lag_secs: lag.map_or(0, |lag| lag.as_secs()),
         error: status.error.clone(),
         failures: status.failures,
         owned: status.owned,
         foreign: status.foreign,
         changed: status.counts.changed,
+        drifted: status.counts.drifted,
         records: status.conditions.iter().map(|(key, standing)| since(key, standing)).collect(),
     }
 }

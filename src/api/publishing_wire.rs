@@ -34,9 +34,9 @@ pub struct PublisherState {
     /// When the last good one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub succeeded_at: Option<String>,
-    /// When it is looked at next without a reason, or tried again.
+    /// When the next sync is due, unless what is wanted changes before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_at: Option<String>,
+    pub next_sync_at: Option<String>,
     /// For how long what is wanted has not been there, in seconds; 0 where it is.
     pub lag_secs: u64,
     /// Why it fails, or what is held back.
@@ -50,6 +50,8 @@ pub struct PublisherState {
     pub foreign: usize,
     /// Record sets changed since the start, the registry's counted.
     pub changed: u64,
+    /// Record sets that were found changed by others since the start.
+    pub drifted: u64,
     /// How it stands with each record set.
     pub records: Vec<PublishedRecord>,
 }

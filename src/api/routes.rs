@@ -24,7 +24,7 @@ use super::{
     contributions,
     gate::{Gate, Via, gate},
     handover,
-    intents::of_intents,
+    intents::{self, of_intents},
     latency::{TABLE_MAX, push_latency},
     load::push_load,
     objects,
@@ -94,8 +94,9 @@ pub(super) fn table() -> Table {
         .on(operations::publishing(), publishing::all)
         .on(operations::publish_plan(), publishing::plan)
         .within(page::routes(), operations::page());
-    let intents = Router::new().route("/v2/{*path}", any(of_intents));
-    objects::add(reads.bounded(commands, BODY_MAX)).within(intents, openapi::of_intents())
+    let of_paths = Router::new().route("/v2/{*path}", any(of_intents)).route("/v1/intents/{*key}", any(of_intents));
+    let all = objects::add(reads.bounded(commands, BODY_MAX)).within(of_paths, openapi::of_intents());
+    all.on(operations::intents(), intents::list)
 }
 
 fn finish(table: Table, site: &Site) -> Router {

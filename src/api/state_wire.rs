@@ -224,6 +224,9 @@ pub struct MemberState {
     pub cluster: String,
     /// Declared weight.
     pub weight: u16,
+    /// Where the weight comes from; none where the member is declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_from: Option<WeightFrom>,
     /// Declared tier.
     pub tier: u8,
     /// The best standing among its addresses: `up`, `unknown`, `pending`, `down`, `out`; `closed` outside of its windows.
@@ -234,6 +237,21 @@ pub struct MemberState {
     pub share: ShareState,
     /// Its addresses.
     pub addresses: Vec<AddressState>,
+}
+
+/// Where the weight of a member comes from that a client of the webhook brings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WeightFrom {
+    /// Whose it is.
+    pub owner: String,
+    /// The set identifier; empty where there is none.
+    pub set: String,
+    /// The weight that `webhook-gslb-weight` says; none where it says nothing, which counts as 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<u16>,
+    /// What is left of it, from 1 to 0.
+    pub strength: f64,
 }
 
 /// The share of a member, in percent of what all members of its pool have.

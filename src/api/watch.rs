@@ -88,6 +88,7 @@ fn last_reload(control: &Control) -> Option<ReloadEvent> {
 
 async fn mark(control: &Control) -> StateEvent {
     let (view, published) = control.shared().pair().await;
+    let shared = control.shared();
     StateEvent {
         generation: published.generation,
         snapshot: format!("{:016x}", view.snapshot.id()),
@@ -95,6 +96,8 @@ async fn mark(control: &Control) -> StateEvent {
         stale: published.stale,
         ready: control.readiness() == Readiness::Ready,
         overrides: published.book.all().map(|(_, said)| format!("{} until {}", said.scope, said.expires)).collect(),
+        objects: *shared.served.borrow(),
+        syncs: shared.publishers.load().iter().map(|publisher| publisher.status().counts.syncs).sum(),
     }
 }
 

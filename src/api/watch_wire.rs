@@ -93,6 +93,10 @@ pub struct StateEvent {
     pub ready: bool,
     /// The overrides in force, each as its scope and end.
     pub overrides: Vec<String>,
+    /// Revision of the declared objects that is served: intents, pools, and what the webhook's clients bring.
+    pub objects: u64,
+    /// Syncs of all providers that are published to, since the start.
+    pub syncs: u64,
 }
 
 /// Event `reload`: the configuration was read anew, and taken or refused.

@@ -11,7 +11,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, span, table},
     wait,
 };
-use crate::api::contributions_wire::{ContributionState, Eviction};
+use crate::api::contributions_wire::{ContributedMember, ContributionState, Eviction};
 
 /// Shows them, or takes one out.
 pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<ExitCode> {
@@ -25,7 +25,11 @@ pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result
     } else if found.items.is_empty() {
         out.line("nothing is brought over the webhook")?;
     } else {
-        out.print(&listed(out.palette, &found.items, std::time::SystemTime::now().into()))?;
+        let mut text = listed(out.palette, &found.items, std::time::SystemTime::now().into());
+        if args.members {
+            text += &members(out.palette, &found.items);
+        }
+        out.print(&text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -68,6 +72,25 @@ fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> Stri
     text
 }
 
+/// A line a member: the weight that counts, and what it is made of.
+fn members(palette: Palette, items: &[ContributionState]) -> String {
+    let row = |item: &ContributionState, member: &ContributedMember| {
+        let said =
+            member.said.map_or_else(|| "1, nothing is said".to_owned(), |said| format!("{said}, webhook-gslb-weight"));
+        let left = if item.strength < 1.0 {
+            format!(", of which {:.0} % is left", item.strength * 100.0)
+        } else {
+            String::new()
+        };
+        let whose = format!("{} {}", item.owner, item.set);
+        [&*member.name, &member.cluster, &member.weight.to_string(), &format!("{said}{left}"), whose.trim_end()]
+            .map(Cell::from)
+            .to_vec()
+    };
+    let rows: Vec<_> = items.iter().flat_map(|item| item.members.iter().map(move |member| row(item, member))).collect();
+    format!("\n{}", table(palette, 0, &["name", "cluster", "weight", "from", "of"], &rows))
+}
+
 fn seen(item: &ContributionState, now: Timestamp) -> String {
     let seen = item.last_seen.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
     seen.map_or_else(|| "-".to_owned(), |seen| format!("{} ago", span(now.secs().saturating_sub(seen.secs()))))
@@ -88,9 +111,21 @@ mod tests {
             since: "1970-01-01T00:00:10Z".to_owned(),
             last_seen: Some("1970-01-01T00:01:00Z".to_owned()),
             strength: 0.4,
+            members: vec![ContributedMember {
+                name: "a.example".to_owned(),
+                cluster: "at+192.0.2.1".to_owned(),
+                weight: 24,
+                said: Some(60),
+            }],
             conditions: vec![ContributionCondition { name: "a.example".to_owned(), what: "odd".to_owned() }],
             ..ContributionState::default()
         };
+        let text = members(Palette::PLAIN, std::slice::from_ref(&item));
+        assert_eq!(
+            text.lines().nth(2).unwrap().trim_end(),
+            "a.example  at+192.0.2.1  24      60, webhook-gslb-weight, of which 40 % is left  east",
+            "{text}"
+        );
         let text = listed(Palette::PLAIN, &[item], Timestamp::from_secs(65));
         let lines: Vec<&str> = text.lines().collect();
         assert!(

@@ -9,6 +9,7 @@ use super::server_args::ServerArgs;
 #[command(after_long_help = "\
 Examples:
   fairway contributions
+  fairway contributions --members
   fairway contributions evict west --reason 'the cluster is gone'")]
 pub(super) struct ContributionsArgs {
     /// What to do instead of showing them.
@@ -18,6 +19,10 @@ pub(super) struct ContributionsArgs {
     /// The server.
     #[command(flatten)]
     pub(super) server: ServerArgs,
+
+    /// Show the members too that each brings, with their weights and where these come from; at most 100 each.
+    #[arg(long)]
+    pub(super) members: bool,
 
     /// Print as JSON, with when each fades and is gone.
     #[arg(long)]

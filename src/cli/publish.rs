@@ -163,7 +163,7 @@ fn provider_text(out: Out, provider: &PublisherState) -> String {
     };
     let standing = out.palette.paint(tone, &provider.standing);
     let since = provider.behind_since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
-    let next = provider.next_at.as_ref().map_or_else(String::new, |next| format!(", next look {next}"));
+    let next = provider.next_sync_at.as_ref().map_or_else(String::new, |next| format!(", next look {next}"));
     let (name, owned, foreign) = (&provider.name, provider.owned, provider.foreign);
     let mut text = format!("{name}: {standing}{since}, {owned} record sets of ours, {foreign} of others{next}\n");
     if let Some(error) = &provider.error {

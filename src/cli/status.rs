@@ -164,7 +164,10 @@ fn weight(pool: &PoolState, member: &MemberState) -> String {
     match (pool.policy.as_str(), member.weight) {
         (_, 0) => "standby".to_owned(),
         ("failover", _) => String::new(),
-        (_, weight) => format!("weight {weight}"),
+        (_, weight) => match &member.weight_from {
+            Some(from) => format!("weight {weight}, of {}", from.owner),
+            None => format!("weight {weight}"),
+        },
     }
 }
 
@@ -295,6 +298,7 @@ mod tests {
                     share: ShareState { answered: Some(58.2), arrived: Some(71.0), ..ShareState::default() },
                     cluster: "eu1".into(),
                     weight: 60,
+                    weight_from: None,
                     tier: 1,
                     standing: "up".into(),
                     schedule: None,

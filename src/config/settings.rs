@@ -61,6 +61,13 @@ pub struct Settings {
     pub drain_timeout: Duration,
 }
 
+impl Settings {
+    /// What is done with names that several clients of the webhook offer without set identifiers.
+    pub(crate) fn shared_names(&self) -> SharedNames {
+        self.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default()
+    }
+}
+
 /// A place that is published to, and what is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishTo {

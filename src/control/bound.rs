@@ -43,13 +43,18 @@ impl Bound {
     ) -> Result<Self, StartError> {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = workers.or(settings.udp.workers).unwrap_or_else(cores);
-        let sockets = sockets.complete(&settings.dns, workers)?;
         let webhook = settings.webhook.as_ref();
+        let addresses = [settings.http, webhook.map(|of| of.listen), webhook.and_then(|of| of.metrics)];
+        // Where no process handed one over, a service manager may have.
+        let mut sockets = sockets;
+        let mut held = addresses.map(|address| sockets.take_listener(address?));
+        let mut pick = |at: usize, passed: Option<net::TcpListener>| passed.or_else(|| held[at].take());
+        let [http, hook, health] = [pick(0, passed.http), pick(1, passed.webhook), pick(2, passed.health)];
         Ok(Self {
-            sockets,
-            http: listener("listen.http", settings.http, passed.http).await?,
-            webhook: listener("webhook.listen", webhook.map(|webhook| webhook.listen), passed.webhook).await?,
-            health: listener("webhook.metrics", webhook.and_then(|webhook| webhook.metrics), passed.health).await?,
+            sockets: sockets.complete(&settings.dns, workers)?,
+            http: listener("listen.http", addresses[0], http).await?,
+            webhook: listener("webhook.listen", addresses[1], hook).await?,
+            health: listener("webhook.metrics", addresses[2], health).await?,
         })
     }
 

@@ -49,12 +49,14 @@ fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
     (added + changed + removed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
 }
 
-/// The same where nothing else can differ.
+/// The same where nothing else can differ, but for the clusters and monitors of what is touched.
 pub(super) fn counted_of(touched: &Touched, before: &Desired, after: &Desired) -> Vec<String> {
     let pools = touched.pools.iter().map(|name| Change::between(before.pools.get(name), after.pools.get(name)));
     let names = touched.names.iter().map(|name| Change::between(before.names.get(name), after.names.get(name)));
-    let (before, after) = (records_of(touched, before), records_of(touched, after));
-    [told("pools", pools), told("names", names), line("record sets", &before, &after)].into_iter().flatten().collect()
+    let clusters = line("clusters", &before.clusters, &after.clusters);
+    let monitors = line("monitors", &before.monitors, &after.monitors);
+    let records = line("record sets", &records_of(touched, before), &records_of(touched, after));
+    [clusters, monitors, told("pools", pools), told("names", names), records].into_iter().flatten().collect()
 }
 
 /// The record sets of touched names.

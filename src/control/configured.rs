@@ -1,7 +1,7 @@
 //! From files to a compiled configuration, on a thread that may take its time.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -9,14 +9,15 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_model::{
-    Contribution, Desired, Fault, Merged, Name, Override, Place, Severity, SharedSet, SourceKind, Timestamp, merge,
+    Contribution, DeclaredClusters, Desired, Fault, Member, Merged, Name, Origin, Override, Place, Pool, PoolName,
+    Severity, SharedSet, SourceKind, Timestamp, merge,
 };
 use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile, text::ZoneData};
 use tokio::sync::oneshot;
 
 use super::{
     Environment,
-    contributed::{Contributed, LeftNames, contributed},
+    contributed::{Beside, Contributed, LeftNames, contributed},
     declared::{Declared, LeftOut, names_beside, overruled},
     narrow::{self, Narrow},
     trial::Trial,
@@ -51,6 +52,8 @@ pub(crate) struct Configured {
     pub(crate) conflicts: BTreeMap<Key, String>,
     /// What clients of the webhook contribute.
     pub(crate) contributed: Arc<Contributed>,
+    /// The clusters that are declared beside that.
+    pub(super) clusters: Arc<DeclaredClusters>,
     /// What is forced by configuration.
     pub(crate) overrides: Vec<Override>,
     /// The same as it was declared.
@@ -92,6 +95,8 @@ pub(super) struct Reading {
     pub(super) took: Duration,
     /// All that differs from the configuration before, where that is known.
     pub(super) touched: Option<Touched>,
+    /// Whether only that was compiled, which leaves little behind.
+    pub(super) is_revised: bool,
     /// What it gave.
     pub(super) outcome: Outcome,
 }
@@ -131,10 +136,9 @@ impl Reader {
             // Being nice is a courtesy; a system that refuses it still gets its configuration.
             let _ = rustix::process::setpriority_process(None, NICENESS);
             let reading = reader.read_here(what, Some(&previous), now);
-            // What changed little leaves little behind.
-            let is_narrow = reading.touched.is_some();
+            let leaves_little = reading.is_revised;
             let _ = reply.send(reading);
-            if !is_narrow {
+            if !leaves_little {
                 give_back_memory();
             }
         };
@@ -151,12 +155,12 @@ impl Reader {
         if let (What::Objects, Some(previous)) = (what, previous) {
             let objects = self.declared.load_full();
             let narrow = narrow::read(previous, &objects, &describe(&self.source), now);
-            if let Some(Narrow { configured, snapshot, touched }) = narrow {
+            if let Some(Narrow { configured, snapshot, touched, is_revised }) = narrow {
                 let (touched, outcome) = (Some(touched), Ok((configured, snapshot)));
-                return Reading { fingerprint: None, took: begun.elapsed(), touched, outcome };
+                return Reading { fingerprint: None, took: begun.elapsed(), touched, is_revised, outcome };
             }
             let outcome = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now);
-            return Reading { fingerprint: None, took: begun.elapsed(), touched: None, outcome };
+            return Reading { fingerprint: None, took: begun.elapsed(), touched: None, is_revised: false, outcome };
         }
         let before = previous.map(|previous| {
             let Configured { zones, maps, desired, beside, .. } = &*previous.configured;
@@ -169,7 +173,7 @@ impl Reader {
         }
         let (fingerprint, outcome) = reading;
         let outcome = outcome.unwrap_or_else(|| unreachable!("all zones were read"));
-        Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), touched: None, outcome }
+        Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), touched: None, is_revised: false, outcome }
     }
 
     /// What was looked at, and what came of it: nothing, if something above zones that stayed unread is at fault, which is told
@@ -217,20 +221,20 @@ impl Reader {
         let mut warnings = files.doubts.clone();
         let overrides = check_overrides(files.overrides.clone(), now, &mut warnings);
         let fitted = self.fit(&files, &objects, previous);
-        let (overrides, Fitted { joined, left_out, snapshot, doubts }) = match (overrides, fitted) {
+        let (overrides, Fitted { joined, left_out, left_names, snapshot, doubts }) = match (overrides, fitted) {
             (Ok(overrides), Ok(fitted)) => (overrides, fitted),
             (overrides, fitted) => {
                 return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
             }
         };
-        let is_plain =
-            doubts.is_empty() && left_out.is_empty() && !objects.has_intents() && !objects.has_contributions();
+        let is_plain = doubts.is_empty() && left_out.is_empty() && left_names.is_empty() && !objects.has_intents();
         warnings.extend(doubts);
         let configured = Configured {
             uses: Uses::new(&joined.desired, &snapshot),
             is_plain,
             conflicts: joined.conflicts,
             contributed: Arc::new(joined.contributed),
+            clusters: Arc::new(joined.clusters),
             desired: joined.desired,
             beside: joined.beside,
             revision: objects.revision,
@@ -255,7 +259,7 @@ impl Reader {
         loop {
             let joined = self.join(files, objects, &mut left_out, &left_names);
             let faults = match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
-                Ok((snapshot, doubts)) => return Ok(Fitted { joined, left_out, snapshot, doubts }),
+                Ok((snapshot, doubts)) => return Ok(Fitted { joined, left_out, left_names, snapshot, doubts }),
                 Err(faults) => faults,
             };
             // Each time at least one more is left out, those of the lowest rank first: in the end the files stand alone.
@@ -274,7 +278,8 @@ impl Reader {
     fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut, left_names: &LeftNames) -> Joined {
         if objects.is_empty() {
             let desired = Arc::clone(&files.desired);
-            return Joined { desired, ..Joined::default() };
+            let clusters = DeclaredClusters::new(desired.clusters.values());
+            return Joined { desired, clusters, ..Joined::default() };
         }
         let owner = describe(&self.source);
         let of = |source, owner: &str, desired| Contribution {
@@ -286,20 +291,29 @@ impl Reader {
         };
         let of_files = of(SourceKind::Config, &owner, Desired::clone(&files.desired));
         let of_objects = objects.contribution(&files.desired, left_out);
-        let mut beside = names_beside(&files.desired, &of_objects.desired);
+        let mut beside_names = names_beside(&files.desired, &of_objects.desired);
         let Merged { mut desired, conflicts } = merge([of_files, of_objects]);
+        let clusters = DeclaredClusters::new(desired.clusters.values());
         let clients = objects.contributed_rows();
         let mut contributed = Contributed::default();
         if !clients.is_empty() {
-            let shared = files.settings.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default();
-            contributed = self::contributed(&clients, &desired, shared, left_names, |scope, _| objects.strength(scope));
-            beside.extend(names_beside(&files.desired, &contributed.desired));
+            let mut uses: HashMap<&PoolName, usize> = HashMap::new();
+            desired.names.values().for_each(|steered| *uses.entry(&steered.pool).or_default() += 1);
+            let steered = |name: &Name| {
+                let steered = desired.names.get(name)?;
+                Some((steered, desired.pools.get(&steered.pool)?, uses[&steered.pool] > 1))
+            };
+            let shared = files.settings.shared_names();
+            let beside = Beside { zones: &desired, clusters: &clusters, steered: &steered, shared, left: left_names };
+            contributed = self::contributed(&clients, &beside, |scope| objects.strength(scope));
+            let wished = contributed.desired();
+            beside_names.extend(names_beside(&files.desired, &wished));
             // Fields of what is declared were taken over, so that nothing is said otherwise.
-            let of_clients = of(SourceKind::Webhook, "webhook", contributed.desired.clone());
+            let of_clients = of(SourceKind::Webhook, "webhook", wished);
             desired = merge([of(SourceKind::Config, &owner, desired), of_clients]).desired;
         }
         let conflicts = overruled(&conflicts, &owner);
-        Joined { desired: Arc::new(desired), beside, conflicts, contributed }
+        Joined { desired: Arc::new(desired), beside: beside_names, conflicts, contributed, clusters }
     }
 }
 
@@ -324,7 +338,33 @@ fn compile_joined(
     }
 }
 
+/// A member that a client of the webhook brings, and where its weight comes from.
+pub(super) struct Contributor<'a> {
+    pub(super) name: &'a Name,
+    pub(super) pool: &'a Pool,
+    /// As it counts.
+    pub(super) member: &'a Member,
+    pub(super) origin: &'a Origin,
+}
+
 impl Configured {
+    /// The members that clients of the webhook bring and nobody declares, by name.
+    pub(super) fn origins(&self) -> impl Iterator<Item = Contributor<'_>> {
+        let of_names = self.contributed.united().names();
+        of_names.flat_map(move |(name, of_name)| {
+            let offered = of_name.steered.as_ref().map_or(&[][..], |(_, pool)| &pool.members);
+            let pool = of_name.steered.as_ref().and_then(|(_, pool)| self.desired.pools.get(&pool.name));
+            offered.iter().zip(&of_name.origins).filter_map(move |(member, origin)| {
+                let pool = pool?;
+                let counted = pool.members.iter().find(|counted| counted.cluster == member.cluster)?;
+                let declared = [self.files.pools.get(&pool.name), self.objects.pool(&pool.name)];
+                let mut declared = declared.into_iter().flatten().flat_map(|pool| &pool.members);
+                let is_declared = declared.any(|other| other.cluster == member.cluster);
+                (!is_declared).then_some(Contributor { name, pool, member: counted, origin })
+            })
+        })
+    }
+
     /// What the files said, for a reading that leaves them alone.
     pub(super) fn files_again(&self) -> Files {
         Files {
@@ -373,12 +413,15 @@ struct Joined {
     beside: SharedSet<Name>,
     conflicts: BTreeMap<Key, String>,
     contributed: Contributed,
+    /// Those of files and objects.
+    clusters: DeclaredClusters,
 }
 
 /// One wish out of all that fits, compiled.
 struct Fitted {
     joined: Joined,
     left_out: LeftOut,
+    left_names: LeftNames,
     snapshot: Snapshot,
     /// Faults that let it through.
     doubts: Vec<Fault>,

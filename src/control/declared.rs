@@ -4,13 +4,13 @@
 //! fit is left out with its reasons, so that no object keeps another one, or a file, from being served.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
 use fairway_model::{
-    Conflict, Contribution, Desired, Fault, Name, Permille, SharedMap, SharedSet, SourceKind, Subject, Timestamp,
-    intent::Intent,
+    Conflict, Contribution, Desired, Fault, Name, Permille, Pool, PoolName, RecordSet, Rtype, SharedMap, SharedSet,
+    SourceKind, SteeredName, Subject, Timestamp, intent::Intent,
 };
 use fairway_providers::webhook_server::Scope;
 
@@ -107,9 +107,14 @@ impl Wish {
         objects.into_iter().map(wish).collect()
     }
 
-    /// Whether it wishes for one pool, one steered name or the records of one name and nothing else, which is what its key says.
+    /// Whether it wishes for one pool, one steered name or the records of one name and nothing else, which is what its key says; or is
+    /// of the webhook.
     fn is_narrow(&self) -> bool {
-        let Ok(Says::Element(own)) = &self.says else { return false };
+        let own = match &self.says {
+            Ok(Says::Element(own)) => own,
+            Ok(Says::Rows(_) | Says::Seen(_)) => return true,
+            Ok(Says::Intent(_)) | Err(_) => return false,
+        };
         let pools = own.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
         let names = own.names.keys().map(|name| key_of(&Subject::Name(name.clone())));
         let records = own.records.keys().map(|(name, rtype)| key_of(&Subject::Records(name.clone(), *rtype)));
@@ -181,10 +186,10 @@ impl Declared {
     }
 
     /// The keys at which other objects stand than there did; none where they are more than `most`, or one of them is more than a
-    /// pool or a name, or cannot be read.
+    /// pool, a name, or what a client of the webhook contributes, or cannot be read, or if other strengths hold.
     pub(crate) fn changed_since(&self, before: &Self, most: usize) -> Option<Vec<Key>> {
         let changed = self.objects.differences(&before.objects, Arc::ptr_eq);
-        if changed.len() > most {
+        if changed.len() > most || self.strengths != before.strengths {
             return None;
         }
         let mut versions = changed.iter().flat_map(|(_, now, then)| [now, then]).flatten();
@@ -197,6 +202,27 @@ impl Declared {
             Arc::ptr_eq(ours, theirs) || ours.object.value == theirs.object.value
         };
         self.objects.differences(&others.objects, is_same).is_empty()
+    }
+
+    /// The pool of this name, as it is declared.
+    pub(super) fn pool(&self, name: &PoolName) -> Option<&Pool> {
+        self.element(&key_of(&Subject::Pool(name.clone()))?)?.pools.get(name)
+    }
+
+    /// The steered name, as it is declared.
+    pub(super) fn name(&self, name: &Name) -> Option<&SteeredName> {
+        self.element(&key_of(&Subject::Name(name.clone()))?)?.names.get(name)
+    }
+
+    /// The record sets that are declared at a name.
+    pub(super) fn records_at(&self, name: &Name) -> Vec<&RecordSet> {
+        let element = key_of(&Subject::Records(name.clone(), Rtype(0))).and_then(|key| self.element(&key));
+        element.into_iter().flat_map(|own| own.records_at(name)).collect()
+    }
+
+    /// Whether a cluster or monitor of this name is declared.
+    pub(super) fn declares(&self, subject: &Subject) -> bool {
+        key_of(subject).is_some_and(|key| self.objects.contains_key(&key))
     }
 
     /// What the object at a key wishes for, where it is an element of a configuration.
@@ -213,7 +239,7 @@ impl Declared {
     }
 
     /// The intent at a key, if there is one.
-    pub(super) fn intent(&self, key: &Key) -> Option<&Intent> {
+    pub(crate) fn intent(&self, key: &Key) -> Option<&Intent> {
         match &self.objects.get(key)?.says {
             Ok(Says::Intent(stored)) => Some(&stored.intent),
             _ => None,
@@ -265,9 +291,17 @@ impl Declared {
         self.objects.after(&first).take_while(|(key, _)| key.kind() == Kind::Contribution)
     }
 
-    /// The clients of the webhook that contribute anything.
-    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
-        self.parts_from("!").filter_map(|(key, _)| scope_of(key)).collect()
+    /// The clients of the webhook that contribute anything, in the order of their keys.
+    pub(super) fn scopes(&self) -> Vec<Scope> {
+        let mut scopes: Vec<Scope> = Vec::new();
+        let mut next = self.parts_from("!").next();
+        while let Some(scope) = next.and_then(|(key, _)| scope_of(key)) {
+            // No part comes behind this.
+            let last = Key::new(Kind::Contribution, &[scope_word(&scope), "~"]).expect("a client's word is a name");
+            next = self.objects.after(&last).next().filter(|(key, _)| key.kind() == Kind::Contribution);
+            scopes.push(scope);
+        }
+        scopes
     }
 
     /// When a client was last heard of, as far as it is kept; in seconds since 1970.
@@ -291,11 +325,6 @@ impl Declared {
     /// The same with other strengths.
     pub(super) fn with_strengths(&self, strengths: Strengths) -> Self {
         Self { strengths: Arc::new(strengths), ..self.clone() }
-    }
-
-    /// Whether clients of the webhook contribute anything.
-    pub(super) fn has_contributions(&self) -> bool {
-        self.parts_from("!").next().is_some()
     }
 
     /// The object at a key.

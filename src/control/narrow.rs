@@ -14,13 +14,17 @@ use std::{
 };
 
 use fairway_model::{
-    Contribution, Desired, Merged, Name, PoolName, RecordSet, Rtype, Severity, SharedSet, SourceKind, Timestamp, merge,
+    ClusterName, Contribution, Desired, Merged, MonitorName, Name, PoolName, RecordSet, Rtype, Severity, SharedSet,
+    SourceKind, Subject, Timestamp, merge,
 };
-use fairway_zones::{Snapshot, Touched, revise};
+use fairway_providers::plain_name;
+use fairway_zones::{Snapshot, Touched, recompile, revise};
 
 use super::{
     configured::{Configured, Previous, check_overrides, options},
+    contributed::{self, Beside, Contributed, LeftNames},
     declared::{Declared, LeftOut, overruled},
+    uses::Uses,
 };
 use crate::store::objects::Key;
 
@@ -30,6 +34,8 @@ pub(super) struct Narrow {
     pub(super) configured: Configured,
     pub(super) snapshot: Snapshot,
     pub(super) touched: Touched,
+    /// Whether only what is touched was compiled, too.
+    pub(super) is_revised: bool,
 }
 
 /// Takes changed objects into a configuration whose files stay as they are; none where that is not all there is to it.
@@ -44,12 +50,12 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
     let keys = objects.changed_since(&before.objects, most)?;
     let (mut warnings, specs) = (before.doubts.clone(), before.specs.clone());
     let overrides = check_overrides(specs.clone(), now, &mut warnings).ok()?;
-    if let Some(Narrow { configured, snapshot, touched }) =
+    if let Some(Narrow { configured, snapshot, touched, is_revised }) =
         previous.tried.as_ref().and_then(|it| it.take(previous, objects))
     {
         let (objects, revision) = (Arc::clone(objects), objects.revision);
         let configured = Configured { objects, revision, overrides, warnings, ..configured };
-        return Some(Narrow { configured, snapshot, touched });
+        return Some(Narrow { configured, snapshot, touched, is_revised });
     }
     let mut touched = Touched::default();
     for wish in keys.iter().flat_map(|key| [before.objects.element(key), objects.element(key)]).flatten() {
@@ -57,7 +63,8 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
         touched.names.extend(wish.names.keys().cloned());
         touched.records.extend(wish.records.keys().map(|(name, _)| name.clone()));
     }
-    let joined = join(before, objects, &keys, &touched, owner);
+    let contributed = contribute(previous, objects, &keys, &mut touched, most)?;
+    let joined = join(before, objects, &keys, &touched, &contributed, owner);
     let names_of = |pool: &PoolName| names_of(&previous.snapshot, pool);
     let names: BTreeSet<&Name> = touched.names.iter().chain(touched.pools.iter().flat_map(names_of)).collect();
     let problems = joined.desired.problems_of(&touched.pools, names, &touched.records);
@@ -65,14 +72,28 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
         return None;
     }
     let options = options(&before.settings);
-    let snapshot = revise(&before.desired, &joined.desired, &touched, &options, &previous.snapshot)?;
-    let pools = pools_concerned(&before.desired, &joined.desired, &touched);
+    let revised = revise(&before.desired, &joined.desired, &touched, &options, &previous.snapshot);
+    let is_revised = revised.is_some();
+    let (snapshot, uses) = match revised {
+        Some(snapshot) => {
+            let pools = pools_concerned(&before.desired, &joined.desired, &touched);
+            let uses = before.uses.revised(&joined.desired, &snapshot, &pools);
+            (snapshot, uses)
+        }
+        // What is wished for was joined anew in part, also where all of it has to be compiled.
+        None => {
+            let (snapshot, doubts) = recompile(&joined.desired, &options, &previous.snapshot).ok()?;
+            let uses = Uses::new(&joined.desired, &snapshot);
+            doubts.is_empty().then_some((snapshot, uses))?
+        }
+    };
     let configured = Configured {
-        uses: before.uses.revised(&joined.desired, &snapshot, &pools),
+        uses,
         desired: joined.desired,
         beside: joined.beside,
         conflicts: joined.conflicts,
-        contributed: Arc::clone(&before.contributed),
+        contributed,
+        clusters: Arc::clone(&before.clusters),
         revision: objects.revision,
         objects: Arc::clone(objects),
         is_plain: true,
@@ -86,7 +107,7 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
         zones: before.zones.clone(),
         maps: before.maps.clone(),
     };
-    Some(Narrow { configured, snapshot, touched })
+    Some(Narrow { configured, snapshot, touched, is_revised })
 }
 
 /// Changes that are worth the narrow way however little there is: with more than a quarter of all beside, the wide one costs less.
@@ -99,49 +120,107 @@ struct Joined {
     conflicts: BTreeMap<Key, String>,
 }
 
-/// Joins files and objects for what is touched alone; the rest is as it was.
-fn join(before: &Configured, objects: &Declared, keys: &[Key], touched: &Touched, owner: &str) -> Joined {
-    let mut declared = Desired::default();
-    for wish in keys.iter().filter_map(|key| objects.element(key)) {
-        declared.pools.extend(wish.pools.clone());
-        declared.names.extend(wish.names.clone());
-        declared.records.extend(wish.records.clone());
+/// What the clients of the webhook contribute now, with what changes because of it; none where that is much, or hard to tell.
+fn contribute(
+    previous: &Previous,
+    objects: &Arc<Declared>,
+    keys: &[Key],
+    touched: &mut Touched,
+    most: usize,
+) -> Option<Arc<Contributed>> {
+    let before = &*previous.configured;
+    let mut texts = contributed::texts_touched(&before.objects, objects, keys);
+    if texts.is_empty() && before.contributed.is_empty() {
+        return Some(Arc::clone(&before.contributed));
     }
-    let (pools, names) = (touched.pools.iter(), touched.names.iter());
+    let declared = |name: &Name| {
+        let own = before.files.names.get(name).or_else(|| objects.name(name))?;
+        Some((own, before.files.pools.get(&own.pool).or_else(|| objects.pool(&own.pool))?))
+    };
+    // What is declared changes what is contributed to the same names, and to others that its pools answer.
+    let of_names = touched.names.iter().flat_map(|name| [before.desired.names.get(name), objects.name(name)]).flatten();
+    let pools: BTreeSet<&PoolName> = of_names.map(|steered| &steered.pool).chain(&touched.pools).collect();
+    let answered = pools.iter().flat_map(|pool| names_of(&previous.snapshot, pool)).chain(&touched.names);
+    let joining = answered.filter(|name| before.contributed.united().of_name(name).is_some());
+    texts.extend(joining.map(|name| plain_name(&name.to_string())));
+    if texts.len() > most {
+        return None;
+    }
+    let steered = |name: &Name| {
+        let (own, pool) = declared(name)?;
+        let mut others = names_of(&previous.snapshot, &own.pool).into_iter().chain(&touched.names);
+        let is_shared = others.any(|other| other != name && declared(other).is_some_and(|(it, _)| it.pool == own.pool));
+        Some((own, pool, is_shared))
+    };
+    let shared = before.settings.shared_names();
+    let left = LeftNames::new();
+    let beside = Beside { zones: &before.desired, clusters: &before.clusters, steered: &steered, shared, left: &left };
+    let contributed = before.contributed.revised(&texts, objects, &beside)?;
+    let (was, is) = (before.contributed.united().desired(), contributed.united().desired());
+    // A cluster that stands elsewhere now concerns all who use it.
+    if is.clusters.iter().any(|(name, cluster)| was.clusters.get(name).is_some_and(|before| before != cluster)) {
+        return None;
+    }
+    for name in texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
+        let steered = [was.names.get(&name), is.names.get(&name)];
+        touched.pools.extend(steered.iter().flatten().map(|steered| steered.pool.clone()));
+        if before.contributed.has_records_at(&name) || contributed.has_records_at(&name) {
+            touched.records.insert(name.clone());
+        }
+        if steered.iter().any(Option::is_some) {
+            touched.names.insert(name);
+        }
+    }
+    Some(Arc::new(contributed))
+}
+
+/// Joins files, objects and what is contributed for what is touched alone; the rest is as it was.
+fn join(
+    before: &Configured,
+    objects: &Declared,
+    keys: &[Key],
+    touched: &Touched,
+    contributed: &Contributed,
+    owner: &str,
+) -> Joined {
+    let (pools, names, records) = (touched.pools.iter(), touched.names.iter(), touched.records.iter());
+    let declared = Desired {
+        pools: pools.clone().filter_map(|name| Some((name.clone(), objects.pool(name)?.clone()))).collect(),
+        names: names.clone().filter_map(|name| Some((name.clone(), objects.name(name)?.clone()))).collect(),
+        records: records.clone().flat_map(|name| objects.records_at(name)).map(keyed).collect(),
+        ..Desired::default()
+    };
     let files = Desired {
         pools: pools.filter_map(|name| Some((name.clone(), before.files.pools.get(name)?.clone()))).collect(),
         names: names.filter_map(|name| Some((name.clone(), before.files.names.get(name)?.clone()))).collect(),
-        records: touched.records.iter().flat_map(|name| before.files.records_at(name)).map(keyed).collect(),
+        records: records.flat_map(|name| before.files.records_at(name)).map(keyed).collect(),
         ..Desired::default()
     };
+    let of_clients = contributed.part(touched);
     let mut beside = before.beside.clone();
     for name in touched.names.iter().filter(|name| !files.names.contains_key(*name)) {
-        match declared.names.contains_key(name) {
+        match declared.names.contains_key(name) || of_clients.names.contains_key(name) {
             true => beside.insert(name.clone(), ()),
             false => beside.remove(name),
         };
     }
-    let Merged { desired: merged, conflicts } = merge([
-        Contribution {
-            source: SourceKind::Config,
-            owner: owner.to_owned(),
-            set: String::new(),
-            created: 0,
-            desired: files,
-        },
-        Contribution {
-            source: SourceKind::Api,
-            owner: "api".to_owned(),
-            set: String::new(),
-            created: 0,
-            desired: declared,
-        },
-    ]);
+    let of = |source, owner: &str, desired| Contribution {
+        source,
+        owner: owner.to_owned(),
+        set: String::new(),
+        created: 0,
+        desired,
+    };
+    let declared = merge([of(SourceKind::Config, owner, files), of(SourceKind::Api, "api", declared)]);
+    let Merged { desired: declared, conflicts } = declared;
+    let of_clients = of(SourceKind::Webhook, "webhook", of_clients);
+    let merged = merge([of(SourceKind::Config, owner, declared), of_clients]).desired;
     let mut desired = Desired::clone(&before.desired);
     touched.pools.iter().for_each(|name| _ = desired.pools.remove(name));
     touched.names.iter().for_each(|name| _ = desired.names.remove(name));
     let gone: Vec<_> = touched.records.iter().flat_map(|name| desired.records_at(name)).map(RecordSet::key).collect();
     gone.iter().for_each(|key| _ = desired.records.remove(key));
+    take_shared(&mut desired, before, objects, contributed);
     desired.records.extend(merged.records);
     desired.pools.extend(merged.pools);
     desired.names.extend(merged.names);
@@ -149,6 +228,27 @@ fn join(before: &Configured, objects: &Declared, keys: &[Key], touched: &Touched
     keys.iter().for_each(|key| _ = all_conflicts.remove(key));
     all_conflicts.extend(overruled(&conflicts, owner));
     Joined { desired: Arc::new(desired), beside, conflicts: all_conflicts }
+}
+
+/// Takes the clusters and monitors of what is contributed, as far as nobody declares them.
+fn take_shared(desired: &mut Desired, before: &Configured, objects: &Declared, contributed: &Contributed) {
+    let (was, is) = (before.contributed.united().desired(), contributed.united().desired());
+    let is_declared = |name: &ClusterName| before.clusters.contains(name);
+    for name in was.clusters.keys().filter(|name| !is.clusters.contains_key(*name) && !is_declared(name)) {
+        desired.clusters.remove(name);
+    }
+    for (name, cluster) in is.clusters.iter().filter(|(name, _)| !was.clusters.contains_key(*name)) {
+        desired.clusters.entry(name.clone()).or_insert_with(|| cluster.clone());
+    }
+    let is_declared = |name: &MonitorName| {
+        before.files.monitors.contains_key(name) || objects.declares(&Subject::Monitor(name.clone()))
+    };
+    for name in was.monitors.keys().filter(|name| !is.monitors.contains_key(*name) && !is_declared(name)) {
+        desired.monitors.remove(name);
+    }
+    for (name, monitor) in is.monitors.iter().filter(|(name, _)| !was.monitors.contains_key(*name)) {
+        desired.monitors.entry(name.clone()).or_insert_with(|| Arc::clone(monitor));
+    }
 }
 
 fn keyed(set: &RecordSet) -> ((Name, Rtype), RecordSet) {

@@ -66,12 +66,14 @@ impl Actor {
         let last_trial = Arc::clone(&self.last_trial);
         tokio::spawn(async move {
             let reading = reader.read(What::Objects, previous, now).await;
+            let is_revised = reading.as_ref().is_some_and(|reading| reading.is_revised);
             let tried = match reading.map(|reading| (reading.outcome, reading.touched)) {
                 Some((Ok((configured, snapshot)), touched)) => Tried {
                     changes: differences(touched.as_ref(), &before.desired, &configured.desired),
                     left_out: configured.left_out.clone(),
                     faults: vec![],
-                    trial: touched.map(|touched| last_trial.keep(Narrow { configured, snapshot, touched }, &before)),
+                    trial: touched
+                        .map(|touched| last_trial.keep(Narrow { configured, snapshot, touched, is_revised }, &before)),
                 },
                 Some((Err(faults), _)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
                 None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
@@ -87,7 +89,7 @@ impl Actor {
         let mut report =
             ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
         match reading {
-            Some(Reading { fingerprint, took, touched, outcome }) => {
+            Some(Reading { fingerprint, took, touched, outcome, .. }) => {
                 fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
                 report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {

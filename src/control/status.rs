@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    Acceptance, Cluster, Desired, Forced, Health, Member, Name, Pace, Permille, Pool, PoolName, Standing, Target,
-    Timestamp, Verdict,
+    Acceptance, Cluster, ClusterName, Desired, Forced, Health, Member, Name, Origin, Pace, Permille, Pool, PoolName,
+    Standing, Target, Timestamp, Verdict,
 };
 use fairway_zones::{TargetIndex, View};
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::api::state_wire::{
     self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, MemberState, PoolState, ShareState, State,
-    StoreState, ZoneState,
+    StoreState, WeightFrom, ZoneState,
 };
 
 /// Writes out everything there is to show.
@@ -46,7 +46,8 @@ pub(super) fn render(
     drained(&mut clusters, &shared.drains.load());
     let infos = view.snapshot.pool_infos().iter().enumerate().filter(|(_, info)| info.bounds.is_some());
     let paces = infos.map(|(place, info)| (&info.name, view.conditions.pace(place))).collect();
-    let page = Page { view, published, states, names, paces };
+    let origins = configured.origins().map(|it| ((&it.pool.name, &it.member.cluster), it.origin)).collect();
+    let page = Page { view, published, states, names, paces, origins };
     let mut pools: Vec<_> = configured.desired.pools.values().map(|pool| page.pool(pool)).collect();
     truth::add(&mut pools, &configured.desired, &shared.answered.load(), loads);
     State {
@@ -153,6 +154,8 @@ struct Page<'a> {
     names: HashMap<&'a PoolName, Vec<String>>,
     /// Which TTL each pool answers with, where that is not its own.
     paces: HashMap<&'a PoolName, Pace>,
+    /// Where the weights of members come from that are not declared.
+    origins: HashMap<(&'a PoolName, &'a ClusterName), &'a Origin>,
 }
 
 impl Page<'_> {
@@ -198,6 +201,12 @@ impl Page<'_> {
         MemberState {
             cluster: member.cluster.to_string(),
             weight: member.weight.0,
+            weight_from: self.origins.get(&(&pool.name, &member.cluster)).map(|origin| WeightFrom {
+                owner: origin.owner.to_string(),
+                set: origin.set.to_string(),
+                said: origin.said.map(|weight| weight.0),
+                strength: f64::from(origin.strength.thousandths()) / 1000.0,
+            }),
             tier: member.tier.number(),
             standing: if is_closed { "closed" } else { word(best) }.to_owned(),
             schedule: schedule.map(ToString::to_string),

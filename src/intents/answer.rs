@@ -63,6 +63,11 @@ pub(super) fn found(intent: &Intent, object: &Object, status: &IntentStatus) -> 
     tagged(StatusCode::OK, with_status(to_show(intent), status), object)
 }
 
+/// An intent as answers show it, as a value.
+pub(crate) fn shown_with(intent: &Intent, status: &IntentStatus) -> serde_json::Value {
+    serde_json::from_slice(&with_status(to_show(intent), status).to_text()).unwrap_or_default()
+}
+
 /// What an intent says, and what has become of it.
 fn with_status(shown: Json, status: &IntentStatus) -> Json {
     let Json::Map(mut entries) = shown else { return shown };

@@ -19,7 +19,7 @@ use super::{
     json_wire::Json,
     others,
 };
-use crate::store::objects::Kind;
+use crate::store::objects::{Kind, Object};
 
 /// Reads a body of a kind. `kept` is the private key of the object it takes the place of, for which its hash may stand.
 pub(crate) fn read(kind: Kind, octets: &[u8], kept: Option<&Secret>) -> Result<Intent, Refused> {
@@ -116,6 +116,11 @@ fn write(intent: &Intent, keys: Keys) -> Json {
         Intent::TrafficSet(set) => return groups::write_traffic_set(set),
     };
     Json::map([("metadata", common::write_metadata(intent.metadata())), ("spec", spec)])
+}
+
+/// What an object says that is an intent; none where that cannot be read.
+pub(crate) fn understood(object: &Object) -> Option<Intent> {
+    read(object.key.kind(), &object.value, None).ok()
 }
 
 /// A kept text that cannot be read: the store holds what this version did not write.

@@ -1,4 +1,4 @@
-//! Intents over HTTP: what is exposed, as ONAP's wiki (W) and EMCO (E) declare it.
+//! Intents over HTTP: what is exposed, as ONAP's wiki (W) and EMCO (E) declare it, and by their keys below `/v1/intents`.
 //!
 //! ```text
 //! path ─► kind and names     body ─► Intent ─► ObjectStore          stored objects + clusters ─► what is steered
@@ -34,11 +34,13 @@ mod tests;
 mod values;
 mod wish;
 
+pub(crate) use answer::shown_with;
 pub use behold::Behold;
 pub use body::shown;
+pub(crate) use body::understood;
 pub(crate) use parameters_wire::IntentParameters;
 pub use paths::{Family, path_of};
-pub(crate) use paths::{What, forms, project_of};
+pub(crate) use paths::{INTENT_KINDS, What, forms, project_of};
 pub use routes::router;
 pub(crate) use schema::{NAME, body_schemas, component};
 pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};

@@ -18,4 +18,6 @@ pub(crate) struct IntentParameters {
     /// Of lists: at most so many, 1 to 1,000, which is the default.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) limit: Option<usize>,
+    /// Of writes: why, for the history.
+    pub(crate) reason: String,
 }

@@ -7,7 +7,9 @@
 //!                                                    default/inbound-intents/{n}    ─┘
 //! ```
 //!
-//! W is the wiki's family (ONAP), E is EMCO's. What W has no names for lies in the deployment-intent-group `default`, traffic
+//! F  /v1/intents/inbound/{p}/{app}/{version}/default/default/{n}  leads there, too: by the key itself.
+//!
+//! W is the wiki's family (ONAP), E is EMCO's, F is Fairway's own. What W has no names for lies in the deployment-intent-group `default`, traffic
 //! group `default`, so that each family reads what the other wrote.
 
 use fairway_model::intent::{IntentName, IntentNameError};
@@ -41,6 +43,8 @@ pub(crate) enum What {
 pub enum Family {
     /// EMCO's.
     Emco,
+    /// Fairway's own, by the key.
+    Fairway,
     /// That of ONAP's wiki.
     Wiki,
 }
@@ -60,9 +64,23 @@ impl Place {
     /// Reads a path; a slash at its end does not count.
     pub(crate) fn read(path: &str) -> Result<Self, PathError> {
         let path = path.strip_suffix('/').unwrap_or(path);
+        if let Some(key) = path.strip_prefix("/v1/intents/") {
+            return Self::of_key(key);
+        }
         let steps: Vec<&str> = path.strip_prefix("/v2/").ok_or(PathError::Unknown)?.split('/').collect();
         let steps = without_set(steps);
         TEMPLATES.iter().find_map(|template| template.matches(&steps)).ok_or(PathError::Unknown)?
+    }
+
+    /// The place of an intent by its key.
+    fn of_key(key: &str) -> Result<Self, PathError> {
+        let (word, names) = key.split_once('/').ok_or(PathError::Unknown)?;
+        let kind = INTENT_KINDS.into_iter().find(|kind| kind.word() == word).ok_or(PathError::Unknown)?;
+        let names = names.split('/').map(IntentName::new).collect::<Result<Vec<_>, _>>()?;
+        match names.len() == kind.names() {
+            true => Ok(Self { kind, names, what: What::Object }),
+            false => Err(PathError::Unknown),
+        }
     }
 
     /// The key of the object; in a collection, of the one with this name.
@@ -85,8 +103,11 @@ pub(crate) fn project_of(path: &str) -> Option<String> {
     place.names.first().map(|name| name.as_str().to_owned())
 }
 
-/// The path of an object in a family; W has none for what lies in other groups than `default`, and for EMCO's own kinds.
+/// The path of an object in a family; F has one for intents; W has none for what lies in other groups than `default`, and for EMCO's own kinds.
 pub fn path_of(key: &Key, family: Family) -> Option<String> {
+    if family == Family::Fairway {
+        return INTENT_KINDS.contains(&key.kind()).then(|| format!("/v1/intents/{}", key.as_str()));
+    }
     let names: Vec<&str> = key.names().collect();
     let template = TEMPLATES.iter().find(|template| {
         template.kind == key.kind()
@@ -250,6 +271,9 @@ templates! {
     Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/compound-intents/*/inbound-intents" => InboundOfCompound;
 }
 
+/// The kinds that are intents, which `/v1/intents` has: what is exposed, and what is used. In the order of their keys.
+pub(crate) const INTENT_KINDS: [Kind; 4] = [Kind::InboundOfCompound, Kind::Compound, Kind::Inbound, Kind::Outbound];
+
 /// What the groups are called that W has no names for.
 pub(crate) const DEFAULT: &str = "default";
 
@@ -293,6 +317,23 @@ mod tests {
             }
             let singular = below.replace("intents", "intent").replace("compound", "compund");
             assert_eq!(read(&format!("{W}/s/{singular}")), expected);
+        }
+    }
+
+    #[test]
+    fn keys_of_intents_are_paths_and_others_are_not() {
+        for key in ["inbound/p/a/v1/default/default/n", "compound-inbound/p/a/v1/d/t/c/n", "outbound/p/a/v1/d/t/o"] {
+            let place = Place::read(&format!("/v1/intents/{key}/")).unwrap();
+            assert_eq!((place.key(None).as_str(), place.what), (key, What::Object));
+            assert_eq!(path_of(&place.key(None), Family::Fairway), Some(format!("/v1/intents/{key}")));
+            assert_eq!(project_of(&format!("/v1/intents/{key}")).as_deref(), Some("p"));
+        }
+        for key in ["inbound/p/a/v1/d/n", "pool/shop", "receipt/a", "inbound", "client/p/a/v1/d/t/n/c"] {
+            assert_eq!(Place::read(&format!("/v1/intents/{key}")), Err(PathError::Unknown), "{key}");
+        }
+        for name in ["%70", "..", "a b", ""] {
+            let read = Place::read(&format!("/v1/intents/inbound/{name}/a/v1/d/t/n"));
+            assert!(matches!(read, Err(PathError::Name(_))), "{name}: {read:?}");
         }
     }
 

@@ -30,10 +30,11 @@ use super::{
 };
 use crate::store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError};
 
-/// The routes below `/v2`. Who writes is told by an [`Author`] among the request's extensions.
+/// The routes below `/v2` and `/v1/intents`. Who writes is told by an [`Author`] among the request's extensions.
 pub fn router(store: Arc<dyn ObjectStore>, server: Arc<dyn Behold>) -> Router {
     let site = Site { store, server, order: Arc::default() };
-    Router::new().route("/v2/{*path}", any(handle)).layer(DefaultBodyLimit::max(BODY_MAX)).with_state(site)
+    let routes = Router::new().route("/v2/{*path}", any(handle)).route("/v1/intents/{*key}", any(handle));
+    routes.layer(DefaultBodyLimit::max(BODY_MAX)).with_state(site)
 }
 
 #[derive(Clone, Debug)]
@@ -101,6 +102,11 @@ fn ask(
     })?;
     // One that is passed over would be taken for heeded.
     let Query(query) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
+    if query.reason.len() > REASON_MAX || query.reason.chars().any(char::is_control) {
+        let detail = format!("reason: give one line of at most {REASON_MAX} octets");
+        return Err(problem(StatusCode::BAD_REQUEST, detail));
+    }
+    let by = Author { why: query.reason.clone(), ..by };
     Ok(Asked { place, path: uri.path().to_owned(), query, headers, by })
 }
 
@@ -179,6 +185,7 @@ impl Site {
         for _ in 0..TRIES_MAX {
             let before = self.store.read(&key).await.map_err(|error| not_stored(&error))?;
             asked.if_match(before.as_ref())?;
+            asked.if_none_match(before.as_ref())?;
             let kept = before.as_ref().map(understood).transpose()?;
             let intent = asked.read(octets, kept.as_ref())?;
             let expect = before.as_ref().map_or(Expect::Absent, |before| Expect::Revision(before.revision));
@@ -298,6 +305,18 @@ impl Asked {
         Key::parse(&text).map_err(|error| problem(StatusCode::BAD_REQUEST, error.to_string()))
     }
 
+    /// Refuses to replace what the client says is not there (RFC 9110 section 13.1.2).
+    fn if_none_match(&self, there: Option<&Object>) -> Result<(), Refusal> {
+        let tags = self.headers.get(header::IF_NONE_MATCH);
+        match there.filter(|object| tags.is_some_and(|tags| matches(tags, object))) {
+            None => Ok(()),
+            Some(object) => {
+                let detail = format!("it is there already, as {}; read it, and decide anew", tag(object));
+                Err(problem(StatusCode::PRECONDITION_FAILED, detail))
+            }
+        }
+    }
+
     /// Refuses a change of something else than the client has seen (RFC 9110 section 13.1.1).
     fn if_match(&self, there: Option<&Object>) -> Result<(), Refusal> {
         let Some(tags) = self.headers.get(header::IF_MATCH) else { return Ok(()) };
@@ -309,7 +328,7 @@ impl Asked {
     }
 }
 
-/// Whether a list of ETags has that of an object.
+/// Whether a list of ETags has that of an object, or is `*`.
 fn matches(tags: &HeaderValue, object: &Object) -> bool {
     let tags = tags.to_str().unwrap_or_default();
     tags.split(',').map(str::trim).any(|of| of == "*" || of == tag(object))
@@ -333,5 +352,7 @@ enum Unwritten {
 const BODY_MAX: usize = 256 << 10;
 /// Most objects of one answer.
 const PAGE_MAX: usize = 1_000;
+/// Most octets of a reason.
+const REASON_MAX: usize = 1_024;
 /// Most tries of a change that others come before.
 const TRIES_MAX: usize = 8;

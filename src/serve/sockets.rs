@@ -90,6 +90,12 @@ impl Sockets {
         self.bound.is_empty()
     }
 
+    /// Takes out the listener of an address at which no datagrams are received: it is there for something else than DNS.
+    pub(crate) fn take_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
+        let at = self.bound.iter().position(|bound| bound.address == address && bound.udp.is_empty())?;
+        self.bound.remove(at).tcp.pop()
+    }
+
     fn at(&mut self, address: SocketAddr, shared: bool) -> &mut Bound {
         let index = self.bound.iter().position(|b| b.address == address).unwrap_or_else(|| {
             self.bound.push(Bound { address, udp: vec![], tcp: vec![], shared: Shared::new(shared) });

@@ -164,17 +164,11 @@ fn map(scenario: &Scenario, population: &Population) -> ClientMap {
 }
 
 fn cluster(declared: &SimulatedCluster, place: usize) -> Cluster {
-    let degrees = |micro: i32| f64::from(micro) / 1e6;
     Cluster {
         name: declared.name.clone(),
         addresses: vec![ip(place)],
         dns_name: None,
-        location: Some(Location {
-            latitude: degrees(declared.at.latitude()),
-            longitude: degrees(declared.at.longitude()),
-            region: declared.region.clone(),
-            bias: Bias::default(),
-        }),
+        location: Some(Location { at: Some(declared.at), region: declared.region.clone(), bias: Bias::default() }),
         capacity: Some(declared.capacity),
         services: vec![],
     }

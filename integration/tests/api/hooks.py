@@ -78,7 +78,7 @@ def before_call(context, case, kwargs):
 @schemathesis.hook
 def map_body(context, body):
     """What is written is called as the paths have it."""
-    if isinstance(body, dict) and isinstance(body.get("metadata"), dict) and "/v2/" in context.operation.path:
+    if isinstance(body, dict) and isinstance(body.get("metadata"), dict) and context.operation.path.startswith(("/v2/", "/v1/intents/")):
         body["metadata"]["name"] = "a"
     elif isinstance(body, dict) and "name" in body and len(str(body["name"])) % 4 != 0:
         body["name"] = "a.page.test" if "/v1/names" in context.operation.path else "a"

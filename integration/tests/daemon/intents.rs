@@ -3,7 +3,7 @@
 use fairway_integration::{load::resolve, real::Fairway};
 use serde_json::{Value, json};
 
-use super::once::ask;
+use super::{once::ask, watch::Watcher};
 
 const SCENE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net], monitor: unchecked }]
 clusters:
@@ -89,4 +89,50 @@ fn an_intent_says_where_it_is_answered_by_whom_and_who_else_claims_its_name() {
     assert_eq!(dry["deleted"], json!(["inbound/p/a/v1/default/default/shop"]), "{dry}");
     // What GET gives, PUT takes.
     told(&server, "PUT", &format!("{W}/shop"), &older.to_string(), 200);
+}
+
+/// Fairway's own path of the intent that W calls by `NAME`.
+fn own(name: &str) -> String {
+    format!("/v1/intents/inbound/p/a/v1/default/default/{name}")
+}
+
+#[test]
+fn intents_of_all_projects_are_listed_by_their_keys_and_changed_there() {
+    let server = Fairway::start(SCENE, &[]);
+    let mut watcher = Watcher::at(server.http, "/v1/intents?watch=true&project=p", "");
+    assert_eq!(watcher.status(), "200 OK");
+    let body = intent("shop", "shop", "shop.gslb.example");
+    let (code, _, text) = ask(&server, "PUT", &format!("{}?reason=it+opens", own("shop")), "", &body);
+    assert_eq!(code, 201, "{text}");
+    assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
+    let other = W.replace("/p/", "/q/");
+    told(&server, "POST", &other, &intent("pay", "pay", "pay.gslb.example"), 201);
+    told(&server, "POST", W, &intent("mail", "pay", "mail.gslb.example"), 201);
+
+    let keys = |query: &str| {
+        let list = told(&server, "GET", &format!("/v1/intents{query}"), "", 200);
+        let keys = list["items"].as_array().unwrap().iter().map(|item| item["key"].as_str().unwrap().to_owned());
+        (keys.collect::<Vec<_>>(), list["next"].clone())
+    };
+    let key = |project: &str, name: &str| format!("inbound/{project}/a/v1/default/default/{name}");
+    let all = vec![key("p", "mail"), key("p", "shop"), key("q", "pay")];
+    assert_eq!(keys(""), (all.clone(), Value::Null));
+    assert_eq!(keys("?limit=2"), (all[..2].to_vec(), json!(all[1])));
+    assert_eq!(keys(&format!("?after={}", all[1])), (all[2..].to_vec(), Value::Null));
+    assert_eq!(keys("?project=q"), (all[2..].to_vec(), Value::Null));
+    assert_eq!(keys("?contains=Shop.gslb"), (vec![all[1].clone()], Value::Null), "by the name that is answered");
+    told(&server, "GET", "/v1/intents?limit=0", "", 400);
+
+    let list = told(&server, "GET", "/v1/intents?contains=shop", "", 200);
+    let item = &list["items"][0];
+    let one = told(&server, "GET", &own("shop"), "", 200);
+    assert_eq!((&item["intent"], &item["metadata"]["reason"]), (&one, &json!("it opens")));
+    assert_eq!(told(&server, "GET", &format!("{W}/shop"), "", 200), one, "the same object as on the other paths");
+
+    let (_, made) = watcher.event("changed");
+    assert_eq!((&made["key"], condition(&made["intent"], "Ready").0), (&json!(all[1]), "True"));
+    told(&server, "DELETE", &own("shop"), "", 204);
+    // What another project has made in between is none of this watcher's.
+    assert_eq!(watcher.event("changed").1["key"], all[0]);
+    assert_eq!(watcher.event("deleted").1["name"], all[1]);
 }

@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import os
 import socket
+import subprocess
 import sys
 import urllib.parse
 from contextlib import contextmanager
@@ -86,8 +88,8 @@ class Page:
         # A server that is gone is told by the browser itself; nothing in the page can keep it from that.
         if self.lost and "net::ERR" in message.text:
             return
-        # So is a question at fault, which the API answers with 400.
-        if self.wrong and "status of 400" in message.text:
+        # So is a question at fault, which the API answers with one of these.
+        if self.wrong and any(f"status of {status}" in message.text for status in (400, 403, 404, 412, 422)):
             return
         if message.type in ("error", "warning"):
             self.faults.append(f"console: {message.text}")
@@ -153,6 +155,28 @@ def command(method, path, body):
     said = json.loads(response.read())
     assert response.status < 300, said
     return said
+
+
+def answer(name):
+    """The addresses that a client of DNS is given, as dig prints them."""
+    host, port = DNS.rsplit(":", 1)
+    asked = ["dig", "+short", "+tries=1", "+time=5", f"@{host}", "-p", port, name, "A"]
+    return sorted(subprocess.run(asked, check=True, capture_output=True, text=True, timeout=30).stdout.split())
+
+
+def sent(method, path, body, **headers):
+    """A write over HTTP: status and the JSON."""
+    connection = http.client.HTTPConnection(HTTP, timeout=60)
+    connection.request(method, path, json.dumps(body), {"Content-Type": "application/json", **headers})
+    response = connection.getresponse()
+    return response.status, json.loads(response.read() or b"{}")
+
+
+def written(path, text):
+    """Puts a file in the place of another one, whole."""
+    with open(f"{path}.new", "w") as file:
+        file.write(text)
+    os.replace(f"{path}.new", path)
 
 
 def order(what):

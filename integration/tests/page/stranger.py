@@ -3,7 +3,7 @@ token is the tab's alone."""
 
 import sys
 
-from common import PATIENCE, READABLE, URL, Page, browser, equal, order
+from common import PATIENCE, READABLE, URL, Page, browser, command, equal, order
 
 TOKEN = sys.argv[6]
 
@@ -18,6 +18,23 @@ class Stranger(Page):
         # What the browser itself says of a refusal.
         if "status of 401" not in message.text:
             super().console(message)
+
+
+def only_looks(view):
+    """Whose grant has no write sees intents, and a form that says so."""
+    key = "inbound/web/shop/v1/default/default/quiet"
+    command("PUT", f"/v1/intents/{key}", {"metadata": {"name": "quiet"}, "spec": {"app": "shop", "serviceName": "web"}})
+    view.page.locator(f"[data-intent='{key}']").get_by_role("button").click()
+    view.wrong = True
+    view.until("() => document.querySelector('#editor-said').textContent.startsWith('Read only:')")
+    assert "token:ops lacks the verb write in the project web" in view.text("#editor-said"), view.text("#editor-said")
+    assert view.page.locator("#editor-save").is_hidden() and view.page.locator("#editor-delete").is_hidden()
+    assert view.page.locator("#editor-spec-serviceName").is_disabled()
+    equal(view.page.input_value("#editor-spec-serviceName"), "web", "what it says")
+    view.page.screenshot(path=f"{sys.argv[5]}/editor-readonly-1440-light.png")
+    view.page.click("#editor-close")
+    view.page.wait_for_selector("#editor", state="hidden")
+    view.wrong = False
 
 
 def main():
@@ -45,6 +62,7 @@ def main():
         page.wait_for_selector(".verdict")
         page.reload()
         view.until("() => document.querySelector('#services-grid .row[data-index]:not(.waiting):not([hidden])')")
+        only_looks(view)
         assert TOKEN not in page.content(), "the token is in the page"
         other = view.context.new_page()
         other.goto(URL, timeout=PATIENCE)

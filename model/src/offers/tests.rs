@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Desired;
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -10,7 +11,6 @@ fn name(text: &str) -> Name {
 
 fn offer(owner: &str, set: &str, address: &str) -> Offer {
     Offer {
-        name: name("shop.example"),
         owner: owner.into(),
         set: set.into(),
         since: 0,
@@ -35,22 +35,27 @@ fn cluster(name: &str, addresses: &[&str]) -> Cluster {
     }
 }
 
-fn joined_in(declared: &Desired, offers: Vec<Offer>, shared: SharedNames) -> United {
-    let held = Held { clusters: &declared.clusters, pools: &declared.pools, names: &declared.names };
-    unite(offers, shared, &held, |_| PoolName::new("webhook+shop").unwrap())
+fn joined_in(declared: &Desired, offers: Vec<Offer>, shared: SharedNames) -> OfName {
+    let shop = name("shop.example");
+    let steered = declared.names.get(&shop).and_then(|own| Some((own, declared.pools.get(&own.pool)?)));
+    let is_shared =
+        steered.is_some_and(|(own, _)| declared.names.values().filter(|of| of.pool == own.pool).count() > 1);
+    let clusters = DeclaredClusters::new(declared.clusters.values());
+    let held = Held { clusters: &clusters, steered, is_shared };
+    unite(&shop, offers, shared, &held, PoolName::new("webhook+shop").unwrap())
 }
 
-fn joined(offers: Vec<Offer>) -> United {
+fn joined(offers: Vec<Offer>) -> OfName {
     joined_in(&Desired::default(), offers, SharedNames::Refuse)
 }
 
 /// Cluster, weight and tier of each member.
-fn members(united: &United) -> Vec<(String, u16, u8)> {
-    let members = united.desired.pools.values().flat_map(|pool| &pool.members);
+fn members(united: &OfName) -> Vec<(String, u16, u8)> {
+    let members = united.steered.iter().flat_map(|(_, pool)| &pool.members);
     members.map(|member| (member.cluster.to_string(), member.weight.0, member.tier.number())).collect()
 }
 
-fn whats(united: &United) -> Vec<String> {
+fn whats(united: &OfName) -> Vec<String> {
     united.conditions.iter().map(|told| format!("{}/{}: {}", told.owner, told.set, told.what)).collect()
 }
 
@@ -95,7 +100,7 @@ fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
     let new = Wanted { policy: Some(Policy::WEIGHTED), ttl: ttl(20), weight: Some(Weight(7)), ..Wanted::default() };
     let young = Offer { since: 5, ..wanting(offer("a", "x", "192.0.2.1"), new) };
     let united = joined(vec![young, wanting(offer("b", "y", "192.0.2.2"), old)]);
-    let pool = united.desired.pools.values().next().unwrap();
+    let pool = &united.steered.as_ref().unwrap().1;
     assert_eq!((&pool.policy, pool.ttl.secs()), (&failover, 20));
     assert_eq!(whats(&united), ["a/x: another policy holds, which b (set \"y\") has said for longer"]);
     assert_eq!(members(&united)[1], ("at+192.0.2.1".to_owned(), 7, 1));
@@ -112,12 +117,12 @@ fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too
     let wanted = Wanted { ttl: Ttl::from_secs(60).ok(), ..Wanted::default() };
     let offers = vec![wanting(offer("a", "", "192.0.2.1"), wanted)];
     let united = joined_in(&declared, offers.clone(), SharedNames::Refuse);
-    assert_eq!(united.desired.pools.get(&pool.name).unwrap().ttl.secs(), 5);
+    assert_eq!(united.steered.as_ref().unwrap().1.ttl.secs(), 5);
     assert_eq!(members(&united).len(), 1);
     assert_eq!(whats(&united), ["a/: shop.example. is declared with pool shop, whose fields hold"]);
     declared.names.extend([steer("www.example")]);
     let united = joined_in(&declared, offers, SharedNames::Refuse);
-    assert!(united.desired.pools.is_empty() && whats(&united)[0].contains("answers other names, too"));
+    assert!(united.steered.is_none() && whats(&united)[0].contains("answers other names, too"));
 }
 
 #[test]
@@ -147,7 +152,64 @@ fn where_all_stand_in_later_tiers_the_earliest_is_first() {
     assert_eq!(members(&joined(offers)).iter().map(|member| member.2).collect::<Vec<_>>(), [3, 1]);
 }
 
+#[test]
+fn where_a_weight_comes_from_is_told_of_each_member() {
+    let said = Wanted { weight: Some(Weight(60)), ..Wanted::default() };
+    let fading = Offer { strength: Permille::new(500).unwrap(), ..wanting(offer("b", "us", "192.0.2.2"), said) };
+    let united = joined(vec![offer("a", "eu", "192.0.2.1"), fading]);
+    let told: Vec<_> = united.origins.iter().map(|of| (&*of.owner, of.said, of.strength.thousandths())).collect();
+    assert_eq!(told, [("a", None, 1000), ("b", Some(Weight(60)), 500)]);
+    assert_eq!(members(&united).iter().map(|member| member.1).collect::<Vec<_>>(), [1000, 30_000]);
+}
+
+/// A name whose only member stands in a region, if any is said.
+fn standing(number: u8, address: &str, region: Option<&str>) -> (Name, OfName) {
+    let wanted = Wanted { region: region.map(Arc::from), ..Wanted::default() };
+    let (clusters, name) = (DeclaredClusters::default(), name(&format!("n{number}.example")));
+    let held = Held { clusters: &clusters, steered: None, is_shared: false };
+    let (offers, pool) =
+        (vec![wanting(offer("a", "", address), wanted)], PoolName::new(&format!("p{number}")).unwrap());
+    (name.clone(), unite(&name, offers, SharedNames::Refuse, &held, pool))
+}
+
+#[test]
+fn a_region_without_a_point_is_one_and_of_two_the_one_that_more_names_say_holds() {
+    let mut united = United::default();
+    let of = |number: u8, region| standing(number, "192.0.2.1", region);
+    let said = [of(1, Some("eu")), of(2, Some("us")), of(3, Some("us")), of(4, None)];
+    united.change(said.map(|(name, of)| (name, Some(of))));
+    let location = united.desired().clusters.values().next().unwrap().location.clone().unwrap();
+    assert_eq!((location.region.as_deref(), location.at), (Some("us"), None));
+    let disputes = united.disputes();
+    let told: Vec<_> = disputes.iter().map(|told| format!("{} {}", told.name, told.what)).collect();
+    assert_eq!(told, ["n1.example. region us holds for these addresses, which more names say"]);
+    united.change([(name("n2.example"), None), (name("n3.example"), None)]);
+    assert_eq!(
+        united.desired().clusters.values().next().unwrap().location.as_ref().unwrap().region.as_deref(),
+        Some("eu")
+    );
+    united.change([1, 4].map(|number| (name(&format!("n{number}.example")), None)));
+    assert_eq!(united, United::default());
+}
+
 proptest! {
+    #[test]
+    fn names_that_change_one_by_one_come_to_what_all_of_them_at_once_do(
+        changes in proptest::collection::vec((0..4u8, proptest::option::of((0..3u8, 0..3u8))), 1..20)
+    ) {
+        let (mut united, mut last) = (United::default(), BTreeMap::new());
+        for (number, said) in changes {
+            let region = |region| [None, Some("eu"), Some("us")][usize::from(region)];
+            let of = said.map(|(address, said)| standing(number, &format!("192.0.2.{address}"), region(said)).1);
+            let name = name(&format!("n{number}.example"));
+            last.insert(name.clone(), of.clone());
+            united.change([(name, of)]);
+        }
+        let mut whole = United::default();
+        whole.change(last);
+        prop_assert_eq!(united, whole);
+    }
+
     #[test]
     fn the_order_of_offers_does_not_matter(seed in proptest::collection::vec((0..4u8, 0..4u8, 0..9u8, 0..3u64), 0..12)) {
         let mut offers: BTreeMap<(u8, u8), Offer> = BTreeMap::new();

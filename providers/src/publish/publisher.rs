@@ -61,6 +61,8 @@ pub struct Status {
     pub succeeded_at: Option<SystemTime>,
     /// Since when what is wanted is not there; none where all of it is.
     pub behind_since: Option<SystemTime>,
+    /// When the next sync is due, unless what is wanted changes before; none before the first one.
+    pub due_at: Option<SystemTime>,
     /// Why the last sync failed, or what it held back.
     pub error: Option<String>,
     /// Failures in a row.
@@ -71,8 +73,6 @@ pub struct Status {
     pub foreign: usize,
     /// Counts since the start: syncs, failed ones, sets changed, deletions held back, sets that differed without a new wish.
     pub counts: Counts,
-    /// When it is looked at the provider next, without a reason.
-    pub next_at: Option<SystemTime>,
     /// How it stands with each set.
     pub conditions: BTreeMap<SetKey, Standing>,
 }
@@ -165,7 +165,9 @@ impl Publisher {
         let inner = Arc::new(Inner { setup, provider, wishes: wishes.clone(), claims });
         let (orders, orders_in) = mpsc::channel(ORDERS_MAX);
         let (status_out, status) = watch::channel(Arc::new(Status::default()));
-        let task = Task { inner: Arc::clone(&inner), wishes, orders: orders_in, status: status_out, notes, last: None };
+        let wait = inner.setup.pacing.resync;
+        let own = Arc::clone(&inner);
+        let task = Task { inner: own, wishes, orders: orders_in, status: status_out, notes, last: None, wait };
         (Self { inner, orders, status }, task.run())
     }
 
@@ -242,6 +244,8 @@ struct Task {
     notes: Notes,
     /// What was wanted when all of it was last seen to be there.
     last: Option<Arc<Wanted>>,
+    /// How long after the last sync the next one is due.
+    wait: Duration,
 }
 
 impl Task {
@@ -267,7 +271,7 @@ impl Task {
                 () = sleep_until(due), if is_known => {
                     // What became of it is in the status.
                     let _ = self.sync(0, self.inner.setup.auto).await;
-                    due = self.next();
+                    due = Instant::now() + self.wait;
                 }
             }
         }
@@ -278,7 +282,7 @@ impl Task {
         match order {
             Order::Sync { deletions, reply } => {
                 let outcome = self.sync(deletions, true).await;
-                let due = self.next();
+                let due = Instant::now() + self.wait;
                 let _ = reply.send(outcome);
                 due
             }
@@ -297,20 +301,14 @@ impl Task {
         Ok(HandedOver { handed, refused, broken: applied.broken })
     }
 
-    /// When it is due next; told in the status, too.
-    fn next(&self) -> Instant {
+    /// How long after a sync that left this status the next one is due.
+    fn pause(&self, status: &Status) -> Duration {
         let pacing = &self.inner.setup.pacing;
-        let wait = {
-            let status = self.status.borrow();
-            match status.failures {
-                0 if status.behind_since.is_some() && self.inner.setup.auto => pacing.resync.min(LOOK_AGAIN),
-                0 => pacing.resync,
-                failures => pacing.after_failure(failures, chance()),
-            }
-        };
-        let at = SystemTime::now().checked_add(wait);
-        self.status.send_modify(|status| Arc::make_mut(status).next_at = at);
-        Instant::now() + wait
+        match status.failures {
+            0 if status.behind_since.is_some() && self.inner.setup.auto => pacing.resync.min(LOOK_AGAIN),
+            0 => pacing.resync,
+            failures => pacing.after_failure(failures, chance()),
+        }
     }
 
     async fn sync(&mut self, deletions: usize, carries_out: bool) -> Result<Outcome, ProviderError> {
@@ -403,6 +401,8 @@ impl Task {
                 }
             }
         }
+        self.wait = self.pause(&status);
+        status.due_at = Some(now + self.wait);
         self.status.send_replace(Arc::new(status));
     }
 }

@@ -244,7 +244,7 @@ async fn a_status_tells_since_when_and_when_it_is_looked_again() {
     stage.until("the next look", |status| status.counts.syncs > first.counts.syncs).await;
     let second = stage.publisher.status();
     assert_eq!(first.conditions, second.conditions, "what stands as it stood stands since then");
-    stage.until("it is told", |status| status.next_at.is_some()).await;
+    stage.until("it is told", |status| status.due_at.is_some()).await;
     // One that is refused is refused since the first time.
     theirs(&stage.memory, 3);
     stage.wishes.send_replace(wish(3));

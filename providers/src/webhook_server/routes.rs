@@ -9,6 +9,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use http_body_util::BodyExt;
 use tokio::sync::Semaphore;
 
@@ -59,6 +60,19 @@ async fn answer(State(webhook): State<Webhook>, request: Request) -> Response {
     response
 }
 
+/// The token that a request shows: by itself, or as a password (RFC 7617), which is what Go's clients make of one in a URL.
+fn shown_token(headers: &HeaderMap) -> Option<String> {
+    let (scheme, shown) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    match scheme {
+        scheme if scheme.eq_ignore_ascii_case("bearer") => Some(shown.trim().to_owned()),
+        scheme if scheme.eq_ignore_ascii_case("basic") => {
+            let both = String::from_utf8(BASE64.decode(shown.trim()).ok()?).ok()?;
+            both.split_once(':').map(|(_, password)| password.to_owned())
+        }
+        _ => None,
+    }
+}
+
 /// Which call of which client a path and method are.
 fn asked(path: &str, method: &Method) -> Result<(Call, Scope), Failed> {
     let path = path.trim_end_matches('/');
@@ -97,11 +111,10 @@ impl Webhook {
             return Some(Failed(StatusCode::FORBIDDEN, what.to_owned()));
         }
         let bearer = self.bearer.as_ref()?;
-        let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token =
-            shown.and_then(|shown| shown.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let is_known = token.is_some_and(|(_, token)| bearer(token.trim()));
-        (!is_known).then(|| Failed(StatusCode::UNAUTHORIZED, "show the token: Authorization: Bearer TOKEN".into()))
+        let is_known = shown_token(headers).is_some_and(|token| bearer(&token));
+        let what =
+            "show the token: Authorization: Bearer TOKEN, or as the password in the URL: https://fairway:TOKEN@HOST";
+        (!is_known).then(|| Failed(StatusCode::UNAUTHORIZED, what.to_owned()))
     }
 
     /// The answer, or that there is none in time.

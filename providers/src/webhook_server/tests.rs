@@ -230,9 +230,15 @@ async fn with_a_token_each_call_shows_it() {
     let bearer: Bearer = Arc::new(|token| token == "right");
     let router = router(Arc::<Memory>::default(), Arc::default(), Some(bearer), false);
     let fixture = Fixture { router, ..fixture() };
-    for (shown, code) in
-        [(None, 401), (Some("Bearer wrong"), 401), (Some("Basic right"), 401), (Some("bearer right"), 200)]
-    {
+    for (shown, code) in [
+        (None, 401),
+        (Some("Bearer wrong"), 401),
+        (Some("Basic right"), 401),
+        (Some("bearer right"), 200),
+        // `x:right` and `right:x`, as a URL says it.
+        (Some("Basic eDpyaWdodA=="), 200),
+        (Some("Basic cmlnaHQ6eA=="), 401),
+    ] {
         let request = Request::builder().uri("/");
         let request = shown.into_iter().fold(request, |request, shown| request.header(header::AUTHORIZATION, shown));
         assert_eq!(fixture.send(request.body(Body::empty()).unwrap()).await.0.as_u16(), code, "{shown:?}");

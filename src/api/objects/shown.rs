@@ -35,18 +35,23 @@ pub(super) fn answer(status: StatusCode, object: &Object, site: &Site) -> Respon
 pub(super) fn shown(object: &Object, configured: &Configured, served: u64) -> ObjectBody {
     ObjectBody {
         spec: serde_json::from_slice(&object.value).unwrap_or_default(),
-        metadata: Some(Metadata {
-            revision: object.revision,
-            generation: object.generation,
-            created: format!("{:.3}", object.created),
-            changed: format!("{:.3}", object.changed),
-            changed_by: object.by.who.clone(),
-            reason: object.by.why.clone(),
-        }),
+        metadata: Some(metadata(object)),
         status: Some(ObjectStatus {
             observed_generation: object.generation,
             conditions: conditions(object, configured, served),
         }),
+    }
+}
+
+/// What the store knows of an object.
+pub(in crate::api) fn metadata(object: &Object) -> Metadata {
+    Metadata {
+        revision: object.revision,
+        generation: object.generation,
+        created: format!("{:.3}", object.created),
+        changed: format!("{:.3}", object.changed),
+        changed_by: object.by.who.clone(),
+        reason: object.by.why.clone(),
     }
 }
 

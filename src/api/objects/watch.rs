@@ -1,4 +1,4 @@
-//! `GET /v1/pools?watch=true`: each change of the objects of a kind once it is served, by Server-Sent Events with resume.
+//! `GET /v1/pools?watch=true`, `GET /v1/intents?watch=true`: each change of the objects of a kind, or of intents, once it is served, by Server-Sent Events with resume.
 //!
 //! The id of an event is the revision that it brought. Who names it, as browsers do in `Last-Event-ID`, is told of everything after it;
 //! where the store no longer remembers that far back, a `reset` says from where on it goes: list anew.
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::{
     super::{
+        intents::{is_in, items},
         objects_wire::{DeletedObject, ObjectsReset},
         problem::{Refusal, problem},
         routes::Site,
@@ -21,10 +22,49 @@ use super::{
     shown::{shown, standing},
     write::SERVED_MAX,
 };
-use crate::store::objects::{Event, Kind, StoreError};
+use crate::{
+    intents::INTENT_KINDS,
+    store::objects::{Event, Key, Kind, StoreError},
+};
 
-/// Answers with the changes of the objects of a kind: those after the last one that was seen, else after `revision`, else from now on.
-pub(super) fn watch(kind: Kind, site: &Site, headers: &HeaderMap, revision: Option<u64>) -> Result<Response, Refusal> {
+/// What a watcher is told of.
+#[derive(Clone, Debug)]
+pub(in crate::api) enum Watched {
+    /// Objects of a kind.
+    Kind(Kind),
+    /// Intents; of one project, where one was asked for.
+    Intents {
+        /// The project.
+        project: Option<String>,
+    },
+}
+
+impl Watched {
+    fn has(&self, key: &Key) -> bool {
+        match self {
+            Self::Kind(kind) => key.kind() == *kind,
+            Self::Intents { project } => {
+                INTENT_KINDS.contains(&key.kind()) && project.as_deref().is_none_or(|project| is_in(key, project))
+            }
+        }
+    }
+
+    /// What an object that is there is called when it has gone.
+    fn name(&self, key: &Key) -> String {
+        match self {
+            Self::Kind(_) => key.name().to_owned(),
+            Self::Intents { .. } => key.to_string(),
+        }
+    }
+}
+
+/// Answers with the changes of what is watched: those after the last one that was seen, else after `revision`, else from now on.
+pub(in crate::api) fn follow(
+    of: Watched,
+    site: &Site,
+    headers: &HeaderMap,
+    revision: Option<u64>,
+) -> Result<Response, Refusal> {
     let seen = match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse()) {
         Some(Ok(seen)) => Some(seen),
         Some(Err(_)) => {
@@ -37,11 +77,11 @@ pub(super) fn watch(kind: Kind, site: &Site, headers: &HeaderMap, revision: Opti
     let place = place(site)?;
     let from = site.clone();
     // A failure ends the stream: whoever comes back is told why.
-    Ok(stream(site, place, |out| async move { _ = feed(kind, &from, start, &out).await }))
+    Ok(stream(site, place, |out| async move { _ = feed(&of, &from, start, &out).await }))
 }
 
 /// Sends what happens after a revision; why it cannot go on.
-async fn feed(kind: Kind, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes>) -> Result<(), Refusal> {
+async fn feed(of: &Watched, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes>) -> Result<(), Refusal> {
     let objects = site.control.objects()?;
     let mut beat = heartbeat();
     loop {
@@ -59,7 +99,7 @@ async fn feed(kind: Kind, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes>)
                     Some(batch) => {
                         seen = batch.iter().map(|event| event.revision).max().unwrap_or(seen);
                         site.control.served(seen, SERVED_MAX).await;
-                        for frame in frames(kind, site, &batch, seen) {
+                        for frame in frames(of, site, &batch, seen).await {
                             send(out, &frame).await?;
                         }
                     }
@@ -73,19 +113,23 @@ async fn feed(kind: Kind, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes>)
     }
 }
 
-/// What a batch means for the objects of a kind, as frames. The last one alone has the id, so that a batch is told whole or again.
-fn frames(kind: Kind, site: &Site, batch: &[Event], revision: u64) -> Vec<String> {
+/// What a batch means for whoever watches, as frames. The last one alone has the id, so that a batch is told whole or again.
+async fn frames(of: &Watched, site: &Site, batch: &[Event], revision: u64) -> Vec<String> {
+    let own: Vec<&Event> = batch.iter().filter(|event| of.has(&event.key)).collect();
+    let there = own.iter().filter_map(|event| event.object.clone());
+    let mut intents = match of {
+        Watched::Kind(_) => vec![],
+        Watched::Intents { .. } => items(&site.control, there.collect()).await,
+    }
+    .into_iter();
     let (configured, served) = standing(site);
-    let own: Vec<&Event> = batch.iter().filter(|event| event.key.kind() == kind).collect();
     let id = revision.to_string();
     let told = |(place, event): (usize, &&Event)| {
         let id = (place + 1 == own.len()).then_some(&*id);
-        match &event.object {
-            Some(object) => frame("changed", id, &shown(object, &configured, served)),
-            None => {
-                let name = event.key.name().to_owned();
-                frame("deleted", id, &DeletedObject { name, revision: event.revision })
-            }
+        match (&event.object, of) {
+            (Some(object), Watched::Kind(_)) => frame("changed", id, &shown(object, &configured, served)),
+            (Some(_), Watched::Intents { .. }) => frame("changed", id, &intents.next().unwrap_or_default()),
+            (None, of) => frame("deleted", id, &DeletedObject { name: of.name(&event.key), revision: event.revision }),
         }
     };
     own.iter().enumerate().map(told).collect()

@@ -1,11 +1,11 @@
-//! The paths of ONAP and EMCO: their operations follow from the forms of path that lead to objects.
+//! The paths of intents: their operations follow from the forms of path that lead to objects.
 
 use axum::http::Method;
 
-use super::{IF_MATCH, KNOWN, Operation, Shape};
+use super::{IF_MATCH, IF_NONE_MATCH, KNOWN, Operation, Shape};
 use crate::{
     api::objects_wire::ApplyReport,
-    intents::{IntentParameters, What, component, forms},
+    intents::{INTENT_KINDS, IntentParameters, What, component, forms},
     store::objects::Kind,
 };
 
@@ -13,7 +13,16 @@ pub(super) use crate::intents::NAME;
 
 /// Every operation of these paths.
 pub(in crate::api) fn of_intents() -> Vec<Operation> {
-    forms().flat_map(|(path, kind, what)| of_form(&path, kind, what)).collect()
+    let by_key = INTENT_KINDS.into_iter().map(|kind| (by_key(kind), kind, What::Object));
+    forms().chain(by_key).flat_map(|(path, kind, what)| of_form(&path, kind, what)).collect()
+}
+
+/// Where an intent is by its key.
+fn by_key(kind: Kind) -> String {
+    let own: &[&str] = if kind == Kind::InboundOfCompound { &["compoundIntent", "intent"] } else { &["intent"] };
+    let names = ["project", "compositeApp", "version", "deploymentIntentGroup", "trafficGroup"];
+    let names: Vec<_> = names.iter().chain(own).map(|name| format!("{{{name}}}")).collect();
+    format!("/v1/intents/{}/{}", kind.word(), names.join("/"))
 }
 
 fn of_form(path: &str, kind: Kind, what: What) -> Vec<Operation> {
@@ -39,7 +48,7 @@ fn of_form(path: &str, kind: Kind, what: What) -> Vec<Operation> {
     };
     let replace = || {
         let operation = new(Method::PUT, format!("Makes a {word}, or makes it anew"));
-        let operation = operation.takes(body().json()).heeds(&[&IF_MATCH]);
+        let operation = operation.takes(body().json()).heeds(&[&IF_MATCH, &IF_NONE_MATCH]);
         let either = Shape::OneOf(vec![body(), Shape::told::<ApplyReport>()]);
         let operation = operation.tells(200, "It was replaced; or what would come of it (`dryRun`).", either.json());
         let operation = operation.tells(201, "It was made.", body().json()).refuses(WRITES);

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    Bias, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Forced, Location, Member, Mode, Name, Pool,
-    PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    Bias, ClientPrefix, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Forced, Location, Member, Mode, Name,
+    Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Meaning, places, schedule};
@@ -37,8 +37,7 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
             continue;
         }
         let location = wire.location.map(|wire| Location {
-            latitude: wire.latitude.0,
-            longitude: wire.longitude.0,
+            at: Coordinates::from_degrees(wire.latitude.0, wire.longitude.0),
             region: wire.region.map(|Text(region)| region),
             bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)).unwrap_or_default(),
         });

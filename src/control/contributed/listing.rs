@@ -1,7 +1,7 @@
 //! Who brings what, since when, and how long it lasts; taking it out.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -11,8 +11,8 @@ use fairway_providers::webhook_server::{Edits, Refused, Scope};
 
 use super::{ContributionLedger, Owners};
 use crate::{
-    api::contributions_wire::{ContributionCondition, ContributionState, Eviction},
-    control::{Control, ControlError, Published, declared::Declared},
+    api::contributions_wire::{ContributedMember, ContributionCondition, ContributionState, Eviction},
+    control::{Control, ControlError, Published, configured::Contributor, declared::Declared},
     store::objects::Author,
 };
 
@@ -82,8 +82,22 @@ fn listed(declared: &Declared, published: &Published, ledger: &ContributionLedge
         listed.extend(counted.into_iter().map(|((owner, set), own)| clock.state(&scope, &owner, set, &own)));
     }
     // An owner's conditions are told at each of its base paths: which one it was is not kept.
+    let all: Vec<_> = published.configured.contributed.conditions().collect();
+    let mut members: HashMap<(&str, &str), Vec<ContributedMember>> = HashMap::new();
+    for Contributor { name, member, origin, .. } in published.configured.origins() {
+        let of = members.entry((&origin.owner, &origin.set)).or_default();
+        if of.len() < MEMBERS_MAX {
+            of.push(ContributedMember {
+                name: name.to_string(),
+                cluster: member.cluster.to_string(),
+                weight: member.weight.0,
+                said: origin.said.map(|weight| weight.0),
+            });
+        }
+    }
     for state in &mut listed {
-        let all = published.configured.contributed.conditions.iter();
+        state.members = members.get(&(&*state.owner, &*state.set)).cloned().unwrap_or_default();
+        let all = all.iter();
         let own = all.filter(|told| *told.owner == *state.owner && *told.set == *state.set).take(CONDITIONS_MAX);
         state.conditions =
             own.map(|told| ContributionCondition { name: told.name.to_string(), what: told.what.clone() }).collect();
@@ -117,10 +131,13 @@ impl Clock {
             strength: f64::from(self.strength.thousandths()) / 1000.0,
             fades_at: after(1),
             gone_at: after(2),
+            members: vec![],
             conditions: vec![],
         }
     }
 }
 
+/// Most members that are told of one contribution.
+const MEMBERS_MAX: usize = 100;
 /// Most conditions that are told of one contribution.
 const CONDITIONS_MAX: usize = 100;

@@ -7,11 +7,13 @@
 //! A client's rows lie in up to [`PARTS`] objects of the store, by a sum of their names: a change writes few of them, and the largest
 //! body fits one batch.
 
+mod join;
 mod leases;
 mod ledger;
 mod listing;
 mod owners;
 mod read;
+mod revise;
 mod rows_wire;
 #[cfg(test)]
 mod tests;
@@ -22,13 +24,17 @@ use std::{
 };
 
 use fairway_model::{
-    Condition, Desired, Fault, Held, Name, Offer, Permille, PoolName, RecordSet, Rtype, SharedNames, Subject, unite,
+    Condition, Desired, Fault, Name, Permille, PoolName, RecordSet, Rtype, SharedMap, Subject, United,
 };
-use fairway_providers::webhook_server::Scope;
+use fairway_providers::{plain_name, webhook_server::Scope};
+use fairway_zones::Touched;
 
-pub(super) use self::rows_wire::read_seen;
+pub(super) use self::{join::Beside, revise::texts_touched, rows_wire::read_seen};
+use self::{
+    join::{Brought, Joined},
+    owners::Owners,
+};
 pub(crate) use self::{leases::Strengths, ledger::ContributionLedger, read::ReadRow};
-use self::{owners::Owners, read::Meaning};
 use crate::{
     access::TokenHash,
     store::objects::{Key, Kind},
@@ -37,13 +43,17 @@ use crate::{
 /// Names that are left out of the answers, with the reason.
 pub(super) type LeftNames = BTreeMap<Name, String>;
 
-/// What is contributed, as it is served.
+/// What is contributed, as it is served; each name by itself, so that a change costs what it touches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Contributed {
-    /// What is wished for.
-    pub(super) desired: Desired,
-    /// What of it is not heeded.
-    pub(crate) conditions: Vec<Condition>,
+    /// Names that are steered.
+    united: United,
+    /// Record sets that are served as they are.
+    records: SharedMap<(Name, Rtype), RecordSet>,
+    /// What is not heeded, by the text of its name.
+    conditions: SharedMap<Arc<str>, Arc<[Condition]>>,
+    /// Names of which a row is spelled in another way than they are told, in both spellings.
+    spelled: BTreeSet<Arc<str>>,
 }
 
 /// The rows of an object, with what they mean.
@@ -54,116 +64,97 @@ pub(super) fn read_part(octets: &[u8]) -> Result<Box<[ReadRow]>, String> {
 /// Rows of one client.
 pub(crate) type Rows<'a> = (Scope, Vec<&'a ReadRow>);
 
-/// What rows come to beside what others declared. `strength` tells how much of an owner's weight is left.
+/// What rows come to beside what others declared. `strength` tells how much of a client's weights is left.
 pub(super) fn contributed(
     clients: &[Rows<'_>],
-    beside: &Desired,
-    shared: SharedNames,
-    left: &LeftNames,
-    strength: impl Fn(&Scope, &str) -> Permille,
+    beside: &Beside<'_>,
+    strength: impl Fn(&Scope) -> Permille,
 ) -> Contributed {
-    let (mut offers, mut sets) = (BTreeMap::<_, Offer>::new(), Vec::new());
-    let mut conditions = Vec::new();
+    let mut all = Vec::with_capacity(clients.iter().map(|(_, rows)| rows.len()).sum());
     for (scope, rows) in clients {
-        let owners = Owners::of(scope, rows);
-        for row in rows {
-            let owner = owners.of_row(row);
-            let endpoint = &row.row.endpoint;
-            let mut tell = |what: String| {
-                let (name, set) = (endpoint.dns_name.as_str().into(), endpoint.set_identifier.as_str().into());
-                conditions.push(Condition { name, owner: Arc::clone(&owner), set, what });
-            };
-            row.odd.iter().for_each(|what| tell(format!("{}: {what}", endpoint.record_type)));
-            let Some(name) = &row.name else { continue };
-            if beside.zone_of(name).is_none() {
-                tell("it lies in none of the zones".to_owned());
-                continue;
-            }
-            if let Some(why) = left.get(name) {
-                tell(format!("{} is left out: {why}", endpoint.record_type));
-                continue;
-            }
-            match &row.meaning {
-                Meaning::Addresses(addresses, wanted) => {
-                    let key = (name, Arc::clone(&owner), endpoint.set_identifier.as_str());
-                    let offer = offers.entry(key).or_insert_with(|| Offer {
-                        name: name.clone(),
-                        owner: Arc::clone(&owner),
-                        set: endpoint.set_identifier.as_str().into(),
-                        since: row.row.since,
-                        addresses: vec![],
-                        wanted: Arc::clone(wanted),
-                        strength: strength(scope, &owner),
-                    });
-                    offer.addresses.extend(addresses);
-                    offer.since = offer.since.min(row.row.since);
-                }
-                Meaning::Records(set) if strength(scope, &owner) > Permille::default() => {
-                    sets.push(OfferedSet { since: row.row.since, owner, row, set });
-                }
-                Meaning::Nothing | Meaning::Records(_) => {}
-            }
-        }
+        let (owners, strength) = (Owners::of(scope, rows), strength(scope));
+        all.extend(rows.iter().map(|row| Brought { owner: owners.of_row(row), strength, row }));
     }
-    let held = Held { clusters: &beside.clusters, pools: &beside.pools, names: &beside.names };
-    let united = unite(offers.into_values().collect(), shared, &held, pool_name);
-    conditions.extend(united.conditions);
-    let mut desired = united.desired;
-    desired.records = records(sets, &desired, &mut conditions).into_iter().collect();
-    conditions.sort();
-    conditions.dedup();
-    Contributed { desired, conditions }
-}
-
-/// A record set that a row offers.
-struct OfferedSet<'a> {
-    since: u64,
-    owner: Arc<str>,
-    row: &'a ReadRow,
-    set: &'a RecordSet,
-}
-
-/// Record sets of all contributions: those of one name and type unite, but for a CNAME, of which there can be one.
-fn records(
-    mut sets: Vec<OfferedSet<'_>>,
-    steered: &Desired,
-    conditions: &mut Vec<Condition>,
-) -> BTreeMap<(Name, Rtype), RecordSet> {
-    let rank = |offered: &OfferedSet<'_>| (offered.since, Arc::clone(&offered.owner));
-    sets.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.row.row.endpoint.key().cmp(&b.row.row.endpoint.key())));
-    let mut joined: BTreeMap<(Name, Rtype), RecordSet> = BTreeMap::new();
-    let others = sets.iter().filter(|offered| offered.set.rtype != Rtype::CNAME).map(|offered| &offered.set.name);
-    let others: BTreeSet<&Name> = others.chain(steered.names.keys()).collect();
-    for OfferedSet { owner, row, set, .. } in sets {
-        let (name, rtype) = (&set.name, set.rtype);
-        let refusal = match (rtype, joined.get(&set.key())) {
-            (Rtype::CNAME, _) if others.contains(name) => Some(
-                "other records are offered for the name, and beside a CNAME none can stand (RFC 1034 section 3.6.2)",
-            ),
-            (Rtype::CNAME, Some(first)) if first.rdatas != set.rdatas => {
-                Some("another CNAME is offered for the name, and for longer; there can be but one")
-            }
-            (Rtype::CNAME, None) if set.rdatas.len() > 1 => Some("a CNAME has one target"),
-            _ => None,
-        };
-        if let Some(what) = refusal {
-            let endpoint = &row.row.endpoint;
-            let (name, set) = (endpoint.dns_name.as_str().into(), endpoint.set_identifier.as_str().into());
-            conditions.push(Condition { name, owner, set, what: what.to_owned() });
-            continue;
-        }
-        match joined.get_mut(&set.key()) {
-            None => _ = joined.insert(set.key(), set.clone()),
-            Some(first) => {
-                let rdatas = first.rdatas.iter().chain(&set.rdatas).cloned();
-                *first = RecordSet::new(first.name.clone(), rtype, first.ttl.min(set.ttl), rdatas);
-            }
-        }
+    let mut contributed = Contributed::default();
+    for brought in all.iter().filter(|brought| brought.row.is_spelled_otherwise()) {
+        contributed.spelled.insert(Arc::clone(&brought.row.text));
+        contributed.spelled.insert(plain_name(&brought.row.row.endpoint.dns_name).into());
     }
-    joined
+    // It keeps the order of clients and rows.
+    all.sort_by(|a, b| a.row.text.cmp(&b.row.text));
+    let of_texts = all.chunk_by(|a, b| a.row.text == b.row.text);
+    contributed.change(of_texts.map(|rows| (Arc::clone(&rows[0].row.text), join::join(rows, beside))));
+    contributed
 }
 
 impl Contributed {
+    /// What is wished for together.
+    pub(super) fn desired(&self) -> Desired {
+        Desired { records: self.records.clone(), ..self.united.desired().clone() }
+    }
+
+    /// What is not heeded.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = Condition> {
+        let own = self.conditions.values().flat_map(|told| told.iter().cloned());
+        own.chain(self.united.disputes())
+    }
+
+    /// How much is not heeded.
+    pub(crate) fn conditions_len(&self) -> usize {
+        self.conditions.values().map(|told| told.len()).sum::<usize>() + self.united.disputes().len()
+    }
+
+    /// What is offered for steered names.
+    pub(crate) fn united(&self) -> &United {
+        &self.united
+    }
+
+    /// What is wished for at these names and with these pools.
+    pub(super) fn part(&self, touched: &Touched) -> Desired {
+        let desired = self.united.desired();
+        let (names, pools) = (touched.names.iter(), touched.pools.iter());
+        Desired {
+            names: names
+                .filter_map(|name| desired.names.get(name))
+                .map(|own| (own.name.clone(), own.clone()))
+                .collect(),
+            pools: pools
+                .filter_map(|name| desired.pools.get(name))
+                .map(|own| (own.name.clone(), own.clone()))
+                .collect(),
+            records: touched
+                .records
+                .iter()
+                .flat_map(|name| records_at(&self.records, name))
+                .map(|set| (set.key(), set.clone()))
+                .collect(),
+            ..Desired::default()
+        }
+    }
+
+    /// Whether nothing is contributed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.united.names().next().is_none() && self.records.is_empty() && self.conditions.is_empty()
+    }
+
+    /// Says what the rows of these texts come to from now on.
+    fn change(&mut self, changes: impl IntoIterator<Item = (Arc<str>, Joined)>) {
+        let mut steered = Vec::new();
+        for (text, Joined { of_name, records, conditions }) in changes {
+            match conditions.is_empty() {
+                true => self.conditions.remove(&text),
+                false => self.conditions.insert(Arc::clone(&text), conditions.into()),
+            };
+            // What is no name has neither.
+            let Ok(name) = text.parse::<Name>() else { continue };
+            let gone: Vec<_> = records_at(&self.records, &name).map(RecordSet::key).collect();
+            gone.iter().for_each(|key| _ = self.records.remove(key));
+            self.records.extend(records.into_values().map(|set| (set.key(), set)));
+            steered.push((name, of_name));
+        }
+        self.united.change(steered);
+    }
+
     /// Leaves out the names that errors are about; false if they are about none that is contributed.
     pub(super) fn leave_out(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
         let mut found = false;
@@ -179,7 +170,8 @@ impl Contributed {
     /// Leaves out every name; false if none is left.
     pub(super) fn leave_all(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
         let why = faults.iter().find(|fault| fault.is_error()).map(ToString::to_string).unwrap_or_default();
-        let names = self.desired.names.keys().chain(self.desired.records.keys().map(|(name, _)| name));
+        let records = self.records.keys().map(|(name, _)| name);
+        let names = self.united.desired().names.keys().chain(records);
         let before = left.len();
         left.extend(names.map(|name| (name.clone(), why.clone())));
         left.len() > before
@@ -187,27 +179,38 @@ impl Contributed {
 
     /// The names that are contributed because of which there is something.
     fn names_of(&self, subject: &Subject) -> Vec<Name> {
+        let desired = self.united.desired();
         let of_pool = |pool: &PoolName| {
-            let own = self.desired.names.values().filter(|steered| steered.pool == *pool);
+            let own = desired.names.values().filter(|steered| steered.pool == *pool);
             own.map(|steered| steered.name.clone()).collect()
         };
         match subject {
-            Subject::Name(name) if self.desired.names.contains_key(name) => vec![name.clone()],
+            Subject::Name(name) if desired.names.contains_key(name) => vec![name.clone()],
             Subject::Name(name) | Subject::Records(name, _) => {
-                let is_own = self.desired.records.keys().any(|(own, _)| own == name);
+                let is_own = records_at(&self.records, name).next().is_some();
                 is_own.then(|| name.clone()).into_iter().collect()
             }
             Subject::Pool(pool) | Subject::Member(pool, _) => of_pool(pool),
-            Subject::Cluster(cluster) if self.desired.clusters.contains_key(cluster) => {
+            Subject::Cluster(cluster) if desired.clusters.contains_key(cluster) => {
                 let has = |pool: &PoolName| {
-                    self.desired.pools.get(pool).is_some_and(|pool| pool.members.iter().any(|m| m.cluster == *cluster))
+                    desired.pools.get(pool).is_some_and(|pool| pool.members.iter().any(|m| m.cluster == *cluster))
                 };
-                let own = self.desired.names.values().filter(|steered| has(&steered.pool));
+                let own = desired.names.values().filter(|steered| has(&steered.pool));
                 own.map(|steered| steered.name.clone()).collect()
             }
             _ => vec![],
         }
     }
+}
+
+/// The record sets of a name.
+fn records_at<'a>(
+    records: &'a SharedMap<(Name, Rtype), RecordSet>,
+    name: &Name,
+) -> impl Iterator<Item = &'a RecordSet> + use<'a> {
+    // No record is of type 0.
+    let name = name.clone();
+    records.after(&(name.clone(), Rtype(0))).map(|(_, set)| set).take_while(move |set| set.name == name)
 }
 
 /// What the pool of a contributed name is called.
@@ -266,6 +269,6 @@ pub(super) fn scope_of(key: &Key) -> Option<Scope> {
 }
 
 /// Into how many objects the rows of a client are parted.
-const PARTS: u32 = 4_096;
+const PARTS: u32 = 1_024;
 /// Most characters of a text within an object's name, which has 128 in all.
 const PART_MAX: usize = 80;

@@ -21,6 +21,8 @@ pub(crate) struct ReadRow {
     pub(crate) row: Row,
     /// The name; none where it is not one.
     pub(super) name: Option<Name>,
+    /// The name as it is told, without its final dot; else what stands in its place, as plans compare it.
+    pub(super) text: Arc<str>,
     /// What it means.
     pub(super) meaning: Meaning,
     /// What is odd about it.
@@ -61,7 +63,13 @@ impl ReadRow {
             }
             (None, _) => Meaning::Nothing,
         };
-        Self { row, name, meaning, odd }
+        let text = name.as_ref().map_or_else(|| plain_name(&endpoint.dns_name), |name| plain_name(&name.to_string()));
+        Self { text: text.into(), row, name, meaning, odd }
+    }
+
+    /// Whether its name can be spelled in another way, so that its rows need not lie in one part.
+    pub(super) fn is_spelled_otherwise(&self) -> bool {
+        plain_name(&self.row.endpoint.dns_name) != *self.text
     }
 
     /// Who the endpoint belongs to, where it tells.

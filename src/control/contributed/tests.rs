@@ -1,6 +1,6 @@
 //! What clients contribute, as it would be served.
 
-use fairway_model::{ClusterName, Fault, Place, Rtype, ZoneSpec};
+use fairway_model::{ClusterName, DeclaredClusters, Fault, Place, Rtype, SharedNames, ZoneSpec};
 use fairway_providers::Endpoint;
 
 use super::*;
@@ -26,7 +26,9 @@ fn zone() -> Desired {
 
 fn joined(rows: &[(Scope, Vec<ReadRow>)], left: &LeftNames) -> Contributed {
     let clients: Vec<Rows<'_>> = rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
-    contributed(&clients, &zone(), SharedNames::Refuse, left, |_, _| Permille::WHOLE)
+    let (zones, clusters) = (zone(), DeclaredClusters::default());
+    let beside = Beside { zones: &zones, clusters: &clusters, steered: &|_| None, shared: SharedNames::Refuse, left };
+    contributed(&clients, &beside, |_| Permille::WHOLE)
 }
 
 fn scope(name: &str) -> Scope {
@@ -34,7 +36,14 @@ fn scope(name: &str) -> Scope {
 }
 
 fn members(contributed: &Contributed) -> Vec<&str> {
-    contributed.desired.pools.values().flat_map(|pool| &pool.members).map(|member| member.cluster.as_str()).collect()
+    contributed
+        .united
+        .desired()
+        .pools
+        .values()
+        .flat_map(|pool| &pool.members)
+        .map(|member| member.cluster.as_str())
+        .collect()
 }
 
 #[test]
@@ -45,11 +54,11 @@ fn both_families_of_an_owner_are_one_member_and_its_registry_is_none() {
         row("a-shop.gslb.example", "TXT", "\"heritage=external-dns,external-dns/owner=t1\"", "", ""),
     ];
     let joined = joined(&[(scope("east"), rows)], &LeftNames::new());
-    assert_eq!(joined.desired.clusters.len(), 1);
-    assert_eq!(joined.desired.clusters.values().next().unwrap().addresses.len(), 2);
+    assert_eq!(joined.united.desired().clusters.len(), 1);
+    assert_eq!(joined.united.desired().clusters.values().next().unwrap().addresses.len(), 2);
     assert_eq!(members(&joined).len(), 1);
-    assert_eq!(joined.desired.records.keys().map(|(_, rtype)| *rtype).collect::<Vec<_>>(), [Rtype::TXT]);
-    assert!(joined.conditions.is_empty(), "{:?}", joined.conditions);
+    assert_eq!(joined.records.keys().map(|(_, rtype)| *rtype).collect::<Vec<_>>(), [Rtype::TXT]);
+    assert_eq!(joined.conditions_len(), 0);
 }
 
 #[test]
@@ -73,10 +82,10 @@ fn a_name_outside_the_zones_and_a_cname_beside_addresses_are_told() {
         row("b.gslb.example", "CNAME", "c.example", "", ""),
     ];
     let joined = joined(&[(scope("east"), rows)], &LeftNames::new());
-    let told: Vec<_> = joined.conditions.iter().map(|told| format!("{} {}", told.name, told.what)).collect();
+    let told: Vec<_> = joined.conditions().map(|told| format!("{} {}", told.name, told.what)).collect();
     assert_eq!(told[0], "a.elsewhere.test it lies in none of the zones");
     assert!(told[1].starts_with("b.gslb.example other records are offered for the name"), "{told:?}");
-    assert_eq!(joined.desired.names.len(), 1);
+    assert_eq!(joined.united.desired().names.len(), 1);
 }
 
 #[test]
@@ -85,11 +94,10 @@ fn records_of_two_owners_unite_and_of_two_cnames_the_first_holds() {
         vec![row("t.gslb.example", "TXT", target, "", ""), row("c.gslb.example", "CNAME", target, "", "")]
     };
     let joined = joined(&[(scope("a"), own("x.example")), (scope("b"), own("y.example"))], &LeftNames::new());
-    let count = |rtype| {
-        joined.desired.records.values().filter(|set| set.rtype == rtype).map(|set| set.rdatas.len()).sum::<usize>()
-    };
+    let count =
+        |rtype| joined.records.values().filter(|set| set.rtype == rtype).map(|set| set.rdatas.len()).sum::<usize>();
     assert_eq!((count(Rtype::TXT), count(Rtype::CNAME)), (2, 1));
-    assert_eq!(joined.conditions.len(), 1);
+    assert_eq!(joined.conditions_len(), 1);
 }
 
 #[test]
@@ -103,7 +111,7 @@ fn a_name_that_is_at_fault_is_left_out_alone() {
     assert!(!whole.leave_out(&[fault(Subject::Name("else.example".parse().unwrap()))], &mut left));
     let rest = joined(&clients, &left);
     assert_eq!(members(&rest), ["at+192.0.2.2"]);
-    assert!(rest.conditions[0].what.contains("an address stands there"));
+    assert!(rest.conditions().next().unwrap().what.contains("an address stands there"));
     assert!(!whole.leave_out(&[fault(Subject::Name(name))], &mut left));
     assert!(whole.leave_out(&[fault(Subject::Cluster(ClusterName::new("at+192.0.2.2").unwrap()))], &mut left));
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fairway_model::Desired;
+use fairway_providers::{plain_name, webhook_server::Scope};
 use fairway_zones::{Snapshot, steer::SteerPool};
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use super::*;
 use crate::{
     control::{
         configured::{Configured, Previous, Reading},
+        contributed::part_key,
         declared::Declared,
         narrow::Narrow,
         pace::Pacer,
@@ -44,7 +46,11 @@ fn read(scene: &Scene) -> (Reader, Previous) {
 }
 
 fn change(declared: &mut Declared, kind: Kind, name: &str, value: Option<Value>) {
-    let key = Key::new(kind, &[name]).unwrap();
+    change_at(declared, kind, &[name], value);
+}
+
+fn change_at(declared: &mut Declared, kind: Kind, names: &[&str], value: Option<Value>) {
+    let key = Key::new(kind, names).unwrap();
     let at = Timestamp::from_secs(1);
     let object = |value: Value| Object {
         key: key.clone(),
@@ -101,9 +107,9 @@ fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
     };
     let reading = |objects: &Arc<Declared>, previous: &Previous| {
         reader.declared.store(Arc::clone(objects));
-        let Reading { touched, outcome, .. } = reader.read_here(What::Objects, Some(previous), scene.now());
+        let Reading { touched, outcome, is_revised, .. } = reader.read_here(What::Objects, Some(previous), scene.now());
         let (configured, snapshot) = outcome.unwrap();
-        Narrow { configured, snapshot, touched: touched.unwrap() }
+        Narrow { configured, snapshot, touched: touched.unwrap(), is_revised }
     };
     let last = LastTrial::default();
     let held = last.keep(reading(&declared(5, 0), &before), &before.configured);
@@ -159,8 +165,51 @@ impl Dice {
     }
 }
 
+/// Puts a row of a client, or takes one away: at names that are declared too, and at others.
+fn edit_rows(declared: &mut Declared, dice: &mut Dice) {
+    let scope = ["@", "a", "a", "b", "b"][dice.below(5) as usize];
+    let name = ["n1", "n2", "t0", "t1", "w1", "w2", "a-w1", "*.w3", "x.w1"][dice.below(9) as usize];
+    let zone = if dice.below(40) == 0 { "elsewhere.example" } else { "gslb.example" };
+    let text = format!("{name}.{zone}");
+    let (rtype, target) = match dice.below(12) {
+        0 => ("TXT", format!("\"heritage=external-dns,external-dns/owner=o{}\"", dice.below(2))),
+        1 => ("CNAME", "else.example".to_owned()),
+        2 => ("MX", "5 mx.example".to_owned()),
+        3 => ("A", "no address".to_owned()),
+        _ => ("A", format!("192.0.2.{}", 1 + dice.below(8))),
+    };
+    let mut properties = vec![json!({"name": "webhook/gslb-weight", "value": dice.below(3).to_string()})];
+    if dice.below(8) == 0 {
+        let region = ["eu", "us"][dice.below(2) as usize];
+        properties.push(json!({"name": "webhook/gslb-region", "value": region}));
+    }
+    if dice.below(3) == 0 {
+        properties.push(json!({"name": "webhook/gslb-health-port", "value": (80 + dice.below(2)).to_string()}));
+    }
+    let set = ["", "x", "y"][dice.below(3) as usize];
+    let labels = if dice.below(2) == 0 { json!({"owner": format!("o{}", dice.below(2))}) } else { json!({}) };
+    let spelled = if dice.below(100) == 0 { text.replacen('n', "\\110", 1) } else { text.clone() };
+    let row = json!({"since": dice.below(3), "endpoint": {"dnsName": spelled, "recordType": rtype, "targets": [target],
+        "setIdentifier": set, "labels": labels, "providerSpecific": properties}});
+    let key = part_key(&if scope == "@" { Scope::Root } else { Scope::owner(scope).unwrap() }, &plain_name(&spelled));
+    let rows = declared.get(&key).map(|object| serde_json::from_slice::<Value>(&object.value).unwrap()["rows"].clone());
+    let mut rows: Vec<Value> = rows.and_then(|rows| rows.as_array().cloned()).unwrap_or_default();
+    let of = |row: &Value| ["dnsName", "recordType", "setIdentifier"].map(|field| row["endpoint"][field].clone());
+    rows.retain(|other| of(other) != of(&row));
+    if dice.below(3) > 0 {
+        rows.push(row);
+        rows.sort_by_key(|row| of(row).map(|part| part.to_string()));
+    }
+    let names: Vec<_> = key.names().map(str::to_owned).collect();
+    let value = (!rows.is_empty()).then(|| json!({"rows": rows}));
+    change_at(declared, Kind::Contribution, &names.iter().map(String::as_str).collect::<Vec<_>>(), value);
+}
+
 /// Puts a pool, a name or records, or takes some away; now and then something that does not fit.
 fn edit(declared: &mut Declared, dice: &mut Dice) {
+    if dice.below(2) == 0 {
+        return edit_rows(declared, dice);
+    }
     if dice.below(4) == 0 {
         let name = ["t0", "t1", "n1", "x.t1", "*.t2"][dice.below(5) as usize].to_owned() + ".gslb.example";
         let (rtype, data) = [("TXT", "said"), ("A", "192.0.2.7"), ("MX", "5 mx.example"), ("CNAME", "a.example")]
@@ -245,6 +294,8 @@ fn a_narrow_reading_is_a_wide_one() {
             let context = format!("seed {seed}, step {step}");
             assert_eq!(ours.desired, theirs.desired, "{context}");
             assert_eq!((&ours.beside, &ours.conflicts), (&theirs.beside, &theirs.conflicts), "{context}");
+            assert_eq!(ours.contributed, theirs.contributed, "{context}");
+            assert_eq!(ours.clusters, theirs.clusters, "{context}");
             assert_eq!((&ours.left_out, ours.is_plain), (&theirs.left_out, theirs.is_plain), "{context}");
             assert_eq!(format!("{:?}", ours.warnings), format!("{:?}", theirs.warnings), "{context}");
             assert_eq!(told(&ours, &snapshot), told(&theirs, &expected), "{context}");

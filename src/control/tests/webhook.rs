@@ -133,6 +133,54 @@ async fn an_update_whose_old_state_is_another_is_taken_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_duplicates_in_a_batch_the_last_holds_and_what_is_deleted_twice_is_gone() {
+    let server = Server::new(&hooked("")).await;
+    let endpoints = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| service(SHOP, address, "", "1"));
+    // Case and a final dot make no other name.
+    let shouted = Endpoint { dns_name: format!("{}.", SHOP.to_uppercase()), ..endpoints[2].clone() };
+    server.create("/owners/a", vec![endpoints[0].clone(), endpoints[1].clone(), shouted.clone()]);
+    assert_eq!(server.endpoints("/owners/a"), std::slice::from_ref(&shouted));
+    assert_eq!(server.answer(SHOP), Some([192, 0, 2, 3]));
+    server.delete("/owners/a", vec![shouted.clone(), endpoints[0].clone()]);
+    server.delete("/owners/a", vec![shouted]);
+    assert_eq!((server.endpoints("/owners/a"), server.answer(SHOP)), (vec![], None));
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_of_four_kilobytes_with_quotes_and_escapes_comes_back_verbatim() {
+    let server = Server::new(&hooked("")).await;
+    let text = format!("\"{}\\\"quoted\\\" and \\\\ and \\010\"", "x".repeat(4_096));
+    let target = |target: &str| Endpoint {
+        record_type: "TXT".to_owned(),
+        targets: vec![target.to_owned()],
+        ..service("note.gslb.example", "", "", "1")
+    };
+    server.create("/owners/a", vec![target(&text)]);
+    assert_eq!(server.endpoints("/owners/a"), [target(&text)]);
+    assert!(server.daemon.control().shared().published.load().configured.contributed.conditions().next().is_none());
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_weight_of_a_member_is_told_with_where_it_comes_from() {
+    let server = Server::new(&hooked("")).await;
+    let mut west = service(SHOP, "192.0.2.2", "west", "1");
+    west.provider_specific.retain(|property| property.name != "webhook/gslb-weight");
+    server.create("/owners/east", vec![service(SHOP, "192.0.2.1", "east", "60")]);
+    server.create("/owners/west", vec![west]);
+    let items = server.get("/v1/contributions").expect(200).body["items"].clone();
+    let member = |at: usize| items[at]["members"][0].clone();
+    assert_eq!((&member(0)["weight"], &member(0)["said"]), (&60.into(), &60.into()), "{items}");
+    assert_eq!((&member(1)["weight"], &member(1)["said"]), (&1.into(), &Value::Null), "{items}");
+    let state = server.get("/v1/state").expect(200).body;
+    let pool = state["pools"].as_array().unwrap().iter().find(|pool| pool["names"][0] == "shop.gslb.example.").unwrap();
+    assert_eq!(pool["members"][0]["weightFrom"]["owner"], "east", "{pool}");
+    assert_eq!(pool["members"][1]["weightFrom"]["strength"], 1.0, "{pool}");
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_cannot_be_served_is_kept_told_of_and_blocks_nothing() {
     let server = Server::new(&hooked("")).await;
     let odd = [
@@ -151,9 +199,9 @@ async fn an_endpoint_that_cannot_be_served_is_kept_told_of_and_blocks_nothing() 
     all.sort_by_key(Endpoint::key);
     assert_eq!(kept, all);
     let published = server.daemon.control().shared().published.load_full();
-    let told: Vec<_> = published.configured.contributed.conditions.iter().map(|told| &*told.name).collect();
+    let told: Vec<_> = published.configured.contributed.conditions().map(|told| told.name).collect();
     let expected = ["bad.gslb.example", "bad.gslb.example", "else.where.test", "ns1.gslb.example", "odd.gslb.example"];
-    assert_eq!(told.iter().collect::<std::collections::BTreeSet<_>>(), expected.iter().collect(), "{told:?}");
+    assert_eq!(told.iter().map(|name| &**name).collect::<std::collections::BTreeSet<_>>(), expected.into(), "{told:?}");
     server.daemon.stop().await;
 }
 

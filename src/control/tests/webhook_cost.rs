@@ -58,6 +58,13 @@ async fn fifty_thousand_endpoints_of_five_owners() {
         assert!(server.daemon.control().served(revision, PATIENCE).await && status == 204);
         println!("{} changes: acknowledged after {durable:?}, in the answers after {:?}", 2 * NAMES, begun.elapsed());
     }
+    for round in 0..5u8 {
+        let update_new = vec![service("n7.gslb.example", &format!("192.0.2.{}", 100 + round), "a", "1")];
+        let body = Changes { update_new, ..Changes::default() }.to_json();
+        let begun = Instant::now();
+        assert_eq!(server.call("POST", "/owners/a/records", &body).0, 204);
+        println!("1 change: in the answers after {:?}", begun.elapsed());
+    }
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     println!("resident: {} MiB", statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4 / 1024);
     server.daemon.stop().await;

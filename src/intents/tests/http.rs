@@ -88,6 +88,20 @@ fn inbound(name: &str) -> String {
 }
 
 #[tokio::test]
+async fn an_intent_is_put_by_its_key_where_it_is_not_there_yet() {
+    let site = Site::new();
+    let own = "/v1/intents/inbound/p/a/v1/default/default/n";
+    let absent = ("if-none-match", "*");
+    assert_eq!(site.ask_if("PUT", own, absent, &inbound("n")).await.status, 201);
+    let again = site.ask_if("PUT", own, absent, &inbound("n")).await;
+    assert_eq!(again.status, 412, "{}", again.text);
+    assert!(again.text.contains("it is there already"), "{}", again.text);
+    assert_eq!(site.ask("GET", &format!("{W}/inbound-intents/n"), "").await.status, 200);
+    assert_eq!(site.ask("POST", own, &inbound("n")).await.status, 405);
+    assert_eq!(site.ask("GET", "/v1/intents/pool/shop", "").await.status, 404);
+}
+
+#[tokio::test]
 async fn every_code_is_answered_on_both_families() {
     for family in [W, E] {
         let site = Site::new();
@@ -122,6 +136,8 @@ async fn every_code_is_answered_on_both_families() {
             ("PUT", at("/n?dryRun=perhaps"), inbound("n"), 400),
             ("PUT", at("/dry?dryRun=true"), inbound("dry"), 200),
             ("GET", at("/dry"), String::new(), 404),
+            ("PUT", at(&format!("/n?reason={}", "x".repeat(1_025))), inbound("n"), 400),
+            ("PUT", at("/n?reason=a%0Ab"), inbound("n"), 400),
             ("POST", at("?dryRun=true"), inbound("n"), 409),
             ("DELETE", at("/n?dryRun=true"), String::new(), 200),
             ("DELETE", at("/n"), String::new(), 204),

@@ -1,10 +1,14 @@
 // The page's first thread: takes what the worker tells to the part that shows it, and says how fresh it is.
 
 import { clusters } from "./clusters.js";
+import { contributions } from "./contributions.js";
 import { byId, span, text } from "./dom.js";
 import { explain } from "./explain.js";
 import { flips } from "./flips.js";
+import { intents } from "./intents.js";
+import { override } from "./override.js";
 import { overview } from "./overview.js";
+import { publishing } from "./publishing.js";
 import { services } from "./services.js";
 import { who } from "./who.js";
 
@@ -12,14 +16,20 @@ const worker = new Worker("/page/worker.js", { type: "module" });
 const post = (message) => worker.postMessage(message);
 
 const box = explain();
-const parts = { overview: overview(), flips: flips(), services: services(post, (name) => box.of(name)), clusters: clusters(post) };
+const force = override(post);
+const parts = { overview: overview((id, scope) => force.remove(id, scope)), flips: flips(), services: services(post, (name) => box.of(name)), clusters: clusters(post) };
+const sides = { contributions: contributions(post), publishing: publishing(post), intents: intents(post) };
 const asker = who((token) => post({ kind: "token", token }));
 let link = { reading: "connecting", watching: "connecting" };
 
 const hears = {
-  summary: ({ summary }) => parts.overview.take(summary),
+  summary: ({ summary }) => {
+    parts.overview.take(summary);
+    freshness();
+  },
   rows: (message) => parts[message.list].take(message),
   service: ({ service }) => parts.services.takeOne(service),
+  side: (message) => sides[message.list].take(message),
   event: ({ event, body }) => parts.flips.take(event, body),
   link: (message) => {
     link = message.link;

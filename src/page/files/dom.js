@@ -49,6 +49,24 @@ export function table(caption, heads, rows, attributes = {}) {
   );
 }
 
+/** Puts new children in the place of old ones. What has a `data-key` keeps the focus, and stays open if it was. */
+export function redraw(element, ...children) {
+  const focused = element.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  const opened = new Set([...element.querySelectorAll("details[open][data-key]")].map((of) => of.dataset.key));
+  const scrolled = [...element.querySelectorAll(".scroll-x")].map((of) => of.scrollLeft);
+  element.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  for (const details of element.querySelectorAll("details[data-key]")) if (opened.has(details.dataset.key)) details.open = true;
+  element.querySelectorAll(".scroll-x").forEach((of, at) => (of.scrollLeft = scrolled[at] ?? 0));
+  if (focused) element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+}
+
+/** A button that does something. */
+export function button(words, work, attributes = {}) {
+  const element = h("button", { type: "button", ...attributes }, words);
+  element.addEventListener("click", work);
+  return element;
+}
+
 export const number = (value) => value.toLocaleString("en-US");
 export const counted = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 export const percent = (value) => (value === null || value === undefined ? "–" : `${value.toFixed(1)} %`);

@@ -45,10 +45,12 @@ function flip(body) {
   const late = Date.parse(applied) - Date.parse(at);
   const why = cause;
   const moved =
-    poolsMoved === null
+    poolsJudged === 0
+      ? "No pool is judged by it now."
+      : poolsMoved === null
       ? `${counted(poolsJudged, "pool")} judged by it; too many to ask what moved.`
       : poolsMoved === 0
-        ? `No answer changed${poolsJudged > 0 ? ` (${counted(poolsJudged, "pool")} asked)` : ""}.`
+        ? `No answer changed (${counted(poolsJudged, "pool")} asked).`
         : `${counted(namesMoved, "name")} of ${counted(poolsMoved, "pool")} answered otherwise${late >= 0 ? `, ${late < 1 ? "within 1 ms" : `${late} ms`} after the verdict` : ""}.`;
   const story = h(
     "li",

@@ -94,6 +94,7 @@ export class Model {
       poolsDown: new Set(this.services.filter((s) => s.shared.health === "down").map((s) => s.shared.pool)).size,
       poolsPartly: new Set(this.services.filter((s) => s.shared.health === "partly").map((s) => s.shared.pool)).size,
       clusters: clusters.length,
+      clusterNames: state.clusters.slice(0, 200).map((cluster) => cluster.name),
       clustersUp: clusters.filter((word) => word === "up").length,
       clustersProbed: clusters.filter((word) => word !== "unused").length,
       overrides: state.overrides.map((said) => ({ ...said, holdsFor: short(said.holdsFor) })),

@@ -1,9 +1,10 @@
 // What is always in view: figures at a glance, overrides with their countdown, the configuration and what is wrong with it.
 
-import { byId, counted, h, moment, number, span, standing, table, text } from "./dom.js";
+import { button, byId, counted, h, moment, number, redraw, span, standing, table, text } from "./dom.js";
 import { fact } from "./services.js";
 
-export function overview() {
+/** `remove(id, scope)` takes an override away. */
+export function overview(remove) {
   let summary = null;
   let offset = 0;
   const countdowns = [];
@@ -22,14 +23,23 @@ export function overview() {
       text(byId("version"), `${next.version}`);
       byId("tiles").replaceChildren(...tiles(next));
       countdowns.length = 0;
-      byId("overrides-body").replaceChildren(...overrides(next.overrides, countdowns));
-      byId("config-body").replaceChildren(...configuration(next));
+      redraw(byId("overrides-body"), overrides(next.overrides, countdowns, remove));
+      redraw(byId("config-body"), configuration(next));
+      clusterNames(next.clusterNames);
       tick();
     },
     get readAt() {
       return summary?.at ?? null;
     },
   };
+}
+
+/** What can be typed where a cluster is asked for. */
+function clusterNames(names) {
+  const list = byId("cluster-names");
+  if (list.dataset.names === names.join(" ")) return;
+  list.dataset.names = names.join(" ");
+  list.replaceChildren(...names.map((name) => h("option", {}, name)));
 }
 
 function tiles({ names, pools, poolsDown, poolsPartly, clusters, clustersUp, clustersProbed, overrides, config, ready, notReady }) {
@@ -47,7 +57,7 @@ function tiles({ names, pools, poolsDown, poolsPartly, clusters, clustersUp, clu
 const tile = (name, value, words, level) =>
   h("div", { class: "tile", "data-level": level }, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("span", { class: "muted" }, words)));
 
-function overrides(all, countdowns) {
+function overrides(all, countdowns, remove) {
   if (all.length === 0) return [h("p", { class: "muted" }, "None: what probes say counts.")];
   const row = (said) => {
     const countdown = h("span", { class: "countdown" });
@@ -61,9 +71,10 @@ function overrides(all, countdowns) {
       h("span", {}, countdown, " (", moment(said.expires), ")"),
       holds,
       said.source === "config" ? "configuration" : said.id,
+      said.source === "config" ? "" : button("Take away", () => remove(said.id, said.scope), { "data-key": `remove ${said.id}`, "aria-label": `Take away the override of ${said.scope}` }),
     ];
   };
-  return [table("Overrides in force", ["Scope", "Force", "Reason", "Ends", "Holds for", "Id"], all.map(row), { class: "stack" })];
+  return [table("Overrides in force", ["Scope", "Force", "Reason", "Ends", "Holds for", "Id", ""], all.map(row), { class: "stack" })];
 }
 
 function configuration({ config, conflicts, listeners, zones, startedAt, now }) {

@@ -7,14 +7,14 @@ import { h } from "./dom.js";
 export class Rows {
   /** `make()` gives `{ element, fill(row, index) }`; `ask(from, to)` asks for rows; `open(row)` is Enter or a click. */
   constructor(grid, { heads, make, ask, open, empty }) {
-    Object.assign(this, { grid, make, ask, open, emptyWords: empty });
+    Object.assign(this, { grid, make, ask, open });
     this.total = 0;
     this.rows = new Map();
     this.drawn = new Map();
     this.free = [];
     this.active = 0;
     this.body = h("div", { class: "rows", role: "rowgroup" });
-    this.empty = h("p", { class: "empty muted", hidden: true });
+    this.empty = h("p", { class: "empty muted", hidden: true }, empty);
     const head = h("div", { class: "row head", role: "row", "aria-rowindex": "1" }, heads.map((words) => h("span", { role: "columnheader" }, words)));
     this.head = h("div", { role: "rowgroup", class: "heads" }, head);
     grid.replaceChildren(this.head, this.body, this.empty);
@@ -43,19 +43,19 @@ export class Rows {
       this.grid.setAttribute("aria-rowcount", total + 1);
       this.active = Math.min(this.active, Math.max(0, total - 1));
     }
-    this.empty.hidden = total > 0;
-    this.empty.textContent = this.emptyWords;
+    if (this.empty.hidden !== total > 0) this.empty.hidden = total > 0;
     this.draw(true);
   }
 
   /** Asks for the rows in view anew, as after a change of the filter. */
-  refresh() {
-    const [from, to] = this.window(AHEAD);
+  refresh(top) {
+    const [from, to] = this.window(AHEAD, top);
     this.asked = [from, to];
     this.ask(from, to);
   }
 
   measure() {
+    this.view = this.grid.clientHeight;
     this.height = Number.parseFloat(getComputedStyle(this.grid).getPropertyValue("--row")) || 56;
     this.body.style.height = `${this.total * this.height}px`;
     this.soon();
@@ -69,15 +69,16 @@ export class Rows {
   }
 
   /** The rows in view and some more on both sides. */
-  window(more) {
-    const top = this.grid.scrollTop;
+  window(more, top = this.grid.scrollTop) {
     const from = Math.floor(top / this.height) - more;
-    const to = Math.ceil((top + this.grid.clientHeight) / this.height) + more;
+    const to = Math.ceil((top + this.view) / this.height) + more;
     return [Math.max(0, from), Math.max(0, this.total ? Math.min(this.total, to) : to)];
   }
 
   draw(anew) {
-    const [from, to] = this.window(OVER);
+    // Read once, before anything is written: a look at it afterwards would have the browser lay out all of the page at once.
+    const top = this.grid.scrollTop;
+    const [from, to] = this.window(OVER, top);
     for (const [index, row] of this.drawn) {
       if (index < from || index >= to) {
         row.element.hidden = true;
@@ -93,7 +94,7 @@ export class Rows {
     this.sort();
     this.mark();
     const [known, end] = this.asked ?? [0, 0];
-    if (this.total > 0 && (from < known || Math.min(to, this.total) > end)) this.refresh();
+    if (this.total > 0 && (from < known || Math.min(to, this.total) > end)) this.refresh(top);
   }
 
   place(index) {
@@ -130,16 +131,19 @@ export class Rows {
     const known = this.rows.get(index);
     row.element.classList.toggle("waiting", !known);
     row.isFilled = Boolean(known);
-    if (known) row.fill(known, index);
+    if (!known) return;
+    // What says the same as before is left alone: most rows do when the state was read anew.
+    const said = JSON.stringify(known);
+    if (said === row.said) return;
+    row.said = said;
+    row.fill(known, index);
   }
 
   mark() {
     for (const [index, { element }] of this.drawn) {
-      if (index === this.active) element.setAttribute("aria-selected", "true");
-      else element.removeAttribute("aria-selected");
+      tell(element, "aria-selected", index === this.active ? "true" : null);
     }
-    if (this.drawn.has(this.active)) this.grid.setAttribute("aria-activedescendant", `${this.grid.id}-${this.active}`);
-    else this.grid.removeAttribute("aria-activedescendant");
+    tell(this.grid, "aria-activedescendant", this.drawn.has(this.active) ? `${this.grid.id}-${this.active}` : null);
   }
 
   key(event) {
@@ -172,6 +176,13 @@ export class Rows {
     else if (bottom > this.grid.scrollTop + this.grid.clientHeight) this.grid.scrollTop = bottom - this.grid.clientHeight;
     this.draw(false);
   }
+}
+
+/** Sets an attribute, or takes it away, where it differs: who reads aloud is told of each change. */
+function tell(element, name, value) {
+  if (element.getAttribute(name) === value) return;
+  if (value === null) element.removeAttribute(name);
+  else element.setAttribute(name, value);
 }
 
 /** Rows drawn beyond the view, and rows asked for beyond it. */

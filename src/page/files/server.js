@@ -7,7 +7,7 @@ import { events, refusal } from "./stream.js";
 import { withToken } from "./token.js";
 
 export class Server {
-  /** `hears` has `state(state, at)`, `event(kind, body)` and `link(link)`. */
+  /** `hears` has `state(state, at)`, `event(kind, body)`, which says whether the state is to be read for it, and `link(link)`. */
   constructor(hears) {
     this.hears = hears;
     this.link = { reading: "connecting", watching: "connecting", why: "", retryAt: null, readAt: null };
@@ -113,8 +113,7 @@ export class Server {
       event: (kind, id, data) => {
         this.failures.watch = 0;
         this.lastId = id || this.lastId;
-        this.hears.event(kind, { id, ...JSON.parse(data) });
-        this.nudge();
+        if (this.hears.event(kind, { id, ...JSON.parse(data) })) this.nudge();
       },
     };
     // The server ends each stream after two minutes, which is no failure: the next one goes on where this one was.

@@ -2,9 +2,15 @@
 
 import { Model } from "./model.js";
 import { Server } from "./server.js";
+import { Side } from "./side.js";
 
 const model = new Model();
 const asked = { services: null, clusters: null, service: null };
+let mark = "";
+
+const sides = Object.fromEntries(
+  ["contributions", "publishing", "intents"].map((list) => [list, new Side(`/v1/${list}`, (said) => postMessage({ kind: "side", list, ...shown(list, said) }))]),
+);
 
 const server = new Server({
   state(state, at) {
@@ -15,11 +21,32 @@ const server = new Server({
   },
   event(kind, body) {
     postMessage({ kind: "event", event: kind, body });
+    for (const side of Object.values(sides)) side.nudge();
+    if (kind !== "state") return true;
+    // Objects and syncs alone are told by the lists that are read beside the state.
+    const { id: _id, objects: _objects, syncs: _syncs, ...rest } = body;
+    const before = mark;
+    mark = JSON.stringify(rest);
+    return mark !== before;
   },
   link(link) {
     postMessage({ kind: "link", link });
   },
 });
+
+/** Of what may be long, what is shown. */
+function shown(list, said) {
+  if (list !== "publishing" || !said.body) return said;
+  const filter = asked.records ?? "";
+  const provider = ({ records, ...rest }) => {
+    const counts = {};
+    for (const { condition } of records) counts[condition] = (counts[condition] ?? 0) + 1;
+    const fits = filter === "" ? ({ condition }) => condition !== "published" : ({ name }) => name.includes(filter);
+    const found = records.filter(fits);
+    return { ...rest, counts, records: found.slice(0, RECORDS_SHOWN), found: found.length, inAll: records.length };
+  };
+  return { ...said, filter, body: { providers: said.body.providers.map(provider) } };
+}
 
 /** Sends the rows of a list that were asked for last. */
 function send(list) {
@@ -41,17 +68,39 @@ const does = {
     asked.service = key;
     sendService();
   },
+  /** Which intents are wanted, as the query of `/v1/intents`. */
+  intents({ query }) {
+    sides.intents.ask(query);
+  },
+  /** Records of providers whose names hold this text. */
+  records({ filter }) {
+    asked.records = filter;
+    sides.publishing.said = null;
+    sides.publishing.read();
+  },
+  /** Something was written from here: what is shown follows at once. */
+  written() {
+    for (const side of Object.values(sides)) side.read();
+    server.nudge();
+  },
   visible({ visible }) {
-    if (visible) server.resume();
-    else server.pause();
+    for (const part of [server, ...Object.values(sides)]) {
+      if (visible) part.resume();
+      else part.pause();
+    }
   },
   retry() {
     server.retry();
+    for (const side of Object.values(sides)) side.read();
   },
   // The first one begins.
   token({ token }) {
     server.give(token);
+    for (const side of Object.values(sides)) side.give(token);
   },
 };
 
 addEventListener("message", ({ data }) => does[data.kind](data));
+
+/** Records of a provider that are shown at once. */
+const RECORDS_SHOWN = 100;

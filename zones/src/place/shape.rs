@@ -57,7 +57,7 @@ impl Shape {
             let region = location.filter(|_| map.is_some()).and_then(|location| location.region.as_deref());
             let column_in = |table: &LatencyTable| table.clusters().iter().position(|name| *name == member.cluster);
             Site {
-                coordinates: location.filter(|_| nearest).map(Coordinates::from),
+                coordinates: location.filter(|_| nearest).and_then(|location| location.at),
                 region: region.map(Arc::from),
                 bias: if nearest { member.bias.unwrap_or_else(own_bias) } else { Bias::default() },
                 column: latencies.as_deref().and_then(column_in),

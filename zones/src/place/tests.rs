@@ -279,7 +279,8 @@ fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> Desir
     let mut desired = Desired::default();
     for (name, region, n) in [("eu1", "eu", 1), ("us1", "us", 2)] {
         let name = ClusterName::new(name).unwrap();
-        let location = Location { latitude: 1.0, longitude: 2.0, region: Some(region.into()), bias: Bias::default() };
+        let location =
+            Location { at: Coordinates::from_degrees(1.0, 2.0), region: Some(region.into()), bias: Bias::default() };
         let addresses = vec![IpAddr::from([192, 0, 2, n])];
         let (location, services) = (Some(location), Vec::new());
         let cluster = Cluster { name: name.clone(), addresses, dns_name: None, location, capacity: None, services };

@@ -100,8 +100,7 @@ pub(super) fn world() -> Desired {
     ]) {
         let name = cluster(number);
         let location = Location {
-            latitude: number as f64 * 10.0,
-            longitude: 7.0,
+            at: Coordinates::from_degrees(number as f64 * 10.0, 7.0),
             region: Some(format!("r{number}")),
             bias: Bias::default(),
         };

@@ -4,6 +4,8 @@
 //! What the store itself promises, also where etcd lies still or the network is cut, is told beside it (`src/store/objects/etcd`).
 #![cfg(feature = "real")]
 
+mod webhook;
+
 use std::{
     path::Path,
     process::{Command, Output},

@@ -1,0 +1,107 @@
+"""Endpoints that five clients bring over the webhook: reading them, and changing many of them and one."""
+import http.client, json, statistics, time
+
+from . import servers
+from .declared import until_answered
+from .machine import pss_mb, say, spread, tool, write
+from .servers import ORIGIN
+
+TYPE = "application/external.dns.webhook+json;version=1"
+# The first is the one that changes: its members stand before those of the others.
+OWNERS = ["a", "b", "c", "d", "e"]
+
+
+class Hook:
+    """Asks the webhook as external-dns does, each call on a connection of its own."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def ask(self, method, path, body=None):
+        """The answer's body, and milliseconds until it was there."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        octets = None if body is None else json.dumps(body)
+        since = time.monotonic()
+        connection.request(method, path, octets, {"Content-Type": TYPE, "Accept": TYPE})
+        answer = connection.getresponse()
+        text, took = answer.read(), (time.monotonic() - since) * 1e3
+        connection.close()
+        if answer.status not in (200, 204):
+            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]}")
+        return text, took
+
+
+def webhook(bench):
+    """Fifty thousand endpoints of five base paths, those of the registry included: GET, creating, updating, deleting ten thousand; one."""
+    count, folder = bench.options.endpoints // len(OWNERS) // 2, bench.folder("webhook")
+    # The port that was given last is the one that answers DNS.
+    hook, port = bench.next_port(), bench.next_port()
+    write(f"{folder}/zone", tool("workload", "zone", "--names", 1, "--origin", ORIGIN))
+    command = servers.serve(folder, f"""version: 1
+listen: {{ dns: ["127.0.0.1:{port}"], http: "off" }}
+udp: {{ workers: 1 }}
+zones: [{{ name: {ORIGIN}, file: zone }}]
+webhook: {{ listen: "127.0.0.1:{hook}", metrics: off }}
+clusters: [{{ name: here, addresses: [127.0.0.1] }}]
+monitors: [{{ name: up, type: always }}]
+pools: [{{ name: ready, policy: failover, monitor: up, members: [{{ cluster: here }}] }}]
+names: [{{ name: ready.{ORIGIN}, pool: ready }}]
+""")
+    _, pid = bench.start("fairway", command, f"ready.{ORIGIN}")
+    client, rows = Hook(hook), 2 * count
+    for number, owner in enumerate(OWNERS[1:], 1):
+        client.ask("POST", path(owner), {"create": endpoints(owner, number, count, 0)})
+    say(f"   {4 * rows:,} endpoints of four clients are there")
+    timed = {"create": [], "update": [], "delete": [], "one": []}
+
+    def change(kind, name, address, body):
+        timed[kind].append(until_answered(bench, port, name, address, lambda: client.ask("POST", path("a"), body)))
+
+    for rep in range(bench.options.reps):
+        own = [endpoints("a", 0, count, 2 * rep + step) for step in range(2)]
+        last = f"n{count - 1}.{ORIGIN}"
+        change("create", last, address(0, 2 * rep), {"create": own[0]})
+        change("update", last, address(0, 2 * rep + 1), {"updateOld": own[0], "updateNew": own[1]})
+        one = endpoints("a", 0, 1, 250)[:1]
+        change("one", f"n0.{ORIGIN}", address(0, 250), {"updateOld": own[1][:1], "updateNew": one})
+        change("delete", last, address(1, 0), {"delete": one + own[1][1:]})
+    client.ask("POST", path("a"), {"create": endpoints("a", 0, count, 0)})
+    got = [client.ask("GET", path("a"))[1] for _ in range(9)]
+    pss = pss_mb(pid)
+    every = [endpoint for number, owner in enumerate(OWNERS) for endpoint in endpoints(owner, number, count, 0, f"{owner}.")]
+    for first in range(0, len(every), rows):
+        client.ask("POST", path("all"), {"create": every[first:first + rows]})
+    got_all = [client.ask("GET", path("all"))[1] for _ in range(9)]
+    bench.stop("fairway")
+
+    bench.print(f"### {5 * rows:,} endpoints of five clients over the webhook: milliseconds from the request\n")
+    labels = {"create": f"{rows:,} created", "update": f"{rows:,} updated", "delete": f"{rows:,} deleted", "one": "one updated"}
+    bench.table(["change", "until answered", "until acknowledged", "changes"],
+                [[label, spread([took[0] for took in timed[kind]], 0), spread([took[1] for took in timed[kind]], 0), len(timed[kind])]
+                 for kind, label in labels.items()])
+    bench.table([f"GET of {rows:,} ms", f"GET of {5 * rows:,} at one base path ms", f"PSS with {5 * rows:,} MB"],
+                [[spread(got, 0), spread(got_all, 0), f"{pss:.0f}"]])
+    for kind, label in labels.items():
+        bench.mark(f"{label} over the webhook until served, median", statistics.median(took[0] for took in timed[kind]), 1_000, "ms")
+    bench.mark(f"GET /records of {5 * rows:,}, median", statistics.median(got_all), 300, "ms")
+
+
+def path(owner):
+    return f"/owners/{owner}/records"
+
+
+def address(number, step):
+    return f"10.{number}.0.{step % 250 + 1}"
+
+
+def endpoints(owner, number, count, step, below=""):
+    """An endpoint a name and one of the registry beside it. A client's members stand in the tier of its number."""
+    words = [("webhook/gslb-health-scheme", "none"), ("webhook/gslb-policy", "failover"), ("webhook/gslb-tier", str(number + 1))]
+    rest = {"setIdentifier": owner, "recordTTL": 60, "labels": {"owner": owner}, "providerSpecific": [{"name": name, "value": value} for name, value in words]}
+    made = []
+    for at in range(count):
+        name = f"n{at}.{below}{ORIGIN}"
+        heritage = f'"heritage=external-dns,external-dns/owner={owner},external-dns/resource=service/default/n{at}"'
+        made.append({"dnsName": name, "recordType": "A", "targets": [address(number, step)], **rest})
+        made.append({"dnsName": f"a-{name}", "recordType": "TXT", "targets": [heritage], **rest})
+    return made

@@ -1,0 +1,168 @@
+//! Clusters: a real kube-apiserver each, and the real external-dns over it.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::PathBuf,
+    process::Command,
+    sync::atomic::{AtomicU16, Ordering},
+};
+
+use fairway_integration::real::{Fairway, Process, free_port, parts, program, root, used, wait_until};
+use tempfile::TempDir;
+
+use crate::LIMIT;
+
+/// Where an object says what external-dns makes of it.
+const PREFIX: &str = "external-dns.alpha.kubernetes.io";
+
+/// A cluster: a Kubernetes API of its own, and the external-dns that reads it.
+pub(crate) struct Cluster {
+    name: &'static str,
+    pub(crate) folder: TempDir,
+    external_dns: Option<Process>,
+}
+
+impl Cluster {
+    pub(crate) fn start(name: &'static str) -> Self {
+        used("kube-apiserver");
+        let cluster = Self { name, folder: TempDir::new().expect("a temporary folder"), external_dns: None };
+        // Two ports in a row for etcd, apart from those of other clusters.
+        static NEXT: AtomicU16 = AtomicU16::new(24_100);
+        let etcd = NEXT.fetch_add(10, Ordering::Relaxed).to_string();
+        let mut script = Command::new(root().join("integration/realparts/kube-up.sh"));
+        let log = fs::File::create(cluster.folder.path().join("up.log")).expect("the folder can be written");
+        let both = log.try_clone().expect("a descriptor is free");
+        script.arg(parts()).arg(cluster.kube()).arg(free_port().to_string()).arg(etcd);
+        let status = script.stdin(std::process::Stdio::null()).stdout(log).stderr(both).status();
+        let told = || fs::read_to_string(cluster.folder.path().join("up.log")).unwrap_or_default();
+        assert!(status.is_ok_and(|status| status.success()), "kube-up.sh: {}", told());
+        cluster
+    }
+
+    fn kube(&self) -> PathBuf {
+        self.folder.path().join("kube")
+    }
+
+    #[track_caller]
+    pub(crate) fn kubectl(&self, arguments: &[&str]) {
+        assert_eq!(self.try_kubectl(arguments), Ok(()), "{arguments:?}");
+    }
+
+    /// Asks the API; what it said where it refused.
+    fn try_kubectl(&self, arguments: &[&str]) -> Result<(), String> {
+        let mut command = Command::new(parts().join("bin/kubectl"));
+        let output = command.arg("--kubeconfig").arg(self.kube().join("kubeconfig")).args(arguments).output();
+        let output = output.expect("kubectl is among the parts");
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    }
+
+    /// Makes objects what a manifest says.
+    pub(crate) fn apply(&self, manifest: &str) {
+        let file = self.folder.path().join("manifest.yaml");
+        fs::write(&file, manifest).expect("the folder can be written");
+        // An API server that has just learnt new kinds may leave a request lying until it ends it.
+        let file = file.to_str().expect("it is UTF-8");
+        wait_until("the manifest is taken", LIMIT, || {
+            self.try_kubectl(&["--request-timeout=10s", "apply", "-f", file]).is_ok()
+        });
+    }
+
+    /// Makes the kinds of a file of the parts known.
+    pub(crate) fn apply_kinds(&self, file: &str) {
+        let file = parts().join("crd").join(file);
+        let file = file.to_str().expect("it is UTF-8");
+        self.kubectl(&["apply", "--server-side", "-f", file]);
+        self.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", file]);
+    }
+
+    /// Gives a Service or an Ingress its address, as its controller would.
+    pub(crate) fn give_address(&self, kind: &str, namespace: &str, name: &str, address: &str) {
+        let status = format!("{{\"status\":{{\"loadBalancer\":{{\"ingress\":[{{\"ip\":\"{address}\"}}]}}}}}}");
+        self.kubectl(&["-n", namespace, "patch", kind, name, "--subresource=status", "--type=merge", "-p", &status]);
+    }
+
+    /// A Service of type LoadBalancer that has an address, with these annotations.
+    pub(crate) fn expose(&self, service: &str, address: &str, annotations: &[(&str, &str)]) {
+        self.expose_in("default", service, address, annotations);
+    }
+
+    /// The same in a namespace.
+    pub(crate) fn expose_in(&self, namespace: &str, service: &str, address: &str, annotations: &[(&str, &str)]) {
+        let lines = annotated(annotations);
+        self.apply(&format!(
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: {service}\n  namespace: {namespace}\n  annotations:\n{lines}spec:\n  type: LoadBalancer\n  ports: [{{ port: 443 }}]\n"
+        ));
+        self.give_address("service", namespace, service, address);
+    }
+
+    /// Starts its external-dns for Services, which asks each second at this base path.
+    pub(crate) fn bring_to(&mut self, webhook: SocketAddr, base: &str) {
+        let external_dns = self.external_dns(&format!("http://{webhook}{base}"), self.name, &["--source=service"], &[]);
+        self.external_dns = Some(external_dns);
+    }
+
+    /// An external-dns of this cluster that asks each second.
+    pub(crate) fn external_dns(
+        &self,
+        url: &str,
+        owner: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Process {
+        let mut command = Command::new(program("external-dns", "external-dns"));
+        command
+            .arg(format!("--kubeconfig={}", self.kube().join("kubeconfig").display()))
+            .arg(format!("--webhook-provider-url={url}"))
+            .arg(format!("--txt-owner-id={owner}"))
+            .arg(format!("--metrics-address=127.0.0.1:{}", free_port()))
+            .args(["--provider=webhook", "--registry=txt", "--policy=sync", "--interval=1s"])
+            .args(arguments)
+            .envs(variables.iter().copied());
+        Process::start(&mut command, &self.folder.path().join(format!("external-dns-{owner}.log")))
+    }
+
+    /// Fails where its external-dns has ended.
+    #[track_caller]
+    pub(crate) fn still_runs(&mut self) {
+        let external_dns = self.external_dns.as_mut().expect("it was started");
+        assert!(external_dns.is_running(), "{}: external-dns ended: {}", self.name, external_dns.output());
+    }
+
+    /// Hard errors end the process; soft ones are lines of its log.
+    pub(crate) fn errors(&self) -> usize {
+        let output = self.external_dns.as_ref().map(Process::output).unwrap_or_default();
+        output.lines().filter(|line| line.contains("level=error") || line.contains("level=fatal")).count()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.external_dns.take());
+        let _ = Command::new(root().join("integration/realparts/kube-down.sh")).arg(self.kube()).status();
+    }
+}
+
+/// Annotations as they stand in a manifest.
+pub(crate) fn annotated(annotations: &[(&str, &str)]) -> String {
+    annotations.iter().map(|(key, value)| format!("    {PREFIX}/{key}: \"{value}\"\n")).collect()
+}
+
+/// A server with the webhook, and where that listens.
+pub(crate) fn server() -> (Fairway, SocketAddr) {
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let config = format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"
+    );
+    (Fairway::start(&config, &[]), webhook)
+}
+
+/// What dig is answered, sorted.
+pub(crate) fn dig(server: &Fairway, name: &str, rtype: &str) -> Vec<String> {
+    let mut dig = Command::new(program("dig", "dig"));
+    dig.args(["+short", "+tries=1", "+time=2", "@127.0.0.1", "-p", &server.dns.port().to_string(), name, rtype]);
+    let output = dig.output().expect("dig runs");
+    let mut lines: Vec<_> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}

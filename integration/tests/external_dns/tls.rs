@@ -1,0 +1,94 @@
+//! The webhook over TLS, with a token, as the real external-dns calls it: the authority in `SSL_CERT_FILE`, the token in the URL.
+
+use std::{fs, net::SocketAddr, path::Path, process::Command};
+
+use fairway_integration::real::{Fairway, free_port, wait_until};
+
+use crate::{
+    LIMIT, SHOP,
+    cluster::{Cluster, dig},
+    counted, shop,
+};
+
+/// Runs openssl in a folder.
+fn openssl(folder: &Path, line: &str) -> String {
+    let output = Command::new("openssl").args(line.split(' ')).current_dir(folder).output().expect("openssl runs");
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A certificate of the authority for this machine, under a serial number.
+fn certify(folder: &Path, serial: u32) {
+    openssl(
+        folder,
+        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout next.key -out next.csr -subj /CN=fairway",
+    );
+    fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").expect("the folder can be written");
+    let line = format!(
+        "x509 -req -in next.csr -CA ca.pem -CAkey ca.key -set_serial {serial} -days 2 -extfile names -out next.pem"
+    );
+    openssl(folder, &line);
+    fs::rename(folder.join("next.key"), folder.join("hook.key")).expect("the folder can be written");
+    fs::rename(folder.join("next.pem"), folder.join("hook.pem")).expect("the folder can be written");
+}
+
+/// The serial number of the certificate that is shown at an address.
+fn shown(folder: &Path, webhook: SocketAddr) -> String {
+    let line = format!("openssl s_client -connect {webhook} </dev/null 2>/dev/null | openssl x509 -noout -serial");
+    let output = Command::new("sh").args(["-c", &line]).current_dir(folder).output().expect("sh is everywhere");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[test]
+fn external_dns_calls_over_tls_shows_its_token_and_takes_a_renewed_certificate() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let certificates = folder.path();
+    openssl(
+        certificates,
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority",
+    );
+    certify(certificates, 17);
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let token = "fwt_0123456789abcdef0123456789abcdef";
+    let sum = Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().expect("sh runs");
+    let sum = String::from_utf8_lossy(&sum.stdout).split(' ').next().unwrap_or_default().to_owned();
+    let (cert, key) = (certificates.join("hook.pem"), certificates.join("hook.key"));
+    let mut server = Fairway::start(
+        &format!(
+            "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{sum}\", tls: {{ cert: {{ file: {} }}, key: {{ file: {} }} }} }}
+",
+            cert.display(),
+            key.display()
+        ),
+        &[],
+    );
+    let cluster = Cluster::start("east");
+    cluster.expose("shop", "203.0.113.10", &shop("", "1"));
+    let authority = certificates.join("ca.pem");
+    let trust = [("SSL_CERT_FILE", authority.to_str().expect("it is UTF-8"))];
+    let url = |shown: &str| format!("https://{shown}{webhook}/owners/east");
+
+    // Who trusts nobody, or shows no token, is not served, and nothing is changed.
+    let mut stranger = cluster.external_dns(&url(""), "stranger", &["--source=service"], &trust);
+    assert!(!stranger.ended(LIMIT).success(), "{}", stranger.output());
+    assert!(stranger.output().contains("401"), "{}", stranger.output());
+    assert_eq!(counted(&server).1, 0.0);
+
+    let mut client = cluster.external_dns(&url(&format!("fairway:{token}@")), "east", &["--source=service"], &trust);
+    wait_until("it is a member", LIMIT, || {
+        assert!(client.is_running(), "{}", client.output());
+        dig(&server, SHOP, "A") == ["203.0.113.10"]
+    });
+    assert_eq!(shown(certificates, webhook), "serial=11");
+    // A renewed certificate comes with the next process, and the client does not notice.
+    certify(certificates, 18);
+    let next = server.start_beside(&["--replace"]);
+    assert!(server.process.ended(LIMIT).success(), "{}", next.output());
+    server.process = next;
+    server.wait_ready();
+    wait_until("the renewed certificate is shown", LIMIT, || shown(certificates, webhook) == "serial=12");
+    let (before, _) = counted(&server);
+    wait_until("it is asked again", LIMIT, || counted(&server).0 >= before + 3.0);
+    assert!(client.is_running(), "{}", client.output());
+}

@@ -1,0 +1,160 @@
+//! Names that are offered, each by itself, and what they share: one that changes costs what it is, and not what all are.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Condition, Nameless, OfName};
+use crate::{Bias, Cluster, ClusterName, Desired, Location, MonitorName, Name, SharedMap};
+
+/// Names that are offered. Clusters and monitors are there as long as a name uses them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct United {
+    desired: Desired,
+    names: SharedMap<Name, Arc<OfName>>,
+    regions: SharedMap<ClusterName, Regions>,
+    /// By monitor: how many names use it.
+    monitors: SharedMap<MonitorName, usize>,
+}
+
+/// How many names say that a cluster stands in which region, or say nothing.
+type Regions = BTreeMap<Option<Arc<str>>, usize>;
+
+impl United {
+    /// What the names wish for together; no record set is among it.
+    pub fn desired(&self) -> &Desired {
+        &self.desired
+    }
+
+    /// What is offered for a name.
+    pub fn of_name(&self, name: &Name) -> Option<&OfName> {
+        self.names.get(name).map(|of_name| &**of_name)
+    }
+
+    /// Every name for which anything is offered, with what that is.
+    pub fn names(&self) -> impl Iterator<Item = (&Name, &OfName)> {
+        self.names.iter().map(|(name, of_name)| (name, &**of_name))
+    }
+
+    /// Says what is offered for names from now on; none where nothing is.
+    pub fn change(&mut self, changes: impl IntoIterator<Item = (Name, Option<OfName>)>) {
+        let changes: Vec<_> = changes.into_iter().collect();
+        // A declared pool may go from one name to another: first all go, then all come.
+        for (name, _) in &changes {
+            if let Some(before) = self.names.remove(name) {
+                self.take_out(name, &before);
+            }
+        }
+        for (name, of_name) in changes {
+            if let Some(of_name) = of_name {
+                self.add(&name, &of_name);
+                self.names.insert(name, Arc::new(of_name));
+            }
+        }
+    }
+
+    fn add(&mut self, name: &Name, of_name: &OfName) {
+        if let Some((steered, pool)) = &of_name.steered {
+            self.desired.names.insert(name.clone(), steered.clone());
+            self.desired.pools.insert(pool.name.clone(), pool.clone());
+        }
+        for (monitor, meaning) in &of_name.monitors {
+            *counted(&mut self.monitors, monitor) += 1;
+            self.desired.monitors.entry(monitor.clone()).or_insert_with(|| Arc::clone(meaning));
+        }
+        for cluster in &of_name.clusters {
+            *counted(&mut self.regions, &cluster.name).entry(said(cluster)).or_default() += 1;
+            self.place(cluster);
+        }
+    }
+
+    fn take_out(&mut self, name: &Name, before: &OfName) {
+        if let Some((_, pool)) = &before.steered {
+            self.desired.names.remove(name);
+            self.desired.pools.remove(&pool.name);
+        }
+        for (monitor, _) in &before.monitors {
+            let count = counted(&mut self.monitors, monitor);
+            *count -= 1;
+            if *count == 0 {
+                self.monitors.remove(monitor);
+                self.desired.monitors.remove(monitor);
+            }
+        }
+        for cluster in &before.clusters {
+            let regions = counted(&mut self.regions, &cluster.name);
+            let count = regions.entry(said(cluster)).or_default();
+            *count -= 1;
+            if *count == 0 {
+                regions.remove(&said(cluster));
+            }
+            self.place(cluster);
+        }
+    }
+
+    /// Makes a cluster what those who use it say, or takes it away with the last of them.
+    fn place(&mut self, cluster: &Nameless) {
+        let regions = self.regions.get(&cluster.name);
+        if regions.is_none_or(Regions::is_empty) {
+            self.regions.remove(&cluster.name);
+            self.desired.clusters.remove(&cluster.name);
+            return;
+        }
+        let region = regions.and_then(region_of).map(|region| region.to_string());
+        // Where on earth that is nobody said.
+        let location = region.map(|region| Location { at: None, region: Some(region), bias: Bias::default() });
+        let own = || Cluster {
+            name: cluster.name.clone(),
+            addresses: cluster.addresses.clone(),
+            dns_name: None,
+            location: None,
+            capacity: None,
+            services: vec![],
+        };
+        self.desired.clusters.entry(cluster.name.clone()).or_insert_with(own).location = location;
+    }
+
+    /// Names whose word of where a cluster stands does not hold.
+    pub fn disputes(&self) -> Vec<Condition> {
+        let is_disputed = |regions: &Regions| regions.keys().flatten().count() > 1;
+        let disputed = self.regions.iter().filter(|(_, regions)| is_disputed(regions));
+        let holds: BTreeMap<_, _> = disputed.filter_map(|(name, regions)| Some((name, region_of(regions)?))).collect();
+        if holds.is_empty() {
+            return vec![];
+        }
+        let mut told = BTreeSet::new();
+        for (name, of_name) in &self.names {
+            for cluster in &of_name.clusters {
+                let Some(((region, owner, set), holds)) = cluster.region.as_ref().zip(holds.get(&cluster.name)) else {
+                    continue;
+                };
+                if region != *holds {
+                    let what = format!("region {holds} holds for these addresses, which more names say");
+                    let (owner, set) = (Arc::clone(owner), Arc::clone(set));
+                    told.insert(Condition { name: name.to_string().into(), owner, set, what });
+                }
+            }
+        }
+        told.into_iter().collect()
+    }
+}
+
+/// The region that most names say; of as many the first in order.
+fn region_of(regions: &Regions) -> Option<&Arc<str>> {
+    let said = regions.iter().filter_map(|(region, count)| Some((region.as_ref()?, count)));
+    said.max_by_key(|(region, count)| (**count, Reverse(*region))).map(|(region, _)| region)
+}
+
+fn said(cluster: &Nameless) -> Option<Arc<str>> {
+    cluster.region.as_ref().map(|(region, ..)| Arc::clone(region))
+}
+
+/// What is counted at a key, from nothing.
+fn counted<'a, K: Ord + Clone, V: Clone + Default>(map: &'a mut SharedMap<K, V>, key: &K) -> &'a mut V {
+    if !map.contains_key(key) {
+        map.insert(key.clone(), V::default());
+    }
+    map.get_mut(key).expect("it was put there")
+}

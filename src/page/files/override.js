@@ -1,0 +1,31 @@
+// Forcing clusters from the page: an override with a reason and an end, and taking one away.
+
+import { request, why } from "./ask.js";
+import { byId, text } from "./dom.js";
+
+export function override(post) {
+  const form = byId("override-form");
+  const said = byId("override-said");
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { scope, force, minutes, reason } = form.elements;
+    const body = { scope: scope.value.trim(), force: force.value, reason: reason.value.trim(), forSecs: 60 * Number(minutes.value) };
+    const answer = await request("POST", "/v1/overrides", { body });
+    said.dataset.level = answer.ok ? "fine" : "bad";
+    text(said, answer.ok ? `${body.scope}: ${body.force} is in force.` : why(answer));
+    if (!answer.ok) return;
+    form.reset();
+    post({ kind: "written" });
+  });
+
+  return {
+    /** Takes one away by its id. */
+    async remove(id, scope) {
+      const answer = await request("DELETE", `/v1/overrides/${encodeURIComponent(id)}`);
+      said.dataset.level = answer.ok ? "fine" : "bad";
+      text(said, answer.ok ? `${scope}: what probes say counts again.` : why(answer));
+      if (answer.ok) post({ kind: "written" });
+    },
+  };
+}
