@@ -35,6 +35,13 @@ pub struct Contribution {
     pub desired: Desired,
 }
 
+impl Contribution {
+    /// What a source wishes for that has one owner of this name, without a set identifier.
+    pub fn of(source: SourceKind, owner: &str, desired: Desired) -> Self {
+        Self { source, owner: owner.to_owned(), set: String::new(), created: 0, desired }
+    }
+}
+
 /// Two contributions that say one thing differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
@@ -247,18 +254,14 @@ mod tests {
         Desired { pools: [(pool.name.clone(), pool)].into(), ..Desired::default() }
     }
 
-    fn from(source: SourceKind, owner: &str, desired: Desired) -> Contribution {
-        Contribution { source, owner: owner.to_owned(), set: String::new(), created: 0, desired }
-    }
-
     fn members(merged: &Merged) -> Vec<&str> {
         merged.desired.pools.values().flat_map(|p| &p.members).map(|m| m.cluster.as_str()).collect()
     }
 
     #[test]
     fn members_unite_and_removing_one_contribution_keeps_the_other() {
-        let a = from(SourceKind::Webhook, "a", pool(&["c1"], 30));
-        let b = from(SourceKind::Webhook, "b", pool(&["c2"], 30));
+        let a = Contribution::of(SourceKind::Webhook, "a", pool(&["c1"], 30));
+        let b = Contribution::of(SourceKind::Webhook, "b", pool(&["c2"], 30));
         let both = merge([b.clone(), a]);
         assert_eq!((members(&both), both.conflicts.len()), (vec!["c1", "c2"], 0));
         assert_eq!(members(&merge([b])), ["c2"]);
@@ -266,8 +269,8 @@ mod tests {
 
     #[test]
     fn config_outranks_the_webhook_whatever_the_order_and_the_loser_is_named() {
-        let config = from(SourceKind::Config, "f", pool(&["c1"], 60));
-        let hook = from(SourceKind::Webhook, "h", pool(&["c1"], 30));
+        let config = Contribution::of(SourceKind::Config, "f", pool(&["c1"], 60));
+        let hook = Contribution::of(SourceKind::Webhook, "h", pool(&["c1"], 30));
         let merged = merge([hook.clone(), config.clone()]);
         assert_eq!(merged, merge([config, hook]));
         assert_eq!(merged.desired.pools.values().next().unwrap().ttl.secs(), 60);

@@ -282,13 +282,7 @@ impl Reader {
             return Joined { desired, clusters, ..Joined::default() };
         }
         let owner = describe(&self.source);
-        let of = |source, owner: &str, desired| Contribution {
-            source,
-            owner: owner.to_owned(),
-            set: String::new(),
-            created: 0,
-            desired,
-        };
+        let of = Contribution::of;
         let of_files = of(SourceKind::Config, &owner, Desired::clone(&files.desired));
         let of_objects = objects.contribution(&files.desired, left_out);
         let mut beside_names = names_beside(&files.desired, &of_objects.desired);

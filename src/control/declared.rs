@@ -366,7 +366,7 @@ impl Declared {
         for (key, why) in self.add_intents(files, &mut desired, left_out) {
             left_out.insert(key, whole(why));
         }
-        Contribution { source: SourceKind::Api, owner: "api".to_owned(), set: String::new(), created: 0, desired }
+        Contribution::of(SourceKind::Api, "api", desired)
     }
 
     /// Adds what the intents come to that are not left out; those that come to nothing, with the reason.

@@ -204,13 +204,7 @@ fn join(
             false => beside.remove(name),
         };
     }
-    let of = |source, owner: &str, desired| Contribution {
-        source,
-        owner: owner.to_owned(),
-        set: String::new(),
-        created: 0,
-        desired,
-    };
+    let of = Contribution::of;
     let declared = merge([of(SourceKind::Config, owner, files), of(SourceKind::Api, "api", declared)]);
     let Merged { desired: declared, conflicts } = declared;
     let of_clients = of(SourceKind::Webhook, "webhook", of_clients);

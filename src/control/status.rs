@@ -97,8 +97,8 @@ fn store(shared: &Shared) -> Option<StoreState> {
 
 /// Whose decisions of balancing hold, where anything is balanced.
 fn balance(shared: &Shared, view: &View) -> Option<BalanceState> {
-    let epoch = view.conditions.shares()?.epoch;
-    Some(BalanceState { lead: (**shared.lead.load()).to_owned(), epoch })
+    let epoch = view.conditions.shares().map_or(0, |shares| shares.epoch);
+    view.snapshot.heeds_load().then(|| BalanceState { lead: (**shared.lead.load()).to_owned(), epoch })
 }
 
 /// Adds to clusters in order of name how far they are loaded on purpose.

@@ -10,13 +10,14 @@ use std::{
 use fairway_model::Rtype;
 use fairway_providers::{
     MEDIA_TYPE,
-    publish::{Affix, Bounds, Notes, Ownership, Pacing, Policy, Provider, Publisher, Rules, Setup, Wanted},
+    publish::{Provider, Publisher, Wanted},
 };
-use tokio::{sync::watch, task::JoinSet};
+use tokio::task::JoinSet;
 
 use crate::{
-    ZONE,
+    Wishes,
     etcd::etcd,
+    publisher,
     scripted::{Act, Scripted, well},
     servers::{Updates, bind, powerdns, start},
     set,
@@ -30,21 +31,11 @@ const SYNCS: usize = 12;
 struct Stage {
     name: &'static str,
     publisher: Publisher,
-    wishes: watch::Sender<Option<Arc<Wanted>>>,
+    wishes: Wishes,
 }
 
 fn stage(name: &'static str, provider: impl Provider + 'static) -> Stage {
-    let (wishes, wishes_in) = watch::channel(None);
-    let rules = Rules {
-        zones: vec![ZONE.parse().expect("a name")],
-        policy: Policy::Sync,
-        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
-        bounds: Bounds::default(),
-    };
-    let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };
-    let setup = Setup { name: name.to_owned(), rules, pacing, auto: false };
-    let (publisher, task) = Publisher::new(setup, Box::new(provider), wishes_in, Notes::default());
-    tokio::spawn(task);
+    let (publisher, wishes) = publisher(provider);
     Stage { name, publisher, wishes }
 }
 

@@ -90,6 +90,25 @@ fn wish(round: usize) -> Wanted {
     Wanted { sets, held: BTreeSet::new() }
 }
 
+/// What tells a publisher what is wanted; without it the publisher ends.
+type Wishes = watch::Sender<Option<Arc<Wanted>>>;
+
+/// One that carries out in [`ZONE`] what it is told to, at once, and owns what it wrote by TXT records.
+fn publisher(provider: impl Provider + 'static) -> (Publisher, Wishes) {
+    let (wishes, wishes_in) = watch::channel(None);
+    let rules = Rules {
+        zones: vec![ZONE.parse().expect("a name")],
+        policy: Policy::Sync,
+        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
+        bounds: Bounds::default(),
+    };
+    let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };
+    let setup = Setup { name: "p".to_owned(), rules, pacing, auto: false };
+    let (publisher, task) = Publisher::new(setup, Box::new(provider), wishes_in, Notes::default());
+    tokio::spawn(task);
+    (publisher, wishes)
+}
+
 /// What each provider must do: write what is wanted, read it back alike, touch nothing else, and end as it began.
 async fn contract<P: Provider + Clone + 'static>(provider: P) {
     let before = sorted(provider.read().await.expect("it can be read at first"));
@@ -100,17 +119,7 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
         wish.sets.retain(|set| types.is_none_or(|types| types.contains(&set.set.rtype)));
         wish
     };
-    let (wishes, wishes_in) = watch::channel(None);
-    let rules = Rules {
-        zones: vec![ZONE.parse().expect("a name")],
-        policy: Policy::Sync,
-        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
-        bounds: Bounds::default(),
-    };
-    let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };
-    let setup = Setup { name: "p".to_owned(), rules, pacing, auto: false };
-    let (publisher, task) = Publisher::new(setup, Box::new(provider.clone()), wishes_in, Notes::default());
-    let task = tokio::spawn(task);
+    let (publisher, wishes) = publisher(provider.clone());
     for round in 0..syncs() {
         wishes.send_replace(Some(Arc::new(wish(round))));
         let outcome = publisher.apply(1_000).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
@@ -130,7 +139,6 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
     wishes.send_replace(Some(Arc::new(Wanted::default())));
     publisher.apply(1_000).await.expect("everything of ours goes");
     assert_eq!(sorted(provider.read().await.expect("it can be read")), before);
-    task.abort();
 }
 
 fn obstacles_of_foreign() -> Vec<(String, Obstacle)> {

@@ -9,15 +9,11 @@ use std::{
 use fairway_model::{Changes, Rtype};
 use fairway_providers::{
     Json, MEDIA_TYPE,
-    publish::{
-        Affix, Bounds, Notes, Obstacle, Ownership, Pacing, Policy, Provider, ProviderError, Publisher, Rules, Setup,
-        Wanted,
-    },
+    publish::{Obstacle, Provider, ProviderError, Wanted},
 };
-use tokio::sync::watch;
 
 use crate::{
-    ZONE,
+    publisher,
     scripted::{Act, Scripted, endpoints, well},
     set,
 };
@@ -103,21 +99,6 @@ async fn another_media_type_and_broken_answers_are_errors_and_never_empty() {
     assert!(provider.read().await.is_err(), "33 MiB are more than is read");
 }
 
-fn publisher(server: &Scripted, timeout: Duration) -> (Publisher, watch::Sender<Option<Arc<Wanted>>>) {
-    let (wishes, wishes_in) = watch::channel(None);
-    let rules = Rules {
-        zones: vec![ZONE.parse().expect("a name")],
-        policy: Policy::Sync,
-        ownership: Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None },
-        bounds: Bounds::default(),
-    };
-    let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };
-    let setup = Setup { name: "p".to_owned(), rules, pacing, auto: false };
-    let (publisher, task) = Publisher::new(setup, Box::new(server.provider(timeout)), wishes_in, Notes::default());
-    tokio::spawn(task);
-    (publisher, wishes)
-}
-
 fn wish(names: &[&str]) -> Option<Arc<Wanted>> {
     let sets = names.iter().map(|name| set(name, Rtype::A, &["203.0.113.1"])).collect();
     Some(Arc::new(Wanted { sets, held: BTreeSet::new() }))
@@ -134,7 +115,7 @@ async fn what_it_drops_is_told_and_never_sent() {
         }
         _ => well(asked, body),
     });
-    let (publisher, wishes) = publisher(&server, TIMEOUT);
+    let (publisher, wishes) = publisher(server.provider(TIMEOUT));
     wishes.send_replace(wish(&["good", "bad", "a.far"]));
     let outcome = publisher.apply(0).await.expect("it is well");
     let names = |key: &fairway_model::SetKey| key.name.to_string();
@@ -157,7 +138,7 @@ async fn a_ttl_that_it_keeps_to_itself_is_not_planned_again() {
         "POST /adjustendpoints" => Act::Say(200, MEDIA_TYPE, body.replace(r#","recordTTL":30"#, "")),
         _ => well(asked, body),
     });
-    let (publisher, wishes) = publisher(&server, TIMEOUT);
+    let (publisher, wishes) = publisher(server.provider(TIMEOUT));
     wishes.send_replace(wish(&["a"]));
     let draft = publisher.draft(0).await.expect("it is well");
     assert!(draft.units.is_empty() && draft.kept.len() == 1, "{draft:?}");
@@ -166,7 +147,7 @@ async fn a_ttl_that_it_keeps_to_itself_is_not_planned_again() {
 #[tokio::test]
 async fn one_that_hangs_or_lies_is_left_in_its_time_and_deletes_nothing() {
     let server = Scripted::start(|_, _| Act::Hang);
-    let (publisher, wishes) = publisher(&server, Duration::from_secs(1));
+    let (publisher, wishes) = publisher(server.provider(Duration::from_secs(1)));
     wishes.send_replace(wish(&["a"]));
     let begun = Instant::now();
     assert_eq!(publisher.apply(0).await.expect_err("nothing comes"), ProviderError::Late(Duration::from_secs(1)));

@@ -2,6 +2,8 @@
 
 use fairway_model::{Name, NameError, Rtype};
 
+use crate::endpoint::TYPES;
+
 /// The names of registry TXT records: `a-www.example.com` for the addresses of `www.example.com`, unless told otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affix {
@@ -53,7 +55,7 @@ impl Affix {
             let name = self.shape(&rtype.to_string().to_ascii_lowercase()).inside(companion, &self.wildcard)?;
             (self.companion(&name, rtype).ok()? == *companion).then_some((name, rtype))
         };
-        KNOWN.iter().filter_map(|rtype| named(*rtype)).collect()
+        TYPES.iter().chain(OURS).filter_map(|rtype| named(*rtype)).collect()
     }
 
     fn shape(&self, tag: &str) -> Shape {
@@ -104,24 +106,8 @@ impl Shape {
 
 /// What stands for the type in an affix.
 const TYPE: &str = "%{record_type}";
-/// Types that ExternalDNS or we write.
-const KNOWN: &[Rtype] = &[
-    Rtype::A,
-    Rtype::AAAA,
-    Rtype::CNAME,
-    Rtype::TXT,
-    Rtype::SRV,
-    Rtype::NS,
-    Rtype::PTR,
-    Rtype::MX,
-    Rtype::NAPTR,
-    Rtype::DNAME,
-    Rtype::DS,
-    Rtype::CAA,
-    Rtype::SVCB,
-    Rtype::HTTPS,
-    Rtype::TLSA,
-];
+/// Types that we write beside those that ExternalDNS knows.
+const OURS: &[Rtype] = &[Rtype::DS, Rtype::CAA, Rtype::SVCB, Rtype::HTTPS, Rtype::TLSA];
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,11 @@ use crate::control::{Published, Shared, truth};
 
 /// Writes what concerns balancing.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Published, loads: &[ClusterLoad]) {
+    if view.snapshot.heeds_load() {
+        let lead = [([(**shared.lead.load()).to_owned()], 1.0)];
+        let help = "Whose decisions hold: alone, leads (those that share its store follow), follows, local (cut off, or nobody leads).";
+        sheet.gauges("fairway_balance_lead", help, &["lead"], lead);
+    }
     let shares = view.conditions.shares();
     if let Some(shares) = shares {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
@@ -20,9 +25,6 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View, published: 
             "What a balanced cluster takes of clients whose best it is, and of those whom a better one did not take.";
         sheet.gauges("fairway_cluster_acceptance_ratio", help, &["cluster", "of"], taken);
         sheet.gauge("fairway_demand_pins", "Demands that are held where they are.", shares.pins.len() as f64);
-        let lead = [([(**shared.lead.load()).to_owned()], 1.0)];
-        let help = "Whose decisions hold: alone, leads (those that share its store follow), follows, local (cut off, or nobody leads).";
-        sheet.gauges("fairway_balance_lead", help, &["lead"], lead);
         sheet.counter("fairway_balance_decisions_total", "Decisions that changed the shares.", shares.epoch);
     }
     let drains = shared.drains.load();
