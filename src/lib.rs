@@ -1,6 +1,7 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
 //! `serve` moves packets, `api`, `page` and `cli` show, `access` tells who may do what, `observe` counts and logs, `store` keeps what must survive,
 //! `intents` takes in what is declared over the paths of ONAP and EMCO,
+//! `once` lets writes be sent again,
 //! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
 
 pub mod access;
@@ -13,7 +14,9 @@ mod https;
 mod impact;
 pub mod intents;
 pub mod observe;
+pub(crate) mod once;
 mod page;
+mod post;
 pub mod problem;
 mod replay;
 pub mod serve;

@@ -1,14 +1,14 @@
 """The command line of `bench/run` and `bench/full`: phases in turn, each bounded, their rows kept, and the page of results."""
 import argparse, json, os, signal, sys, tempfile, time
 
-from . import declared, long, quick, tripwire, webhook, writes
+from . import declared, intents, long, quick, tripwire, webhook, writes
 from .bench import Bench
 from .machine import LOAD_CORE, PEER_BINARY, ROOT, SERVER_CORE, allow_many_sockets, build, install, machine, read, say, versions, write
 
 # Phases, and the seconds each may take at its full length.
 QUICK = {"kinds": (quick.kinds, 300), "instr": (quick.instr, 600), "static": (quick.static, 900), "steered": (quick.steered, 900),
          "ecs": (quick.ecs, 600), "failover": (quick.failover, 2400), "checks": (quick.checks, 900)}
-LONG = {"million": (long.million, 1800), "flip": (long.flip, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "webhook": (webhook.webhook, 900),
+LONG = {"million": (long.million, 1800), "flip": (long.flip, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "intents": (intents.intents, 1500), "shared": (intents.shared, 2400), "webhook": (webhook.webhook, 900),
         "writes": (writes.writes, 300), "checks30k": (long.checks30k, 600),
         "latency": (long.latency, 600), "soak": (long.soak, 1200)}
 PHASES = QUICK | LONG
@@ -29,6 +29,7 @@ def parse(doc, full):
     add("--million", type=int, default=1_000_000, help="names of the phases million and flip")
     add("--pools", type=int, default=100_000, help="of the phase pools")
     add("--declared", type=int, default=100_000, help="pools and names of the phase declared")
+    add("--intents", type=int, default=100_000, help="of the phases intents and shared")
     add("--endpoints", type=int, default=50_000, help="of the phase webhook")
     add("--targets", type=int, default=10_000, help="of the phase checks; three times as many in checks30k")
     add("--reps", type=int, default=20, help="kills, flips")

@@ -4,7 +4,7 @@ import glob, os, platform, resource, shutil, statistics, subprocess, sys, time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.path.join(ROOT, "target", "release")
 SERVER_CORE, LOAD_CORE = "0", "1"
-PACKAGES = {"gdnsd": "gdnsd", "knotd": "knot", "nsd": "nsd", "named": "bind9", "pdns_server": "pdns-server", "valgrind": "valgrind", "taskset": "util-linux", "wrk": "wrk"}
+PACKAGES = {"gdnsd": "gdnsd", "knotd": "knot", "nsd": "nsd", "named": "bind9", "pdns_server": "pdns-server", "valgrind": "valgrind", "etcd": "etcd-server", "taskset": "util-linux", "wrk": "wrk"}
 PEER_BINARY = {"gdnsd": "gdnsd", "knot": "knotd", "nsd": "nsd", "bind": "named", "pdns": "pdns_server", "hickory": "hickory-dns", "coredns": "coredns"}
 # Peers that Debian does not have are built from their registries, once: about five minutes each.
 PEERS = os.path.join(ROOT, "target", "peers")

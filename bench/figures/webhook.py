@@ -32,7 +32,8 @@ class Hook:
 
 
 def webhook(bench):
-    """Fifty thousand endpoints of five base paths, those of the registry included: GET, creating, updating, deleting ten thousand; one."""
+    """Fifty thousand endpoints of five base paths, those of the registry included, every name shared by all five: GET, creating, updating,
+    deleting ten thousand of one path, which changes every name; and one."""
     count, folder = bench.options.endpoints // len(OWNERS) // 2, bench.folder("webhook")
     # The port that was given last is the one that answers DNS.
     hook, port = bench.next_port(), bench.next_port()
@@ -74,7 +75,7 @@ names: [{{ name: ready.{ORIGIN}, pool: ready }}]
     got_all = [client.ask("GET", path("all"))[1] for _ in range(9)]
     bench.stop("fairway")
 
-    bench.print(f"### {5 * rows:,} endpoints of five clients over the webhook: milliseconds from the request\n")
+    bench.print(f"### {5 * rows:,} endpoints of five clients over the webhook, on names that all share: milliseconds from the request\n")
     labels = {"create": f"{rows:,} created", "update": f"{rows:,} updated", "delete": f"{rows:,} deleted", "one": "one updated"}
     bench.table(["change", "until answered", "until acknowledged", "changes"],
                 [[label, spread([took[0] for took in timed[kind]], 0), spread([took[1] for took in timed[kind]], 0), len(timed[kind])]

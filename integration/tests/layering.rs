@@ -197,6 +197,14 @@ fn the_metrics_library_is_used_in_observe_only() {
 }
 
 #[test]
+fn the_libraries_of_traces_are_used_in_observe_only() {
+    let sources = files("rs");
+    let words = ["opentelemetry", "opentelemetry_proto", "opentelemetry_sdk"];
+    let broken = users(&sources, &words, |path| path.starts_with("src/observe/traces/") || !is_shipped(path));
+    assert!(broken.is_empty(), "OpenTelemetry outside src/observe/traces: {broken:#?}");
+}
+
+#[test]
 fn unsafe_code_stands_in_two_files_only() {
     let sources = files("rs");
     // The load generator sends in batches, too; it is not shipped.

@@ -31,6 +31,17 @@ pools:
 names: [{ name: pay.gslb.example, pool: pay }, { name: shop.gslb.example, pool: shop }]
 ";
 
+/// What is published into a zone file.
+#[cfg(feature = "real")]
+const PUBLISHED: &str = "publish:
+  providers:
+    - name: file
+      zones: [pub.example]
+      file: pub.zone
+      aliases:
+        - { name: shop.pub.example, of: shop.gslb.example, as: addresses }
+";
+
 /// Asks in this way and takes the answer; the id tells it from others.
 fn exchange(server: SocketAddr, id: u16, packet: &[u8]) -> Vec<u8> {
     let socket = connect(server);
@@ -134,8 +145,16 @@ fn answers_are_counted_by_pool_and_cluster() {
 fn promtool_finds_nothing_to_complain_about() {
     use std::process::{Command, Stdio};
 
-    let server = Fairway::start(CONFIG, &[]);
+    let server = Fairway::start(&format!("{CONFIG}{PUBLISHED}"), &[("pub.zone", "@ SOA ns a 1 2 3 4 5\n")]);
     mix(server.dns);
+    let sets = |condition: &str, reason: &str| {
+        let rows = server.metrics();
+        let row = format!("fairway_publish_sets{{provider=\"file\",condition=\"{condition}\",reason=\"{reason}\"}} ");
+        rows.lines().find_map(|line| line.strip_prefix(&row)?.parse::<f64>().ok())
+    };
+    wait_until("it is published", LIMIT, || sets("published", "") == Some(1.0));
+    let others = [("waiting", ""), ("leaving", ""), ("refused", "alias")].map(|(word, why)| sets(word, why));
+    assert_eq!(others, [Some(0.0), Some(0.0), None], "{}", server.metrics());
     let mut command = Command::new(fairway_integration::real::program("promtool", "promtool"));
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("promtool starts");

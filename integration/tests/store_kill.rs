@@ -2,7 +2,7 @@
 //!
 //! The process that is killed is this test program itself, called again to run the one test that commits. How many kills:
 //! FAIRWAY_KILLS, else 50. A kill leaves what the system holds in memory, so it says nothing of a power cut: that the disk has
-//! flushed before a commit is acknowledged is held by a test of the store.
+//! flushed before a commit is acknowledged is held by a test of the store, and on the real binary by `daemon/flush.rs`.
 
 use std::{
     env, fs,

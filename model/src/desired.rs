@@ -23,7 +23,7 @@ pub struct Desired {
     /// Clusters by name.
     pub clusters: BTreeMap<ClusterName, Cluster>,
     /// Monitors by name.
-    pub monitors: BTreeMap<MonitorName, Arc<Monitor>>,
+    pub monitors: SharedMap<MonitorName, Arc<Monitor>>,
     /// Maps from addresses to places, by name.
     pub maps: BTreeMap<MapName, Arc<ClientMap>>,
     /// Tables of latencies by name.
@@ -215,15 +215,19 @@ impl Desired {
         found
     }
 
-    /// The same for these pools, steered names and declared records alone, as far as there are such. What is wrong with names because of their pool is
-    /// found at the names.
+    /// The same for these monitors, pools, steered names and declared records alone, as far as there are such. What is wrong with names because of
+    /// their pool is found at the names.
     pub fn problems_of<'a>(
         &self,
+        monitors: impl IntoIterator<Item = &'a MonitorName>,
         pools: impl IntoIterator<Item = &'a PoolName>,
         names: impl IntoIterator<Item = &'a Name>,
         records: impl IntoIterator<Item = &'a Name>,
     ) -> Vec<Problem> {
         let mut found = Vec::new();
+        for (name, monitor) in monitors.into_iter().filter_map(|name| self.monitors.get_key_value(name)) {
+            check_monitor_times(name, monitor, &mut found);
+        }
         for pool in pools.into_iter().filter_map(|name| self.pools.get(name)) {
             self.check_pool(pool, &mut found);
         }

@@ -126,7 +126,7 @@ impl Merger {
             self.record(Subject::Cluster(key), &who, said);
         }
         for (key, monitor) in monitors {
-            let said = keep_first(&mut self.desired.monitors, &key, monitor);
+            let said = add(&mut self.desired.monitors, &key, monitor, |first, second| first == second);
             self.record(Subject::Monitor(key), &who, said);
         }
         for (key, source) in load_sources {

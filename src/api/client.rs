@@ -191,9 +191,9 @@ impl Client {
         self.json(Method::POST, &path, Some(body)).await
     }
 
-    /// `GET /v1/pools/NAME` and the like: as it is answered.
+    /// `GET /v1/pools/NAME` and the like, `GET /v1/intents/KEY`: as it is answered.
     pub async fn object(&self, section: &str, name: &str) -> Result<Value, ClientError> {
-        self.json(Method::GET, &format!("/v1/{section}/{}", escape(name)), None::<&()>).await
+        self.json(Method::GET, &format!("/v1/{section}/{}", steps(name)), None::<&()>).await
     }
 
     /// `GET /v1/pools` and the like: the page that comes after a name.
@@ -203,7 +203,7 @@ impl Client {
 
     /// `DELETE /v1/pools/NAME` and the like: returns once it is gone.
     pub async fn delete_object(&self, section: &str, name: &str, reason: &str) -> Result<(), ClientError> {
-        let path = format!("/v1/{section}/{}?reason={}", escape(name), escape(reason));
+        let path = format!("/v1/{section}/{}?reason={}", steps(name), escape(reason));
         self.call(Method::DELETE, &path, None).await.map(|_| ())
     }
 
@@ -377,6 +377,11 @@ pub enum ClientError {
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Most octets of an answer: the state of 10,000 targets with full history is under 40 MB.
 const BODY_MAX: usize = 128 << 20;
+
+/// Percent-encodes each step of a name: keys of intents have several.
+fn steps(name: &str) -> String {
+    name.split('/').map(escape).collect::<Vec<_>>().join("/")
+}
 
 /// Percent-encodes everything but what RFC 3986 section 2.3 leaves free.
 fn escape(text: &str) -> String {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::{
     Json,
     extract::{Query, Request, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
@@ -15,7 +15,7 @@ use tower::Service;
 
 use super::{
     intents_wire::{IntentItem, IntentList, IntentListParameters},
-    objects::{SERVED_MAX, Watched, follow, metadata, supposed},
+    objects::{HISTORY_SHOWN, SERVED_MAX, Watched, follow, metadata, remembered, supposed},
     problem::{Refusal, problem, refusal},
     routes::{Caller, Site},
 };
@@ -81,6 +81,17 @@ pub(super) async fn items(control: &Control, objects: Vec<Object>) -> Vec<Intent
     all.into_iter().map(item).collect()
 }
 
+/// What was done to an intent; private keys are told by their hash.
+pub(super) async fn history(State(site): State<Site>, uri: Uri) -> Result<Response, Refusal> {
+    let unknown = || problem(StatusCode::NOT_FOUND, "no intent was ever there; GET /v1/intents lists those there are");
+    let key = intents::history_of(uri.path()).ok_or_else(unknown)?.key(None);
+    let entries = site.control.objects()?.history(&key, HISTORY_SHOWN).await?;
+    if entries.is_empty() {
+        return Err(unknown().into());
+    }
+    Ok(Json(remembered(entries, |value| intents::shown(key.kind(), value))).into_response())
+}
+
 /// Answers on these paths. The store may come later than the listener, and all listeners share one order of writes.
 pub(super) async fn of_intents(State(site): State<Site>, request: Request) -> Response {
     let objects = match site.control.objects() {
@@ -89,7 +100,7 @@ pub(super) async fn of_intents(State(site): State<Site>, request: Request) -> Re
     };
     let made = || {
         let server = Arc::new(Server(site.control.clone()));
-        intents::router(objects.store(), server).layer(middleware::from_fn(signed))
+        intents::router(objects.store(), server, site.under_way.clone()).layer(middleware::from_fn(signed))
     };
     let mut router = site.intents.get_or_init(made).clone();
     router.call(request).await.unwrap_or_else(|never| match never {})

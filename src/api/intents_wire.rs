@@ -39,6 +39,16 @@ pub struct IntentList {
     pub next: Option<String>,
 }
 
+/// An intent that is to be, as a list has it: `metadata` is left alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewIntent {
+    /// Where it is to be: `inbound/PROJECT/APP/VERSION/GROUP/TRAFFIC-GROUP/NAME`.
+    pub key: String,
+    /// What it says, as `PUT` takes it.
+    pub intent: Value,
+}
+
 /// One intent of a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -28,6 +28,7 @@ pub mod publishing_wire;
 mod routes;
 pub mod state_wire;
 mod table;
+mod traced;
 mod watch;
 pub mod watch_wire;
 mod webhook;

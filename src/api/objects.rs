@@ -4,8 +4,7 @@
 //! looks is in `shown`, and who stays and is told of changes is served by `watch`. What files declare is not among the objects: that is in `/v1/state`.
 
 mod described;
-mod once;
-mod receipt_wire;
+mod differ;
 mod replayed;
 mod request;
 mod shown;
@@ -19,7 +18,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-pub(super) use once::UnderWay;
 pub(super) use shown::metadata;
 pub(super) use watch::{Watched, follow};
 pub(super) use write::{SERVED_MAX, supposed};
@@ -97,18 +95,23 @@ async fn history(kind: Kind, State(site): State<Site>, Path(name): Path<String>)
     if entries.is_empty() {
         return Err(unknown());
     }
+    Ok(Json(remembered(entries, |value| Some(value.to_vec()))).into_response())
+}
+
+/// A history as it is told; of what was kept, what may be shown.
+pub(super) fn remembered(entries: Vec<Entry>, show: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<HistoryEntry> {
     let entry = |entry: Entry| HistoryEntry {
         revision: entry.revision,
         at: format!("{:.3}", entry.at),
         by: entry.by.who,
         reason: entry.by.why,
-        object: entry.value.and_then(|value| serde_json::from_slice(&value).ok()),
+        object: entry.value.and_then(|value| serde_json::from_slice(&show(&value)?).ok()),
     };
-    Ok(Json(entries.into_iter().map(entry).collect::<Vec<_>>()).into_response())
+    entries.into_iter().map(entry).collect()
 }
 
 /// Objects of one page: usually, and at most.
 const LIST_USUAL: usize = 1_000;
 const LIST_MAX: usize = 10_000;
 /// Entries of a history that are shown: as many as a store remembers of one object.
-const HISTORY_SHOWN: usize = 100;
+pub(super) const HISTORY_SHOWN: usize = 100;

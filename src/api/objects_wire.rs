@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::intents_wire::NewIntent;
+
 /// An object: its own fields as a configuration writes them, and two that the server adds and leaves alone on input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -78,7 +80,7 @@ pub struct ObjectList {
     pub next: Option<String>,
 }
 
-/// `POST /v1/apply`: objects by section, as in a configuration file. All are taken, or none.
+/// `POST /v1/apply`: objects by section, as in a configuration file, and intents by their keys. All are taken, or none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ApplyBody {
@@ -87,6 +89,8 @@ pub struct ApplyBody {
     /// Clusters.
     #[schemars(with = "Vec<Value>")]
     pub clusters: Vec<ObjectBody>,
+    /// Intents, by their keys.
+    pub intents: Vec<NewIntent>,
     /// Monitors.
     #[schemars(with = "Vec<Value>")]
     pub monitors: Vec<ObjectBody>,
@@ -115,6 +119,9 @@ pub struct ApplyReport {
     pub unchanged: u64,
     /// Objects that were taken away (`prune`).
     pub deleted: Vec<String>,
+    /// What is other in the objects, field by field; only where it was only tried, and at most 1,000.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Difference>,
     /// What is other in what is served.
     pub effect: Vec<String>,
     /// Objects that are kept and not heeded, with the reasons.
@@ -125,13 +132,27 @@ pub struct ApplyReport {
     pub served: bool,
 }
 
+/// A field of an object that says something else than before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Difference {
+    /// The object: `pools/shop`.
+    pub object: String,
+    /// JSON pointer (RFC 6901) to the field; empty for all of an object that was made or taken away.
+    pub pointer: String,
+    /// What it said; null where there was nothing.
+    pub before: Value,
+    /// What it would say; null where there would be nothing.
+    pub after: Value,
+}
+
 /// What a request may say beside its body.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WriteParameters {
     /// Only tell what would come of it.
     pub dry_run: bool,
-    /// Take away what is declared over the API and not named here. Only of `POST /v1/apply`.
+    /// Take away what is declared over the API and not named here, but no intent. Only of `POST /v1/apply`.
     pub prune: bool,
     /// Why, for the history.
     pub reason: String,

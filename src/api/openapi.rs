@@ -16,7 +16,7 @@ use axum::{body::Bytes, http::Method};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::{
-    intents::of_intents,
+    intents::{WRITES as INTENT_WRITES, history_of_intent, of_intents},
     operation::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, KNOWN, LAST_EVENT_ID, Operation, Shape},
     schemas::element,
 };

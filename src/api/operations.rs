@@ -5,15 +5,16 @@ use axum::http::Method;
 use super::{
     contributions_wire::{Contributions, Evicted, Eviction},
     explain_wire::Explanation,
-    intents_wire::{IntentList, IntentListParameters},
+    intents_wire::{IntentList, IntentListParameters, NewIntent},
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
-    objects_wire::ObjectsExport,
-    openapi::{Content, LAST_EVENT_ID, Operation, Shape},
+    objects_wire::{ApplyReport, ObjectsExport},
+    openapi::{Content, IDEMPOTENCY_KEY, INTENT_WRITES, LAST_EVENT_ID, Operation, Shape},
     publishing_wire::{PublishParameters, PublishPlan, PublishingState, TakeOrder, TakeReport},
     state_wire::{ExplainParameters, NewOverride, OverrideState, ReloadReport, State, Version},
     watch_wire::WatchParameters,
 };
+use crate::intents::IntentParameters;
 
 pub(super) fn healthz() -> Operation {
     let operation = Operation::new(Method::GET, "/healthz", "server", "Whether the process answers");
@@ -83,13 +84,14 @@ pub(super) fn reload() -> Operation {
 
 pub(super) fn add_override() -> Operation {
     let operation = Operation::new(Method::POST, "/v1/overrides", "server", "Puts force over verdicts");
-    let operation = operation.takes(Shape::taken::<NewOverride>().json());
+    let operation = operation.heeds(&[&IDEMPOTENCY_KEY]).takes(Shape::taken::<NewOverride>().json());
     let operation = operation.tells(201, "It is in force and on disk.", Shape::told::<OverrideState>().json());
     operation.refuses(&[
         (400, "The body is at fault."),
         (404, "No such cluster."),
         (409, "256 are there already."),
         (413, "A body over 16 KiB."),
+        (422, "The key was given with another request."),
     ])
 }
 
@@ -120,7 +122,7 @@ pub(super) fn evict() -> Operation {
 pub(super) fn intents() -> Operation {
     let operation = Operation::new(Method::GET, "/v1/intents", "intents", "Every intent, with what has become of it");
     let operation = operation.about(
-        "Made, replaced and taken away by their keys, `PUT` and `DELETE /v1/intents/KEY`. With `watch=true` a stream of Server-Sent \
+        "Replaced and taken away by their keys, `PUT` and `DELETE /v1/intents/KEY`. With `watch=true` a stream of Server-Sent \
          Events: `changed` with the item, `deleted` with the key as `name`, and `reset` where changes are no longer remembered. \
          With `project` a grant for that project is enough.",
     );
@@ -129,6 +131,21 @@ pub(super) fn intents() -> Operation {
     let operation = operation.tells(200, told, Shape::told::<IntentList>().json());
     let operation = operation.tells(200, told, Content::text("text/event-stream"));
     operation.refuses(&[(400, "The parameters are at fault.")])
+}
+
+pub(super) fn create_intent() -> Operation {
+    let operation = Operation::new(Method::POST, "/v1/intents", "intents", "Makes an intent, with its key beside it");
+    let operation = operation.about(
+        "What `GET` lists, `POST` takes; `metadata` is left alone. Takes a grant for all projects: with one for a project, `PUT` the \
+         intent at its key with `If-None-Match: *`.",
+    );
+    let operation = operation.asks::<IntentParameters>().heeds(&[&IDEMPOTENCY_KEY]);
+    let operation = operation.takes(Shape::taken::<NewIntent>().json());
+    let operation = operation.tells(200, "What would come of it (`dryRun`).", Shape::told::<ApplyReport>().json());
+    let operation = operation.tells(201, "It was made.", Content::any());
+    let operation = operation.with(201, "ETag", "Its revision.").with(201, "Location", "Where it is.");
+    let operation = operation.refuses(&[(400, "The parameters are at fault, or the body has no name.")]);
+    operation.refuses(&[(404, "There is nothing above it.")]).refuses(INTENT_WRITES)
 }
 
 pub(super) fn publishing() -> Operation {

@@ -18,6 +18,12 @@ impl From<Response> for Refusal {
     }
 }
 
+impl From<Box<Response>> for Refusal {
+    fn from(answer: Box<Response>) -> Self {
+        Self(answer)
+    }
+}
+
 impl From<ControlError> for Refusal {
     fn from(error: ControlError) -> Self {
         refusal(&error).into()
@@ -51,6 +57,7 @@ pub(super) fn refusal(error: &ControlError) -> Response {
             StatusCode::NOT_FOUND
         }
         ControlError::TableFaulty(_) => StatusCode::BAD_REQUEST,
+        ControlError::KeyOfAnother => StatusCode::UNPROCESSABLE_ENTITY,
         ControlError::LoadRefused(_)
         | ControlError::TooManyOverrides
         | ControlError::TableOfFile(_)

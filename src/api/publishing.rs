@@ -103,19 +103,18 @@ fn since(key: &SetKey, standing: &SetStanding) -> PublishedRecord {
 }
 
 fn record(key: &SetKey, condition: &Condition) -> PublishedRecord {
-    let (word, reason) = match condition {
-        Condition::Published => ("published", ""),
-        Condition::Waiting => ("waiting", ""),
-        Condition::Leaving => ("leaving", ""),
-        Condition::Refused(why) => ("refused", &**why),
+    let reason = match condition {
+        Condition::Published | Condition::Waiting | Condition::Leaving => String::new(),
+        Condition::Hindered(why) => why.to_string(),
+        Condition::Refused(why) => why.clone(),
     };
     PublishedRecord {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
         set_identifier: key.set_identifier.clone(),
-        condition: word.to_owned(),
+        condition: condition.words().0.to_owned(),
         since: None,
-        reason: reason.to_owned(),
+        reason,
     }
 }
 
@@ -123,7 +122,7 @@ fn planned(provider: String, draft: &Draft) -> PublishPlan {
     let changes = &draft.changes;
     let all: usize = draft.units.iter().map(|unit| unit.changes.len()).sum();
     let refused =
-        |(key, why): &(SetKey, fairway_providers::publish::Obstacle)| record(key, &Condition::Refused(why.to_string()));
+        |(key, why): &(SetKey, fairway_providers::publish::Obstacle)| record(key, &Condition::Hindered(why.clone()));
     PublishPlan {
         provider,
         create: changes.create.iter().map(set).collect(),

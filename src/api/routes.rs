@@ -13,7 +13,7 @@ use axum::{
         rejection::{BytesRejection, QueryRejection},
     },
     handler::Handler,
-    http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::any,
@@ -34,12 +34,16 @@ use super::{
     publishing,
     state_wire::{ExplainParameters, NewOverride, Version},
     table::Table,
+    traced::traced,
     watch::{Hub, watch},
 };
 use crate::{
     control::{Control, Readiness},
+    intents::INTENT_KINDS,
     observe::metrics::Metrics,
+    once::{Given, UnderWay},
     page,
+    store::objects::Author,
 };
 
 /// What the routes read from, and command.
@@ -52,7 +56,7 @@ pub(super) struct Site {
     /// What lets requests through.
     pub(super) gate: Gate,
     /// Writes with a key that are under way.
-    pub(super) under_way: objects::UnderWay,
+    pub(super) under_way: UnderWay,
     /// What watchers pull from.
     pub(super) hub: Arc<Hub>,
     /// True once streams are to end, so that nobody waits for them.
@@ -96,7 +100,8 @@ pub(super) fn table() -> Table {
         .within(page::routes(), operations::page());
     let of_paths = Router::new().route("/v2/{*path}", any(of_intents)).route("/v1/intents/{*key}", any(of_intents));
     let all = objects::add(reads.bounded(commands, BODY_MAX)).within(of_paths, openapi::of_intents());
-    all.on(operations::intents(), intents::list)
+    let all = all.on(operations::intents(), intents::list).on(operations::create_intent(), of_intents);
+    INTENT_KINDS.into_iter().fold(all, |all, kind| all.on(openapi::history_of_intent(kind), intents::history))
 }
 
 fn finish(table: Table, site: &Site) -> Router {
@@ -107,6 +112,7 @@ fn finish(table: Table, site: &Site) -> Router {
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(site.gate.clone(), gate))
         .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn_with_state(site.control.shared().traces.clone(), traced))
         .layer(Extension(Arc::new(Document::of(operations))))
         .with_state(site.clone())
 }
@@ -196,10 +202,20 @@ async fn reload(State(site): State<Site>) -> Response {
     }
 }
 
-async fn add_override(State(site): State<Site>, body: Result<Bytes, BytesRejection>) -> Response {
+async fn add_override(
+    State(site): State<Site>,
+    caller: Option<Extension<Caller>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     let body = match body {
         Ok(body) => body,
         Err(error) => return problem(error.status(), format!("{}; 16 KiB are the most", error.body_text())),
+    };
+    let by = Author { who: caller.map(|Extension(Caller(who))| who).unwrap_or_default(), why: String::new() };
+    let given = match Given::read(&headers, &by, &[&b"POST /v1/overrides"[..], &body]) {
+        Ok(given) => given,
+        Err(refusal) => return *refusal,
     };
     let new = match serde_json::from_slice::<NewOverride>(&body) {
         Ok(new) => new,
@@ -209,7 +225,11 @@ async fn add_override(State(site): State<Site>, body: Result<Bytes, BytesRejecti
         Ok(new) => new,
         Err(fault) => return bad(fault),
     };
-    match site.control.add_override(new).await {
+    let added = match given {
+        Some(given) => site.control.add_override_once(new, given.id()).await,
+        None => site.control.add_override(new).await,
+    };
+    match added {
         Ok(state) => (StatusCode::CREATED, Json(state)).into_response(),
         Err(error) => refusal(&error),
     }

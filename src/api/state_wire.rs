@@ -79,6 +79,9 @@ pub struct BalanceState {
     /// Whose decisions hold: `alone` (this server's; nobody shares its store), `leads` (this server's, and those that share its store
     /// follow them), `follows` (those of the server that leads), `local` (this server's, since nobody leads or the store is away).
     pub lead: String,
+    /// Why it is `local`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Counts the decisions of who is gone by; 0 as long as nobody is held back.
     pub epoch: u64,
 }

@@ -1,17 +1,19 @@
 //! The listeners of the webhook: the one that ExternalDNS speaks to, and the one of health and metrics beside it.
 //!
 //! The client ends its process for good where a connection is refused or cut off. So the listener is the first thing that opens and
-//! the last that closes, each call has a connection of its own, and a replacing process answers on the same socket.
+//! the last that closes, each call has a connection of its own, and a replacing process answers on the same socket. TLS and the token
+//! are those of the configuration in force when a connection comes.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use axum::{
     Router,
     http::{StatusCode, header},
+    middleware,
     response::IntoResponse,
     routing::get,
 };
-use fairway_providers::webhook_server::{Bearer, Calls, Ledger, router};
+use fairway_providers::webhook_server::{Calls, Ledger, Refused, router};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -25,12 +27,12 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::listen::serve;
+use super::{listen::serve, traced::traced};
 use crate::{
     access::{ServerTls, TokenHash},
     config::WebhookSettings,
     control::{Control, contributed::ContributionLedger},
-    observe::metrics::Metrics,
+    observe::{metrics::Metrics, traces::Traces},
 };
 
 /// The webhook of a daemon.
@@ -60,25 +62,33 @@ impl Webhook {
     }
 
     /// Answers ExternalDNS on this listener.
-    pub(crate) fn answer(&mut self, listener: TcpListener, settings: &WebhookSettings) {
+    pub(crate) fn answer(&mut self, listener: TcpListener, settings: &WebhookSettings, traces: &Traces) {
         let is_local = settings.listen.ip().to_canonical().is_loopback();
-        let bearer =
-            settings.token.clone().map(|hash| -> Bearer { Arc::new(move |shown| TokenHash::of(shown) == hash) });
+        let terms = Terms { ledger: Arc::clone(&self.ledger), first: Arc::new(settings.clone()) };
+        let asked = terms.clone();
         let ledger = Arc::clone(&self.ledger) as Arc<dyn Ledger>;
-        self.accept(listener, router(ledger, Arc::clone(&self.calls), bearer, is_local), settings.tls.clone());
+        let bearer = Arc::new(move |shown: Option<&str>| asked.hear(shown));
+        let router = router(ledger, Arc::clone(&self.calls), bearer, is_local);
+        let router = router.layer(middleware::from_fn_with_state(traces.clone(), traced));
+        self.accept(listener, router, move || terms.tls());
     }
 
     /// Shows health and metrics on this listener.
     pub(crate) fn show(&mut self, listener: TcpListener, control: &Control, metrics: Arc<Metrics>) {
-        self.accept(listener, health(control, metrics), None);
+        self.accept(listener, health(control, metrics), || None);
     }
 
-    fn accept(&mut self, listener: TcpListener, router: Router, tls: Option<ServerTls>) {
+    fn accept(
+        &mut self,
+        listener: TcpListener,
+        router: Router,
+        tls: impl Fn() -> Option<ServerTls> + Send + Sync + 'static,
+    ) {
         let end = self.ending.subscribe();
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
                 let (stream, _) = listener.accept().await?;
-                let (router, tls) = (router.clone(), tls.clone());
+                let (router, tls) = (router.clone(), tls());
                 Ok(move |end| call(stream, tls, router, end))
             };
             serve(accept, CONNECTIONS_MAX, end).await;
@@ -93,6 +103,30 @@ impl Webhook {
                 task.abort();
             }
         }
+    }
+}
+
+/// How calls are taken: as the configuration in force says, and before there is one, as that of the start does.
+#[derive(Clone)]
+struct Terms {
+    ledger: Arc<ContributionLedger>,
+    first: Arc<WebhookSettings>,
+}
+
+impl Terms {
+    /// None where the section was taken out, which closes the listener at the next start.
+    fn now(&self) -> Option<WebhookSettings> {
+        let configured = self.ledger.configured();
+        configured.map_or_else(|| Some(WebhookSettings::clone(&self.first)), |now| now.settings.webhook.clone())
+    }
+
+    fn tls(&self) -> Option<ServerTls> {
+        self.now().map_or_else(|| self.first.tls.clone(), |now| now.tls)
+    }
+
+    fn hear(&self, shown: Option<&str>) -> Result<bool, Refused> {
+        let now = self.now().ok_or_else(|| Refused::Busy(NOT_ANY_MORE.to_owned()))?;
+        Ok(now.token.is_none_or(|hash| shown.is_some_and(|shown| TokenHash::of(shown) == hash)))
     }
 }
 
@@ -135,6 +169,8 @@ async fn one_call<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S,
     let _ = tokio::time::timeout(CONNECTION_MAX, serving).await;
 }
 
+const NOT_ANY_MORE: &str = "the configuration in force has no webhook any more; give it the section again, or restart \
+     fairway to close this address";
 /// Connections open at once; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 64;
 /// Longest time for a request's head to arrive.

@@ -10,7 +10,7 @@ use fairway_model::{ClusterName, Name, Network, Rtype};
 
 use super::{
     contributions_args::ContributionsArgs,
-    objects_args::{ApplyArgs, DeleteArgs, GetArgs},
+    objects_args::{ApplyArgs, DeleteArgs, DiffArgs, GetArgs},
     output::ColorWhen,
     publish::PublishCommand,
     server_args::{ServerArgs, TokenCommand},
@@ -72,6 +72,7 @@ pub(super) enum Command {
     Publish(PublishCommand),
     Reload(ReloadArgs),
     Apply(ApplyArgs),
+    Diff(DiffArgs),
     Get(GetArgs),
     Delete(DeleteArgs),
     Contributions(ContributionsArgs),

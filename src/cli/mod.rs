@@ -36,14 +36,14 @@ use clap::{CommandFactory, Parser};
 
 use self::args::{Cli, Command};
 pub(crate) use self::output::{Cell, Out, Palette, PrintError, Tone, table, thousands};
-use crate::demo;
+use crate::{demo, serve::let_answers_first};
 
 /// The definition of the command line, for manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the program with the process' own arguments, to its exit status: 0 done, 1 failed, 2 wrong usage, 3 no worse than before.
+/// Runs the program with the process' own arguments, to its exit status: 0 done, 1 failed, 2 wrong usage, 3 no worse than before, 4 it differs.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -96,6 +96,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Publish(command) => publish::publish(out, command),
         Command::Reload(args) => status::reload(out, &args),
         Command::Apply(args) => objects::apply(out, args),
+        Command::Diff(args) => objects::diff(out, &args),
         Command::Get(args) => objects::get(out, &args),
         Command::Delete(args) => objects::delete(out, &args),
         Command::Contributions(args) => contributions::contributions(out, args),
@@ -112,9 +113,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs a task to its end on a runtime of its own, a thread a core.
+/// Runs a task to its end on a runtime of its own, a thread a core. They stand back for those that the task starts itself to answer queries.
 fn wait<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(let_answers_first).build();
     runtime.context("no thread can be started; see the process limits (ulimit -u)")?.block_on(task)
 }
 

@@ -1,30 +1,27 @@
-//! `fairway apply`, `get` and `delete`: what is declared over the API.
+//! `fairway apply`, `diff`, `get` and `delete`: what is declared over the API.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     ask,
-    objects_args::{ApplyArgs, DeleteArgs, GetArgs},
+    objects_args::{ApplyArgs, DeleteArgs, DiffArgs, GetArgs, Section},
     output::{Cell, Out, Palette, Tone, count, table},
     wait,
 };
 use crate::{
     api::{
         client::Applying,
-        objects_wire::{ApplyReport, ObjectBody, ObjectList},
+        objects_wire::{ApplyReport, Difference, ObjectBody, ObjectList, ObjectStatus},
     },
     config,
 };
 
 /// Declares what files say.
 pub(super) fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<ExitCode> {
-    let body = config::sections(&args.file).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("nothing was sent:\n{}", lines.join("\n"))
-    })?;
+    let body = sections(&args.file)?;
     let ApplyArgs { prune, dry_run, reason, server, .. } = args;
     let client = ask::asked(&server)?;
     let report = wait(async { Ok(client.apply(&body, &Applying { dry_run, prune, reason }).await?) })?;
@@ -32,12 +29,34 @@ pub(super) fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Shows what files would change.
+pub(super) fn diff(out: Out, args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let body = sections(&args.file)?;
+    let client = ask::asked(&args.server)?;
+    let wanted = Applying { dry_run: true, prune: args.prune, reason: String::new() };
+    let report = wait(async { Ok(client.apply(&body, &wanted).await?) })?;
+    let differs = ![&report.created, &report.changed, &report.deleted].into_iter().all(Vec::is_empty);
+    out.print(&differences_text(out.palette, &report.differences))?;
+    Ok(if differs { ExitCode::from(DIFFERS) } else { ExitCode::SUCCESS })
+}
+
+/// What files say, by section.
+fn sections(files: &[PathBuf]) -> anyhow::Result<Value> {
+    config::sections(files).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("nothing was sent:\n{}", lines.join("\n"))
+    })
+}
+
 /// Shows objects.
 pub(super) fn get(out: Out, args: &GetArgs) -> anyhow::Result<ExitCode> {
     let (client, section) = (ask::asked(&args.server)?, args.kind.word());
     let mut found = Vec::new();
     if let Some(name) = &args.name {
-        found.push(wait(async { Ok(client.object(section, name).await?) })?);
+        let one = wait(async { Ok(client.object(section, name).await?) })?;
+        // What an intent says has no place for what is known of it.
+        let is_listed = args.kind == Section::Intents && !args.json;
+        found.push(if is_listed { json!({"key": name, "intent": one}) } else { one });
     } else {
         let mut after = String::new();
         loop {
@@ -68,6 +87,24 @@ pub(super) fn delete(out: Out, args: &DeleteArgs) -> anyhow::Result<ExitCode> {
     wait(async { Ok(client.delete_object(section, &args.name, &args.reason).await?) })?;
     out.line(&format!("deleted: {section}/{}", args.name))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each field that would say something else, below the object that it is of.
+fn differences_text(palette: Palette, differences: &[Difference]) -> String {
+    let (mut text, mut of) = (String::new(), "");
+    for Difference { object, pointer, before, after } in differences {
+        if of != object {
+            text += &format!("{object}\n");
+            of = object;
+        }
+        let at = if pointer.is_empty() { String::new() } else { format!(" {pointer}:") };
+        for (sign, tone, said) in [("-", Tone::Bad, before), ("+", Tone::Good, after)] {
+            if !said.is_null() {
+                text += &format!("  {}\n", palette.paint(tone, &format!("{sign}{at} {said}")));
+            }
+        }
+    }
+    text
 }
 
 /// What was done, or would be.
@@ -101,7 +138,11 @@ fn told(palette: Palette, report: &ApplyReport) -> String {
 fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
     let row = |object: &ObjectBody| {
         let known = object.metadata.clone().unwrap_or_default();
-        let conditions = object.status.iter().flat_map(|status| &status.conditions);
+        // An intent has its status within.
+        let own =
+            object.spec.get("intent").and_then(|intent| serde_json::from_value(intent.get("status")?.clone()).ok());
+        let status: ObjectStatus = object.status.clone().or(own).unwrap_or_default();
+        let conditions = status.conditions.iter();
         // What is said first of what stands in the way.
         let trouble = conditions.clone().find(|condition| match condition.kind.as_str() {
             "Conflict" => condition.status == "True",
@@ -112,7 +153,13 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
             Some(condition) => Cell::new(Tone::Warn, condition.reason.as_str()),
         };
         vec![
-            object.spec.get("name").and_then(Value::as_str).unwrap_or_default().into(),
+            object
+                .spec
+                .get("name")
+                .or_else(|| object.spec.get("key"))
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .into(),
             standing,
             known.generation.to_string().into(),
             known.changed.into(),
@@ -125,9 +172,32 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
     table(palette, 0, &head, &objects.iter().map(row).collect::<Vec<_>>())
 }
 
+/// Exit status where files say something else than what is declared.
+const DIFFERS: u8 = 4;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_stand_below_their_object_with_what_was_and_what_would_be() {
+        let of = |object: &str, pointer: &str, before: Value, after: Value| Difference {
+            object: object.to_owned(),
+            pointer: pointer.to_owned(),
+            before,
+            after,
+        };
+        let text = differences_text(
+            Palette::PLAIN,
+            &[
+                of("pools/shop", "/ttl", "30s".into(), "60s".into()),
+                of("pools/shop", "/monitor", Value::Null, "tcp".into()),
+                of("clusters/eu9", "", json!({"name": "eu9"}), Value::Null),
+            ],
+        );
+        let wanted = "pools/shop\n  - /ttl: \"30s\"\n  + /ttl: \"60s\"\n  + /monitor: \"tcp\"\nclusters/eu9\n  - {\"name\":\"eu9\"}\n";
+        assert_eq!(text, wanted);
+    }
 
     #[test]
     fn a_report_says_what_was_done_and_whether_it_is_served() {

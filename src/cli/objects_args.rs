@@ -1,4 +1,4 @@
-//! What `fairway apply`, `get` and `delete` take, and what the manual says of it. Only definitions.
+//! What `fairway apply`, `diff`, `get` and `delete` take, and what the manual says of it. Only definitions.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use super::server_args::ServerArgs;
 
-/// Declare clusters, monitors, pools, names and records to a running server; all of them, or none.
+/// Declare clusters, monitors, pools, names, records and intents to a running server; all of them, or none.
 ///
-/// Files hold the sections clusters, monitors, pools, names and records, as in a configuration file, in YAML or JSON. What is declared is
+/// Files hold the sections clusters, monitors, pools, names and records, as in a configuration file, and intents, each with its key, in YAML or JSON. What is declared is
 /// kept in the data folder and is in the answers when the command ends. Each object says all that it says from now on; where a
 /// configuration file of the server says otherwise, that one holds.
 ///
@@ -23,7 +23,7 @@ pub(super) struct ApplyArgs {
     #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) file: Vec<PathBuf>,
 
-    /// Take away everything that was declared over the API and is not in the files.
+    /// Take away everything that was declared over the API and is not in the files, but no intent.
     #[arg(long)]
     pub(super) prune: bool,
 
@@ -40,6 +40,28 @@ pub(super) struct ApplyArgs {
     pub(super) server: ServerArgs,
 }
 
+/// Show what files would change in what was declared to a running server, field by field.
+///
+/// Exit status 4 where anything would. Nothing is changed. What does not fit is refused with its faults, as `fairway apply` does.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway diff -f shop.yaml
+  fairway diff -f /etc/fairway/objects --prune")]
+pub(super) struct DiffArgs {
+    /// File, or a folder whose *.yaml files are read together; may be repeated.
+    #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
+    pub(super) file: Vec<PathBuf>,
+
+    /// As if everything that was declared over the API and is not in the files were taken away, but no intent.
+    #[arg(long)]
+    pub(super) prune: bool,
+
+    /// The server.
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+}
+
 /// Show what was declared to a running server.
 ///
 /// Objects that configuration files declare are not among them: `fairway status` shows everything that is served.
@@ -47,13 +69,14 @@ pub(super) struct ApplyArgs {
 #[command(after_long_help = "\
 Examples:
   fairway get pools
+  fairway get intents
   fairway get pools shop --json")]
 pub(super) struct GetArgs {
     /// What kind of objects.
     #[arg(value_name = "KIND", value_enum)]
     pub(super) kind: Section,
 
-    /// One object by its name, instead of all.
+    /// One object by its name, an intent by its key, instead of all.
     #[arg(value_name = "NAME")]
     pub(super) name: Option<String>,
 
@@ -78,7 +101,7 @@ pub(super) struct DeleteArgs {
     #[arg(value_name = "KIND", value_enum)]
     pub(super) kind: Section,
 
-    /// Its name.
+    /// Its name; of an intent its key.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
 
@@ -97,6 +120,9 @@ pub(super) enum Section {
     /// Clusters.
     #[value(alias = "cluster")]
     Clusters,
+    /// Intents.
+    #[value(alias = "intent")]
+    Intents,
     /// Monitors.
     #[value(alias = "monitor")]
     Monitors,
@@ -116,6 +142,7 @@ impl Section {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Clusters => "clusters",
+            Self::Intents => "intents",
             Self::Monitors => "monitors",
             Self::Names => "names",
             Self::Pools => "pools",

@@ -100,11 +100,14 @@ fn store_text(palette: Palette, store: &StoreState, now: &str) -> String {
 }
 
 /// Whose decisions of balancing hold, where that is worth a word.
-fn balance_text(balance: &BalanceState) -> Option<&'static str> {
+fn balance_text(balance: &BalanceState) -> Option<String> {
     match balance.lead.as_str() {
-        "leads" => Some("  balance  decided here, for all that share the store\n"),
-        "follows" => Some("  balance  decided by another server of the store\n"),
-        "local" => Some("  balance  decided here, by this server alone: nobody leads, or the store is away\n"),
+        "leads" => Some("  balance  decided here, for all that share the store\n".to_owned()),
+        "follows" => Some("  balance  decided by another server of the store\n".to_owned()),
+        "local" => {
+            let why = balance.reason.as_deref().unwrap_or("nobody leads, or the store is away");
+            Some(format!("  balance  decided here, by this server alone: {why}\n"))
+        }
         _ => None,
     }
 }

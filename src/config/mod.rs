@@ -15,6 +15,7 @@ mod lists_wire;
 mod load_wire;
 mod maps;
 mod object;
+mod otel;
 mod policy_wire;
 mod publish_to_wire;
 mod publish_wire;
@@ -23,6 +24,7 @@ mod schema;
 mod sections;
 mod settings;
 mod store_wire;
+mod traces_wire;
 mod tree;
 mod tree_wire;
 mod v1;
@@ -57,9 +59,9 @@ pub(crate) use schema::{schema as schema_value, sound_example as format_example}
 pub use sections::sections;
 pub(crate) use settings::address_sets;
 pub use settings::{
-    AliasForm, CallTls, CallbackUrl, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo,
-    PublishedAlias, QueryLogSettings, QueryLogSink, ServedDelegation, Settings, StoreSettings, TcpSettings,
-    UdpSettings, WebhookSettings,
+    AliasForm, CallTls, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias,
+    QueryLogSettings, QueryLogSink, ServedDelegation, Settings, StoreSettings, TcpSettings, TraceSettings, UdpSettings,
+    WebUrl, WebhookSettings,
 };
 
 /// Where the configuration comes from.
@@ -224,9 +226,9 @@ pub(crate) fn desired(tree: &serde_json::Value) -> Result<Desired, Vec<Fault>> {
 /// Most octets of a file that is read as a whole into a tree.
 const TREE_MAX: u64 = 1 << 20;
 
-/// A callback as a configuration would name it.
+/// A URL as a configuration would name it.
 #[cfg(test)]
-pub(crate) fn callback_url(text: &str) -> CallbackUrl {
+pub(crate) fn web_url(text: &str) -> WebUrl {
     values::TextValue::parse(text).unwrap_or_else(|refusal: values::Refusal| panic!("{refusal:?}"))
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::webhook_wire::Lease;
 use super::{
-    CallbackUrl, v1,
+    WebUrl, v1,
     values::{Refusal, Sample, TextValue},
     values_place::{Distance, Milliseconds},
     values_wire::{HttpAddress, PrefixLength, StatusText},
@@ -74,7 +74,7 @@ const fn format<T: TextValue + 'static>() -> Format {
 
 static FORMATS: [Format; 32] = [
     format::<Algorithm>(),
-    format::<CallbackUrl>(),
+    format::<WebUrl>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
     format::<Continent>(),

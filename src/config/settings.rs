@@ -1,6 +1,7 @@
 //! How the process itself runs: addresses, bounds, logs. Not what it answers.
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     num::NonZeroU32,
     path::PathBuf,
@@ -17,6 +18,7 @@ use fairway_providers::{
 use fairway_zones::ServerIdentity;
 use hyper::{
     Uri,
+    header::HeaderName,
     http::uri::{Authority, PathAndQuery, Scheme},
 };
 
@@ -48,7 +50,9 @@ pub struct Settings {
     /// Bounds of health checking (start).
     pub health: HealthSettings,
     /// Who is told whether the server is ready (start). Default: nobody.
-    pub callback: Option<CallbackUrl>,
+    pub callback: Option<WebUrl>,
+    /// Where traces go, and which (start). Default: nowhere.
+    pub traces: Option<TraceSettings>,
     /// Sampled log of queries; none by default.
     pub query_log: Option<QueryLogSettings>,
     /// Where declared objects are kept (start). Default: in the data folder.
@@ -250,9 +254,9 @@ pub struct WebhookSettings {
     pub listen: SocketAddr,
     /// Address of health and metrics alone; none for none (start). Default `0.0.0.0:8080`.
     pub metrics: Option<SocketAddr>,
-    /// TLS (start). Default: plain HTTP.
+    /// TLS. Default: plain HTTP.
     pub tls: Option<ServerTls>,
-    /// What the token hashes to that each call shows (start). Default: none is asked for.
+    /// What the token hashes to that each call shows. Default: none is asked for.
     pub token: Option<TokenHash>,
     /// What becomes of a name that several owners bring without set identifiers.
     pub shared: SharedNames,
@@ -359,11 +363,11 @@ impl Default for HealthSettings {
     }
 }
 
-/// Where somebody is told whether the server is ready: an `http` or `https` URL with a host and without credentials.
+/// Where something is sent: an `http` or `https` URL with a host and without credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallbackUrl(pub(super) Uri);
+pub struct WebUrl(pub(super) Uri);
 
-impl CallbackUrl {
+impl WebUrl {
     /// Whether TLS is spoken.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == Some(&Scheme::HTTPS)
@@ -384,9 +388,59 @@ impl CallbackUrl {
         self.0.port_u16().unwrap_or_else(|| if self.is_https() { 443 } else { 80 })
     }
 
+    /// The same, with this path where none is given.
+    pub(super) fn below(&self, path: &'static str) -> Self {
+        if self.0.path() != "/" || self.0.query().is_some() {
+            return self.clone();
+        }
+        let mut parts = self.0.clone().into_parts();
+        parts.path_and_query = Some(PathAndQuery::from_static(path));
+        Self(Uri::from_parts(parts).expect("a URL stays one with another path"))
+    }
+
     /// What is asked for there.
     pub fn path_and_query(&self) -> &str {
         self.0.path_and_query().map_or("/", PathAndQuery::as_str)
+    }
+}
+
+/// Where traces go, and which (OTLP 1 over HTTP, in protobuf).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// What spans are posted to.
+    pub endpoint: WebUrl,
+    /// Headers of each request, which may be as good as a password.
+    pub headers: Vec<(HeaderName, Secret)>,
+    /// Whom the collector is trusted for, and what is shown to it.
+    pub tls: CallTls,
+    /// Longest time of a request. Default 10 s.
+    pub timeout: Duration,
+    /// How many of a million traces that begin here are recorded; of those that come from elsewhere, the ones that are recorded there.
+    /// Default all.
+    pub per_million: u32,
+    /// What the service is called. Default `fairway`.
+    pub service: String,
+    /// What is further said of this server with each trace.
+    pub resource: BTreeMap<String, String>,
+}
+
+impl TraceSettings {
+    /// Longest time of a request where nothing is said, as the specification of OTLP has it.
+    pub const TIMEOUT: Duration = Duration::from_secs(10);
+    /// Where a collector takes traces, below its own URL.
+    pub const PATH: &str = "/v1/traces";
+
+    /// Traces to this URL, for the rest by default.
+    pub fn to(endpoint: WebUrl) -> Self {
+        Self {
+            endpoint,
+            headers: Vec::new(),
+            tls: CallTls::default(),
+            timeout: Self::TIMEOUT,
+            per_million: 1_000_000,
+            service: "fairway".to_owned(),
+            resource: BTreeMap::new(),
+        }
     }
 }
 
@@ -424,6 +478,7 @@ impl Default for Settings {
             udp: UdpSettings::default(),
             health: HealthSettings::default(),
             callback: None,
+            traces: None,
             query_log: None,
             store: StoreSettings::default(),
             publish: Vec::new(),

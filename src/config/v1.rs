@@ -15,12 +15,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    CallbackUrl,
+    WebUrl,
     bounds_wire::{Float, Int, List, Text, each_once},
     load_wire::Load,
     policy_wire::Policy,
     publish_wire::Publish,
     store_wire::Store,
+    traces_wire::Traces,
     v1_access::Access,
     v1_place::{Geo, Latencies, Latency, Map, Nearest},
     v1_records::Records,
@@ -68,6 +69,8 @@ pub(super) struct Config {
     /// Who is told whether this server is ready. A change takes a restart.
     #[serde(default)]
     pub(super) ready: Ready,
+    /// Where traces go, by OTLP. Default: nowhere. A change takes a restart.
+    pub(super) traces: Option<Traces>,
     /// Sampled log of queries. Default: none.
     pub(super) query_log: Option<QueryLog>,
     /// Where objects are kept that are declared over the API. A change takes a restart.
@@ -217,7 +220,7 @@ pub(super) struct Health {
 pub(super) struct Ready {
     /// URL that gets a POST once the server is ready, and one when it begins to stop: `http` or `https`, without user and
     /// password. Default: nobody is told.
-    pub(super) callback: Option<As<CallbackUrl>>,
+    pub(super) callback: Option<As<WebUrl>>,
 }
 
 /// Sampled log of queries.

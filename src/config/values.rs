@@ -12,7 +12,7 @@ use fairway_model::{
 };
 use hyper::{Uri, http::uri::Scheme};
 
-use super::{CallbackUrl, tree::quoted};
+use super::{WebUrl, tree::quoted};
 
 /// Why a text is no value of its kind, and how one is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub(super) fn show(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-impl TextValue for CallbackUrl {
+impl TextValue for WebUrl {
     const FORMAT: &'static str = "http-or-https-url";
     const EXPECTED: &'static str = "an http or https URL";
     const EXAMPLE: &'static str = "http://127.0.0.1:8080/ready";
@@ -141,7 +141,7 @@ impl TextValue for LoadUrl {
     const EXAMPLE: &'static str = "http://prometheus.example:9090";
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let url = CallbackUrl::parse(text).map_err(|refusal| match refusal.way_out.contains(CallbackUrl::EXAMPLE) {
+        let url = WebUrl::parse(text).map_err(|refusal| match refusal.way_out.contains(WebUrl::EXAMPLE) {
             true => Self::refuse(text),
             false => refusal,
         })?;

@@ -145,6 +145,14 @@ impl Fraction {
             Self::Percentage(As(permille)) => *permille,
         }
     }
+
+    /// In millionths, rounded.
+    pub(super) fn per_million(&self) -> u32 {
+        match self {
+            Self::Number(Float(number)) => super::otel::per_million(*number),
+            Self::Percentage(As(permille)) => u32::from(permille.thousandths()) * 1_000,
+        }
+    }
 }
 
 /// What is answered when no member can be.

@@ -18,9 +18,9 @@ pub(super) struct Webhook {
     /// Address and port of health and metrics alone (`/healthz`, `/metrics`), or `off`. A change takes a restart.
     #[schemars(extend("default" = "0.0.0.0:8080"))]
     pub(super) metrics: Option<As<HttpAddress>>,
-    /// TLS of the webhook. Default: plain HTTP. A change takes a restart.
+    /// TLS of the webhook. Default: plain HTTP.
     pub(super) tls: Option<WebhookTls>,
-    /// SHA-256 of a token that each call must show, as `fairway token create` prints it. Default: none. A change takes a restart.
+    /// SHA-256 of a token that each call must show, as `fairway token create` prints it. Default: none.
     pub(super) token: Option<As<TokenHash>>,
     /// A name that several owners bring without set identifiers: `refuse` has the oldest hold and tells the others, `merge` makes all
     /// of them members.

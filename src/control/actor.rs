@@ -232,10 +232,11 @@ impl Actor {
         if self.balance.take_posted(posted) {
             self.balance.follow(&self.shared.published.load_full().configured.desired, &view.snapshot, now);
         }
-        let word = self.balance.lead().word();
-        if **self.shared.lead.load() != word {
-            tracing::info!(before = **self.shared.lead.load(), now = word, "who decides how load is balanced");
-            self.shared.lead.store(Arc::new(word));
+        let (before, now) = (self.shared.decides.load_full(), self.balance.lead().told());
+        if *before != now {
+            let reason = now.reason.as_deref();
+            tracing::info!(before = before.lead, now = now.lead, reason, "who decides how load is balanced");
+            self.shared.decides.store(Arc::new(now));
         }
         if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
             self.publish_conditions(&view, conditions);

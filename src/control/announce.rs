@@ -6,9 +6,7 @@
 //!            └── tries are left ─────┴ none ─┘        stopping cuts tries and pauses short
 //! ```
 //! A task of its own: neither start nor answers wait for it, and the end waits for that last try alone. How a message gets
-//! there is `post`'s.
-
-mod post;
+//! there is `crate::post`'s.
 
 use std::{
     future::Future,
@@ -16,11 +14,14 @@ use std::{
     time::Duration,
 };
 
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use self::post::{PostError, post};
 use super::shared::{Clock, Readiness, Shared};
-use crate::config::{CallbackUrl, Settings};
+use crate::{
+    config::{Settings, WebUrl},
+    post::{PostError, post},
+};
 
 /// The task that tells; it is cut off when this is dropped.
 #[derive(Debug)]
@@ -106,8 +107,10 @@ struct Failure {
 }
 
 /// One try, counted.
-async fn attempt(shared: Arc<Shared>, url: CallbackUrl, message: String, limit: Duration) -> Result<(), Failure> {
-    let outcome = timeout(limit, post(&url, message)).await.unwrap_or(Err(PostError::Late(limit)));
+async fn attempt(shared: Arc<Shared>, url: WebUrl, message: String, limit: Duration) -> Result<(), Failure> {
+    let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+    let outcome =
+        timeout(limit, post(&url, None, headers, message.into())).await.unwrap_or(Err(PostError::Late(limit)));
     let counts = &shared.counts;
     let counter = if outcome.is_ok() { &counts.callbacks_delivered } else { &counts.callbacks_failed };
     counter.fetch_add(1, Relaxed);

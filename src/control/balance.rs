@@ -34,6 +34,7 @@ use fairway_model::{ClusterName, Desired, PoolName, Shares, Timestamp};
 use fairway_zones::{Asked, Conditions, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+pub(crate) use self::lead::Decides;
 pub(super) use self::lead::Lead;
 use self::{
     clusters::{Clusters, balanced_pools, settings},

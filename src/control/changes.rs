@@ -1,18 +1,18 @@
 //! What a reload changed, counted, for the log and for whoever asked.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::SocketAddr};
 
-use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap, SharedNames};
+use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap};
 use fairway_zones::Touched;
 
-use crate::config::{Settings, WebhookSettings};
+use crate::config::Settings;
 
 /// What differs between two wishes, a line a kind of object: `pools: 1 added, 2 changed, 0 removed`.
 pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
     [
         line("zones", &before.zones, &after.zones),
         line("clusters", &before.clusters, &after.clusters),
-        line("monitors", &before.monitors, &after.monitors),
+        shared("monitors", &before.monitors, &after.monitors),
         line("load sources", &before.load_sources, &after.load_sources),
         line("load feeds", &before.load_feeds, &after.load_feeds),
         line("load aims", &before.load_aims, &after.load_aims),
@@ -54,7 +54,7 @@ pub(super) fn counted_of(touched: &Touched, before: &Desired, after: &Desired) -
     let pools = touched.pools.iter().map(|name| Change::between(before.pools.get(name), after.pools.get(name)));
     let names = touched.names.iter().map(|name| Change::between(before.names.get(name), after.names.get(name)));
     let clusters = line("clusters", &before.clusters, &after.clusters);
-    let monitors = line("monitors", &before.monitors, &after.monitors);
+    let monitors = shared("monitors", &before.monitors, &after.monitors);
     let records = line("record sets", &records_of(touched, before), &records_of(touched, after));
     [clusters, monitors, told("pools", pools), told("names", names), records].into_iter().flatten().collect()
 }
@@ -85,11 +85,9 @@ impl Change {
     }
 }
 
-/// What of the webhook is read at the start only.
-fn bound_webhook(settings: &Settings) -> Option<WebhookSettings> {
-    let at_start =
-        |webhook: &WebhookSettings| WebhookSettings { shared: SharedNames::default(), lease: None, ..webhook.clone() };
-    settings.webhook.as_ref().map(at_start)
+/// Where the webhook listens, which is read at the start only.
+fn bound_webhook(settings: &Settings) -> Option<(SocketAddr, Option<SocketAddr>)> {
+    settings.webhook.as_ref().map(|webhook| (webhook.listen, webhook.metrics))
 }
 
 /// Settings that differ and are read at the start only, by the name they have in the configuration.
@@ -105,6 +103,7 @@ pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static 
         ("health", before.health != after.health),
         ("ready", before.callback != after.callback),
         ("store", before.store != after.store),
+        ("traces", before.traces != after.traces),
     ]
     .into_iter()
     .filter_map(|(name, differs)| differs.then_some(name))

@@ -36,8 +36,8 @@ pub(super) enum Command {
         /// Who wants to hear what becomes of it.
         reply: Option<oneshot::Sender<ReloadReport>>,
     },
-    /// Add an override.
-    AddOverride(Override, oneshot::Sender<Result<OverrideState, ControlError>>),
+    /// Add an override; of a request that may be sent again with the id that follows from it.
+    AddOverride(Override, Option<String>, oneshot::Sender<Result<OverrideState, ControlError>>),
     /// Remove an override given by command.
     RemoveOverride(String, oneshot::Sender<Result<OverrideState, ControlError>>),
     /// Tell what would become of these objects.
@@ -57,7 +57,7 @@ impl Actor {
     pub(super) async fn carry_out(&mut self, command: Command) -> ControlFlow<()> {
         match command {
             Command::Reload { what, asked_by, reply } => self.ask_reading(what, asked_by, reply),
-            Command::AddOverride(new, reply) => drop(reply.send(self.add_override(new).await)),
+            Command::AddOverride(new, id, reply) => drop(reply.send(self.add_override(new, id).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
             Command::TryObjects(declared, reply) => self.try_objects(*declared, reply),
             Command::Adopt(folder) => self.adopt(folder),
@@ -69,9 +69,17 @@ impl Actor {
         ControlFlow::Continue(())
     }
 
-    async fn add_override(&mut self, said: Override) -> Result<OverrideState, ControlError> {
+    async fn add_override(&mut self, said: Override, id: Option<String>) -> Result<OverrideState, ControlError> {
         let book = self.shared.published.load().book.clone();
-        let new = KeptOverride { id: new_id(&book), said };
+        if let Some(before) = id.as_ref().and_then(|id| book.kept().iter().find(|kept| key_of(&kept.id) == key_of(id)))
+        {
+            let published = self.shared.published.load();
+            return match Some(&before.id) == id.as_ref() {
+                true => Ok(shown(Some(&before.id), &before.said, &published.configured.uses)),
+                false => Err(ControlError::KeyOfAnother),
+            };
+        }
+        let new = KeptOverride { id: id.unwrap_or_else(|| new_id(&book)), said };
         let next = book.with(new.clone()).ok_or(ControlError::TooManyOverrides)?;
         let trace = Trace::new();
         self.keep_overrides(&next, trace).await?;
@@ -149,6 +157,11 @@ pub(crate) fn shown(id: Option<&str>, said: &Override, uses: &Uses) -> OverrideS
         expires: said.expires.to_string(),
         holds_for: held_by(said, uses),
     }
+}
+
+/// What of an id follows from the key of the request; all of one that was drawn.
+fn key_of(id: &str) -> &str {
+    id.split_once('-').map_or(id, |(key, _)| key)
 }
 
 /// An id that no override in the book has: short enough to type.

@@ -1,7 +1,7 @@
 //! From files to a compiled configuration, on a thread that may take its time.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -18,13 +18,14 @@ use tokio::sync::oneshot;
 use super::{
     Environment,
     contributed::{Beside, Contributed, LeftNames, contributed},
-    declared::{Declared, LeftOut, names_beside, overruled},
+    declared::{Declared, LeftOut, is_of_intents, names_beside, overruled},
     narrow::{self, Narrow},
     trial::Trial,
     uses::Uses,
 };
 use crate::{
     config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint},
+    serve::let_all_others_first,
     store::objects::Key,
 };
 
@@ -43,9 +44,12 @@ pub(crate) struct Configured {
     pub(crate) revision: u64,
     /// Those objects.
     pub(crate) objects: Arc<Declared>,
-    /// Whether no object is left out or is an intent, and nothing that was compiled is doubtful: then a change of pools and names
+    /// Whether no object but intents is left out, and nothing that was compiled is doubtful: then a change of pools, names and intents
     /// changes nothing else.
     pub(super) is_plain: bool,
+    /// Intents that are left out because something is wrong with what they come to: other records, or other names of clusters, may
+    /// mend that.
+    pub(super) at_fault: BTreeSet<Key>,
     /// Declared objects that are not heeded.
     pub(crate) left_out: LeftOut,
     /// Declared objects that files declare otherwise, and what of it holds.
@@ -133,8 +137,7 @@ impl Reader {
         let (reply, reading) = oneshot::channel();
         let reader = self.clone();
         let work = move || {
-            // Being nice is a courtesy; a system that refuses it still gets its configuration.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
+            let_all_others_first();
             let reading = reader.read_here(what, Some(&previous), now);
             let leaves_little = reading.is_revised;
             let _ = reply.send(reading);
@@ -221,17 +224,20 @@ impl Reader {
         let mut warnings = files.doubts.clone();
         let overrides = check_overrides(files.overrides.clone(), now, &mut warnings);
         let fitted = self.fit(&files, &objects, previous);
-        let (overrides, Fitted { joined, left_out, left_names, snapshot, doubts }) = match (overrides, fitted) {
-            (Ok(overrides), Ok(fitted)) => (overrides, fitted),
-            (overrides, fitted) => {
-                return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
-            }
-        };
-        let is_plain = doubts.is_empty() && left_out.is_empty() && left_names.is_empty() && !objects.has_intents();
+        let (overrides, Fitted { joined, left_out, at_fault, is_sure, left_names, snapshot, doubts }) =
+            match (overrides, fitted) {
+                (Ok(overrides), Ok(fitted)) => (overrides, fitted),
+                (overrides, fitted) => {
+                    return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
+                }
+            };
+        let is_complete = left_names.is_empty() && left_out.keys().all(|key| is_of_intents(key.kind()));
+        let is_plain = doubts.is_empty() && is_sure && is_complete;
         warnings.extend(doubts);
         let configured = Configured {
             uses: Uses::new(&joined.desired, &snapshot),
             is_plain,
+            at_fault,
             conflicts: joined.conflicts,
             contributed: Arc::new(joined.contributed),
             clusters: Arc::new(joined.clusters),
@@ -255,17 +261,23 @@ impl Reader {
     /// Compiles the files with the objects that fit them; refused where the files alone would be.
     fn fit(&self, files: &Files, objects: &Declared, previous: Option<&Snapshot>) -> Result<Fitted, Vec<Fault>> {
         let options = options(&files.settings);
-        let (mut left_out, mut left_names) = (LeftOut::new(), LeftNames::new());
+        let (mut left_out, mut left_names, mut is_sure) = (LeftOut::new(), LeftNames::new(), true);
         loop {
             let joined = self.join(files, objects, &mut left_out, &left_names);
             let faults = match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
-                Ok((snapshot, doubts)) => return Ok(Fitted { joined, left_out, left_names, snapshot, doubts }),
+                Ok((snapshot, doubts)) => {
+                    let at_fault = left_out.keys().filter(|key| objects.intent(key).is_some()).cloned().collect();
+                    left_out.extend(joined.unanswered.clone());
+                    return Ok(Fitted { joined, left_out, at_fault, is_sure, left_names, snapshot, doubts });
+                }
                 Err(faults) => faults,
             };
             // Each time at least one more is left out, those of the lowest rank first: in the end the files stand alone.
             let contributed = &joined.contributed;
-            let is_less = contributed.leave_out(&faults, &mut left_names)
-                || objects.leave_out(&faults, &files.desired, &mut left_out)
+            let is_found = contributed.leave_out(&faults, &mut left_names)
+                || objects.leave_out(&faults, &files.desired, &mut left_out);
+            is_sure &= is_found;
+            let is_less = is_found
                 || contributed.leave_all(&faults, &mut left_names)
                 || objects.leave_all(&faults, &mut left_out);
             if !is_less {
@@ -284,7 +296,7 @@ impl Reader {
         let owner = describe(&self.source);
         let of = Contribution::of;
         let of_files = of(SourceKind::Config, &owner, Desired::clone(&files.desired));
-        let of_objects = objects.contribution(&files.desired, left_out);
+        let (of_objects, unanswered) = objects.contribution(&files.desired, left_out);
         let mut beside_names = names_beside(&files.desired, &of_objects.desired);
         let Merged { mut desired, conflicts } = merge([of_files, of_objects]);
         let clusters = DeclaredClusters::new(desired.clusters.values());
@@ -307,7 +319,7 @@ impl Reader {
             desired = merge([of(SourceKind::Config, &owner, desired), of_clients]).desired;
         }
         let conflicts = overruled(&conflicts, &owner);
-        Joined { desired: Arc::new(desired), beside: beside_names, conflicts, contributed, clusters }
+        Joined { desired: Arc::new(desired), beside: beside_names, conflicts, contributed, clusters, unanswered }
     }
 }
 
@@ -409,12 +421,17 @@ struct Joined {
     contributed: Contributed,
     /// Those of files and objects.
     clusters: DeclaredClusters,
+    /// Intents that come to nothing.
+    unanswered: LeftOut,
 }
 
 /// One wish out of all that fits, compiled.
 struct Fitted {
     joined: Joined,
     left_out: LeftOut,
+    at_fault: BTreeSet<Key>,
+    /// Whether all that is left out is what faults were about.
+    is_sure: bool,
     left_names: LeftNames,
     snapshot: Snapshot,
     /// Faults that let it through.
@@ -472,5 +489,3 @@ pub(super) fn describe(source: &Source) -> String {
 
 /// How often files that keep changing are read before the reload is refused.
 const ATTEMPTS: usize = 3;
-/// Priority of the compiling thread, -20 (first) to 19 (last).
-const NICENESS: i32 = 10;

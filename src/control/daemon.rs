@@ -198,6 +198,8 @@ impl Daemon {
         control.close_objects().await;
         // The last to close: whoever calls until then hears that it is stopping.
         webhook.stop().await;
+        // After all that could still say something in a trace.
+        shared.traces.stop().await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
             // Nobody listens there any more; what cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));

@@ -3,22 +3,23 @@
 //! Each was sound by itself when it was taken; whether it fits what else is there is seen anew at every reading. One that does not
 //! fit is left out with its reasons, so that no object keeps another one, or a file, from being served.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+mod intents;
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_model::{
     Conflict, Contribution, Desired, Fault, Name, Permille, Pool, PoolName, RecordSet, Rtype, SharedMap, SharedSet,
-    SourceKind, SteeredName, Subject, Timestamp, intent::Intent,
+    SourceKind, SteeredName, Subject, Timestamp,
 };
 use fairway_providers::webhook_server::Scope;
 
+use self::intents::Claim;
+pub(super) use self::intents::{Concerned, is_of_intents};
 use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
     config::{self, ObjectFault},
     control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
-    intents::{self, Elements, StoredIntent},
+    intents::StoredIntent,
     store::objects::{Author, Event, Key, Kind, Object},
 };
 
@@ -28,6 +29,8 @@ pub(crate) struct Declared {
     /// Of the store.
     pub(crate) revision: u64,
     objects: SharedMap<Key, Arc<Wish>>,
+    /// The names that intents among them want to be answered at.
+    claims: SharedSet<Claim>,
     /// What is left of what silent clients of the webhook brought.
     strengths: Arc<Strengths>,
 }
@@ -45,7 +48,7 @@ pub(crate) struct Wish {
 enum Says {
     /// It is an element of a configuration.
     Element(Box<Desired>),
-    /// It is an intent: what that comes to depends on the others, and on the clusters.
+    /// It is an intent: what that comes to depends on those that claim the same name, and on the clusters.
     Intent(Box<StoredIntent>),
     /// It is a part of what a client of the webhook contributes: what that comes to depends on all that is declared.
     Rows(Box<[ReadRow]>),
@@ -54,7 +57,7 @@ enum Says {
 }
 
 /// Objects that are not heeded, with the reasons.
-pub(crate) type LeftOut = BTreeMap<Key, Vec<ObjectFault>>;
+pub(crate) type LeftOut = SharedMap<Key, Vec<ObjectFault>>;
 
 /// The section of a configuration that objects of a kind are elements of; none for those that are more than that.
 pub(crate) const fn section(kind: Kind) -> Option<&'static str> {
@@ -108,12 +111,12 @@ impl Wish {
     }
 
     /// Whether it wishes for one pool, one steered name or the records of one name and nothing else, which is what its key says; or is
-    /// of the webhook.
+    /// an intent, or of the webhook.
     fn is_narrow(&self) -> bool {
         let own = match &self.says {
             Ok(Says::Element(own)) => own,
-            Ok(Says::Rows(_) | Says::Seen(_)) => return true,
-            Ok(Says::Intent(_)) | Err(_) => return false,
+            Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => return true,
+            Err(_) => return false,
         };
         let pools = own.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
         let names = own.names.keys().map(|name| key_of(&Subject::Name(name.clone())));
@@ -121,6 +124,15 @@ impl Wish {
         let mut keys: Vec<_> = pools.chain(names).chain(records).collect();
         keys.dedup();
         keys == [Some(self.object.key.clone())] && has_only_many(own)
+    }
+}
+
+impl Wish {
+    fn element(&self) -> Option<&Desired> {
+        match &self.says {
+            Ok(Says::Element(own)) => Some(own),
+            _ => None,
+        }
     }
 }
 
@@ -138,7 +150,8 @@ impl Declared {
             }
             wishes.extend(Wish::all(alike).into_iter().map(|wish| (wish.object.key.clone(), Arc::new(wish))));
         }
-        Self { revision, objects: wishes.into_iter().collect(), strengths: Arc::default() }
+        let claims = wishes.iter().filter_map(|(_, wish)| Some((wish.claim()?, ()))).collect();
+        Self { revision, objects: wishes.into_iter().collect(), claims, strengths: Arc::default() }
     }
 
     /// What another process of this server tells.
@@ -171,22 +184,32 @@ impl Declared {
             self.revision = self.revision.max(event.revision);
             match &event.object {
                 _ if !is_wish(&event.key) => continue,
-                Some(object) => self.objects.insert(event.key.clone(), Arc::new(Wish::new(object.clone()))),
-                None => self.objects.remove(&event.key),
-            };
+                object => self.put(&event.key, object.clone()),
+            }
         }
     }
 
     /// Puts an object in, or takes it away, to try what would come of it.
     pub(crate) fn suppose(&mut self, key: &Key, object: Option<Object>) {
-        match object {
-            Some(object) => self.objects.insert(key.clone(), Arc::new(Wish::new(object))),
+        self.put(key, object);
+    }
+
+    fn put(&mut self, key: &Key, object: Option<Object>) {
+        let wish = object.map(|object| Arc::new(Wish::new(object)));
+        let claim = wish.as_ref().and_then(|wish| wish.claim());
+        let before = match wish {
+            Some(wish) => self.objects.insert(key.clone(), wish),
             None => self.objects.remove(key),
         };
+        let claimed = before.and_then(|wish| wish.claim());
+        if claimed != claim {
+            claimed.into_iter().for_each(|claim| _ = self.claims.remove(&claim));
+            claim.into_iter().for_each(|claim| _ = self.claims.insert(claim, ()));
+        }
     }
 
     /// The keys at which other objects stand than there did; none where they are more than `most`, or one of them is more than a
-    /// pool, a name, or what a client of the webhook contributes, or cannot be read, or if other strengths hold.
+    /// pool, a name, records, an intent, or what a client of the webhook contributes, or cannot be read, or if other strengths hold.
     pub(crate) fn changed_since(&self, before: &Self, most: usize) -> Option<Vec<Key>> {
         let changed = self.objects.differences(&before.objects, Arc::ptr_eq);
         if changed.len() > most || self.strengths != before.strengths {
@@ -196,10 +219,11 @@ impl Declared {
         versions.all(|wish| wish.is_narrow()).then(|| changed.iter().map(|(key, ..)| (*key).clone()).collect())
     }
 
-    /// Whether others are there at the same keys and with the same values, whatever their revisions are.
+    /// Whether others are there at the same keys and with the same values, and intents of the same age, whatever their revisions are.
     pub(super) fn says_the_same(&self, others: &Self) -> bool {
         let is_same = |ours: &Arc<Wish>, theirs: &Arc<Wish>| {
-            Arc::ptr_eq(ours, theirs) || ours.object.value == theirs.object.value
+            let is_as_old = || ours.stored().is_none() || ours.object.created == theirs.object.created;
+            Arc::ptr_eq(ours, theirs) || (ours.object.value == theirs.object.value && is_as_old())
         };
         self.objects.differences(&others.objects, is_same).is_empty()
     }
@@ -227,23 +251,7 @@ impl Declared {
 
     /// What the object at a key wishes for, where it is an element of a configuration.
     pub(crate) fn element(&self, key: &Key) -> Option<&Desired> {
-        match &self.objects.get(key)?.says {
-            Ok(Says::Element(own)) => Some(own),
-            _ => None,
-        }
-    }
-
-    /// Whether any object is an intent.
-    pub(crate) fn has_intents(&self) -> bool {
-        self.objects.values().any(|wish| matches!(wish.says, Ok(Says::Intent(_))))
-    }
-
-    /// The intent at a key, if there is one.
-    pub(crate) fn intent(&self, key: &Key) -> Option<&Intent> {
-        match &self.objects.get(key)?.says {
-            Ok(Says::Intent(stored)) => Some(&stored.intent),
-            _ => None,
-        }
+        self.objects.get(key)?.element()
     }
 
     /// What the clients of the webhook contribute, each by itself.
@@ -342,8 +350,9 @@ impl Declared {
         self.objects.is_empty()
     }
 
-    /// What the objects wish for that are not left out; those that cannot be read any more are from now on.
-    pub(crate) fn contribution(&self, files: &Desired, left_out: &mut LeftOut) -> Contribution {
+    /// What the objects wish for that are not left out; those that cannot be read any more are from now on. And the intents that come to
+    /// nothing, with the reason: they are not at fault, and what they come to is seen anew each time.
+    pub(crate) fn contribution(&self, files: &Desired, left_out: &mut LeftOut) -> (Contribution, LeftOut) {
         let mut desired = Desired::default();
         for (key, wish) in &self.objects {
             match &wish.says {
@@ -363,69 +372,8 @@ impl Declared {
                 }
             }
         }
-        for (key, why) in self.add_intents(files, &mut desired, left_out) {
-            left_out.insert(key, whole(why));
-        }
-        Contribution::of(SourceKind::Api, "api", desired)
-    }
-
-    /// Adds what the intents come to that are not left out; those that come to nothing, with the reason.
-    fn add_intents(&self, files: &Desired, desired: &mut Desired, left_out: &LeftOut) -> Vec<(Key, String)> {
-        let mut unanswered = Vec::new();
-        for wish in self.intents(files, desired, left_out) {
-            let Elements { name, pool, monitor } = match wish.outcome {
-                Ok(elements) => elements,
-                Err(why) => {
-                    unanswered.push((wish.key, why.to_string()));
-                    continue;
-                }
-            };
-            if desired.names.contains_key(&name.name) {
-                let what = format!("{} is declared in /v1/names, which holds; take one of the two out", name.name);
-                unanswered.push((wish.key, what));
-                continue;
-            }
-            desired.names.insert(name.name.clone(), name);
-            desired.pools.insert(pool.name.clone(), pool);
-            desired.monitors.extend(monitor.map(|(name, monitor)| (name, Arc::new(monitor))));
-        }
-        unanswered
-    }
-
-    /// What the intents come to that are not left out, on the clusters of files and objects.
-    fn intents(&self, files: &Desired, objects: &Desired, left_out: &LeftOut) -> Vec<intents::Wish> {
-        let heeded = self.objects.iter().filter(|(key, _)| !left_out.contains_key(*key));
-        let stored: Vec<StoredIntent> = heeded
-            .filter_map(|(_, wish)| match &wish.says {
-                Ok(Says::Intent(intent)) => Some(StoredIntent::clone(intent)),
-                _ => None,
-            })
-            .collect();
-        if stored.is_empty() {
-            return vec![];
-        }
-        let mut clusters = objects.clusters.clone();
-        clusters.extend(files.clusters.clone());
-        intents::wishes(&stored, &clusters)
-    }
-
-    /// The intents by what they wish for.
-    fn owners(&self, files: &Desired, left_out: &LeftOut) -> HashMap<Subject, Key> {
-        let mut owners = HashMap::new();
-        let mut objects = Desired::default();
-        for wish in self.objects.values() {
-            if let Ok(Says::Element(own)) = &wish.says {
-                objects.clusters.extend(own.clusters.clone());
-            }
-        }
-        for wish in self.intents(files, &objects, left_out) {
-            if let Ok(Elements { name, pool, monitor }) = wish.outcome {
-                owners.insert(Subject::Name(name.name), wish.key.clone());
-                owners.insert(Subject::Pool(pool.name), wish.key.clone());
-                owners.extend(monitor.map(|(name, _)| (Subject::Monitor(name), wish.key)));
-            }
-        }
-        owners
+        let unanswered = self.add_intents(files, &mut desired, left_out);
+        (Contribution::of(SourceKind::Api, "api", desired), unanswered)
     }
 
     /// Leaves out every object that is not yet: what errors are about is found again without them, or is their fault together. False if
@@ -442,7 +390,7 @@ impl Declared {
 
     /// Leaves out the objects that errors are about; false if they are about none that was not.
     pub(crate) fn leave_out(&self, faults: &[Fault], files: &Desired, left_out: &mut LeftOut) -> bool {
-        let (mut blamed, owners) = (LeftOut::new(), self.owners(files, left_out));
+        let (mut blamed, owners) = (BTreeMap::<Key, Vec<ObjectFault>>::new(), self.owners(files, left_out));
         for fault in faults.iter().filter(|fault| fault.is_error()) {
             let owner = |subject: &Subject| match subject {
                 Subject::Member(pool, _) => owners.get(&Subject::Pool(pool.clone())).cloned(),
@@ -525,7 +473,7 @@ pub(crate) fn names_beside(files: &Desired, objects: &Desired) -> SharedSet<Name
 }
 
 /// The key of the object that a fault is about; none for kinds that the API has not.
-fn key_of(subject: &Subject) -> Option<Key> {
+pub(super) fn key_of(subject: &Subject) -> Option<Key> {
     let (kind, name) = match subject {
         Subject::Cluster(name) => (Kind::Cluster, name.to_string()),
         Subject::Monitor(name) => (Kind::Monitor, name.to_string()),

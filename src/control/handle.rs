@@ -65,7 +65,12 @@ impl Control {
 
     /// Adds an override; returns once it is in force and on disk.
     pub async fn add_override(&self, new: Override) -> Result<OverrideState, ControlError> {
-        self.ask(|reply| Command::AddOverride(new, reply)).await?
+        self.ask(|reply| Command::AddOverride(new, None, reply)).await?
+    }
+
+    /// The same for a request that may be sent again: the override has this id, `KEY-REQUEST`. With one of the key in force, nothing is added.
+    pub(crate) async fn add_override_once(&self, new: Override, id: String) -> Result<OverrideState, ControlError> {
+        self.ask(|reply| Command::AddOverride(new, Some(id), reply)).await?
     }
 
     /// Removes an override that was added by command; returns once it is gone.
@@ -184,6 +189,9 @@ pub enum ControlError {
     /// There is no store to keep objects in.
     #[error("objects cannot be kept: {0}")]
     NoStore(String),
+    /// An override of another request with the same key is in force.
+    #[error("this Idempotency-Key was given with another request; give each request a key of its own")]
+    KeyOfAnother,
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Name, Pool, PoolName, Standing, intent::Intent};
+use fairway_model::{Pool, PoolName, Standing, intent::Intent};
 use fairway_zones::View;
 
 use super::{Configured, Control, shared::Shared, status::word};
@@ -20,27 +20,15 @@ impl Control {
         let shared = self.shared();
         let (view, published) = shared.pair().await;
         let configured = &published.configured;
-        let beholder = Beholder { shared, view: &view, configured, claims: claims(configured) };
+        let beholder = Beholder { shared, view: &view, configured };
         of.iter().map(|(object, intent)| beholder.status(object, intent)).collect()
     }
-}
-
-/// The intents that claim each name and do not hold it.
-fn claims(configured: &Configured) -> BTreeMap<Name, Vec<&Key>> {
-    let mut claims: BTreeMap<Name, Vec<&Key>> = BTreeMap::new();
-    for key in configured.left_out.keys() {
-        if let Some(name) = configured.objects.intent(key).and_then(answered_name) {
-            claims.entry(name).or_default().push(key);
-        }
-    }
-    claims
 }
 
 struct Beholder<'a> {
     shared: &'a Shared,
     view: &'a View,
     configured: &'a Configured,
-    claims: BTreeMap<Name, Vec<&'a Key>>,
 }
 
 /// How an intent stands to the name that it claims.
@@ -85,8 +73,9 @@ impl Beholder<'_> {
                 since: format!("{:.3}", object.changed.max(self.shared.started)),
             });
         }
-        let others = name.and_then(|name| self.claims.get(&name)).into_iter().flatten().filter(|of| **of != key);
-        let others: Vec<String> = others.map(ToString::to_string).collect();
+        let claimants = name.iter().flat_map(|name| self.configured.objects.claimants(name));
+        let mut others: Vec<&Key> = claimants.filter(|of| *of != key).collect();
+        others.sort();
         let is_up = status.members.iter().any(|member| member.eligible);
         status.conditions = vec![
             accepted(intent, claim, why.as_deref()),
@@ -145,12 +134,12 @@ fn accepted(intent: &Intent, claim: Claim, why: Option<&str>) -> Condition {
     }
 }
 
-fn conflict(claim: Claim, why: Option<&str>, others: &[String]) -> Condition {
+fn conflict(claim: Claim, why: Option<&str>, others: &[&Key]) -> Condition {
     match (claim, others) {
         (Claim::Joined, _) => said("Conflict", true, "Overruled", why.unwrap_or_default().to_owned()),
         (Claim::Held, [_, ..]) => {
             let (shown, more) =
-                (others.iter().take(NAMED_MAX).map(String::as_str), others.len().saturating_sub(NAMED_MAX));
+                (others.iter().take(NAMED_MAX).map(|key| key.as_str()), others.len().saturating_sub(NAMED_MAX));
             let mut names = shown.collect::<Vec<_>>().join(", ");
             if more > 0 {
                 names = format!("{names} and {more} more");

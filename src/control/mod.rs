@@ -41,6 +41,7 @@ mod signals;
 mod start;
 mod status;
 mod story;
+mod traced;
 mod transports;
 pub(crate) mod trial;
 pub(crate) mod truth;

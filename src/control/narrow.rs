@@ -1,12 +1,13 @@
-//! The narrow way of a reading: where only some declared pools, names and records changed, what it costs goes by those, and not by all.
+//! The narrow way of a reading: where only some declared pools, names, records and intents changed, what it costs goes by those, and not
+//! by all.
 //!
 //! ```text
-//! Declared before ──┐
-//!                   ├── which objects differ ── joined with the files ── checked ── revised ──► as the wide way would give it
-//! Declared now ─────┘
+//! Declared before ──┐                          ┌── what intents of the same names come to ──┐
+//!                   ├── which objects differ ──┴────────────────────────────────────────────┴── joined with the files ──┐
+//! Declared now ─────┘                                as the wide way would give it ◄── revised ── checked ◄─────────────┘
 //! ```
 //! Whatever is unusual gives nothing, and is left to the wide way ([`super::configured`]), which tells what is wrong, leaves
-//! objects out and sees to everything else: intents, clusters, monitors, objects that files overrule in part.
+//! objects out and sees to everything else: clusters, monitors, objects that files overrule in part.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,8 +15,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Contribution, Desired, Merged, MonitorName, Name, PoolName, RecordSet, Rtype, Severity, SharedSet,
-    SourceKind, Subject, Timestamp, merge,
+    ClusterName, Contribution, Desired, Merged, Mode, MonitorName, Name, PoolName, RecordSet, Rtype, Severity,
+    SharedSet, SourceKind, Subject, Timestamp, merge,
 };
 use fairway_providers::plain_name;
 use fairway_zones::{Snapshot, Touched, recompile, revise};
@@ -23,7 +24,7 @@ use fairway_zones::{Snapshot, Touched, recompile, revise};
 use super::{
     configured::{Configured, Previous, check_overrides, options},
     contributed::{self, Beside, Contributed, LeftNames},
-    declared::{Declared, LeftOut, overruled},
+    declared::{Concerned, Declared, is_of_intents, key_of, overruled},
     uses::Uses,
 };
 use crate::store::objects::Key;
@@ -57,17 +58,14 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
         let configured = Configured { objects, revision, overrides, warnings, ..configured };
         return Some(Narrow { configured, snapshot, touched, is_revised });
     }
-    let mut touched = Touched::default();
-    for wish in keys.iter().flat_map(|key| [before.objects.element(key), objects.element(key)]).flatten() {
-        touched.pools.extend(wish.pools.keys().cloned());
-        touched.names.extend(wish.names.keys().cloned());
-        touched.records.extend(wish.records.keys().map(|(name, _)| name.clone()));
-    }
-    let contributed = contribute(previous, objects, &keys, &mut touched, most)?;
-    let joined = join(before, objects, &keys, &touched, &contributed, owner);
+    let mut touched = touched_by(&before.objects, objects, &keys);
+    let concerned = concern(before, objects, &keys, &mut touched, most)?;
+    let contributed = contribute(previous, objects, &concerned, &keys, &mut touched, most)?;
+    let joined = join(before, objects, &concerned, &keys, &touched, &contributed, owner);
+    let monitors: Vec<MonitorName> = concerned.monitors().collect();
     let names_of = |pool: &PoolName| names_of(&previous.snapshot, pool);
     let names: BTreeSet<&Name> = touched.names.iter().chain(touched.pools.iter().flat_map(names_of)).collect();
-    let problems = joined.desired.problems_of(&touched.pools, names, &touched.records);
+    let problems = joined.desired.problems_of(&monitors, &touched.pools, names, &touched.records);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return None;
     }
@@ -97,7 +95,8 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
         revision: objects.revision,
         objects: Arc::clone(objects),
         is_plain: true,
-        left_out: LeftOut::new(),
+        left_out: concerned.left_out(&before.left_out),
+        at_fault: concerned.others(&before.at_fault),
         overrides,
         warnings,
         specs,
@@ -113,6 +112,43 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
 /// Changes that are worth the narrow way however little there is: with more than a quarter of all beside, the wide one costs less.
 const CHANGES_SPARE: usize = 1_000;
 
+/// What changed elements wish for, before and now.
+fn touched_by(before: &Declared, objects: &Declared, keys: &[Key]) -> Touched {
+    let mut touched = Touched::default();
+    for wish in keys.iter().flat_map(|key| [before.element(key), objects.element(key)]).flatten() {
+        touched.pools.extend(wish.pools.keys().cloned());
+        touched.names.extend(wish.names.keys().cloned());
+        touched.records.extend(wish.records.keys().map(|(name, _)| name.clone()));
+    }
+    touched
+}
+
+/// The intents that a change concerns, with what they come to now. None where that, or what they come to beside others, is hard to tell.
+fn concern(
+    before: &Configured,
+    objects: &Declared,
+    keys: &[Key],
+    touched: &mut Touched,
+    most: usize,
+) -> Option<Concerned> {
+    let texts = contributed::texts_touched(&before.objects, objects, keys);
+    let of_clients: Vec<Name> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+    let concerned = Concerned::of(before, objects, keys, touched.names.iter().chain(&of_clients), most)?;
+    // What is wrong with an intent may be mended by what others declare, or by the names of clusters.
+    let is_cname = |name: &PoolName| {
+        let pools = [before.desired.pools.get(name), concerned.made.pools.get(name)];
+        pools.into_iter().flatten().any(|pool| pool.mode == Mode::Cname)
+    };
+    let may_mend =
+        || keys.iter().any(|key| !is_of_intents(key.kind())) || concerned.pools().any(|name| is_cname(&name));
+    if !before.at_fault.is_empty() && may_mend() {
+        return None;
+    }
+    touched.pools.extend(concerned.pools());
+    touched.names.extend(concerned.names.iter().cloned());
+    Some(concerned)
+}
+
 /// What files and objects wish for, with some of it joined anew.
 struct Joined {
     desired: Arc<Desired>,
@@ -124,6 +160,7 @@ struct Joined {
 fn contribute(
     previous: &Previous,
     objects: &Arc<Declared>,
+    concerned: &Concerned,
     keys: &[Key],
     touched: &mut Touched,
     most: usize,
@@ -133,17 +170,21 @@ fn contribute(
     if texts.is_empty() && before.contributed.is_empty() {
         return Some(Arc::clone(&before.contributed));
     }
+    let made = &concerned.made;
     let declared = |name: &Name| {
-        let own = before.files.names.get(name).or_else(|| objects.name(name))?;
-        Some((own, before.files.pools.get(&own.pool).or_else(|| objects.pool(&own.pool))?))
+        let own = before.files.names.get(name).or_else(|| objects.name(name)).or_else(|| made.names.get(name))?;
+        let pool = before.files.pools.get(&own.pool).or_else(|| objects.pool(&own.pool));
+        Some((own, pool.or_else(|| made.pools.get(&own.pool))?))
     };
     // What is declared changes what is contributed to the same names, and to others that its pools answer.
-    let of_names = touched.names.iter().flat_map(|name| [before.desired.names.get(name), objects.name(name)]).flatten();
+    let versions = |name| [before.desired.names.get(name), objects.name(name), made.names.get(name)];
+    let of_names = touched.names.iter().flat_map(versions).flatten();
     let pools: BTreeSet<&PoolName> = of_names.map(|steered| &steered.pool).chain(&touched.pools).collect();
     let answered = pools.iter().flat_map(|pool| names_of(&previous.snapshot, pool)).chain(&touched.names);
     let joining = answered.filter(|name| before.contributed.united().of_name(name).is_some());
     texts.extend(joining.map(|name| plain_name(&name.to_string())));
-    if texts.len() > most {
+    let is_untold = |name: &Name| !concerned.names.contains(name) && objects.claimants(name).next().is_some();
+    if texts.len() > most || texts.iter().filter_map(|text| text.parse().ok()).any(|name| is_untold(&name)) {
         return None;
     }
     let steered = |name: &Name| {
@@ -178,18 +219,22 @@ fn contribute(
 fn join(
     before: &Configured,
     objects: &Declared,
+    concerned: &Concerned,
     keys: &[Key],
     touched: &Touched,
     contributed: &Contributed,
     owner: &str,
 ) -> Joined {
     let (pools, names, records) = (touched.pools.iter(), touched.names.iter(), touched.records.iter());
-    let declared = Desired {
+    let mut declared = Desired {
         pools: pools.clone().filter_map(|name| Some((name.clone(), objects.pool(name)?.clone()))).collect(),
         names: names.clone().filter_map(|name| Some((name.clone(), objects.name(name)?.clone()))).collect(),
         records: records.clone().flat_map(|name| objects.records_at(name)).map(keyed).collect(),
+        monitors: concerned.made.monitors.clone(),
         ..Desired::default()
     };
+    declared.pools.extend(concerned.made.pools.clone());
+    declared.names.extend(concerned.made.names.clone());
     let files = Desired {
         pools: pools.filter_map(|name| Some((name.clone(), before.files.pools.get(name)?.clone()))).collect(),
         names: names.filter_map(|name| Some((name.clone(), before.files.names.get(name)?.clone()))).collect(),
@@ -214,12 +259,16 @@ fn join(
     touched.names.iter().for_each(|name| _ = desired.names.remove(name));
     let gone: Vec<_> = touched.records.iter().flat_map(|name| desired.records_at(name)).map(RecordSet::key).collect();
     gone.iter().for_each(|key| _ = desired.records.remove(key));
+    concerned.monitors().for_each(|name| _ = desired.monitors.remove(&name));
     take_shared(&mut desired, before, objects, contributed);
+    desired.monitors.extend(merged.monitors);
     desired.records.extend(merged.records);
     desired.pools.extend(merged.pools);
     desired.names.extend(merged.names);
     let mut all_conflicts = before.conflicts.clone();
     keys.iter().for_each(|key| _ = all_conflicts.remove(key));
+    let of_intents = concerned.pools().map(Subject::Pool).chain(concerned.names.iter().cloned().map(Subject::Name));
+    of_intents.filter_map(|subject| key_of(&subject)).for_each(|key| _ = all_conflicts.remove(&key));
     all_conflicts.extend(overruled(&conflicts, owner));
     Joined { desired: Arc::new(desired), beside, conflicts: all_conflicts }
 }
@@ -241,7 +290,9 @@ fn take_shared(desired: &mut Desired, before: &Configured, objects: &Declared, c
         desired.monitors.remove(name);
     }
     for (name, monitor) in is.monitors.iter().filter(|(name, _)| !was.monitors.contains_key(*name)) {
-        desired.monitors.entry(name.clone()).or_insert_with(|| Arc::clone(monitor));
+        if !desired.monitors.contains_key(name) {
+            desired.monitors.insert(name.clone(), Arc::clone(monitor));
+        }
     }
 }
 

@@ -27,11 +27,13 @@ use super::{
     configured::{Configured, Previous, Reader, What},
     contributed::Strengths,
     declared::Declared,
+    traced::TracedStore,
     trial::Trial,
 };
 use crate::{
     api::client::{Client, Reach},
     config::{Settings, StoreSettings},
+    observe::traces::Traces,
     store::{
         DataFolder, Posted,
         objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
@@ -62,6 +64,12 @@ impl Objects {
             listed => listed?,
         }
         Ok(objects)
+    }
+
+    /// The same, with its writes in traces.
+    fn traced(self, traces: &Traces) -> Self {
+        let (store, traces) = (self.store, traces.clone());
+        Self { store: Arc::new(TracedStore { store, traces }), ..self }
     }
 
     async fn list(&self) -> Result<(), StoreError> {
@@ -292,6 +300,7 @@ pub(super) fn joined(
 impl Control {
     /// Takes objects to declare to, or why there can be none; the task that follows them.
     pub(super) fn keep_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
+        let objects = objects.map(|objects| objects.traced(&self.shared.traces));
         let following = objects.as_ref().ok().map(|objects| {
             let board = objects.store.board().map(|board| heed(board.posted(), self.commands.clone()));
             let objects = objects.clone().follow(self.commands.clone());
@@ -334,7 +343,17 @@ impl Control {
 
     /// What would become of these objects, were they the declared ones; nothing changes.
     pub(crate) async fn try_objects(&self, declared: Declared) -> Result<Tried, ControlError> {
-        self.ask(|reply| Command::TryObjects(Box::new(declared), reply)).await
+        let asking = self.ask(|reply| Command::TryObjects(Box::new(declared), reply));
+        let Some(work) = self.shared.traces.below("try") else { return asking.await };
+        let tried = asking.await;
+        match &tried {
+            Ok(tried) => {
+                work.count("fairway.try.left_out", tried.left_out.len());
+                work.count("fairway.try.faults", tried.faults.len());
+            }
+            Err(error) => work.fail(error.to_string()),
+        }
+        tried
     }
 }
 

@@ -10,7 +10,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::Instant,
+    time::{Duration, Instant, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -28,7 +28,10 @@ use super::{
     narrow::Narrow,
     objects::Tried,
 };
-use crate::api::state_wire::ReloadReport;
+use crate::{
+    api::state_wire::ReloadReport,
+    observe::{logs::Trace, traces::Passage},
+};
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.
@@ -89,14 +92,15 @@ impl Actor {
         let mut report =
             ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
         match reading {
-            Some(Reading { fingerprint, took, touched, outcome, .. }) => {
+            Some(Reading { fingerprint, took, touched, is_revised, outcome }) => {
                 fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
                 report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {
                     Ok((configured, snapshot)) => {
                         let before = Arc::clone(&self.shared.published.load().configured);
                         report.changes = differences(touched.as_ref(), &before.desired, &configured.desired);
-                        self.accept(configured, snapshot, &mut report).await;
+                        let compiled = Compiled::now(took, is_revised, touched.as_ref(), trace);
+                        self.accept(configured, snapshot, compiled, &mut report).await;
                     }
                     Err(faults) => report.faults = faults.iter().map(ToString::to_string).collect(),
                 }
@@ -149,7 +153,13 @@ impl Actor {
     }
 
     /// Puts a configuration into force.
-    async fn accept(&mut self, configured: Configured, snapshot: Snapshot, report: &mut ReloadReport) {
+    async fn accept(
+        &mut self,
+        configured: Configured,
+        snapshot: Snapshot,
+        compiled: Compiled,
+        report: &mut ReloadReport,
+    ) {
         let before = Arc::clone(&self.shared.published.load().configured);
         report.warnings = configured.warnings.iter().map(Fault::to_string).collect();
         let restart = changes::need_restart(&before.settings, &configured.settings);
@@ -162,12 +172,13 @@ impl Actor {
         if let Some(logs) = &self.logs {
             logs.set_format(configured.settings.log.format);
         }
-        for (key, faults) in configured.left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)) {
+        let left_out = configured.left_out.differences(&before.left_out, |_, _| true);
+        for (key, faults) in left_out.into_iter().filter_map(|(key, now, _)| Some((key, now?))) {
             let why = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             tracing::warn!(%key, why, "a declared object does not fit and is left out");
         }
         self.warm_up(&snapshot, &configured).await;
-        self.swap(configured, snapshot).await;
+        self.swap(configured, snapshot, compiled).await;
     }
 
     /// Probes new targets beside the old ones, so that a changed monitor does not make every member unjudged at once.
@@ -187,7 +198,7 @@ impl Actor {
         .await;
     }
 
-    async fn swap(&mut self, configured: Configured, snapshot: Snapshot) {
+    async fn swap(&mut self, configured: Configured, snapshot: Snapshot, compiled: Compiled) {
         let shared = Arc::clone(&self.shared);
         let targets = snapshot.targets().to_vec();
         let states = self.during(async move { shared.checker.states().await }).await;
@@ -202,6 +213,7 @@ impl Actor {
         let now = (self.clock)();
         let mut view = view_of(snapshot, Some(&previous), now, &verdicts, &self.forced);
         let snapshot = Arc::clone(&view.snapshot);
+        let id = snapshot.id();
         self.balance.follow(&configured.desired, &snapshot, Instant::now());
         if !self.balance.runs() && view.conditions.shares().is_some() {
             // What was decided for a balance that is no more holds nobody back.
@@ -221,13 +233,44 @@ impl Actor {
             published.loaded_at = now;
             published.book = book;
         });
-        self.shared.served.send_replace(revision);
+        let served = self.shared.served.send_replace(revision);
+        self.shared.traces.passed(|| compiled.passage((served, revision), id, self.shared.published.load().generation));
         let shared = Arc::clone(&self.shared);
         let both = async move {
             shared.checker.set_targets(targets, vec![]).await;
             shared.loads.set(feeds).await;
         };
         self.during(both).await;
+    }
+}
+
+/// How a reading that is accepted went, for traces.
+struct Compiled {
+    begun: SystemTime,
+    ended: SystemTime,
+    way: &'static str,
+    touched: [usize; 3],
+    trace: Trace,
+}
+
+impl Compiled {
+    /// One that ended just now.
+    fn now(took: Duration, is_revised: bool, touched: Option<&Touched>, trace: Trace) -> Self {
+        let ended = SystemTime::now();
+        let touched = touched.map(|touched| [touched.pools.len(), touched.names.len(), touched.records.len()]);
+        Self {
+            begun: ended.checked_sub(took).unwrap_or(ended),
+            ended,
+            way: if is_revised { "narrow" } else { "wide" },
+            touched: touched.unwrap_or_default(),
+            trace,
+        }
+    }
+
+    fn passage(&self, revisions: (u64, u64), snapshot: u64, generation: u64) -> Passage {
+        let (in_force, log) = (SystemTime::now(), self.trace.to_string());
+        let Self { begun, ended: compiled, way, touched, .. } = *self;
+        Passage { revisions, begun, compiled, in_force, way, touched, snapshot, generation, log }
     }
 }
 

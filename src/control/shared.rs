@@ -16,10 +16,13 @@ use fairway_zones::{Snapshot, View};
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    FlipApplied, Stopping, book::Book, configured::Configured, contributed::ContributionLedger, drains::Drains,
-    objects::Objects, transports::Transports, truth::Answered,
+    FlipApplied, Stopping, balance::Decides, book::Book, configured::Configured, contributed::ContributionLedger,
+    drains::Drains, objects::Objects, transports::Transports, truth::Answered,
 };
-use crate::api::state_wire::{ListenerState, ReloadReport};
+use crate::{
+    api::state_wire::{ListenerState, ReloadReport},
+    observe::traces::Traces,
+};
 
 /// Tells the time; tests bring their own.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -108,14 +111,16 @@ pub(crate) struct Shared {
     pub(crate) checker: Checker,
     /// Who knows the load of clusters.
     pub(crate) loads: Loads,
+    /// Where spans of requests and of what comes of them go.
+    pub(crate) traces: Traces,
     /// Who answers.
     pub(crate) transports: Transports,
     /// What was answered lately.
     pub(crate) answered: ArcSwap<Answered>,
     /// Clusters that are being drained.
     pub(crate) drains: ArcSwap<Drains>,
-    /// Whose decisions of balancing hold: `alone`, `leads`, `follows` or `local`.
-    pub(crate) lead: ArcSwap<&'static str>,
+    /// Whose decisions of balancing hold.
+    pub(crate) decides: ArcSwap<Decides>,
     /// Objects that were declared, or why there can be none; set once the store is open.
     pub(crate) objects: OnceLock<Result<Objects, String>>,
     /// The revision of the declared objects that are in the answers.

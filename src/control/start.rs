@@ -48,7 +48,7 @@ use super::{
 use crate::{
     api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET},
     config::{Settings, watch::Fingerprint},
-    observe::{logs::Logs, metrics::Metrics, query_log::QueryLog},
+    observe::{logs::Logs, metrics::Metrics, query_log::QueryLog, traces::Traces},
     serve::{
         BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
         handover::{HandoverError, Offer},
@@ -129,7 +129,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (configured, snapshot) = objects::joined(&reader, configured, snapshot, clock());
 
     let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
-    let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept).await;
+    let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept, hook.traces.clone()).await;
     let followed = objects.map(|objects| control.keep_objects(objects));
     let actor = tokio::spawn(actor.run());
     let mut tasks = first_tasks(&control, fingerprint);
@@ -246,15 +246,18 @@ async fn ask(settings: &Settings, inherited: Sockets) -> Result<Asked, StartErro
 
 type Asked = (Option<Predecessor>, Sockets, Passed);
 
-/// The webhook on the way up. Its listener may be shared with the process that is replaced, which answers until this one can.
+/// The webhook on the way up, with the traces of its calls. Its listener may be shared with the process that is replaced, which answers
+/// until this one can.
 struct Hook {
     webhook: Webhook,
     later: Option<TcpListener>,
+    traces: Traces,
 }
 
 impl Hook {
     fn new(settings: &Settings, listener: Option<TcpListener>, is_alone: bool) -> Self {
-        let mut hook = Self { webhook: Webhook::new(), later: listener };
+        let traces = Traces::start(settings.traces.as_ref());
+        let mut hook = Self { webhook: Webhook::new(), later: listener, traces };
         if is_alone {
             hook.answer(settings);
         }
@@ -263,7 +266,7 @@ impl Hook {
 
     fn answer(&mut self, settings: &Settings) {
         if let Some((listener, settings)) = self.later.take().zip(settings.webhook.as_ref()) {
-            self.webhook.answer(listener, settings);
+            self.webhook.answer(listener, settings, &self.traces);
         }
     }
 
@@ -400,6 +403,7 @@ impl Parts {
         configured: Configured,
         snapshot: Snapshot,
         past: Past,
+        traces: Traces,
     ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
         let (flips, flips_in) = mpsc::channel::<Flip>(FLIPS_WAITING_MAX);
         let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
@@ -422,7 +426,8 @@ impl Parts {
             last_reload: None,
             book,
         };
-        let shared = Arc::new(first_shared(view, published, (checker, loads), describe(&self.reader.source)));
+        let parts = (checker, loads, traces);
+        let shared = Arc::new(first_shared(view, published, parts, describe(&self.reader.source)));
         let mut balance = Balance::after(past.balance, (self.clock)());
         begin_balance(&mut balance, &shared);
         let mut pacer = Pacer::default();
@@ -456,17 +461,23 @@ impl Parts {
 }
 
 /// What is published at first.
-fn first_shared(view: View, published: Published, (checker, loads): (Checker, Loads), source: String) -> Shared {
+fn first_shared(
+    view: View,
+    published: Published,
+    (checker, loads, traces): (Checker, Loads, Traces),
+    source: String,
+) -> Shared {
     let revision = published.configured.revision;
     Shared {
         view: Arc::new(ArcSwap::from_pointee(view)),
         published: ArcSwap::from_pointee(published),
         checker,
         loads,
+        traces,
         transports: Transports::default(),
         answered: ArcSwap::default(),
         drains: ArcSwap::default(),
-        lead: ArcSwap::from_pointee(Lead::default().word()),
+        decides: ArcSwap::from_pointee(Lead::default().told()),
         objects: OnceLock::new(),
         served: watch::channel(revision).0,
         publishers: ArcSwap::default(),

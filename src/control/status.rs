@@ -98,7 +98,10 @@ fn store(shared: &Shared) -> Option<StoreState> {
 /// Whose decisions of balancing hold, where anything is balanced.
 fn balance(shared: &Shared, view: &View) -> Option<BalanceState> {
     let epoch = view.conditions.shares().map_or(0, |shares| shares.epoch);
-    view.snapshot.heeds_load().then(|| BalanceState { lead: (**shared.lead.load()).to_owned(), epoch })
+    view.snapshot.heeds_load().then(|| {
+        let decides = shared.decides.load();
+        BalanceState { lead: decides.lead.to_owned(), reason: decides.reason.as_deref().map(str::to_owned), epoch }
+    })
 }
 
 /// Adds to clusters in order of name how far they are loaded on purpose.

@@ -13,6 +13,7 @@ use super::{
     status_wire::IntentStatus,
 };
 use crate::{
+    once::FASTER,
     problem::{Flaw, detailed},
     store::objects::{Kind, Object, StoreError},
 };
@@ -46,7 +47,10 @@ pub(super) fn not_stored(error: &StoreError) -> Refusal {
             StatusCode::INTERNAL_SERVER_ERROR
         }
     };
-    let mut response = problem(status, error.to_string());
+    let mut response = match error {
+        StoreError::Conflict { key, .. } if key.kind() == Kind::Receipt => problem(status, FASTER),
+        _ => problem(status, error.to_string()),
+    };
     if status == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

@@ -9,6 +9,7 @@ use fairway_model::{
     Secret,
     intent::{Intent, Project, TrafficGroup},
 };
+use serde_json::Value;
 
 use super::{
     certificates::{self, Keys},
@@ -18,8 +19,13 @@ use super::{
     groups, inbound,
     json_wire::Json,
     others,
+    paths::{KEY_FORM, Place},
+    relations::is_named_otherwise,
 };
-use crate::store::objects::{Kind, Object};
+use crate::{
+    problem::Flaw,
+    store::objects::{Key, Kind, Object},
+};
 
 /// Reads a body of a kind. `kept` is the private key of the object it takes the place of, for which its hash may stand.
 pub(crate) fn read(kind: Kind, octets: &[u8], kept: Option<&Secret>) -> Result<Intent, Refused> {
@@ -31,6 +37,28 @@ pub(crate) fn read(kind: Kind, octets: &[u8], kept: Option<&Secret>) -> Result<I
     match intent {
         Some(intent) if faults.is_empty() => Ok(intent),
         _ => Err(Refused { faults, nameless }),
+    }
+}
+
+/// The key of an intent and the text that is to be kept, or all that is wrong with it. `before` knows what is there, whose private key a hash
+/// may stand for.
+pub(crate) fn sound<'a>(
+    key: &str,
+    intent: &Value,
+    before: impl Fn(&Key) -> Option<&'a Intent>,
+) -> Result<(Key, Vec<u8>), Vec<Flaw>> {
+    let flaw = |pointer: &str, detail: String| vec![Flaw { pointer: pointer.to_owned(), detail }];
+    let what = || format!("{key:?} is no key of an intent; {KEY_FORM}");
+    let place = Place::of_key(key).map_err(|_| flaw("/key", what()))?;
+    let own = place.key(None);
+    let kept = before(&own).and_then(Intent::private_key);
+    let read = read(place.kind, intent.to_string().as_bytes(), kept).map_err(|refused| {
+        let within = refused.within("/intent").faults.into_iter();
+        within.map(|Fault { pointer, detail }| Flaw { pointer, detail }).collect::<Vec<_>>()
+    })?;
+    match is_named_otherwise(&place, &read) {
+        Some(detail) => Err(flaw("/intent/metadata/name", detail)),
+        None => Ok((own, to_keep(&read))),
     }
 }
 
@@ -64,26 +92,26 @@ fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Int
     }
 }
 
-pub(super) fn table(kind: Kind) -> Table {
+pub(super) fn table(kind: Kind) -> &'static Table {
     match kind {
-        Kind::AccessPoint => others::ACCESS_POINT,
-        Kind::Client => others::CLIENT,
-        Kind::CompositeApp => groups::COMPOSITE_APP,
-        Kind::Compound => others::COMPOUND,
-        Kind::Controller => groups::CONTROLLER,
-        Kind::DeploymentGroup => groups::DEPLOYMENT_GROUP,
-        Kind::DnsUpdateRecord => groups::DNS_UPDATE_RECORD,
-        Kind::Inbound | Kind::InboundOfCompound => inbound::TABLE,
-        Kind::Outbound => others::OUTBOUND,
-        Kind::OutboundServer => others::OUTBOUND_SERVER,
-        Kind::TrafficSet => groups::TRAFFIC_SET,
-        _ => groups::PLAIN,
+        Kind::AccessPoint => &others::ACCESS_POINT,
+        Kind::Client => &others::CLIENT,
+        Kind::CompositeApp => &groups::COMPOSITE_APP,
+        Kind::Compound => &others::COMPOUND,
+        Kind::Controller => &groups::CONTROLLER,
+        Kind::DeploymentGroup => &groups::DEPLOYMENT_GROUP,
+        Kind::DnsUpdateRecord => &groups::DNS_UPDATE_RECORD,
+        Kind::Inbound | Kind::InboundOfCompound => &inbound::TABLE,
+        Kind::Outbound => &others::OUTBOUND,
+        Kind::OutboundServer => &others::OUTBOUND_SERVER,
+        Kind::TrafficSet => &groups::TRAFFIC_SET,
+        _ => &groups::PLAIN,
     }
 }
 
-/// The canonical text that the store keeps. It holds private keys: nobody is shown it.
+/// The canonical text that the store keeps, without what says nothing. It holds private keys: nobody is shown it.
 pub(crate) fn to_keep(intent: &Intent) -> Vec<u8> {
-    write(intent, Keys::Kept).to_text()
+    write(intent, Keys::Kept).pruned().to_text()
 }
 
 /// The canonical form that anybody may be shown.

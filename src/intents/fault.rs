@@ -27,6 +27,14 @@ pub(crate) struct Refused {
     pub(crate) nameless: bool,
 }
 
+impl Refused {
+    /// The same of a body that is a part of another one, at this pointer.
+    pub(super) fn within(mut self, at: &str) -> Self {
+        self.faults.iter_mut().for_each(|fault| fault.pointer.insert_str(0, at));
+        self
+    }
+}
+
 impl From<Fault> for Refused {
     fn from(fault: Fault) -> Self {
         Self { faults: vec![fault], nameless: false }

@@ -3,7 +3,11 @@
 //! A body is walked once. Each key goes to its field, whatever it is called and wherever it stands; what goes to none is told
 //! with the nearest known name. `values` then reads the fields.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    rc::Rc,
+    sync::OnceLock,
+};
 
 use fairway_model::closest;
 use serde_json::Value;
@@ -49,27 +53,74 @@ impl Field {
         self.path.rsplit_once('.').unwrap_or(("", self.path))
     }
 
-    /// Whether a folded key in a folded place means it. Its canonical name counts in its canonical place only, since short
-    /// names like `ca` say too little elsewhere.
-    fn is_meant_by(&self, home: &str, key: &str) -> bool {
-        let (own_home, own_name) = self.split();
-        let own = is_folded(own_home, home);
-        own && is_folded(own_name, key) || self.names.contains(&key) && (own || self.homes.contains(&home))
+    /// The folded places where it may stand, the canonical one first.
+    fn places(&self) -> impl Iterator<Item = String> {
+        let others = self.homes.iter().map(|home| (*home).to_owned());
+        std::iter::once(fold_path(self.split().0)).chain(others)
     }
 
-    /// Whether it may stand below a folded place.
-    fn is_below(&self, place: &str) -> bool {
-        let begins = |home: &str| home == place || home.strip_prefix(place).is_some_and(|rest| rest.starts_with('.'));
-        begins(&fold_path(self.split().0)) || self.homes.iter().any(|home| begins(home))
+    /// The folded places and keys that mean it. Its canonical name counts in its canonical place only, since short names like
+    /// `ca` say too little elsewhere.
+    fn meanings(&self) -> impl Iterator<Item = (String, String)> {
+        let (home, name) = self.split();
+        let others =
+            self.places().flat_map(move |place| self.names.iter().map(move |name| (place.clone(), (*name).to_owned())));
+        std::iter::once((fold_path(home), fold_path(name))).chain(others)
     }
 }
 
 /// One kind of body: groups of fields.
-pub(super) type Table = &'static [&'static [Field]];
+#[derive(Debug)]
+pub(super) struct Table {
+    groups: &'static [&'static [Field]],
+    index: OnceLock<Index>,
+}
+
+/// The way from keys to fields, made once: every object that a store holds is read at a start.
+#[derive(Debug, Default)]
+struct Index {
+    /// By folded place, then by folded key.
+    fields: HashMap<String, HashMap<String, &'static Field>>,
+    /// Folded places that fields stand below.
+    groups: HashSet<String>,
+}
+
+impl Table {
+    /// A table of these groups.
+    pub(super) const fn of(groups: &'static [&'static [Field]]) -> Self {
+        Self { groups, index: OnceLock::new() }
+    }
+
+    /// Its fields.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
+        self.groups.iter().copied().flatten()
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::of(self.fields()))
+    }
+}
+
+impl Index {
+    /// Of several fields that one key means the first has it.
+    fn of(fields: impl Iterator<Item = &'static Field>) -> Self {
+        let mut index = Self::default();
+        for field in fields {
+            for (place, key) in field.meanings() {
+                index.fields.entry(place).or_default().entry(key).or_insert(field);
+            }
+            for place in field.places() {
+                let ends = place.match_indices('.').map(|(at, _)| at).chain([place.len()]);
+                index.groups.extend(ends.map(|end| place[..end].to_owned()));
+            }
+        }
+        index
+    }
+}
 
 /// The keys of a body by the fields they mean, and what was found wrong so far.
 pub(super) struct Body<'a> {
-    table: Table,
+    table: &'static Table,
     hits: BTreeMap<&'static str, Vec<Hit<'a>>>,
     faults: Vec<Fault>,
     /// What its fields are asked to be, where somebody wants to know.
@@ -88,35 +139,46 @@ pub(super) struct Notes {
 /// A key that means a field.
 #[derive(Clone, Debug)]
 pub(super) struct Hit<'a> {
-    /// Where it stands.
-    pub(super) pointer: String,
+    /// Where the object is that it stands in.
+    above: Rc<str>,
+    key: &'a str,
     /// What it says.
     pub(super) value: &'a Json,
 }
 
+impl Hit<'_> {
+    /// Where it stands.
+    pub(super) fn pointer(&self) -> String {
+        format!("{}{}", self.above, step(self.key))
+    }
+}
+
 impl<'a> Body<'a> {
     /// Sorts the keys of a body.
-    pub(super) fn sort(table: Table, json: &'a Json) -> Self {
+    pub(super) fn sort(table: &'static Table, json: &'a Json) -> Self {
         let mut body = Self { table, hits: BTreeMap::new(), faults: Vec::new(), notes: None };
         match json {
-            Json::Map(entries) => body.walk(entries, "", ""),
+            Json::Map(entries) => body.walk(entries, "", &Rc::from("")),
             other => body.fault("", format!("the body is {}; give a JSON object", other.what())),
         }
         body
     }
 
-    fn walk(&mut self, entries: &'a [(String, Json)], home: &str, pointer: &str) {
+    fn walk(&mut self, entries: &'a [(String, Json)], home: &str, above: &Rc<str>) {
+        let index = self.table.index();
+        let fields = index.fields.get(home);
         for (key, value) in entries {
             let folded = fold(key);
-            let pointer = format!("{pointer}{}", step(key));
-            if let Some(field) = self.fields().find(|field| field.is_meant_by(home, &folded)) {
-                self.hits.entry(field.path).or_default().push(Hit { pointer, value });
+            if let Some(field) = fields.and_then(|fields| fields.get(&folded)) {
+                self.hits.entry(field.path).or_default().push(Hit { above: Rc::clone(above), key, value });
                 continue;
             }
+            let pointer = format!("{above}{}", step(key));
             let place = if home.is_empty() { folded.clone() } else { format!("{home}.{folded}") };
-            let is_group = self.fields().any(|field| field.is_below(&place));
+            let is_group = index.groups.contains(&place);
             match value {
-                Json::Map(inner) if is_group => self.walk(inner, &place, &pointer),
+                Json::Map(inner) if is_group => self.walk(inner, &place, &Rc::from(pointer)),
+                Json::List(entries) if is_group => self.walk_list(entries, &place, &pointer),
                 Json::Null if is_group => {}
                 other if is_group => {
                     self.fault(&pointer, format!("{} stands where fields are; give an object", other.what()));
@@ -124,6 +186,18 @@ impl<'a> Body<'a> {
                 // Answers bring these along, and what an answer says can be sent again.
                 _ if home.is_empty() && ANSWERED.contains(&folded.as_str()) => {}
                 _ => self.unknown(&pointer, key, home),
+            }
+        }
+    }
+
+    /// A list of one group is that group: an object has one of each.
+    fn walk_list(&mut self, entries: &'a [Json], place: &str, pointer: &str) {
+        for (at, entry) in entries.iter().enumerate() {
+            let pointer = format!("{pointer}/{at}");
+            match entry {
+                Json::Map(inner) if at == 0 => self.walk(inner, place, &Rc::from(pointer)),
+                Json::Map(_) => self.fault(&pointer, "is one too many: send each as an object with a name of its own"),
+                other => self.fault(&pointer, format!("{} stands where fields are; give an object", other.what())),
             }
         }
     }
@@ -144,7 +218,7 @@ impl<'a> Body<'a> {
     }
 
     fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
-        self.table.iter().copied().flatten()
+        self.table.fields()
     }
 
     /// The keys that mean a field, in the order of the body; those that say nothing (`null` or an empty text) left out.
@@ -157,7 +231,7 @@ impl<'a> Body<'a> {
     /// The pointer to a field: where it stands, or where it would.
     pub(super) fn pointer(&self, path: &'static str) -> String {
         let there = self.hits.get(path).and_then(|hits| hits.first());
-        there.map_or_else(|| path.split('.').map(step).collect(), |hit| hit.pointer.clone())
+        there.map_or_else(|| path.split('.').map(step).collect(), Hit::pointer)
     }
 
     /// Records a fault at a pointer.

@@ -14,34 +14,35 @@ use super::{
 };
 
 /// Fields of a project, and of a traffic group.
-pub(super) const PLAIN: Table = &[common::METADATA];
+pub(super) static PLAIN: Table = Table::of(&[common::METADATA]);
 /// Fields of a composite app.
-pub(super) const COMPOSITE_APP: Table = &[common::METADATA, &[Field::named("spec.compositeAppVersion", &["version"])]];
+pub(super) static COMPOSITE_APP: Table =
+    Table::of(&[common::METADATA, &[Field::named("spec.compositeAppVersion", &["version"])]]);
 /// Fields of a deployment-intent-group.
-pub(super) const DEPLOYMENT_GROUP: Table = &[
+pub(super) static DEPLOYMENT_GROUP: Table = Table::of(&[
     common::METADATA,
     &[
         Field::named("spec.compositeProfile", &["profile"]),
         Field::plain("spec.version"),
         Field::plain("spec.logicalCloud"),
     ],
-];
+]);
 /// Fields of a traffic set.
-pub(super) const TRAFFIC_SET: Table = &[common::METADATA, &[Field::homed("set", &["spec"], &["set"])]];
-/// Fields of a record of where to publish.
-pub(super) const DNS_UPDATE_RECORD: Table = &[
+pub(super) static TRAFFIC_SET: Table = Table::of(&[common::METADATA, &[Field::homed("set", &["spec"], &["set"])]]);
+/// Fields of a record of where to publish. The older body, of `dnsproviders`, has them in the one entry of `dnsProvider`.
+pub(super) static DNS_UPDATE_RECORD: Table = Table::of(&[
     common::METADATA,
     &[
-        Field::plain("spec.provider"),
-        Field::named("spec.parameters", &["externaldnsparameters"]),
-        Field::named("spec.bind", &["clusterselector"]),
+        Field::homed("spec.provider", &["dnsprovider"], &["id", "provider"]),
+        Field::homed("spec.parameters", &["dnsprovider"], &["externaldnsparameters", "parameters"]),
+        Field::homed("spec.bind", &["dnsprovider"], &["clusterselector", "bind"]),
     ],
-];
+]);
 /// Fields of a controller.
-pub(super) const CONTROLLER: Table = &[
+pub(super) static CONTROLLER: Table = Table::of(&[
     common::METADATA,
     &[Field::plain("spec.host"), Field::plain("spec.port"), Field::plain("spec.type"), Field::plain("spec.priority")],
-];
+]);
 
 /// Reads a composite app.
 pub(super) fn composite_app(body: &mut Body<'_>) -> Option<CompositeApp> {

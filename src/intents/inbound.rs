@@ -21,7 +21,7 @@ use super::{
 use crate::config::show_duration;
 
 /// Every field of an inbound intent.
-pub(super) const TABLE: Table = &[common::METADATA, SPEC, TRAFFIC, certificates::SERVICE, gslb::FIELDS];
+pub(super) static TABLE: Table = Table::of(&[common::METADATA, SPEC, TRAFFIC, certificates::SERVICE, gslb::FIELDS]);
 
 const SPEC: &[Field] = &[
     Field::named("spec.app", &["application"]),

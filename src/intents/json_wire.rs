@@ -54,6 +54,20 @@ impl Json {
         serde_json::to_vec(self).expect("texts, numbers and maps of texts have a JSON form")
     }
 
+    /// The same without entries of objects that say nothing: `null`, empty texts, lists and objects. Lists keep what they have.
+    pub(super) fn pruned(self) -> Self {
+        let Self::Map(entries) = self else { return self };
+        let says = |json: &Self| match json {
+            Self::Null => false,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(list) => !list.is_empty(),
+            Self::Map(entries) => !entries.is_empty(),
+            Self::Bool(_) | Self::Number(_) => true,
+        };
+        let pruned = entries.into_iter().map(|(key, json)| (key, json.pruned()));
+        Self::Map(pruned.filter(|(_, json)| says(json)).collect())
+    }
+
     /// An object of these keys, in this order.
     pub(super) fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
         Self::Map(entries.map(|(key, value)| (key.to_owned(), value)).into())
@@ -194,10 +208,12 @@ impl<'de> Visitor<'de> for Depth {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut entries = Vec::new();
+        let mut entries: Vec<(String, Json)> = Vec::new();
+        // Those behind the first few, which are looked through.
         let mut keys = std::collections::HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            if !keys.insert(key.clone()) {
+            let is_among_first = entries.iter().take(FEW).any(|(known, _)| *known == key);
+            if is_among_first || (entries.len() >= FEW && !keys.insert(key.clone())) {
                 let key = Json::Text(key).what();
                 return Err(A::Error::custom(format_args!("the key {key} stands twice in one object")));
             }
@@ -209,6 +225,8 @@ impl<'de> Visitor<'de> for Depth {
 
 /// Most objects and lists within each other.
 const DEPTH_MAX: usize = 32;
+/// Keys that are compared one by one, which takes less than a table of them.
+const FEW: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -238,6 +256,12 @@ mod tests {
     #[test]
     fn a_key_that_stands_twice_is_refused() {
         assert!(refused(b"{\"a\": 1,\n\"a\": 1}").contains("line 2 column 3: the key \"a\" stands twice"));
+        let many: Vec<String> = (0..40).map(|key| format!("\"k{key}\": 1")).collect();
+        assert!(Json::read(format!("{{{}}}", many.join(",")).as_bytes()).is_ok());
+        for twice in [0, FEW - 1, FEW, 39] {
+            let told = refused(format!("{{{},{}}}", many.join(","), many[twice]).as_bytes());
+            assert!(told.contains(&format!("the key \"k{twice}\" stands twice")), "{told}");
+        }
     }
 
     #[test]

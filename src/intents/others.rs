@@ -19,9 +19,9 @@ use super::{
 };
 
 /// Fields of a compound intent.
-pub(super) const COMPOUND: Table = &[common::METADATA, &[Field::plain("spec.externalName")], gslb::FIELDS];
+pub(super) static COMPOUND: Table = Table::of(&[common::METADATA, &[Field::plain("spec.externalName")], gslb::FIELDS]);
 /// Fields of a client.
-pub(super) const CLIENT: Table = &[
+pub(super) static CLIENT: Table = Table::of(&[
     common::METADATA,
     USER,
     &[
@@ -31,16 +31,16 @@ pub(super) const CLIENT: Table = &[
         Field::homed("spec.security.jwksUri", &["spec", ""], &["externalauthenticationjwksuri"]),
         Field::homed("spec.security.userAccess", &["spec", ""], &["useraccess"]),
     ],
-];
+]);
 /// Fields of an access point.
-pub(super) const ACCESS_POINT: Table = &[
+pub(super) static ACCESS_POINT: Table = Table::of(&[
     common::METADATA,
     &[Field::plain("spec.action"), Field::named("spec.url", &["urls"]), Field::plain("spec.access")],
-];
+]);
 /// Fields of an outbound intent.
-pub(super) const OUTBOUND: Table = &[common::METADATA, USER];
+pub(super) static OUTBOUND: Table = Table::of(&[common::METADATA, USER]);
 /// Fields of the server of an outbound intent.
-pub(super) const OUTBOUND_SERVER: Table = &[
+pub(super) static OUTBOUND_SERVER: Table = Table::of(&[
     common::METADATA,
     &[
         Field::plain("spec.externalServiceName"),
@@ -50,7 +50,7 @@ pub(super) const OUTBOUND_SERVER: Table = &[
         Field::plain("spec.endPointAddress"),
     ],
     certificates::CLIENT,
-];
+]);
 
 /// Who uses something.
 const USER: &[Field] = &[

@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// The place of an intent by its key.
-    fn of_key(key: &str) -> Result<Self, PathError> {
+    pub(crate) fn of_key(key: &str) -> Result<Self, PathError> {
         let (word, names) = key.split_once('/').ok_or(PathError::Unknown)?;
         let kind = INTENT_KINDS.into_iter().find(|kind| kind.word() == word).ok_or(PathError::Unknown)?;
         let names = names.split('/').map(IntentName::new).collect::<Result<Vec<_>, _>>()?;
@@ -99,8 +99,13 @@ impl Place {
 
 /// The project that a path is about; none for what is in none, and where nothing can be.
 pub(crate) fn project_of(path: &str) -> Option<String> {
-    let place = Place::read(path).ok().filter(|place| place.kind != Kind::Controller)?;
+    let place = Place::read(path).ok().or_else(|| history_of(path)).filter(|place| place.kind != Kind::Controller)?;
     place.names.first().map(|name| name.as_str().to_owned())
+}
+
+/// The intent whose history is at a path: `/v1/intents/KEY/history`. A key has as many names as its kind, so none ends so.
+pub(crate) fn history_of(path: &str) -> Option<Place> {
+    Place::of_key(path.strip_prefix("/v1/intents/")?.strip_suffix("/history")?).ok()
 }
 
 /// The path of an object in a family; F has one for intents; W has none for what lies in other groups than `default`, and for EMCO's own kinds.
@@ -194,6 +199,10 @@ impl Template {
         if self.family == Some(Family::Wiki) && self.kind.names() > 4 {
             names.splice(3..3, [DEFAULT; 2]);
         }
+        if self.kind == Kind::DnsUpdateRecord {
+            // It belongs to the project, whatever else the path goes through.
+            names.drain(1..names.len() - usize::from(self.what == What::Object));
+        }
         let names: Result<Vec<_>, _> = names.into_iter().map(IntentName::new).collect();
         Some(names.map(|names| Place { kind: self.kind, names, what: self.what }).map_err(PathError::from))
     }
@@ -261,6 +270,9 @@ templates! {
     Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/compound-intents/*/inbound-intents" => InboundOfCompound;
     // After the intents: their words are no names of sets.
     Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set" => TrafficSet;
+    // After the one that is theirs: the older paths of the same records.
+    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/*/dnsproviders" => DnsUpdateRecord;
+    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/dnsproviders" => DnsUpdateRecord;
     Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups" => DeploymentGroup;
     Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents" => TrafficGroup;
     Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/inbound-intents" => Inbound;
@@ -273,6 +285,10 @@ templates! {
 
 /// The kinds that are intents, which `/v1/intents` has: what is exposed, and what is used. In the order of their keys.
 pub(crate) const INTENT_KINDS: [Kind; 4] = [Kind::InboundOfCompound, Kind::Compound, Kind::Inbound, Kind::Outbound];
+
+/// How a key is written.
+pub(super) const KEY_FORM: &str =
+    "write inbound/PROJECT/APP/VERSION/GROUP/TRAFFIC-GROUP/NAME, or compound/…, compound-inbound/…, outbound/…";
 
 /// What the groups are called that W has no names for.
 pub(crate) const DEFAULT: &str = "default";
@@ -344,6 +360,18 @@ mod tests {
             ("/v2/projects/p/", Kind::Project, "p", What::Object),
             ("/v2/project/p/dns-update-records", Kind::DnsUpdateRecord, "p", What::Collection),
             ("/v2/projects/p/dns-update-records/r", Kind::DnsUpdateRecord, "p/r", What::Object),
+            (
+                "/v2/projects/p/composite-apps/a/v1/traffic-intent-sets/s/dnsproviders",
+                Kind::DnsUpdateRecord,
+                "p",
+                What::Collection,
+            ),
+            (
+                "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/d/traffic-group-intents/t/dnsproviders/r",
+                Kind::DnsUpdateRecord,
+                "p/r",
+                What::Object,
+            ),
             ("/v2/dtc-controllers/its", Kind::Controller, "its", What::Object),
             ("/v2/projects/p/composite-apps", Kind::CompositeApp, "p", What::Collection),
             ("/v2/projects/p/composite-apps/a/v1", Kind::CompositeApp, "p/a/v1", What::Object),

@@ -28,6 +28,12 @@ pub(super) fn parent(place: &Place) -> Option<Key> {
     Some(Key::new(kind, &names).expect("an object has the names of those above it"))
 }
 
+/// What must be there for an intent to be there.
+pub(crate) fn lacks(key: &Key) -> Option<Key> {
+    let place = Place::of_key(key.as_str()).ok()?;
+    parent(&place)
+}
+
 /// Refuses what lies below an object that is not there.
 pub(super) async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), Refusal> {
     let Some(parent) = parent(place) else { return Ok(()) };

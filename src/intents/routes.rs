@@ -14,7 +14,7 @@ use axum::{
     },
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
-    routing::any,
+    routing::{any, post},
 };
 use fairway_model::intent::Intent;
 use tokio::sync::RwLock;
@@ -23,17 +23,23 @@ use super::{
     answer::{self, Refusal, not_stored, problem, refused, tag},
     behold::Behold,
     body,
+    fault::{Fault, Refused},
+    json_wire::Json,
     parameters_wire::IntentParameters,
-    paths::{PathError, Place, What},
+    paths::{Family, KEY_FORM, PathError, Place, What, path_of},
     relations,
     status_wire::IntentStatus,
 };
-use crate::store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError};
+use crate::{
+    once::{Begun, Done, Given, Once, UnderWay},
+    store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError},
+};
 
 /// The routes below `/v2` and `/v1/intents`. Who writes is told by an [`Author`] among the request's extensions.
-pub fn router(store: Arc<dyn ObjectStore>, server: Arc<dyn Behold>) -> Router {
-    let site = Site { store, server, order: Arc::default() };
-    let routes = Router::new().route("/v2/{*path}", any(handle)).route("/v1/intents/{*key}", any(handle));
+pub(crate) fn router(store: Arc<dyn ObjectStore>, server: Arc<dyn Behold>, under_way: UnderWay) -> Router {
+    let site = Site { store, server, order: Arc::default(), under_way };
+    let by_path = Router::new().route("/v2/{*path}", any(handle)).route("/v1/intents/{*key}", any(handle));
+    let routes = by_path.route(OWN, post(handle));
     routes.layer(DefaultBodyLimit::max(BODY_MAX)).with_state(site)
 }
 
@@ -44,6 +50,8 @@ struct Site {
     server: Arc<dyn Behold>,
     /// Held for reading by writes that touch one object, for writing by those that depend on others.
     order: Arc<RwLock<()>>,
+    /// Writes with a key that are under way.
+    under_way: UnderWay,
 }
 
 /// One request, taken apart.
@@ -53,6 +61,8 @@ struct Asked {
     query: IntentParameters,
     headers: HeaderMap,
     by: Author,
+    /// By which it is known when it is sent again.
+    once: Option<Once>,
 }
 
 async fn handle(
@@ -65,49 +75,69 @@ async fn handle(
     octets: Result<Bytes, BytesRejection>,
 ) -> Response {
     let by = author.map(|Extension(author)| author).unwrap_or_default();
-    let asked = match ask(&uri, query, headers, by) {
-        Ok(asked) => asked,
-        Err(refusal) => return *refusal,
-    };
-    let octets = match octets {
-        Ok(octets) => octets,
-        Err(error) => {
-            let detail = format!("{}; {} KiB are the most", error.body_text(), BODY_MAX >> 10);
-            return *problem(error.status(), detail);
+    let answer = async {
+        let place = Some(uri.path()).filter(|path| *path != OWN).map(place_of).transpose()?;
+        // One that is passed over would be taken for heeded.
+        let Query(query) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
+        if query.reason.len() > REASON_MAX || query.reason.chars().any(char::is_control) {
+            let detail = format!("reason: give one line of at most {REASON_MAX} octets");
+            return Err(problem(StatusCode::BAD_REQUEST, detail));
         }
+        let octets = octets.map_err(|error| {
+            let detail = format!("{}; {} KiB are the most", error.body_text(), BODY_MAX >> 10);
+            problem(error.status(), detail)
+        })?;
+        let by = Author { why: query.reason.clone(), ..by };
+        let given = match method.is_safe() || query.dry_run {
+            true => None,
+            false => Given::read(&headers, &by, &sent(&method, &uri, &headers, &octets))?,
+        };
+        let (place, octets) = match place {
+            Some(place) => (place, octets),
+            None => item(&octets, query.lenient)?,
+        };
+        let once = match site.under_way.begin(given.as_ref(), &*site.store).await? {
+            Begun::Before(before) => return site.again(&method, uri.path(), *before).await,
+            Begun::Now(once) => once,
+        };
+        let asked = Asked { place, path: uri.path().to_owned(), query, headers, by, once };
+        site.answer(&method, &asked, &octets).await
     };
-    let outcome = match (method.as_str(), asked.place.what) {
-        ("GET" | "HEAD", What::Collection) => site.list(&asked).await,
-        ("GET" | "HEAD", _) => site.get(&asked).await,
-        ("POST", What::Collection | What::Only) => site.create(&asked, &octets).await,
-        ("PUT", What::Object | What::Only) => site.replace(&asked, &octets).await,
-        ("DELETE", What::Object | What::Only) => site.remove(&asked).await,
-        _ => Err(wrong_method(&method, asked.place.what)),
-    };
-    outcome.unwrap_or_else(|refusal| *refusal)
+    answer.await.unwrap_or_else(|refusal| *refusal)
 }
 
-fn ask(
-    uri: &Uri,
-    query: Result<Query<IntentParameters>, QueryRejection>,
-    headers: HeaderMap,
-    by: Author,
-) -> Result<Asked, Refusal> {
-    let place = Place::read(uri.path()).map_err(|error| {
+fn place_of(path: &str) -> Result<Place, Refusal> {
+    Place::read(path).map_err(|error| {
         let status = match error {
             PathError::Name(_) => StatusCode::BAD_REQUEST,
             PathError::Unknown => StatusCode::NOT_FOUND,
         };
         problem(status, error.to_string())
-    })?;
-    // One that is passed over would be taken for heeded.
-    let Query(query) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
-    if query.reason.len() > REASON_MAX || query.reason.chars().any(char::is_control) {
-        let detail = format!("reason: give one line of at most {REASON_MAX} octets");
-        return Err(problem(StatusCode::BAD_REQUEST, detail));
+    })
+}
+
+/// All that makes a request the same as another one.
+fn sent<'a>(method: &'a Method, uri: &'a Uri, headers: &'a HeaderMap, octets: &'a [u8]) -> [&'a [u8]; 6] {
+    let header = |name| headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
+    let (path, query) = (uri.path().as_bytes(), uri.query().unwrap_or_default().as_bytes());
+    [method.as_str().as_bytes(), path, query, header(header::IF_MATCH), header(header::IF_NONE_MATCH), octets]
+}
+
+/// The place and the body of an intent, of which both stand in one body: `{"key": …, "intent": …}`.
+fn item(octets: &[u8], is_lenient: bool) -> Result<(Place, Bytes), Refusal> {
+    if octets.iter().all(u8::is_ascii_whitespace) {
+        return Err(problem(StatusCode::BAD_REQUEST, "the body is empty; give an intent with its key as JSON"));
     }
-    let by = Author { why: query.reason.clone(), ..by };
-    Ok(Asked { place, path: uri.path().to_owned(), query, headers, by })
+    let mended = if is_lenient { Some(super::lenient::mend(octets)) } else { None };
+    let faulty = |fault| refused(Kind::Inbound, &Refused { faults: vec![fault], nameless: false });
+    let json = Json::read(mended.as_deref().unwrap_or(octets)).map_err(faulty)?;
+    let (Some(Json::Text(key)), Some(intent)) = (json.get("key"), json.get("intent")) else {
+        let what = "give {\"key\": \"inbound/…\", \"intent\": {…}}, as GET /v1/intents lists them";
+        return Err(faulty(Fault::new("", what)));
+    };
+    let place = Place::of_key(key);
+    let what = format!("{key:?} is no key of an intent; {KEY_FORM}");
+    Ok((place.map_err(|_| faulty(Fault::new("/key", what)))?, intent.to_text().into()))
 }
 
 fn wrong_method(method: &Method, what: What) -> Refusal {
@@ -123,6 +153,18 @@ fn wrong_method(method: &Method, what: What) -> Refusal {
 }
 
 impl Site {
+    async fn answer(&self, method: &Method, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
+        match (method.as_str(), asked.place.what) {
+            ("GET" | "HEAD", What::Collection) => self.list(asked).await,
+            ("GET" | "HEAD", _) => self.get(asked).await,
+            ("POST", What::Collection | What::Only) => self.create(asked, octets).await,
+            ("POST", What::Object) if asked.path == OWN => self.create(asked, octets).await,
+            ("PUT", What::Object | What::Only) => self.replace(asked, octets).await,
+            ("DELETE", What::Object | What::Only) => self.remove(asked).await,
+            (_, what) => Err(wrong_method(method, what)),
+        }
+    }
+
     async fn list(&self, asked: &Asked) -> Result<Response, Refusal> {
         relations::has_parent(&*self.store, &asked.place).await?;
         let most = asked.query.limit.unwrap_or(PAGE_MAX);
@@ -161,22 +203,38 @@ impl Site {
             Intent::CompositeApp(app) => asked.below(&format!("{}/{}", app.metadata.name, app.version))?,
             intent => asked.place.key(Some(&intent.metadata().name)),
         };
-        let object = self.write(asked, key, Expect::Absent, &intent).await.map_err(|error| match error {
+        let object = self.write(asked, key, None, &intent).await.map_err(|error| match error {
             Unwritten::Refused(refusal) | Unwritten::Tried(refusal) => refusal,
-            Unwritten::Store(StoreError::Conflict { key, .. }) => {
+            Unwritten::Store(StoreError::Conflict { key, .. }) if key.kind() != Kind::Receipt => {
                 let detail = format!("the {} {:?} exists already; PUT replaces it", key.kind().word(), key.name());
                 problem(StatusCode::CONFLICT, detail)
             }
             Unwritten::Store(error) => not_stored(&error),
         })?;
         let status = self.status(&object, &intent).await;
-        let mut response = answer::stored(StatusCode::CREATED, &intent, &object, &status);
-        let own = asked.place.names.len();
-        let path: Vec<&str> =
-            std::iter::once(asked.path.trim_end_matches('/')).chain(object.key.names().skip(own)).collect();
-        let location = HeaderValue::from_str(&path.join("/")).expect("paths and names are printable");
-        response.headers_mut().insert(header::LOCATION, location);
-        Ok(response)
+        Ok(created(&asked.path, &intent, &object, &status))
+    }
+
+    /// The answer to a write that was carried out before, once more; its status is that of now.
+    async fn again(&self, method: &Method, path: &str, (done, receipt): (Done, Object)) -> Result<Response, Refusal> {
+        let Done::Kept { key, is_new, revision } = done else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+        let forgotten =
+            || problem(StatusCode::CONFLICT, format!("{key} was written, and has changed too often since; read it"));
+        let (key, revision) = (Key::parse(&key).map_err(|_| forgotten())?, revision.unwrap_or(receipt.revision));
+        let history = self.store.history(&key, Some(revision + 1), 1).await.map_err(|error| not_stored(&error))?;
+        let entry = history.into_iter().find(|entry| entry.revision == revision);
+        let value = entry.and_then(|entry| entry.value).ok_or_else(forgotten)?;
+        let status = match self.store.read(&key).await.map_err(|error| not_stored(&error))? {
+            Some(now) => self.status(&now, &understood(&now)?).await,
+            None => IntentStatus::default(),
+        };
+        let object = Object { key, value, revision, ..receipt };
+        let intent = understood(&object)?;
+        Ok(match (method.as_str(), is_new) {
+            ("POST", _) => created(path, &intent, &object, &status),
+            (_, true) => answer::stored(StatusCode::CREATED, &intent, &object, &status),
+            (_, false) => answer::stored(StatusCode::OK, &intent, &object, &status),
+        })
     }
 
     async fn replace(&self, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
@@ -188,14 +246,13 @@ impl Site {
             asked.if_none_match(before.as_ref())?;
             let kept = before.as_ref().map(understood).transpose()?;
             let intent = asked.read(octets, kept.as_ref())?;
-            let expect = before.as_ref().map_or(Expect::Absent, |before| Expect::Revision(before.revision));
-            match self.write(asked, key.clone(), expect, &intent).await {
+            match self.write(asked, key.clone(), before.as_ref(), &intent).await {
                 Ok(object) => {
                     let status = if before.is_none() { StatusCode::CREATED } else { StatusCode::OK };
                     return Ok(answer::stored(status, &intent, &object, &self.status(&object, &intent).await));
                 }
                 // Somebody was faster: what they wrote is looked at anew.
-                Err(Unwritten::Store(StoreError::Conflict { .. })) => {}
+                Err(Unwritten::Store(StoreError::Conflict { key, .. })) if key.kind() != Kind::Receipt => {}
                 Err(Unwritten::Store(error)) => return Err(not_stored(&error)),
                 Err(Unwritten::Refused(refusal) | Unwritten::Tried(refusal)) => return Err(refusal),
             }
@@ -209,28 +266,35 @@ impl Site {
         let object = self.there(&asked.place).await?;
         asked.if_match(Some(&object))?;
         relations::is_free(&*self.store, &object.key).await?;
-        let change = Change { key: object.key, expect: Expect::Revision(object.revision), value: None };
+        let change = Change { key: object.key.clone(), expect: Expect::Revision(object.revision), value: None };
         if asked.query.dry_run {
             return Ok(self.server.supposed(change).await);
         }
-        self.commit(asked, change).await.map_err(|error| not_stored(&error))?;
+        self.commit(asked, change, Some(&object)).await.map_err(|error| not_stored(&error))?;
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 
-    /// Writes one object, once what it depends on was looked at.
-    async fn write(&self, asked: &Asked, key: Key, expect: Expect, intent: &Intent) -> Result<Object, Unwritten> {
+    /// Writes one object in the place of what was there before, once what it depends on was looked at.
+    async fn write(
+        &self,
+        asked: &Asked,
+        key: Key,
+        before: Option<&Object>,
+        intent: &Intent,
+    ) -> Result<Object, Unwritten> {
+        let expect = before.map_or(Expect::Absent, |before| Expect::Revision(before.revision));
         let change = Change { key, expect, value: Some(body::to_keep(intent)) };
         let committed = if let Intent::TrafficSet(set) = intent {
             let _alone = self.order.write().await;
             if !asked.query.defer {
                 relations::refers(&*self.store, &asked.place, set).await.map_err(Unwritten::Refused)?;
             }
-            self.commit_or_try(asked, change).await?
+            self.commit_or_try(asked, change, before).await?
         } else {
             let _beside = self.order.read().await;
             // Its parent may have gone since it was first looked for.
             relations::has_parent(&*self.store, &asked.place).await.map_err(Unwritten::Refused)?;
-            self.commit_or_try(asked, change).await?
+            self.commit_or_try(asked, change, before).await?
         };
         committed
             .map_err(Unwritten::Store)?
@@ -242,9 +306,10 @@ impl Site {
         &self,
         asked: &Asked,
         change: Change,
+        before: Option<&Object>,
     ) -> Result<Result<Option<Object>, StoreError>, Unwritten> {
         if !asked.query.dry_run {
-            return Ok(self.commit(asked, change).await);
+            return Ok(self.commit(asked, change, before).await);
         }
         let found = self.store.read(&change.key).await.map_err(Unwritten::Store)?.map(|object| object.revision);
         let is_met = match change.expect {
@@ -259,9 +324,19 @@ impl Site {
         Err(Unwritten::Tried(Box::new(self.server.supposed(change).await)))
     }
 
-    async fn commit(&self, asked: &Asked, change: Change) -> Result<Option<Object>, StoreError> {
-        let at = SystemTime::now().into();
-        let batch = Batch { changes: vec![change], by: asked.by.clone(), at };
+    /// Makes a change, and leaves its receipt where the request has a key; both or none.
+    async fn commit(
+        &self,
+        asked: &Asked,
+        change: Change,
+        before: Option<&Object>,
+    ) -> Result<Option<Object>, StoreError> {
+        let mut changes = vec![change];
+        if let Some(once) = &asked.once {
+            self.under_way.clear_away(&*self.store).await;
+            changes.push(once.receipt(done(&changes[0], before)).expect("a key and two numbers are short"));
+        }
+        let batch = Batch { changes, by: asked.by.clone(), at: SystemTime::now().into() };
         let committed = self.store.commit(batch).await?;
         self.server.served(committed.revision).await;
         Ok(committed.objects.into_iter().next().flatten())
@@ -292,7 +367,9 @@ impl Asked {
         let mended = if self.query.lenient { Some(super::lenient::mend(octets)) } else { None };
         let octets = mended.as_deref().unwrap_or(octets);
         let kind = self.place.kind;
-        let intent = body::read(kind, octets, kept).map_err(|error| refused(kind, &error))?;
+        // Of a body that has the key, too, the intent is a part.
+        let at = if self.path == OWN { "/intent" } else { "" };
+        let intent = body::read(kind, octets, kept).map_err(|error| refused(kind, &error.within(at)))?;
         match relations::is_named_otherwise(&self.place, &intent) {
             Some(detail) => Err(problem(StatusCode::BAD_REQUEST, detail)),
             None => Ok(intent),
@@ -328,6 +405,30 @@ impl Asked {
     }
 }
 
+/// The answer to an object that was made below a path, which leads to it.
+fn created(path: &str, intent: &Intent, object: &Object, status: &IntentStatus) -> Response {
+    let mut response = answer::stored(StatusCode::CREATED, intent, object, status);
+    let place = match Place::read(path) {
+        Ok(place) => {
+            let own = place.names.len();
+            let steps = std::iter::once(path.trim_end_matches('/')).chain(object.key.names().skip(own));
+            steps.collect::<Vec<_>>().join("/")
+        }
+        Err(_) => path_of(&object.key, Family::Fairway).unwrap_or_default(),
+    };
+    let location = HeaderValue::from_str(&place).expect("paths and names are printable");
+    response.headers_mut().insert(header::LOCATION, location);
+    response
+}
+
+/// What will have been done by a change to what is there.
+fn done(change: &Change, before: Option<&Object>) -> Done {
+    let Some(value) = &change.value else { return Done::Deleted };
+    let same = before.filter(|object| *object.value == **value);
+    let (key, is_new) = (change.key.to_string(), before.is_none());
+    Done::Kept { key, is_new, revision: same.map(|object| object.revision) }
+}
+
 /// Whether a list of ETags has that of an object, or is `*`.
 fn matches(tags: &HeaderValue, object: &Object) -> bool {
     let tags = tags.to_str().unwrap_or_default();
@@ -348,6 +449,8 @@ enum Unwritten {
     Tried(Box<Response>),
 }
 
+/// Where intents of all projects are listed, and made with their keys in the body.
+const OWN: &str = "/v1/intents";
 /// Most octets of a body: an intent with three certificates of 64 KiB, and room for the rest.
 const BODY_MAX: usize = 256 << 10;
 /// Most objects of one answer.

@@ -27,7 +27,7 @@ pub(crate) fn body_schemas() -> Map<String, Value> {
 fn of(kind: Kind) -> Value {
     let notes = notes(kind);
     let mut root = json!({"type": "object", "properties": {}});
-    for field in table(kind).iter().copied().flatten() {
+    for field in table(kind).fields() {
         let schema = notes.schemas.get(field.path).cloned().unwrap_or_else(|| by_hand(field.path));
         let (place, name) = field.path.rsplit_once('.').unwrap_or(("", field.path));
         let mut at = &mut root;
@@ -133,7 +133,7 @@ mod tests {
     fn every_field_says_what_it_takes() {
         for kind in forms().map(|(_, kind, _)| kind) {
             let notes = notes(kind);
-            for field in table(kind).iter().copied().flatten() {
+            for field in table(kind).fields() {
                 let schema = notes.schemas.get(field.path).cloned().unwrap_or_else(|| by_hand(field.path));
                 assert_ne!(schema, json!({}), "{kind:?}: {}", field.path);
                 assert_ne!(schema.get("items"), Some(&json!({})), "{kind:?}: {}", field.path);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     fault::Fault,
-    fields::{Body, fold},
+    fields::{Body, Hit, fold},
     json_wire::Json,
 };
 use crate::config::{parse_duration, show_duration};
@@ -26,18 +26,18 @@ impl Body<'_> {
         path: &'static str,
         read: impl Fn(&Json) -> Result<T, Flaws>,
     ) -> Option<T> {
-        let mut said: Option<(T, String)> = None;
+        let mut said: Option<(T, Hit<'_>)> = None;
         for hit in self.hits(path) {
             match (read(hit.value), &said) {
-                (Ok(value), None) => said = Some((value, hit.pointer)),
-                (Ok(value), Some((first, pointer))) if value != *first => {
-                    let detail = format!("says otherwise than {pointer}, and both mean {path}; keep one");
-                    self.fault(&hit.pointer, detail);
+                (Ok(value), None) => said = Some((value, hit)),
+                (Ok(value), Some((first, before))) if value != *first => {
+                    let detail = format!("says otherwise than {}, and both mean {path}; keep one", before.pointer());
+                    self.fault(&hit.pointer(), detail);
                 }
                 (Ok(_), Some(_)) => {}
                 (Err(flaws), _) => {
                     flaws.into_iter().for_each(|flaw| {
-                        self.fault(&format!("{}{}", hit.pointer, flaw.pointer), flaw.detail);
+                        self.fault(&format!("{}{}", hit.pointer(), flaw.pointer), flaw.detail);
                     });
                 }
             }

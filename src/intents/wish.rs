@@ -6,7 +6,7 @@
 //! * the children of a compound bring their members, which share by the children's weights, each tier for itself;
 //! * networks of its clients (`cidrs`) hide its members from everybody else.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
 
 use fairway_model::{
     Cluster, ClusterName, Member, Mode, Monitor, MonitorName, Name, Network, Policy, Pool, PoolName, SteeredName, Tier,
@@ -81,10 +81,16 @@ pub enum Unanswered {
     TooMany(String),
 }
 
+/// The clusters that are declared.
+pub type Clusters<'a> = BTreeMap<&'a ClusterName, &'a Cluster>;
+
 /// What the stored intents wish for, in the order of their keys; those of other kinds wish for nothing by themselves.
-pub fn wishes(stored: &[StoredIntent], clusters: &BTreeMap<ClusterName, Cluster>) -> Vec<Wish> {
+///
+/// What comes of an intent depends on what lies right below it, and on those that claim the same name: where these are all among
+/// those given, others change nothing.
+pub fn wishes(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Wish> {
     let below = Below::of(stored);
-    let mut sorted: Vec<&StoredIntent> = stored.iter().collect();
+    let mut sorted = stored.to_vec();
     sorted.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
     let mut wishes: Vec<Wish> = Vec::new();
     let mut owners: BTreeMap<Name, usize> = BTreeMap::new();
@@ -124,24 +130,23 @@ fn join(older: &mut Wish, younger: Elements) -> Unanswered {
 /// What lies below inbound and compound intents.
 struct Below<'a> {
     /// Children of a compound, by the text of its names, in the order of their keys.
-    children: BTreeMap<Vec<&'a str>, Vec<&'a Inbound>>,
-    /// Clients of an inbound intent.
-    clients: BTreeMap<Vec<&'a str>, Vec<&'a Client>>,
+    children: HashMap<&'a str, Vec<&'a Inbound>>,
+    /// Clients of an inbound intent, likewise.
+    clients: HashMap<&'a str, Vec<&'a Client>>,
 }
 
 impl<'a> Below<'a> {
-    fn of(stored: &'a [StoredIntent]) -> Self {
-        let mut below = Self { children: BTreeMap::new(), clients: BTreeMap::new() };
-        let mut sorted: Vec<&StoredIntent> = stored.iter().collect();
+    fn of(stored: &[&'a StoredIntent]) -> Self {
+        let mut below = Self { children: HashMap::new(), clients: HashMap::new() };
+        let is_below = |of: &&StoredIntent| matches!(of.key.kind(), Kind::InboundOfCompound | Kind::Client);
+        let mut sorted: Vec<&StoredIntent> = stored.iter().copied().filter(is_below).collect();
         sorted.sort_by(|a, b| a.key.cmp(&b.key));
         for of in sorted {
-            let mut names: Vec<&str> = of.key.names().collect();
-            names.pop();
-            match (&of.intent, of.key.kind()) {
-                (Intent::Inbound(child), Kind::InboundOfCompound) => {
-                    below.children.entry(names).or_default().push(child)
-                }
-                (Intent::Client(client), _) => below.clients.entry(names).or_default().push(client),
+            let names = names(&of.key);
+            let above = names.rsplit_once('/').map_or("", |(above, _)| above);
+            match &of.intent {
+                Intent::Inbound(child) => below.children.entry(above).or_default().push(child),
+                Intent::Client(client) => below.clients.entry(above).or_default().push(client),
                 _ => {}
             }
         }
@@ -150,18 +155,18 @@ impl<'a> Below<'a> {
 
     /// Networks of the clients of an inbound intent; empty: everybody.
     fn networks(&self, key: &Key) -> Vec<Network> {
-        let clients = self.clients.get(&key.names().collect::<Vec<_>>());
+        let clients = self.clients.get(names(key));
         let cidrs = clients.into_iter().flatten().flat_map(|client| &client.cidrs);
         cidrs.copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
-fn inbound(
-    key: &Key,
-    inbound: &Inbound,
-    below: &Below<'_>,
-    clusters: &BTreeMap<ClusterName, Cluster>,
-) -> Result<Elements, Unanswered> {
+/// The names of a key, as its text has them.
+fn names(key: &Key) -> &str {
+    key.as_str().split_once('/').map_or("", |(_, names)| names)
+}
+
+fn inbound(key: &Key, inbound: &Inbound, below: &Below<'_>, clusters: &Clusters<'_>) -> Result<Elements, Unanswered> {
     if !inbound.external_support {
         return Err(Unanswered::NotExternal);
     }
@@ -176,10 +181,10 @@ fn compound(
     key: &Key,
     compound: &Compound,
     below: &Below<'_>,
-    clusters: &BTreeMap<ClusterName, Cluster>,
+    clusters: &Clusters<'_>,
 ) -> Result<Elements, Unanswered> {
     let name = answered_at(&compound.external_name, "")?;
-    let children = below.children.get(&key.names().collect::<Vec<_>>());
+    let children = below.children.get(names(key));
     // The compound is what is exposed; a child that is not for the outside takes no part.
     let children: Vec<&Inbound> =
         children.into_iter().flatten().copied().filter(|child| child.external_support).collect();
@@ -209,18 +214,14 @@ fn compound(
 }
 
 /// The clusters that take part for an inbound intent.
-fn members(
-    inbound: &Inbound,
-    gslb: &Gslb,
-    clusters: &BTreeMap<ClusterName, Cluster>,
-) -> Vec<(ClusterName, Weight, Tier)> {
+fn members(inbound: &Inbound, gslb: &Gslb, clusters: &Clusters<'_>) -> Vec<(ClusterName, Weight, Tier)> {
     // A cname leads to the cluster's own name: one without cannot be answered.
-    let answerable = |cluster: &&Cluster| gslb.mode != Some(Mode::Cname) || cluster.dns_name.is_some();
+    let answerable = |cluster: &Cluster| gslb.mode != Some(Mode::Cname) || cluster.dns_name.is_some();
     if gslb.members.is_empty() {
-        let found = clusters.values().filter(|cluster| runs(cluster, &inbound.service_name)).filter(answerable);
+        let found = clusters.values().filter(|cluster| runs(cluster, &inbound.service_name) && answerable(cluster));
         return found.map(|cluster| (cluster.name.clone(), Weight::default(), Tier::FIRST)).collect();
     }
-    let declared = gslb.members.iter().filter(|member| clusters.get(&member.cluster).as_ref().is_some_and(answerable));
+    let declared = gslb.members.iter().filter(|member| clusters.get(&member.cluster).is_some_and(|of| answerable(of)));
     declared.map(|member| (member.cluster.clone(), member.weight, member.tier)).collect()
 }
 

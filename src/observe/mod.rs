@@ -1,4 +1,4 @@
-//! Metrics and logs: what an operator's own tools read.
+//! Metrics, logs and traces: what an operator's own tools read.
 //!
 //! Nothing is counted here: counters live where things happen, and are gathered when somebody asks.
 
@@ -6,3 +6,4 @@ pub mod logs;
 pub(crate) mod metrics;
 mod process;
 pub(crate) mod query_log;
+pub(crate) mod traces;

@@ -1,13 +1,15 @@
-//! A batch of datagrams in and out by one system call each: `recvmmsg` and `sendmmsg`, which no safe library offers.
+//! A batch of datagrams in and out by one system call each: `recvmmsg` and `sendmmsg`, which no safe library offers; and the
+//! share of a core that a thread asks for.
 //!
 //! The only file of the daemon with `unsafe`. What is outside: when to receive, what to answer, what an error means.
-#![allow(unsafe_code, reason = "recvmmsg, sendmmsg and two socket options have no safe interface")]
+#![allow(unsafe_code, reason = "recvmmsg, sendmmsg, two socket options and sched_setattr have no safe interface")]
 
 use std::{
     io,
     net::{Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::{AsRawFd, RawFd},
     ptr::{NonNull, addr_of_mut, null_mut},
+    time::Duration,
 };
 
 use fairway_zones::{Client, Transport};
@@ -252,6 +254,38 @@ pub(super) fn ask_for_destination(socket: &UdpSocket, v6: bool) -> io::Result<()
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// How the calling thread shares a core with others; a courtesy of the system, which may refuse it (a sandbox, a real-time policy).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// `SCHED_BATCH` instead of `SCHED_OTHER`: waking up takes the core from nobody (sched(7)).
+    pub(super) is_batch: bool,
+    /// Added to the niceness that the process began with, which its first thread keeps; 19 is the last.
+    pub(super) nicer_by: i32,
+    /// Computes no longer in one go while others wait, and is the sooner back (Linux 6.12 and newer, 0.1 to 100 ms; older ones take no
+    /// notice): its share stays as large as it is. None: what the system gives to all.
+    pub(super) slice: Option<Duration>,
+}
+
+impl Share {
+    /// Asks for it (sched_setattr(2)).
+    pub(super) fn take(self) -> io::Result<()> {
+        let nice = rustix::process::getpriority_process(Some(rustix::process::getpid()))?;
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: if self.is_batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER } as u32,
+            sched_flags: 0,
+            sched_nice: (nice + self.nicer_by).min(19),
+            sched_priority: 0,
+            sched_runtime: self.slice.map_or(0, |slice| slice.as_nanos() as u64),
+            sched_deadline: 0,
+            sched_period: 0,
+        };
+        // SAFETY: the structure lives through the call and states its size; the kernel reads it. 0 is the calling thread.
+        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(&attributes), 0) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
 /// Reads an address that the kernel wrote: family in host order, port in network order, address.
 #[inline]
 fn client(name: &[u8; NAME]) -> Client {
@@ -284,4 +318,56 @@ fn leave_by_any_interface(control: &mut [u8; CONTROL]) -> bool {
     };
     control[interface..interface + 4].fill(0);
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How the system schedules the calling thread (sched_getattr(2)).
+    fn share_held() -> libc::sched_attr {
+        let mut held = libc::sched_attr {
+            size: 0,
+            sched_policy: 0,
+            sched_flags: 0,
+            sched_nice: 0,
+            sched_priority: 0,
+            sched_runtime: 0,
+            sched_deadline: 0,
+            sched_period: 0,
+        };
+        let size = size_of::<libc::sched_attr>();
+        // SAFETY: the structure lives through the call, and its size is stated. 0 is the calling thread.
+        let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, std::ptr::from_mut(&mut held), size, 0) };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+        held
+    }
+
+    /// Whether the system knows slices of a thread's own: Linux 6.12 and newer.
+    fn knows_slices() -> bool {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let mut parts = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+        (parts.next(), parts.next()) >= (Some(6), Some(12))
+    }
+
+    #[test]
+    fn a_share_is_held_by_the_thread_that_asked_and_by_those_it_starts() {
+        let before = share_held();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let slice = Some(Duration::from_micros(100));
+                Share { is_batch: false, nicer_by: 0, slice }.take().unwrap();
+                let held = share_held();
+                assert_eq!((held.sched_policy, held.sched_nice), (libc::SCHED_OTHER as u32, before.sched_nice));
+                assert_eq!(held.sched_runtime, if knows_slices() { 100_000 } else { 0 });
+            });
+            scope.spawn(|| {
+                Share { is_batch: true, nicer_by: 10, slice: None }.take().unwrap();
+                let held = std::thread::spawn(share_held).join().unwrap();
+                let nice = (before.sched_nice + 10).min(19);
+                assert_eq!((held.sched_policy, held.sched_nice), (libc::SCHED_BATCH as u32, nice));
+            });
+        });
+        assert_eq!(share_held().sched_nice, before.sched_nice);
+    }
 }

@@ -13,6 +13,7 @@ use super::{
     Responder,
     batch::{BATCH, Batch, Exchange},
     draws::Draws,
+    share,
     sockets::Shared,
     stats::UdpCounters,
     stop::{Phase, Stop},
@@ -55,6 +56,7 @@ impl Worker<'_> {
     ///
     /// A panic is a fault of ours, not a reason to fall silent: it costs the batch in which it happened.
     pub(super) fn run<R: Responder>(&self, mut responder: R) {
+        share::answer_first();
         while catch_unwind(AssertUnwindSafe(|| self.serve(&mut responder))).is_err() {
             self.counters.panics.add(1);
         }

@@ -14,7 +14,9 @@ pub struct Board {
 /// What is on the board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Posted {
-    /// Nothing that can be known: the store is away, or nobody has written yet. Every server decides for itself.
+    /// Nothing that can be known, and why: the store is away, or refuses. Every server decides for itself.
+    Away(Arc<str>),
+    /// Nothing: nobody has written yet. Every server decides for itself.
     #[default]
     Nothing,
     /// What this server offers: it holds the lease.

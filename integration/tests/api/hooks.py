@@ -80,6 +80,10 @@ def map_body(context, body):
     """What is written is called as the paths have it."""
     if isinstance(body, dict) and isinstance(body.get("metadata"), dict) and context.operation.path.startswith(("/v2/", "/v1/intents/")):
         body["metadata"]["name"] = "a"
+    elif isinstance(body, dict) and context.operation.path == "/v1/intents":
+        # Half of them could be made.
+        if len(json.dumps(body)) % 2:
+            body |= {"key": "inbound/a/a/a/default/default/a", "intent": intent(app="a", serviceName="a")}
     elif isinstance(body, dict) and "name" in body and len(str(body["name"])) % 4 != 0:
         body["name"] = "a.page.test" if "/v1/names" in context.operation.path else "a"
     return body

@@ -136,3 +136,140 @@ fn intents_of_all_projects_are_listed_by_their_keys_and_changed_there() {
     assert_eq!(watcher.event("changed").1["key"], all[0]);
     assert_eq!(watcher.event("deleted").1["name"], all[1]);
 }
+
+#[test]
+fn an_intent_is_made_with_its_key_in_the_body_and_tells_its_history() {
+    let server = Fairway::start(SCENE, &[]);
+    let key = "inbound/p/a/v1/default/default/shop";
+    let spec = |external: &str| serde_json::from_str::<Value>(&intent("shop", "shop", external)).expect("it is JSON");
+    let item = |external: &str| json!({"key": key, "metadata": {}, "intent": spec(external)}).to_string();
+    let dry = told(&server, "POST", "/v1/intents?dryRun=true", &item("shop.gslb.example"), 200);
+    assert_eq!((&dry["created"], &dry["differences"][0]["object"]), (&json!([key]), &json!(key)), "{dry}");
+    let (code, head, text) = ask(&server, "POST", "/v1/intents?reason=it+opens", "", &item("shop.gslb.example"));
+    assert!(code == 201 && head.contains(&format!("location: /v1/intents/{key}")), "{code} {head} {text}");
+    assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
+    told(&server, "POST", "/v1/intents", &item("shop.gslb.example"), 409);
+    let (no_text, other) = (
+        item("shop.gslb.example").replace("\"externalSupport\":true", "\"port\":99999"),
+        item("shop.gslb.example").replace("default/shop", "default/other"),
+    );
+    for (body, status, why) in [
+        ("", 400, "empty"),
+        ("{\"key\": 1", 422, "line 1"),
+        ("{\"key\": \"inbound/p\", \"intent\": {}}", 422, "TRAFFIC-GROUP"),
+        ("{\"intent\": {}}", 422, "key"),
+        (no_text.as_str(), 422, "/intent/spec/port"),
+        (other.as_str(), 400, "the path about"),
+    ] {
+        let refused = told(&server, "POST", "/v1/intents", body, status).to_string();
+        assert!(refused.contains(why), "{body}: {refused}");
+    }
+
+    told(&server, "PUT", &own("shop"), &intent("shop", "pay", "shop.gslb.example"), 200);
+    told(&server, "DELETE", &format!("{}?reason=it+closes", own("shop")), "", 204);
+    let history = told(&server, "GET", &format!("{}/history", own("shop")), "", 200);
+    let entries: Vec<_> = history.as_array().expect("a list").iter().collect();
+    let service = |entry: &Value| entry["object"]["spec"]["serviceName"].clone();
+    assert_eq!(
+        entries.iter().map(|entry| service(entry)).collect::<Vec<_>>(),
+        [json!(null), json!("pay"), json!("shop")]
+    );
+    assert_eq!((&entries[0]["reason"], &entries[2]["reason"]), (&json!("it closes"), &json!("it opens")));
+    assert!(entries[0]["object"].is_null(), "{history}");
+    told(&server, "GET", &format!("{}/history", own("never")), "", 404);
+}
+
+#[test]
+fn a_write_of_an_intent_that_is_sent_again_is_answered_again_and_done_once() {
+    let server = Fairway::start(SCENE, &[]);
+    let without_status = |(code, head, text): (u16, String, String)| {
+        let mut body: Value = serde_json::from_str(&text).unwrap_or_default();
+        if let Some(fields) = body.as_object_mut() {
+            fields.remove("status");
+        }
+        (code, head, body)
+    };
+    let send = |method: &str, path: &str, key: &str, body: &str| without_status(ask(&server, method, path, key, body));
+    let body = intent("shop", "shop", "shop.gslb.example");
+    let item = json!({"key": "inbound/p/a/v1/default/default/mail", "intent": {"metadata": {"name": "mail"},
+        "spec": {"app": "a", "serviceName": "pay"}}});
+    let one = format!("{W}/shop");
+    let made = send("POST", W, "a", &body);
+    assert!(made.0 == 201 && made.1.contains(&one), "{made:?}");
+    let by_key = send("POST", "/v1/intents", "b", &item.to_string());
+    assert_eq!(by_key.0, 201, "{by_key:?}");
+    let changed = send("PUT", &one, "c", &intent("shop", "pay", "shop.gslb.example"));
+    assert_eq!(changed.0, 200, "{changed:?}");
+    let same = send("PUT", &one, "d", &intent("shop", "pay", "shop.gslb.example"));
+    assert_eq!((same.0, &same.1), (200, &changed.1), "it is no change");
+    // Whatever became of the object since, and without doing it again.
+    assert_eq!(send("POST", W, "a", &body), made);
+    assert_eq!(send("POST", "/v1/intents", "b", &item.to_string()), by_key);
+    assert_eq!(send("PUT", &one, "c", &intent("shop", "pay", "shop.gslb.example")), changed);
+    assert_eq!(send("PUT", &one, "d", &intent("shop", "pay", "shop.gslb.example")), same);
+    assert_eq!(send("PUT", &one, "a", &body).0, 422, "the key is of another request");
+    assert_eq!(send("PUT", &one, "a b", &body).0, 400);
+    let gone = send("DELETE", &one, "e", "");
+    assert_eq!((gone.0, send("DELETE", &one, "e", ""), send("DELETE", &one, "", "").0), (204, gone, 404));
+    assert_eq!(send("POST", W, "a", &body), made, "it is not made again");
+    let history = told(&server, "GET", &format!("{}/history", own("shop")), "", 200);
+    assert_eq!(history.as_array().map(Vec::len), Some(3), "{history}");
+}
+
+#[test]
+fn intents_are_applied_from_a_file_and_what_that_would_change_is_told_before() {
+    let server = Fairway::start(SCENE, &[]);
+    let file = server.folder.path().join("intents.yaml");
+    let write = |service: &str| {
+        let text = format!(
+            "intents:
+- key: inbound/p/a/v1/default/default/shop
+  intent: {{ metadata: {{ name: shop }}, spec: {{ app: a, service-name: {service}, externalSupport: true, externalName: shop.gslb.example }} }}
+"
+        );
+        std::fs::write(&file, text).expect("the folder can be written");
+    };
+    let run = |arguments: &[&str]| {
+        let output = server.command(arguments);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), told)
+    };
+    let path = file.to_str().expect("a plain path");
+    write("shop");
+    let (code, told) = run(&["diff", "-f", path]);
+    assert!(code == Some(4) && told.contains("+ {") && told.contains("shop.gslb.example"), "{told}");
+    let (code, told) = run(&["apply", "-f", path]);
+    assert!(code == Some(0) && told.contains("created  inbound/p/a/v1/default/default/shop"), "{told}");
+    assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
+    assert_eq!(run(&["diff", "-f", path]), (Some(0), String::new()));
+    write("pay");
+    let (code, told) = run(&["diff", "-f", path]);
+    let lines: Vec<&str> = told.lines().map(str::trim).collect();
+    let wanted =
+        ["inbound/p/a/v1/default/default/shop", "- /spec/serviceName: \"shop\"", "+ /spec/serviceName: \"pay\""];
+    assert_eq!((code, &lines[..]), (Some(4), &wanted[..]), "{told}");
+    assert!(
+        resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])),
+        "nothing was changed"
+    );
+    assert_eq!(run(&["apply", "-f", path, "--prune"]).0, Some(0));
+    assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.2"])), "it was");
+    let (_, told) = run(&["get", "intents"]);
+    assert!(told.contains("inbound/p/a/v1/default/default/shop  served"), "{told}");
+    let (_, told) = run(&["get", "intents", "inbound/p/a/v1/default/default/shop", "--json"]);
+    assert!(told.contains("\"serviceName\": \"pay\""), "{told}");
+    // Without what it lies below, and in a place that none can have.
+    for (key, why) in
+        [("compound-inbound/p/a/v1/default/default/c/shop", "no compound"), ("inbound/p/shop", "is no key")]
+    {
+        let text = format!(
+            "intents: [{{ key: {key}, intent: {{ metadata: {{ name: shop }}, spec: {{ app: a, serviceName: a }} }} }}]\n"
+        );
+        std::fs::write(&file, text).expect("the folder can be written");
+        let (code, told) = run(&["apply", "-f", path]);
+        assert!(code == Some(1) && told.contains(why), "{told}");
+    }
+    assert_eq!(run(&["apply", "-f", path, "--prune", "--dry-run"]).0, Some(1));
+    assert_eq!(run(&["delete", "intents", "inbound/p/a/v1/default/default/shop"]).0, Some(0));
+    assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.rcode == 3), "it is gone");
+}

@@ -19,6 +19,9 @@ use std::{
 use fairway_integration::real::{Fairway, Process, fairway_binary, http_get};
 
 mod commands;
+mod damaged;
+#[cfg(feature = "real")]
+mod flush;
 mod hostile;
 mod intents;
 mod objects;
@@ -30,8 +33,10 @@ mod ready;
 mod reload;
 mod replace;
 mod schedule;
+mod start;
 #[cfg(feature = "real")]
 mod trace;
+mod traces;
 mod unreadable;
 mod watch;
 

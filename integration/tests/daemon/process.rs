@@ -3,6 +3,7 @@
 use std::{
     io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -95,4 +96,40 @@ fn it_is_alive_but_not_ready_before_the_first_round_and_while_it_stops() {
     assert_eq!(http_get(http, "/healthz").map(|(status, _)| status), Some(200));
     drop(begun);
     assert!(process.ended(LIMIT).success(), "{}", process.output());
+}
+
+#[test]
+fn threads_that_answer_go_first() {
+    let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
+    let shares = |begin: &str| -> Vec<(i32, u32)> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).expect("its threads");
+        tasks.filter_map(|task| share(&task.ok()?.path(), begin)).collect()
+    };
+    let own = share(Path::new("/proc/thread-self"), "").expect("this thread's share");
+    for answering in ["fairway-udp", "fairway-tcp"] {
+        let found = shares(answering);
+        assert!(
+            !found.is_empty() && found.iter().all(|share| *share == own),
+            "{answering}: {found:?}, started as {own:?}"
+        );
+    }
+    let last = ((own.0 + 10).min(19), SCHED_BATCH);
+    for other in ["tokio-", "store"] {
+        let found = shares(other);
+        assert!(
+            !found.is_empty() && found.iter().all(|share| *share == last),
+            "{other}: {found:?}, started as {own:?}"
+        );
+    }
+}
+
+/// What `sched(7)` calls the policy of threads that take the core from nobody by waking up.
+const SCHED_BATCH: u32 = 3;
+
+/// Niceness and policy of a thread whose name begins so (proc_pid_stat(5), fields 19 and 41).
+fn share(task: &Path, begin: &str) -> Option<(i32, u32)> {
+    let stat = std::fs::read_to_string(task.join("stat")).ok()?;
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    name.starts_with(begin).then(|| Some((fields[16].parse().ok()?, fields[38].parse().ok()?)))?
 }

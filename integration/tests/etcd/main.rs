@@ -347,6 +347,12 @@ fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_pla
     etcd.kill();
     for server in [&second, &third] {
         wait_until("it is by itself", LIMIT, || lead(server).0 == "local");
+        // Why is told where one looks, and in the log.
+        let (why, endpoint) = (state(server)["balance"]["reason"].to_string(), format!("127.0.0.1:{}", etcd.ports[0]));
+        assert!(why.contains(&endpoint), "{why}");
+        assert!(said(&server.command(&["status"])).contains(&endpoint));
+        let log = server.process.output();
+        assert!(log.lines().any(|line| line.contains("who decides") && line.contains(&endpoint)), "{log}");
         assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 0));
     }
     etcd.again();
@@ -355,4 +361,37 @@ fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_pla
         push(&second, sequence, [10, 150]);
         lead(&second).0 == "leads" && lead(&third).0 == "follows"
     });
+}
+
+/// A backup of what is a copy here makes a server that keeps its objects itself.
+#[test]
+fn a_backup_of_the_copy_is_taken_with_etcd_and_without_and_makes_a_server_of_its_own() {
+    let mut etcd = Etcd::start();
+    let server = Fairway::start(&etcd.config(), &[]);
+    done(&declare(&server, "192.0.2.1"));
+    wait_until("it is served", LIMIT, || resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
+    let scratch = TempDir::new().expect("a temporary folder");
+    let path = |name: &str| scratch.path().join(name).to_str().expect("a plain path").to_owned();
+    let count = |output: &Output| said(output).split_once(": ").map(|(_, told)| told.trim().to_owned());
+    let beside = server.command(&["store", "backup", &path("with.redb")]);
+    done(&beside);
+    done(&server.command(&["store", "verify"]));
+    etcd.kill();
+    let without = server.command(&["store", "backup", &path("without.redb")]);
+    done(&without);
+    assert_eq!(count(&beside), count(&without), "the copy is whole without etcd, too");
+    assert!(said(&server.command(&["store", "history", "name/www.gslb.example"])).contains("a test"));
+    let refused = server.command(&["store", "restore", &path("with.redb")]);
+    assert!(!refused.status.success(), "{}", said(&refused));
+
+    let zone = "zones: [{ name: gslb.example, ns: [ns1.example.net], contact: a@example.net }]\n";
+    let mut own = Fairway::start(zone, &[]);
+    own.process.signal("TERM");
+    own.process.ended(LIMIT);
+    done(&own.command(&["store", "restore", &path("with.redb")]));
+    own.process = Process::start(&mut serve(own.folder.path()), &own.folder.path().join("again.log"));
+    own.wait_ready();
+    assert!(resolve(own.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
+    done(&declare(&own, "192.0.2.2"));
+    wait_until("it takes writes", LIMIT, || resolve(own.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.2"])));
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
-use fairway_integration::real::{Fairway, free_port, wait_until};
+use fairway_integration::real::{Fairway, Process, free_port, wait_until};
 
 use crate::{
     LIMIT, SHOP,
@@ -32,6 +32,12 @@ fn certify(folder: &Path, serial: u32) {
     fs::rename(folder.join("next.pem"), folder.join("hook.pem")).expect("the folder can be written");
 }
 
+/// The SHA-256 of a token.
+fn sum(token: &str) -> String {
+    let sum = Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().expect("sh runs");
+    String::from_utf8_lossy(&sum.stdout).split(' ').next().unwrap_or_default().to_owned()
+}
+
 /// The serial number of the certificate that is shown at an address.
 fn shown(folder: &Path, webhook: SocketAddr) -> String {
     let line = format!("openssl s_client -connect {webhook} </dev/null 2>/dev/null | openssl x509 -noout -serial");
@@ -50,19 +56,18 @@ fn external_dns_calls_over_tls_shows_its_token_and_takes_a_renewed_certificate()
     certify(certificates, 17);
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let token = "fwt_0123456789abcdef0123456789abcdef";
-    let sum = Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().expect("sh runs");
-    let sum = String::from_utf8_lossy(&sum.stdout).split(' ').next().unwrap_or_default().to_owned();
     let (cert, key) = (certificates.join("hook.pem"), certificates.join("hook.key"));
-    let mut server = Fairway::start(
-        &format!(
+    let config = |token: &str| {
+        format!(
             "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
-webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{sum}\", tls: {{ cert: {{ file: {} }}, key: {{ file: {} }} }} }}
+webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{ file: {} }}, key: {{ file: {} }} }} }}
 ",
+            sum(token),
             cert.display(),
             key.display()
-        ),
-        &[],
-    );
+        )
+    };
+    let server = Fairway::start(&config(token), &[]);
     let cluster = Cluster::start("east");
     cluster.expose("shop", "203.0.113.10", &shop("", "1"));
     let authority = certificates.join("ca.pem");
@@ -81,14 +86,35 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{sum}\", tls: {{ cert:
         dig(&server, SHOP, "A") == ["203.0.113.10"]
     });
     assert_eq!(shown(certificates, webhook), "serial=11");
-    // A renewed certificate comes with the next process, and the client does not notice.
+    let changes = counted(&server).1;
+    // A renewed certificate is shown to who comes next, and the client does not notice.
     certify(certificates, 18);
-    let next = server.start_beside(&["--replace"]);
-    assert!(server.process.ended(LIMIT).success(), "{}", next.output());
-    server.process = next;
-    server.wait_ready();
     wait_until("the renewed certificate is shown", LIMIT, || shown(certificates, webhook) == "serial=12");
-    let (before, _) = counted(&server);
-    wait_until("it is asked again", LIMIT, || counted(&server).0 >= before + 3.0);
-    assert!(client.is_running(), "{}", client.output());
+    let asked_again = |client: &mut Process| {
+        let (before, _) = counted(&server);
+        wait_until("it is asked again", LIMIT, || counted(&server).0 >= before + 3.0);
+        assert!(client.is_running(), "{}", client.output());
+    };
+    asked_again(&mut client);
+
+    // One that was cut off is refused, said once, and the one before serves on.
+    let refused = || server.process.output().matches("configuration refused").count();
+    let (before, whole) = (refused(), fs::read(&cert).expect("it is there"));
+    fs::write(&cert, &whole[..whole.len() / 2]).expect("the folder can be written");
+    wait_until("it is refused", LIMIT, || refused() > before);
+    let status = server.command(&["status"]);
+    let told = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(told.matches("give a certificate and its key").count(), 1, "{told}");
+    assert_eq!(shown(certificates, webhook), "serial=12");
+    asked_again(&mut client);
+    fs::write(&cert, &whole).expect("the folder can be written");
+    wait_until("it is taken again", LIMIT, || server.metric("fairway_config_stale", "") == 0.0);
+
+    // Another token holds from the next call on: who shows the old one is not heard.
+    server.write_config(&config("fwt_fedcba9876543210fedcba9876543210"));
+    assert!(!client.ended(LIMIT).success() && client.output().contains("401"), "{}", client.output());
+    let url = url("fairway:fwt_fedcba9876543210fedcba9876543210@");
+    let mut client = cluster.external_dns(&url, "east", &["--source=service"], &trust);
+    asked_again(&mut client);
+    assert_eq!((dig(&server, SHOP, "A"), counted(&server).1), (vec!["203.0.113.10".to_owned()], changes));
 }

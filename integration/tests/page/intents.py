@@ -218,9 +218,41 @@ def delete(view):
     equal(answer(NAME), [], "answers of what was deleted")
 
 
+def turn_pages(view):
+    """120 intents, of which a page of 50 is drawn, and any is found by the server."""
+    at = lambda n: f"inbound/many/shop/v1/default/default/n{n:03}"
+    names = [f"n{n:03}" for n in range(120)]
+    body = lambda n: {"metadata": {"name": f"n{n:03}"}, "spec": {"app": "a", "serviceName": "web"}}
+    for n in range(120):
+        equal(sent("PUT", f"/v1/intents/{at(n)}", body(n))[0], 201, "an intent")
+    shown = "() => [...document.querySelectorAll('#intents-body [data-intent]')].map((row) => row.dataset.intent.split('/').at(-1))"
+    # What changes while one looks on is seen without turning a page.
+    view.until(f"names => String(({shown})()) === String(names)", names[:50])
+    equal(view.text("#intents-count"), "1 to 50", "the first page")
+    assert view.page.get_by_role("button", name="Previous").is_disabled(), "nothing is before the first page"
+    view.page.get_by_role("button", name="Next").click()
+    view.until(f"names => String(({shown})()) === String(names)", names[50:100])
+    view.page.get_by_role("button", name="Next").click()
+    view.until(f"names => String(({shown})()) === String(names)", names[100:])
+    equal(view.text("#intents-count"), "101 to 120, the last", "the last page")
+    assert view.page.get_by_role("button", name="Next").is_disabled(), "nothing is after the last page"
+    for n in range(100, 120):
+        equal(sent("DELETE", f"/v1/intents/{at(n)}", {})[0], 204, "an intent")
+    view.until(f"names => String(({shown})()) === String(names)", names[50:100])
+    view.page.fill("#intents-filter", "n007")
+    view.until(f"names => String(({shown})()) === String(names)", ["n007"])
+    equal(view.text("#intents-count"), "1 intent", "what is found")
+    view.page.fill("#intents-filter", "")
+    view.until(f"names => String(({shown})()) === String(names)", names[:50])
+    for n in range(100):
+        equal(sent("DELETE", f"/v1/intents/{at(n)}", {})[0], 204, "an intent")
+    view.until("() => document.querySelector('#intents-count').textContent === '0 intents'")
+
+
 def main():
     with browser() as started:
         view = Page(started)
+        turn_pages(view)
         make(view)
         change_weight(view)
         two_at_once(view)

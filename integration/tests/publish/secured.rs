@@ -1,4 +1,5 @@
-//! The daemon before an etcd that speaks TLS alone and wants a certificate, with CoreDNS behind it; and objects in a folder beside.
+//! The daemon before an etcd that speaks TLS alone and wants a certificate, with CoreDNS behind it; objects in a folder beside; and before a
+//! webhook over TLS that wants a token.
 
 use std::{
     fs,
@@ -8,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use fairway_integration::real::{Fairway, Process, free_port, http_get, program, wait_until};
+use fairway_integration::{
+    load::resolve,
+    real::{Fairway, Process, free_port, http_get, program, wait_until},
+};
 use tempfile::TempDir;
 
 use crate::etcd::coredns;
@@ -99,4 +103,97 @@ publish:
     wait_until("from the object, too", LIMIT, || {
         fs::read_to_string(&object).is_ok_and(|t| !t.contains("203.0.113.20"))
     });
+}
+
+/// The SHA-256 of a token.
+fn sum(token: &str) -> String {
+    let sum = Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().expect("sh runs");
+    String::from_utf8_lossy(&sum.stdout).split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// One webhook three times: as it wants to be asked, with another token, and trusting another authority.
+fn to_webhook(webhook: SocketAddr) -> String {
+    let one = |name: &str, token: &str, ca: &str| {
+        format!(
+            "    - name: {name}
+      zones: [pub.example]
+      webhook: {{ url: \"https://{webhook}/owners/{name}\", token: {{ file: {token} }}, tls: {{ ca: {{ file: {ca} }} }}, weights: fairway }}
+      aliases: [{{ name: {name}.pub.example, of: shop.gslb.example, as: addresses }}]
+"
+        )
+    };
+    format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+monitors: [{{ name: unchecked, type: always }}]
+clusters: [{{ name: eu1, addresses: [203.0.113.10] }}, {{ name: us1, addresses: [203.0.113.20] }}]
+pools:
+  - name: shop
+    policy: weighted
+    monitor: unchecked
+    members: [{{ cluster: eu1, weight: 70 }}, {{ cluster: us1, weight: 30 }}]
+names: [{{ name: shop.gslb.example, pool: shop }}]
+publish:
+  owner: us
+  providers:
+{}{}{}",
+        one("right", "token", "ca.pem"),
+        one("unknown", "other.token", "ca.pem"),
+        one("untrusting", "token", "other.pem"),
+    )
+}
+
+#[test]
+fn a_webhook_is_asked_over_tls_with_a_token_and_whoever_has_neither_is_told() {
+    let [folder, other] = [(); 2].map(|()| TempDir::new().expect("a temporary folder"));
+    certify(folder.path());
+    certify(other.path());
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let shown = folder.path().display();
+    let server = Fairway::start(
+        &format!(
+            "zones: [{{ name: pub.example, ns: [ns1.example.net] }}]
+webhook: {{ listen: \"{webhook}\", metrics: off, token: {}, tls: {{ cert: {{ file: {shown}/server.pem }}, key: {{ file: {shown}/server-key.pem }} }} }}
+",
+            sum("fwt_right")
+        ),
+        &[],
+    );
+    let text = |folder: &TempDir| fs::read_to_string(folder.path().join("ca.pem")).expect("it was made");
+    let fairway = Fairway::start(
+        &to_webhook(webhook),
+        &[
+            ("token", "fwt_right"),
+            ("other.token", "fwt_wrong"),
+            ("ca.pem", &text(&folder)),
+            ("other.pem", &text(&other)),
+        ],
+    );
+    let served = |name: &str| {
+        let reply = resolve(server.dns, &format!("{name}.pub.example")).expect("an answer");
+        ["203.0.113.10", "203.0.113.20"].iter().any(|address| reply.is(&[address]))
+    };
+    wait_until("it is published", LIMIT, || served("right"));
+    let standing = |number: usize| {
+        let (_, text) = http_get(fairway.http, "/v1/publishing").expect("it answers");
+        let state: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        state["providers"][number].clone()
+    };
+    wait_until("it is well", LIMIT, || standing(0)["standing"] == "ok");
+    let (_, text) = http_get(server.http, "/v1/contributions").expect("it answers");
+    let kept: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let weights = kept["items"].as_array().into_iter().flatten().map(|item| &item["members"][0]["weight"]);
+    assert_eq!(weights.collect::<Vec<_>>(), [70, 30], "each set keeps its weight: {text}");
+    for (number, name, why) in [(1, "unknown", "401"), (2, "untrusting", "invalid peer certificate")] {
+        wait_until("it fails", LIMIT, || standing(number)["standing"] == "failing");
+        let state = standing(number);
+        let error = state["error"].as_str().unwrap_or_default().to_owned();
+        assert!(error.contains(why) && !error.contains("fwt_"), "{state}");
+        assert!(!served(name), "{name}");
+        assert_eq!(fairway.metric("fairway_publish_failing", &format!("\"{name}\"")), 1.0);
+        let told = String::from_utf8_lossy(&fairway.command(&["publish", "status"]).stdout).into_owned();
+        assert_eq!(told.matches(&error).count(), 1, "{told}");
+    }
+    // What is mended works: the file is read again.
+    fs::write(fairway.folder.path().join("other.token"), "fwt_right").expect("the folder can be written");
+    wait_until("it is published with the right token", LIMIT, || served("unknown"));
 }

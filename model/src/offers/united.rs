@@ -62,7 +62,9 @@ impl United {
         }
         for (monitor, meaning) in &of_name.monitors {
             *counted(&mut self.monitors, monitor) += 1;
-            self.desired.monitors.entry(monitor.clone()).or_insert_with(|| Arc::clone(meaning));
+            if !self.desired.monitors.contains_key(monitor) {
+                self.desired.monitors.insert(monitor.clone(), Arc::clone(meaning));
+            }
         }
         for cluster in &of_name.clusters {
             *counted(&mut self.regions, &cluster.name).entry(said(cluster)).or_default() += 1;

@@ -92,6 +92,25 @@ pub enum Obstacle {
     CompanionOutside,
 }
 
+impl Obstacle {
+    /// It in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::OutsideZones => "outside_zones",
+            Self::OfTheZone => "of_the_zone",
+            Self::Type => "type",
+            Self::Dropped => "dropped",
+            Self::SetIdentifier => "set_identifier",
+            Self::Twice => "twice",
+            Self::Alias => "alias",
+            Self::Unclaimed => "unclaimed",
+            Self::OfOther(_) => "of_other",
+            Self::Coming(_) => "coming",
+            Self::CompanionTaken | Self::Registry | Self::CompanionOutside => "registry",
+        }
+    }
+}
+
 /// What is to be done, and what cannot be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {

@@ -17,7 +17,7 @@ use super::{
     handover::{Handed, Handover, HandoverError},
     notes_wire::Notes,
     pacing::Pacing,
-    plan::Wanted,
+    plan::{Obstacle, Wanted},
     provider::{Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
     sync::{Draft, Outcome, Rules, carry_out, claimed, settled},
@@ -46,10 +46,25 @@ pub enum Condition {
     Published,
     /// It is to be written, and was not yet.
     Waiting,
-    /// It cannot be published, or the provider refused it; why.
+    /// It cannot be published.
+    Hindered(Obstacle),
+    /// The provider refused it; in its words.
     Refused(String),
     /// It is wanted no more and stands there still.
     Leaving,
+}
+
+impl Condition {
+    /// It in a word, and why in another: one of few, where it is refused.
+    pub fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Published => ("published", ""),
+            Self::Waiting => ("waiting", ""),
+            Self::Hindered(obstacle) => ("refused", obstacle.word()),
+            Self::Refused(_) => ("refused", "provider"),
+            Self::Leaving => ("leaving", ""),
+        }
+    }
 }
 
 /// How a provider stands.
@@ -435,7 +450,7 @@ fn read(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     if !carried_out || outcome.broken.is_some() {
         conditions.extend(draft.changes.delete.iter().map(|set| (set.key(), Condition::Leaving)));
     }
-    conditions.extend(draft.refused.iter().map(|(key, why)| (key.clone(), Condition::Refused(why.to_string()))));
+    conditions.extend(draft.refused.iter().map(|(key, why)| (key.clone(), Condition::Hindered(why.clone()))));
     let updates = draft.changes.update.iter().map(|update| update.to.key());
     let fresh: BTreeSet<_> = updates.filter(|_| carried_out).collect();
     let before = std::mem::take(&mut status.conditions);

@@ -82,7 +82,9 @@ async fn what_the_provider_will_not_keep_is_told_once_and_not_deleted() {
     let before = stage.memory.applies();
     stage.wishes.send_replace(wish(4));
     stage
-        .until("a condition", |status| status.conditions.values().any(|c| matches!(c.condition, Condition::Refused(_))))
+        .until("a condition", |status| {
+            status.conditions.values().any(|c| c.condition == Condition::Hindered(Obstacle::Dropped))
+        })
         .await;
     stage.published(3).await;
     assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "what stands there stays");
@@ -250,7 +252,10 @@ async fn a_status_tells_since_when_and_when_it_is_looked_again() {
     stage.wishes.send_replace(wish(3));
     stage.until("refused", |status| status.conditions.len() == 3).await;
     let refused = stage.publisher.status().conditions[&address("n2.x.", 2).key()].clone();
-    assert!(matches!(refused.condition, Condition::Refused(_)) && refused.since >= first.synced_at.unwrap());
+    assert!(
+        matches!(refused.condition, Condition::Hindered(Obstacle::OfOther(_)))
+            && refused.since >= first.synced_at.unwrap()
+    );
 }
 
 #[tokio::test(start_paused = true)]

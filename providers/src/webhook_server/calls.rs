@@ -37,6 +37,16 @@ impl Call {
             Self::Records => "records",
         }
     }
+
+    /// Its path below that of a client; none for what is no call.
+    pub const fn route(self) -> Option<&'static str> {
+        match self {
+            Self::Adjust => Some("/adjustendpoints"),
+            Self::Apply | Self::Records => Some("/records"),
+            Self::Negotiate => Some("/"),
+            Self::Other => None,
+        }
+    }
 }
 
 /// Calls since the start.

@@ -19,12 +19,12 @@ use super::{
 };
 use crate::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE};
 
-/// Tells whether a token that was shown is the right one.
-pub type Bearer = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+/// Tells whether a call that shows this token, or none, is heard; refused where no call is.
+pub type Bearer = Arc<dyn Fn(Option<&str>) -> Result<bool, Refused> + Send + Sync>;
 
-/// The webhook as a router. With `bearer`, each call shows a token; with `is_local`, only this machine may call, by an address or as
+/// The webhook as a router. `bearer` is asked about each call; with `is_local`, only this machine may call, by an address or as
 /// `localhost`: a page in a browser must not reach it under another name.
-pub fn router(ledger: Arc<dyn Ledger>, calls: Arc<Calls>, bearer: Option<Bearer>, is_local: bool) -> Router {
+pub fn router(ledger: Arc<dyn Ledger>, calls: Arc<Calls>, bearer: Bearer, is_local: bool) -> Router {
     let bodies = Arc::new(Semaphore::new(BODIES_MAX));
     Router::new().fallback(answer).with_state(Webhook { ledger, calls, bearer, is_local, bodies })
 }
@@ -33,7 +33,7 @@ pub fn router(ledger: Arc<dyn Ledger>, calls: Arc<Calls>, bearer: Option<Bearer>
 struct Webhook {
     ledger: Arc<dyn Ledger>,
     calls: Arc<Calls>,
-    bearer: Option<Bearer>,
+    bearer: Bearer,
     is_local: bool,
     /// Places for bodies, and for what is made of them.
     bodies: Arc<Semaphore>,
@@ -55,8 +55,10 @@ async fn answer(State(webhook): State<Webhook>, request: Request) -> Response {
             Err(failed) => Err(failed),
         },
     };
-    let response = answered.unwrap_or_else(|Failed(status, what)| (status, format!("{what}\n")).into_response());
+    let mut response = answered.unwrap_or_else(|Failed(status, what)| (status, format!("{what}\n")).into_response());
     webhook.calls.end(call, response.status().as_u16(), begun.elapsed());
+    // For whoever stands around, which call it was.
+    response.extensions_mut().insert(call);
     response
 }
 
@@ -110,11 +112,13 @@ impl Webhook {
             let what = "it is asked under a name that is not this machine's; ask 127.0.0.1 or localhost";
             return Some(Failed(StatusCode::FORBIDDEN, what.to_owned()));
         }
-        let bearer = self.bearer.as_ref()?;
-        let is_known = shown_token(headers).is_some_and(|token| bearer(&token));
         let what =
             "show the token: Authorization: Bearer TOKEN, or as the password in the URL: https://fairway:TOKEN@HOST";
-        (!is_known).then(|| Failed(StatusCode::UNAUTHORIZED, what.to_owned()))
+        match (self.bearer)(shown_token(headers).as_deref()) {
+            Ok(true) => None,
+            Ok(false) => Some(Failed(StatusCode::UNAUTHORIZED, what.to_owned())),
+            Err(refused) => Some(refused.into()),
+        }
     }
 
     /// The answer, or that there is none in time.

@@ -70,7 +70,7 @@ struct Fixture {
 
 fn fixture() -> Fixture {
     let (memory, calls) = (Arc::<Memory>::default(), Arc::<Calls>::default());
-    let router = router(Arc::clone(&memory) as Arc<dyn Ledger>, Arc::clone(&calls), None, true);
+    let router = router(Arc::clone(&memory) as Arc<dyn Ledger>, Arc::clone(&calls), Arc::new(|_| Ok(true)), true);
     Fixture { memory, calls, router }
 }
 
@@ -227,8 +227,8 @@ async fn a_browser_page_under_another_name_or_with_another_type_reaches_nothing(
 
 #[tokio::test]
 async fn with_a_token_each_call_shows_it() {
-    let bearer: Bearer = Arc::new(|token| token == "right");
-    let router = router(Arc::<Memory>::default(), Arc::default(), Some(bearer), false);
+    let bearer: Bearer = Arc::new(|token| Ok(token == Some("right")));
+    let router = router(Arc::<Memory>::default(), Arc::default(), bearer, false);
     let fixture = Fixture { router, ..fixture() };
     for (shown, code) in [
         (None, 401),

@@ -13,12 +13,11 @@ use super::{
         problem::{Refusal, problem},
         routes::Site,
     },
-    once::{HEADER, Once},
-    receipt_wire::{Done, Same},
     write::{batch, is_met, written},
 };
 use crate::{
     control::objects::Objects,
+    once::{Done, FASTER, Once, Same},
     store::objects::{Author, Change, Committed, Expect, Key, Object, StoreError},
 };
 
@@ -59,8 +58,7 @@ pub(super) async fn commit_once(
 pub(super) fn refused(once: Option<&Once>, error: StoreError) -> Refusal {
     match (once, &error) {
         (Some(once), StoreError::Conflict { key, .. }) if key == once.key() => {
-            let what = format!("another server has just carried out a request with this {HEADER}; ask again");
-            problem(StatusCode::CONFLICT, what).into()
+            problem(StatusCode::CONFLICT, FASTER).into()
         }
         _ => error.into(),
     }
@@ -101,7 +99,7 @@ pub(super) fn again(site: &Site, (done, receipt): (Done, Object), wanted: Option
             let served = is_written && *site.control.shared().served.borrow() >= revision;
             Json(ApplyReport { revision, served, ..report }).into_response()
         }
-        (Done::Deleted | Done::Declared { .. }, _) => written(site, None, false),
+        (Done::Deleted | Done::Declared { .. } | Done::Kept { .. }, _) => written(site, None, false),
     }
 }
 

@@ -12,15 +12,17 @@ use fairway_model::Name;
 use serde_json::Value;
 
 use super::super::{
+    intents_wire::NewIntent,
     objects_wire::{ApplyBody, ObjectBody, WriteParameters},
     problem::{Flaw, Refusal, flawed, problem},
     routes::{Caller, Site},
     state_wire::Body,
 };
-use super::once::Given;
 use crate::{
     config,
-    control::declared::{key_name, section},
+    control::declared::{Declared, key_name, section},
+    intents,
+    once::Given,
     store::objects::{Author, Expect, Key, Kind, VALUE_MAX},
 };
 
@@ -79,14 +81,14 @@ impl Asked {
         }
     }
 
-    /// All objects that the body declares, by their keys.
-    pub(super) fn objects(&self) -> Result<BTreeMap<Key, Vec<u8>>, Refusal> {
+    /// All objects that the body declares beside those that are there, by their keys.
+    pub(super) fn objects(&self, declared: &Declared) -> Result<BTreeMap<Key, Vec<u8>>, Refusal> {
         let body: ApplyBody = self.json("objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
         if let Some(version) = body.version.filter(|version| *version != 1) {
             let what = format!("version {version} is not known here; write version 1, or leave it out");
             return Err(problem(StatusCode::UNPROCESSABLE_ENTITY, what).into());
         }
-        let (wanted, flaws) = all_sound(body);
+        let (wanted, flaws) = all_sound(body, declared);
         match flaws.is_empty() {
             true => Ok(wanted),
             false => Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "no object was taken", flaws).into()),
@@ -103,29 +105,42 @@ impl Asked {
 }
 
 /// Every object of a body by its key, and every flaw.
-fn all_sound(body: ApplyBody) -> (BTreeMap<Key, Vec<u8>>, Vec<Flaw>) {
+fn all_sound(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, Vec<Flaw>) {
     let (mut wanted, mut flaws) = (BTreeMap::new(), Vec::new());
-    let ApplyBody { clusters, monitors, names, pools, records, .. } = body;
-    for (kind, bodies) in [
+    let ApplyBody { clusters, intents, monitors, names, pools, records, .. } = body;
+    let mut bodies = Vec::new();
+    for (kind, of) in [
         (Kind::Cluster, clusters),
         (Kind::Monitor, monitors),
         (Kind::Name, names),
         (Kind::Pool, pools),
         (Kind::Records, records),
     ] {
-        for (index, body) in bodies.into_iter().enumerate() {
-            let at = format!("/{}/{index}", section(kind).unwrap_or_default());
-            match sound(kind, &body) {
-                Ok((key, value)) => {
-                    let name = key.to_string();
-                    if wanted.insert(key, value).is_some() {
-                        flaws.push(Flaw { pointer: at, detail: format!("{name} is here twice; keep one") });
-                    }
+        let place = |index| format!("/{}/{index}", section(kind).unwrap_or_default());
+        bodies.extend(of.iter().enumerate().map(|(index, body)| (place(index), sound(kind, body))));
+    }
+    let intent = |(index, NewIntent { key, intent }): (usize, &NewIntent)| {
+        (format!("/intents/{index}"), intents::sound(key, intent, |key| declared.intent(key)))
+    };
+    bodies.extend(intents.iter().enumerate().map(intent));
+    for (at, body) in bodies {
+        match body {
+            Ok((key, value)) => {
+                let name = key.to_string();
+                if wanted.insert(key, value).is_some() {
+                    flaws.push(Flaw { pointer: at, detail: format!("{name} is here twice; keep one") });
                 }
-                Err(own) => flaws.extend(own.into_iter().map(|f| Flaw { pointer: format!("{at}{}", f.pointer), ..f })),
             }
+            Err(own) => flaws.extend(own.into_iter().map(|f| Flaw { pointer: format!("{at}{}", f.pointer), ..f })),
         }
     }
+    let is_there = |key: &Key| wanted.contains_key(key) || declared.get(key).is_some();
+    let alone =
+        wanted.keys().filter_map(|key| intents::lacks(key).filter(|above| !is_there(above)).map(|above| (key, above)));
+    flaws.extend(alone.map(|(key, above)| {
+        let detail = format!("{key}: there is no {} {:?}; declare it first", above.kind().word(), above.name());
+        Flaw { pointer: "/intents".to_owned(), detail }
+    }));
     (wanted, flaws)
 }
 

@@ -24,9 +24,8 @@ use super::{
         routes::Site,
     },
     KINDS,
-    once::{Begun, Once},
+    differ::differences,
     path,
-    receipt_wire::Done,
     replayed::{again, commit_once, refused},
     request::{Asked, key},
     shown::{answer, standing, unknown},
@@ -39,6 +38,7 @@ use crate::{
         objects::{Objects, Tried},
         trial::Trial,
     },
+    once::{Begun, Done, Once},
     store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
 };
 
@@ -95,7 +95,8 @@ async fn write(site: &Site, change: Change, asked: Asked, once: Option<Once>) ->
     // What was compiled for the trial is served, where nothing comes between: it is held until then.
     let (report, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
     if asked.dry_run {
-        return Ok(Json(ApplyReport { dry_run: true, ..report }).into_response());
+        let differences = differences(&objects.declared(), std::slice::from_ref(&change));
+        return Ok(Json(ApplyReport { dry_run: true, differences, ..report }).into_response());
     }
     let committed = match &once {
         Some(once) => commit_once(site, objects, change, &asked.by, once).await?,
@@ -123,7 +124,7 @@ pub(super) fn written(site: &Site, object: Option<Object>, is_new: bool) -> Resp
 /// Begins what was asked for, which may have been done before. What only tells what would come of it can be asked any time.
 async fn begin(site: &Site, asked: &Asked) -> Result<Begun, Refusal> {
     let given = asked.given.as_ref().filter(|_| !asked.dry_run);
-    site.under_way.begin(given, &*site.control.objects()?.store()).await
+    Ok(site.under_way.begin(given, &*site.control.objects()?.store()).await?)
 }
 
 /// Takes many objects, or none.
@@ -133,7 +134,10 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         Begun::Before(before) => return Ok(again(&site, *before, None)),
         Begun::Now(once) => once,
     };
-    let (mut changes, unchanged) = changes(&objects.declared(), asked.objects()?, asked.prune);
+    let (mut changes, unchanged) = {
+        let declared = objects.declared();
+        changes(&declared, asked.objects(&declared)?, asked.prune)
+    };
     // A receipt takes a place.
     let most = BATCH_MAX - usize::from(once.is_some());
     if changes.len() > most {
@@ -143,6 +147,7 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
     let (tried, _trial) = tried(&site, objects, &changes).await?;
     let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..tried };
     if asked.dry_run {
+        report.differences = differences(&objects.declared(), &changes);
         return Ok(Json(report).into_response());
     }
     let is_written = !changes.is_empty();
@@ -210,13 +215,15 @@ async fn tried(
 /// What one change would do, also where it would come to nothing: then it says why.
 pub(in crate::api) async fn supposed(control: &Control, change: &Change) -> Result<ApplyReport, Refusal> {
     let mut declared = Declared::clone(&control.objects()?.declared());
+    let differences = differences(&declared, std::slice::from_ref(change));
     let expect = Expect::Anything;
     let report = suppose(&mut declared, &[Change { expect, ..change.clone() }])?;
     let Tried { left_out, changes: effect, faults, .. } = control.try_objects(declared).await?;
     let before = Arc::clone(&control.shared().published.load().configured);
     let is_new = |(key, _): &(&Key, &Vec<ObjectFault>)| **key == change.key || !before.left_out.contains_key(*key);
     let not_accepted = flaws(left_out.iter().filter(is_new), false).into_iter().map(|flaw| flaw.detail);
-    Ok(ApplyReport { dry_run: true, effect, not_accepted: faults.into_iter().chain(not_accepted).collect(), ..report })
+    let not_accepted = faults.into_iter().chain(not_accepted).collect();
+    Ok(ApplyReport { dry_run: true, differences, effect, not_accepted, ..report })
 }
 
 /// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.
@@ -271,7 +278,7 @@ pub(super) fn batch(changes: Vec<Change>, by: Author) -> Batch {
 }
 
 /// An object by its section and name: `pools/shop`; an intent by its key.
-fn shown_key(key: &Key) -> String {
+pub(super) fn shown_key(key: &Key) -> String {
     match section(key.kind()) {
         Some(section) => format!("{section}/{}", key.name()),
         None => key.to_string(),

@@ -2,9 +2,9 @@
 
 use axum::http::Method;
 
-use super::{IF_MATCH, IF_NONE_MATCH, KNOWN, Operation, Shape};
+use super::{IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, KNOWN, Operation, Shape};
 use crate::{
-    api::objects_wire::ApplyReport,
+    api::objects_wire::{ApplyReport, HistoryEntry},
     intents::{INTENT_KINDS, IntentParameters, What, component, forms},
     store::objects::Kind,
 };
@@ -15,6 +15,16 @@ pub(super) use crate::intents::NAME;
 pub(in crate::api) fn of_intents() -> Vec<Operation> {
     let by_key = INTENT_KINDS.into_iter().map(|kind| (by_key(kind), kind, What::Object));
     forms().chain(by_key).flat_map(|(path, kind, what)| of_form(&path, kind, what)).collect()
+}
+
+/// Who changed an intent, by its key.
+pub(in crate::api) fn history_of_intent(kind: Kind) -> Operation {
+    let summary = format!("Who changed one {}, when and why", kind.word().replace('-', " "));
+    let operation = Operation::new(Method::GET, format!("{}/history", by_key(kind)), "intents", summary);
+    let operation = operation.about("Of a private key the hash is told.");
+    let operation =
+        operation.tells(200, "The last 100 changes, the latest first.", Shape::told::<Vec<HistoryEntry>>().json());
+    operation.refuses(&[(404, "No such intent was ever there.")])
 }
 
 /// Where an intent is by its key.
@@ -42,13 +52,14 @@ fn of_form(path: &str, kind: Kind, what: What) -> Vec<Operation> {
     };
     let create = || {
         let operation = new(Method::POST, format!("Makes a {word}"));
+        let operation = operation.heeds(&[&IDEMPOTENCY_KEY]);
         let operation = operation.takes(body().json()).tells(200, DRY, Shape::told::<ApplyReport>().json());
         let operation = operation.tells(201, "It was made.", body().json()).refuses(WRITES);
         operation.with(201, "ETag", "Its revision.").with(201, "Location", "Where it is.")
     };
     let replace = || {
         let operation = new(Method::PUT, format!("Makes a {word}, or makes it anew"));
-        let operation = operation.takes(body().json()).heeds(&[&IF_MATCH, &IF_NONE_MATCH]);
+        let operation = operation.takes(body().json()).heeds(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY]);
         let either = Shape::OneOf(vec![body(), Shape::told::<ApplyReport>()]);
         let operation = operation.tells(200, "It was replaced; or what would come of it (`dryRun`).", either.json());
         let operation = operation.tells(201, "It was made.", body().json()).refuses(WRITES);
@@ -57,9 +68,9 @@ fn of_form(path: &str, kind: Kind, what: What) -> Vec<Operation> {
     };
     let remove = || {
         let operation = new(Method::DELETE, format!("Takes a {word} away"));
-        let operation = operation.heeds(&[&IF_MATCH]).ends(204, "It is gone.");
+        let operation = operation.heeds(&[&IF_MATCH, &IDEMPOTENCY_KEY]).ends(204, "It is gone.");
         let operation = operation.tells(200, DRY, Shape::told::<ApplyReport>().json());
-        operation.refuses(&[(409, "Others hold on to it."), (412, "It has another revision.")])
+        operation.refuses(&[(409, "Others hold on to it."), (412, "It has another revision.")]).refuses(KEYED)
     };
     match what {
         What::Collection => vec![list(), create()],
@@ -71,7 +82,8 @@ fn of_form(path: &str, kind: Kind, what: What) -> Vec<Operation> {
 const DRY: &str = "What would come of it (`dryRun`).";
 const MISSES: &[(u16, &str)] =
     &[(400, "A name that none can have, or an unknown parameter."), (404, "No such object, or none above it.")];
-const WRITES: &[(u16, &str)] = &[
+const KEYED: &[(u16, &str)] = &[(413, "A body over 256 KiB."), (422, "The key was given with another request.")];
+pub(in crate::api) const WRITES: &[(u16, &str)] = &[
     (409, "It exists already, or others changed it meanwhile."),
     (413, "A body over 256 KiB."),
     (422, "The body is at fault: `errors` has each fault with its pointer."),

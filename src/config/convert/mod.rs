@@ -15,6 +15,7 @@ mod records;
 mod schedule;
 mod settings;
 mod store;
+mod traces;
 mod webhook;
 mod zones;
 

@@ -1,9 +1,11 @@
 //! Monitors, and the secrets they name.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use fairway_health::{MonitorError, check_monitor};
-use fairway_model::{Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, StatusSet, Subject, TlsCheck};
+use fairway_model::{
+    Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, SharedMap, StatusSet, Subject, TlsCheck,
+};
 
 use super::Meaning;
 use crate::config::{
@@ -27,8 +29,8 @@ const OWN: &[(MonitorType, &str, &[&str])] = &[
 ];
 
 /// Monitors by name.
-pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) -> BTreeMap<MonitorName, Arc<Monitor>> {
-    let mut monitors = BTreeMap::new();
+pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) -> SharedMap<MonitorName, Arc<Monitor>> {
+    let mut monitors = SharedMap::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/monitors/{index}");
         let As(name) = wire.name.clone();

@@ -170,7 +170,7 @@ fn refuse_unused(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Call
 }
 
 /// TLS of calls, tried out.
-fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) -> Option<CallTls> {
+pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) -> Option<CallTls> {
     let mut read = |name: &str, given: &Option<Reference>| match given {
         Some(given) => secret(meaning, &format!("{pointer}/{name}"), given).map(Some),
         None => Some(None),

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use fairway_zones::ServerIdentity;
 
-use super::{Meaning, publish, store, webhook};
+use super::{Meaning, publish, store, traces, webhook};
 use crate::config::{
     HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
     bounds_wire::{Int, List, Text},
@@ -44,6 +44,7 @@ pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Se
             ),
         },
         callback: config.ready.callback.as_ref().map(|As(url)| url.clone()),
+        traces: traces::traces(meaning, config.traces.as_ref()),
         query_log: config.query_log.as_ref().map(|query_log| self::query_log(meaning, query_log)),
         store: store::store(meaning, &config.store),
         publish: publish::publish(meaning, &config.publish),

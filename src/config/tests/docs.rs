@@ -40,7 +40,7 @@ fn hold(path: &Path, expected: &str) {
 }
 
 fn load_with_key(path: &Path) -> Loaded {
-    let env = [("GATEWAY_KEY", KEY), ("GATEWAY_CERT", CERTIFICATE)];
+    let env = [("GATEWAY_KEY", KEY), ("GATEWAY_CERT", CERTIFICATE), ("OTLP_AUTHORIZATION", "Basic YTpi")];
     let outcome = attempt(&Source::Path(path.to_owned()), &|name| variable(&env, name)).outcome;
     outcome.unwrap_or_else(|faults| panic!("{}: {faults:#?}", path.display()))
 }

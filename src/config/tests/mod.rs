@@ -16,6 +16,7 @@ mod records;
 mod schedules;
 mod sources;
 mod store;
+mod traces;
 mod views;
 
 use std::{fs, path::Path};

@@ -22,7 +22,12 @@ use super::{
     part_key, rows_wire, seen_key,
 };
 use crate::{
-    control::{Control, Readiness, configured::What, declared::Declared, objects::Objects},
+    control::{
+        Control, Readiness,
+        configured::{Configured, What},
+        declared::Declared,
+        objects::Objects,
+    },
     store::objects::{Author, Batch, Change, Committed, Expect, Key, StoreError},
 };
 
@@ -135,6 +140,11 @@ impl ContributionLedger {
 
     fn objects(&self) -> Result<&Objects, Refused> {
         self.control()?.objects().map_err(|error| Refused::Busy(error.to_string()))
+    }
+
+    /// The configuration in force, once there is a daemon.
+    pub(crate) fn configured(&self) -> Option<Arc<Configured>> {
+        Some(Arc::clone(&self.control.get()?.shared().published.load().configured))
     }
 
     /// What is declared, with all that was changed here.

@@ -1,5 +1,7 @@
 //! Intents over the control socket: what is declared on the paths of ONAP and EMCO is answered.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -75,5 +77,14 @@ async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
     let on_ap1 = json!({"externalName": "ap.gslb.example", "gslb": {"members": [{"cluster": "ap1"}]}});
     server.send("POST", WIKI, "", &inbound("ap", &on_ap1)).expect(201);
     until("the cluster it names", async || server.answer("ap.gslb.example") == Some([192, 0, 2, 9])).await;
+    // Members of a younger one join, whoever else is at fault.
+    let on_us1 = json!({"gslb": {"members": [{"cluster": "us1"}]}});
+    server.send("POST", WIKI, "", &inbound("also", &on_us1)).expect(201);
+    let members = || {
+        let configured = Arc::clone(&server.daemon.control().shared().published.load().configured);
+        let pools = configured.desired.pools.values().filter(|pool| pool.name.as_str().ends_with("+shop"));
+        pools.flat_map(|pool| &pool.members).map(|member| member.cluster.to_string()).collect::<Vec<_>>()
+    };
+    until("members of both", async || members() == ["ap1", "eu1", "us1"]).await;
     server.daemon.stop().await;
 }

@@ -36,7 +36,7 @@ use super::{
     configured::{Reader, What},
     start::{Parts, Past},
 };
-use crate::{config::Source, store::DataFolder};
+use crate::{config::Source, observe::traces::Traces, store::DataFolder};
 
 /// Longest wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -96,7 +96,7 @@ impl Scene {
             logs: None,
             fingerprint: reading.fingerprint.unwrap_or_default(),
         };
-        let (control, actor, _) = parts.begin(configured, snapshot, past).await;
+        let (control, actor, _) = parts.begin(configured, snapshot, past, Traces::default()).await;
         (control, actor)
     }
 

@@ -30,8 +30,8 @@ monitors: [ { name: first, type: tcp, port: 81 }, { name: second, type: tcp, por
 clusters:
   - { name: c0, addresses: [192.0.2.1] }
   - { name: c1, addresses: [192.0.2.2, \"2001:db8::2\"] }
-  - { name: c2, addresses: [192.0.2.3] }
-  - { name: c3, addresses: [192.0.2.3] }
+  - { name: c2, addresses: [192.0.2.3], services: [shop] }
+  - { name: c3, addresses: [192.0.2.3], services: [mail] }
 pools: [ { name: p0, policy: failover, monitor: first, members: [ { cluster: c0 }, { cluster: c1 }, { cluster: c2 } ] } ]
 names: [ { name: n0.gslb.example, pool: p0 }, { name: n0.in.gslb.example, pool: p0 } ]
 records: [ { name: t0.gslb.example, sets: [ { type: TXT, data: [of-the-file] } ] } ]
@@ -50,8 +50,11 @@ fn change(declared: &mut Declared, kind: Kind, name: &str, value: Option<Value>)
 }
 
 fn change_at(declared: &mut Declared, kind: Kind, names: &[&str], value: Option<Value>) {
+    change_of(declared, kind, names, Timestamp::from_secs(1), value);
+}
+
+fn change_of(declared: &mut Declared, kind: Kind, names: &[&str], at: Timestamp, value: Option<Value>) {
     let key = Key::new(kind, names).unwrap();
-    let at = Timestamp::from_secs(1);
     let object = |value: Value| Object {
         key: key.clone(),
         value: value.to_string().into_bytes().into(),
@@ -278,39 +281,101 @@ fn told(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
     told
 }
 
+/// The names above an intent's own.
+const ABOVE: [&str; 5] = ["p", "a", "v1", "default", "default"];
+
+/// Puts an intent of some age, a child of a compound or a client, or takes one away; now and then one that cannot be answered.
+fn edit_intents(declared: &mut Declared, dice: &mut Dice) {
+    let name = ["n1", "n2", "i1", "i2", "i3", "w1"][dice.below(6) as usize];
+    let zone = match dice.below(60) {
+        0 => "elsewhere.example",
+        1..=9 => "in.gslb.example",
+        _ => "gslb.example",
+    };
+    let own = format!("o{}", dice.below(6));
+    let service = ["shop", "mail", "none"][dice.below(3) as usize];
+    let mut spec = json!({"app": "a", "serviceName": service, "externalName": format!("{name}.{zone}"),
+        "externalSupport": dice.below(12) != 0});
+    if dice.below(3) == 0 {
+        spec["gslb"] = json!({"ttl": format!("{}s", 5 + dice.below(2)), "members":
+            [{"cluster": format!("c{}", dice.below(5)), "weight": 1 + dice.below(3)}, {"cluster": "c0", "tier": 2}]});
+        spec["gslb"]["members"].as_array_mut().unwrap().dedup_by(|a, b| a["cluster"] == b["cluster"]);
+    }
+    if dice.below(2) == 0 {
+        spec["protocol"] = json!((["HTTP", "TCP"][dice.below(2) as usize]));
+        spec["port"] = json!(80 + dice.below(2));
+    }
+    let (kind, above) = match dice.below(8) {
+        0 | 1 => (Kind::Compound, None),
+        2 => (Kind::InboundOfCompound, Some(format!("o{}", dice.below(6)))),
+        3 => (Kind::Client, Some(format!("o{}", dice.below(6)))),
+        4 => (Kind::Outbound, None),
+        _ => (Kind::Inbound, None),
+    };
+    match kind {
+        Kind::Compound => spec = json!({"externalName": spec["externalName"]}),
+        Kind::Client => spec = json!({"cidrs": [format!("198.51.{}.0/24", dice.below(3))]}),
+        Kind::Outbound => spec = json!({"serviceName": "mail"}),
+        _ => {}
+    }
+    let names: Vec<&str> = ABOVE.into_iter().chain(above.as_deref()).chain([own.as_str()]).collect();
+    let value = (dice.below(4) != 0).then(|| json!({"metadata": {"name": own}, "spec": spec}));
+    let age = declared.get(&Key::new(kind, &names).unwrap()).map(|object| object.created);
+    let created = age.unwrap_or_else(|| Timestamp::from_secs(dice.below(50)));
+    change_of(declared, kind, &names, created, value);
+}
+
 #[test]
 fn a_narrow_reading_is_a_wide_one() {
     let scene = Scene::new(FILES);
-    let mut narrow_ones = 0;
-    for seed in 0..40 {
-        let (reader, mut before) = read(&scene);
-        let (mut declared, mut dice, mut pacer) = (Declared::default(), Dice(seed), Pacer::default());
-        for step in 0..30 {
-            (0..1 + dice.below(3)).for_each(|_| edit(&mut declared, &mut dice));
-            reader.declared.store(Arc::new(declared.clone()));
-            let Reading { touched, outcome, .. } = reader.read_here(What::Objects, Some(&before), scene.now());
-            let wide = reader.compile(before.configured.files_again(), Some(&before.snapshot), scene.now());
-            let ((ours, snapshot), (theirs, expected)) = (outcome.unwrap(), wide.unwrap());
-            let context = format!("seed {seed}, step {step}");
-            assert_eq!(ours.desired, theirs.desired, "{context}");
-            assert_eq!((&ours.beside, &ours.conflicts), (&theirs.beside, &theirs.conflicts), "{context}");
-            assert_eq!(ours.contributed, theirs.contributed, "{context}");
-            assert_eq!(ours.clusters, theirs.clusters, "{context}");
-            assert_eq!((&ours.left_out, ours.is_plain), (&theirs.left_out, theirs.is_plain), "{context}");
-            assert_eq!(format!("{:?}", ours.warnings), format!("{:?}", theirs.warnings), "{context}");
-            assert_eq!(told(&ours, &snapshot), told(&theirs, &expected), "{context}");
-            let counted = super::super::changes::counted(&before.configured.desired, &ours.desired);
-            if let Some(touched) = touched {
-                narrow_ones += 1;
-                let of = super::super::changes::counted_of(&touched, &before.configured.desired, &ours.desired);
-                assert_eq!(of, counted, "{context}");
-            }
-            let mut anew = Pacer::default();
-            anew.follow(&snapshot);
-            pacer.follow(&snapshot);
-            assert_eq!(pacer.pools, anew.pools, "{context}");
-            before = Previous::new(Arc::new(ours), Arc::new(snapshot));
-        }
-    }
+    let narrow_ones: u32 = (0..40).map(|seed| play(&scene, seed, edit)).sum();
     assert!(narrow_ones > 300, "{narrow_ones} of 1200 were narrow");
+}
+
+#[test]
+fn a_narrow_reading_of_intents_is_a_wide_one() {
+    let scene = Scene::new(FILES);
+    let narrow_ones: u32 = (0..40).map(|seed| play(&scene, seed, edit_intents)).sum();
+    assert!(narrow_ones > 600, "{narrow_ones} of 1200 were narrow");
+    let beside = |declared: &mut Declared, dice: &mut Dice| match dice.below(3) {
+        0 => edit(declared, dice),
+        _ => edit_intents(declared, dice),
+    };
+    let narrow_ones: u32 = (100..140).map(|seed| play(&scene, seed, beside)).sum();
+    assert!(narrow_ones > 200, "{narrow_ones} of 1200 were narrow");
+}
+
+/// Makes changes of one kind and holds each reading to the wide one; how many were narrow.
+fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut Dice)) -> u32 {
+    let (reader, mut before) = read(scene);
+    let (mut declared, mut dice, mut pacer) = (Declared::default(), Dice(seed), Pacer::default());
+    let mut narrow_ones = 0;
+    for step in 0..30 {
+        (0..1 + dice.below(3)).for_each(|_| edit(&mut declared, &mut dice));
+        reader.declared.store(Arc::new(declared.clone()));
+        let Reading { touched, outcome, .. } = reader.read_here(What::Objects, Some(&before), scene.now());
+        let wide = reader.compile(before.configured.files_again(), Some(&before.snapshot), scene.now());
+        let ((ours, snapshot), (theirs, expected)) = (outcome.unwrap(), wide.unwrap());
+        let context = format!("seed {seed}, step {step}");
+        assert_eq!(ours.desired, theirs.desired, "{context}");
+        assert_eq!((&ours.beside, &ours.conflicts), (&theirs.beside, &theirs.conflicts), "{context}");
+        assert_eq!(ours.contributed, theirs.contributed, "{context}");
+        assert_eq!(ours.clusters, theirs.clusters, "{context}");
+        assert_eq!((&ours.left_out, &ours.at_fault), (&theirs.left_out, &theirs.at_fault), "{context}");
+        assert_eq!(ours.is_plain, theirs.is_plain, "{context}");
+        assert_eq!(format!("{:?}", ours.warnings), format!("{:?}", theirs.warnings), "{context}");
+        assert_eq!(told(&ours, &snapshot), told(&theirs, &expected), "{context}");
+        let counted = super::super::changes::counted(&before.configured.desired, &ours.desired);
+        if let Some(touched) = touched {
+            narrow_ones += 1;
+            let of = super::super::changes::counted_of(&touched, &before.configured.desired, &ours.desired);
+            assert_eq!(of, counted, "{context}");
+        }
+        let mut anew = Pacer::default();
+        anew.follow(&snapshot);
+        pacer.follow(&snapshot);
+        assert_eq!(pacer.pools, anew.pools, "{context}");
+        before = Previous::new(Arc::new(ours), Arc::new(snapshot));
+    }
+    narrow_ones
 }

@@ -100,7 +100,7 @@ impl Server {
     }
 
     /// Writes the configuration and reads it; what came of it.
-    async fn reload(&self, config: &str) -> bool {
+    pub(super) async fn reload(&self, config: &str) -> bool {
         self.scene.write(config);
         self.daemon.control().reload().await.unwrap().accepted
     }

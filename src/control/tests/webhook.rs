@@ -26,11 +26,16 @@ fn listener(daemon: &Daemon, kind: &str) -> SocketAddr {
 
 /// One call as the client makes it: status and body.
 fn call_at(server: SocketAddr, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    call_with(server, method, path, "", body)
+}
+
+/// One call with more lines in its head.
+fn call_with(server: SocketAddr, method: &str, path: &str, more: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nAccept: {MEDIA_TYPE}\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nAccept: {MEDIA_TYPE}\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {length}\r\n{more}\r\n"
     );
     stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
     let mut answer = Vec::new();
@@ -234,6 +239,31 @@ async fn the_listener_negotiates_its_zones_and_the_other_shows_health_and_metric
     let metrics = String::from_utf8(call_at(beside, "GET", "/metrics", b"").1).unwrap();
     assert!(metrics.contains("fairway_webhook_calls_total{call=\"negotiate\",code=\"200\"} 1"), "{metrics}");
     assert_eq!(call_at(beside, "GET", "/v1/state", b"").0, 404);
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_asked_for_as_the_configuration_in_force_says() {
+    let token = |shown: &str| format!(", token: {}", crate::access::TokenHash::of(shown));
+    let server = Server::new(&hooked("")).await;
+    let hook = listener(&server.daemon, "webhook");
+    let status = |shown: &str| {
+        let line = format!("Authorization: Bearer {shown}\r\n");
+        call_with(hook, "GET", "/records", if shown.is_empty() { "" } else { &line }, b"").0
+    };
+    assert_eq!(status(""), 200);
+    assert!(server.reload(&hooked(&token("first"))).await);
+    assert_eq!((status(""), status("first")), (401, 200));
+    assert!(server.reload(&hooked(&token("second"))).await);
+    assert_eq!((status("first"), status("second")), (401, 200));
+    let last = server.daemon.control().state().await.unwrap().config.last_reload.unwrap();
+    assert_eq!(last.warnings, Vec::<String>::new());
+    assert!(!server.reload(&hooked(", token: none")).await);
+    assert_eq!((status(""), status("second")), (401, 200), "what is refused changes nothing");
+    assert!(server.reload(&zone_only()).await);
+    assert_eq!((status("second"), status("first")), (503, 503), "without the section nobody is heard");
+    let last = server.daemon.control().state().await.unwrap().config.last_reload.unwrap();
+    assert_eq!(last.warnings, ["webhook changed; it takes a restart"]);
     server.daemon.stop().await;
 }
 

@@ -4,7 +4,7 @@ use fairway_model::intent::{Inbound, Intent};
 
 use crate::{
     intents::{
-        body::{read, to_keep},
+        body::{read, to_keep, to_show},
         fault::Refused,
     },
     store::objects::Kind,
@@ -52,18 +52,26 @@ fn with(spec: &str) -> String {
     format!(r#"{{"metadata":{{"name":"n"}},"spec":{{"app":"a","serviceName":"s",{spec}}}}}"#)
 }
 
+/// The canonical text that anybody may be shown.
+fn shown(intent: &Intent) -> String {
+    String::from_utf8(to_show(intent).to_text()).unwrap()
+}
+
 #[test]
 fn the_canonical_body_survives_being_written_and_read() {
     let intent = read(Kind::Inbound, CANONICAL.as_bytes(), None).unwrap();
     let kept = to_keep(&intent);
     assert_eq!(read(Kind::Inbound, &kept, None).unwrap(), intent);
+    let short = to_keep(&Intent::Inbound(inbound(&with(r#""appLabel":"""#))));
+    let says = r#"{"metadata":{"name":"n"},"spec":{"app":"a","serviceName":"s","headless":false,"#;
+    assert!(String::from_utf8(short).unwrap().starts_with(says), "what says nothing is not kept");
     assert_eq!(to_keep(&read(Kind::Inbound, &kept, None).unwrap()), kept);
 }
 
 #[test]
 fn the_seeds_own_body_means_what_it_says() {
     let seed = inbound(SEED);
-    let text = String::from_utf8(to_keep(&Intent::Inbound(seed))).unwrap();
+    let text = shown(&Intent::Inbound(seed));
     for part in [
         r#""app":"app1","serviceName":"httpbin","appLabel":"","externalName":"httpbin.k8s.com""#,
         r#""port":80,"protocol":"HTTP","headless":false,"externalSupport":false,"trafficWeight":null"#,
@@ -174,12 +182,12 @@ fn values_come_in_all_their_forms() {
         (r#""serviceMesh":"SIMPLE""#, "serviceMesh", "\"none\""),
         (r#""external-support":true"#, "externalSupport", "true"),
     ] {
-        let text = String::from_utf8(to_keep(&Intent::Inbound(inbound(&with(spec))))).unwrap();
+        let text = shown(&Intent::Inbound(inbound(&with(spec))));
         assert!(text.contains(&format!("\"{field}\":{value}")), "{spec}: {text}");
     }
     for (given, written) in [("15", "15s"), ("\"15\"", "15s"), ("\"5m\"", "5m"), ("\"1h30m\"", "1h30m")] {
         let spec = format!(r#""istio-proxy":"yes","istio":{{"circuitBreaking":{{"baseEjectionTime":{given}}}}}"#);
-        let text = String::from_utf8(to_keep(&Intent::Inbound(inbound(&with(&spec))))).unwrap();
+        let text = shown(&Intent::Inbound(inbound(&with(&spec))));
         assert!(text.contains(&format!("\"baseEjectionTime\":\"{written}\"")), "{given}: {text}");
     }
 }

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     intents::{Behold, IntentStatus, router},
+    once::UnderWay,
     store::objects::{Change, Object},
 };
 
@@ -60,7 +61,7 @@ struct Came {
 impl Site {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::default());
-        Self { router: router(store.clone(), Arc::new(Nobody)), store }
+        Self { router: router(store.clone(), Arc::new(Nobody), UnderWay::default()), store }
     }
 
     async fn send(&self, request: Request<Body>) -> Came {
@@ -200,6 +201,44 @@ async fn what_one_family_writes_the_other_reads_and_changes() {
         );
         let read = site.ask("GET", &format!("{reader}/outbound-intents/o/server"), "").await;
         assert_eq!(read.body["spec"]["port"], 3306);
+    }
+}
+
+#[tokio::test]
+async fn older_bodies_of_providers_are_dns_update_records() {
+    let older = r#"{"name": "lab", "description": "d", "dnsProvider": [{"id": "coredns", "cluster-selector": {"cluster": "p1+c1"},
+        "externalDnsParameters": {"--coredns-prefix": "/skydns/"}}]}"#;
+    for path in [format!("{W}s/grp1/dnsproviders"), format!("{E}/dnsproviders")] {
+        let (site, canonical) = (Site::new(), "/v2/projects/p/dns-update-records");
+        let made = site.ask("POST", &path, older).await;
+        assert_eq!((made.status, &made.body["Message"]), (201, &json!("dns update record created")), "{}", made.text);
+        assert_eq!(made.headers["location"].to_str().unwrap(), format!("{path}/lab"));
+        let read = site.ask("GET", &format!("{canonical}/lab"), "").await;
+        let spec =
+            json!({"provider": "etcd", "parameters": {"coredns-prefix": "/skydns/"}, "bind": [{"cluster": "p1+c1"}]});
+        assert_eq!((&read.body["spec"], &read.body["metadata"]["description"]), (&spec, &json!("d")), "{}", read.text);
+        // The other form of the same, and what GET gives, can be put there, too.
+        let newer = json!({"metadata": {"name": "lab"}, "spec": {"provider": "aws"}}).to_string();
+        for (body, provider) in [(newer.as_str(), "aws"), (older, "etcd"), (read.text.as_str(), "etcd")] {
+            let put = site.ask("PUT", &format!("{path}/lab"), body).await;
+            assert_eq!((put.status, &put.body["spec"]["provider"]), (200, &json!(provider)), "{}", put.text);
+        }
+        assert_eq!(site.ask("GET", &path, "").await.body, site.ask("GET", canonical, "").await.body);
+        for (from, to, pointer) in [
+            (r#""id": "coredns","#, "", "/spec/provider"),
+            (r#"{"cluster": "p1+c1"}"#, r#"{"cloud": "x"}"#, "/dnsProvider/0/cluster-selector"),
+            (r#""/skydns/""#, "[]", "/dnsProvider/0/externalDnsParameters/--coredns-prefix"),
+            ("externalDnsParameters", "parametres", "/dnsProvider/0/parametres"),
+            ("}}]}", "}}, {}]}", "/dnsProvider/1"),
+            (r#""dnsProvider""#, r#""spec": {"provider": "aws"}, "dnsProvider""#, "/dnsProvider/0/id"),
+        ] {
+            let refused = site.ask("PUT", &format!("{path}/lab"), &older.replace(from, to)).await;
+            let errors = refused.body["errors"].as_array().unwrap_or_else(|| panic!("{to}: {}", refused.text));
+            let pointers: Vec<_> = errors.iter().map(|error| error["pointer"].as_str().unwrap()).collect();
+            assert_eq!((refused.status, pointers), (422, vec![pointer]), "{}", refused.text);
+        }
+        assert_eq!(site.ask("DELETE", &format!("{path}/lab"), "").await.status, 204);
+        assert_eq!(site.ask("GET", &format!("{canonical}/lab"), "").await.status, 404);
     }
 }
 

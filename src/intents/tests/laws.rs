@@ -60,7 +60,7 @@ proptest! {
         let kept = to_keep(&expected);
         let canonical = Json::read(&kept).unwrap();
         let mut body = Json::Map(Vec::new());
-        let fields: Vec<&Field> = inbound::TABLE.iter().copied().flatten().collect();
+        let fields: Vec<&Field> = inbound::TABLE.fields().collect();
         prop_assert!(fields.len() <= picks.len());
         for (field, (way, spelling)) in fields.into_iter().zip(picks) {
             let Some(value) = value_at(&canonical, field.path) else { continue };

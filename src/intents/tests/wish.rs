@@ -6,7 +6,7 @@ use fairway_model::{Check, Cluster, ClusterName, DownAnswer, Mode, Policy, Times
 use serde_json::{Value, json};
 
 use crate::{
-    intents::{Elements, StoredIntent, Unanswered, Wish, body::read, object_name, wishes},
+    intents::{self, Elements, StoredIntent, Unanswered, Wish, body::read, object_name},
     store::objects::{Key, Kind},
 };
 
@@ -48,8 +48,13 @@ fn inbound_body(name: &str, more: Value) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
+fn wishes(stored: &[StoredIntent]) -> Vec<Wish> {
+    let clusters = clusters();
+    intents::wishes(&stored.iter().collect::<Vec<_>>(), &clusters.iter().collect())
+}
+
 fn only(stored: &[StoredIntent]) -> Result<Elements, Unanswered> {
-    let mut wishes = wishes(stored, &clusters());
+    let mut wishes = wishes(stored);
     assert_eq!(wishes.len(), 1, "{wishes:?}");
     wishes.remove(0).outcome
 }
@@ -166,7 +171,7 @@ fn of_two_intents_with_one_name_the_older_rules_and_members_unite() {
             json!({"gslb": {"ttl": 20, "members": [{"cluster": "us1"}, {"cluster": "eu1", "weight": 9}]}}),
         ),
     );
-    let found: Vec<Wish> = wishes(&[younger, older.clone()], &clusters());
+    let found: Vec<Wish> = wishes(&[younger, older.clone()]);
     let winner = found.iter().find(|wish| wish.key == older.key).unwrap().outcome.as_ref().unwrap();
     assert_eq!((winner.pool.ttl.secs(), members(winner)), (10, vec![("eu1", 1, 1), ("us1", 1, 1)]));
     let loser = found.iter().find(|wish| wish.key != older.key).unwrap();

@@ -1,4 +1,5 @@
-//! One JSON object a line: time, level, msg, target, the trace where there is one, then the event's own fields, flat.
+//! One JSON object a line: time, level, msg, target, the trace where there is one, the span of OpenTelemetry where there is one, then the
+//! event's own fields, flat.
 
 use std::{
     fmt::{self, Write},
@@ -37,6 +38,10 @@ where
         if let Some(trace) = spans.filter_map(|span| trace::id_of(&span)).next() {
             write!(writer, ",\"trace\":{}", text(&trace))?;
         }
+        if let Some((trace, span)) = crate::observe::traces::current() {
+            // Hexadecimal digits need no escape.
+            write!(writer, ",\"trace_id\":\"{trace}\",\"span_id\":\"{span}\"")?;
+        }
         writeln!(writer, "{}}}", fields.rest)
     }
 }
@@ -53,7 +58,7 @@ impl Fields {
     fn add(&mut self, field: &Field, value: &dyn fmt::Display) {
         // A field that would repeat one of these gets a name of its own: a JSON object has each name once.
         let name = match field.name() {
-            name @ ("time" | "level" | "msg" | "target" | "trace") => format!("field_{name}"),
+            name @ ("time" | "level" | "msg" | "target" | "trace" | "trace_id" | "span_id") => format!("field_{name}"),
             name => name.to_owned(),
         };
         // Writing into a string cannot fail.

@@ -10,7 +10,7 @@ use crate::control::{Published, Shared, truth};
 /// Writes what concerns balancing.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Published, loads: &[ClusterLoad]) {
     if view.snapshot.heeds_load() {
-        let lead = [([(**shared.lead.load()).to_owned()], 1.0)];
+        let lead = [([shared.decides.load().lead.to_owned()], 1.0)];
         let help = "Whose decisions hold: alone, leads (those that share its store follow), follows, local (cut off, or nobody leads).";
         sheet.gauges("fairway_balance_lead", help, &["lead"], lead);
     }

@@ -10,6 +10,7 @@
 //! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
 //! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is there.
 //! - `fairway_webhook_calls_total{call=…,code=…}` adds up to the calls that ended.
+//! - `fairway_trace_spans_total{outcome=…}` adds up to the spans that ended and no longer wait.
 //! - `fairway_load_reads_total{outcome=…}` of a source adds up to the places that were asked.
 //!
 //! Units stand last in a name; `_total` marks what only grows. docs/operations/metrics.md is this page for operators.
@@ -19,6 +20,7 @@ mod health;
 mod load;
 mod publishing;
 mod sheet;
+mod traces;
 mod webhook;
 mod wire;
 
@@ -62,6 +64,7 @@ impl Metrics {
             balance::write(&mut sheet, &shared, &view, &published, &loads);
             publishing::write(&mut sheet, &shared);
             webhook::write(&mut sheet, &shared, &published);
+            traces::write(&mut sheet, &shared);
             write_control(&mut sheet, &shared, &view, &published);
             write_process(&mut sheet, &Process::now());
             sheet.into_text()

@@ -1,6 +1,6 @@
 //! Metrics of publishing, a row a provider.
 
-use std::time::SystemTime;
+use std::{collections::BTreeMap, time::SystemTime};
 
 use super::sheet::Sheet;
 use crate::control::Shared;
@@ -27,6 +27,18 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {
     sheet.gauges("fairway_publish_owned", help, label, rows(&|status| status.owned as f64));
     let help = "Record sets in the provider's zones that are not ours, and are not touched.";
     sheet.gauges("fairway_publish_foreign", help, label, rows(&|status| status.foreign as f64));
+    let mut sets: BTreeMap<[String; 3], f64> = BTreeMap::new();
+    for (name, status) in &all {
+        for condition in ["published", "waiting", "leaving"] {
+            sets.insert([name.clone(), condition.to_owned(), String::new()], 0.0);
+        }
+        for standing in status.conditions.values() {
+            let (condition, reason) = standing.condition.words();
+            *sets.entry([name.clone(), condition.to_owned(), reason.to_owned()]).or_default() += 1.0;
+        }
+    }
+    let help = "Record sets by how they stand at the provider, and by why they are refused.";
+    sheet.gauges("fairway_publish_sets", help, &["provider", "condition", "reason"], sets);
     let counts = |value: &dyn Fn(&fairway_providers::publish::Counts) -> u64| -> Vec<([String; 1], u64)> {
         all.iter().map(|(name, status)| ([name.clone()], value(&status.counts))).collect()
     };

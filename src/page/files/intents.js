@@ -10,14 +10,21 @@ export function intents(post) {
   const body = byId("intents-body");
   const filter = byId("intents-filter");
   const said = byId("intents-said");
-  let limit = PAGE;
+  // The keys after which the pages begin, from the first one to the one that is shown.
+  let pages = [""];
   let wanted = "";
   let pause;
 
   function ask() {
-    const query = new URLSearchParams({ limit });
+    const query = new URLSearchParams({ limit: PAGE });
     if (wanted) query.set("contains", wanted);
+    if (pages.at(-1)) query.set("after", pages.at(-1));
     post({ kind: "intents", query: `?${query}` });
+  }
+
+  function turn(to) {
+    pages = to;
+    ask();
   }
 
   const edits = editor((words) => {
@@ -30,8 +37,7 @@ export function intents(post) {
     clearTimeout(pause);
     pause = setTimeout(() => {
       wanted = filter.value.trim();
-      limit = PAGE;
-      ask();
+      turn([""]);
     }, 150);
   });
   ask();
@@ -70,16 +76,25 @@ export function intents(post) {
         return;
       }
       const { items, next } = told;
-      text(byId("intents-count"), next ? `the first ${number(items.length)}` : counted(items.length, "intent"));
-      const more = () => {
-        limit = Math.min(SHOWN, limit + PAGE);
-        ask();
-      };
+      // The last one of a page has gone: the page before has what there is.
+      if (items.length === 0 && pages.length > 1) {
+        turn(pages.slice(0, -1));
+        return;
+      }
+      const before = (pages.length - 1) * PAGE;
+      const isWhole = before === 0 && !next;
+      text(byId("intents-count"), isWhole ? counted(items.length, "intent") : `${number(before + 1)} to ${number(before + items.length)}${next ? "" : ", the last"}`);
       redraw(
         body,
         items.length === 0 ? h("p", { class: "muted" }, wanted ? "None is called like that." : "None is declared: services come from the configuration, the API's objects and the webhook.") : h("ul", { class: "plain intents" }, items.map(row)),
-        next && limit < SHOWN ? button("Show more", more, { "data-key": "more" }) : null,
-        next && limit >= SHOWN ? h("p", { class: "muted" }, "There are more: look for one by its name.") : null,
+        isWhole
+          ? null
+          : h(
+              "nav",
+              { class: "pager", "aria-label": "Pages of intents" },
+              button("Previous", () => turn(pages.slice(0, -1)), { "data-key": "previous", disabled: before === 0 }),
+              button("Next", () => turn([...pages, next]), { "data-key": "next", disabled: !next }),
+            ),
       );
       edits.seen(items);
     },
@@ -112,6 +127,5 @@ function weights(members) {
 
 /** Reasons that are no fault. */
 const AWAY = ["closed", "out", "pending"];
-/** Intents that are shown at first, and with each "Show more"; and at most. */
+/** Intents of one page. */
 const PAGE = 50;
-const SHOWN = 200;

@@ -31,7 +31,7 @@ use tokio::{
 pub use self::close::Close;
 use self::{connection::Desk, table::Table};
 use super::{
-    Responder,
+    Responder, share,
     sockets::Shared,
     stats::TcpCounters,
     stop::{Phase, Stop},
@@ -93,6 +93,7 @@ impl<R: Responder> Thread<R> {
     /// Serves until told to stop and every connection has ended, or until told to end at once.
     pub(super) fn run(self) {
         let Self { runtime, listeners, responder, tally, counters, settings, mut stop } = self;
+        share::answer_first();
         let desk = Rc::new(Desk {
             work: RefCell::new(connection::Work::new(responder)),
             table: RefCell::new(Table::new(settings.connections, settings.per_client)),

@@ -83,7 +83,7 @@ impl LocalStore {
 
     fn open_with(
         opener: Opener,
-        remembered: (usize, usize),
+        remembered: (usize, usize, u64),
         upstream: Option<Box<dyn Upstream>>,
     ) -> Result<Self, StoreError> {
         let opened = Arc::new(Opened::new(opener)?);

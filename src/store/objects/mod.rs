@@ -258,5 +258,6 @@ pub const BATCH_OCTETS_MAX: usize = 64 << 20;
 pub const AUTHOR_MAX: (usize, usize) = (256, 1_024);
 /// Batches that a watcher may be behind.
 pub const WATCH_MAX: usize = 1_024;
-/// Entries that are remembered of each key, the latest; and of all keys together.
-pub const HISTORY_MAX: (usize, usize) = (100, 1_000_000);
+/// Entries that are remembered of each key, the latest; of all keys together; and octets of all of them (2 GiB: those of 1,000,000
+/// entries of 2 kB).
+pub const HISTORY_MAX: (usize, usize, u64) = (100, 1_000_000, 2 << 30);

@@ -12,7 +12,7 @@ use super::{
     client::{Client, Told},
     rpc_wire::{Compare, Compared, Operation, PutRequest, RangeRequest, RequestOp, TARGET_MOD, TxnRequest},
 };
-use crate::store::{Desk, Posted};
+use crate::store::{Desk, Posted, objects::StoreError};
 
 /// One server at the board.
 pub(super) struct Poster {
@@ -81,9 +81,9 @@ impl Poster {
                 posted
             }
             Err(_) if self.heard.elapsed() < TERM => return,
-            Err(_) => {
+            Err(told) => {
                 self.lease = None;
-                Posted::Nothing
+                Posted::Away(StoreError::from(told).to_string().into())
             }
         };
         self.desk.posted.send_if_modified(|before| {

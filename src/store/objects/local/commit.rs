@@ -13,7 +13,7 @@ use super::{
         VALUE_MAX, rows_wire::Row,
     },
     copy::Copied,
-    tables::{HISTORY, LOG, META, OBJECTS, OLDEST, REVISION, row, told},
+    tables::{HISTORY, LOG, META, OBJECTS, OCTETS, OLDEST, REVISION, length, row, told},
     upstream::Group,
 };
 
@@ -25,8 +25,10 @@ pub(super) struct Ledger<'txn> {
     meta: Table<'txn, &'static str, u64>,
     revision: u64,
     oldest: u64,
-    /// Entries that are remembered of each key, and of all.
-    remembered: (usize, usize),
+    /// Octets of all entries.
+    octets: u64,
+    /// Entries that are remembered of each key, of all, and octets of all.
+    remembered: (usize, usize, u64),
     /// What is noted where the file is a copy of a store elsewhere.
     pub(super) copied: Option<Copied<'txn>>,
 }
@@ -62,12 +64,12 @@ struct Found {
 impl<'txn> Ledger<'txn> {
     pub(super) fn open(
         writing: &'txn WriteTransaction,
-        remembered: (usize, usize),
+        remembered: (usize, usize, u64),
         is_copy: bool,
     ) -> Result<Self, StoreError> {
         let meta = writing.open_table(META).map_err(told)?;
         let number = |name: &str| Ok::<_, StoreError>(meta.get(name).map_err(told)?.map_or(0, |number| number.value()));
-        let (revision, oldest) = (number(REVISION)?, number(OLDEST)?);
+        let (revision, oldest, octets) = (number(REVISION)?, number(OLDEST)?, number(OCTETS)?);
         Ok(Self {
             objects: writing.open_table(OBJECTS).map_err(told)?,
             history: writing.open_table(HISTORY).map_err(told)?,
@@ -75,6 +77,7 @@ impl<'txn> Ledger<'txn> {
             meta,
             revision,
             oldest,
+            octets,
             remembered,
             copied: is_copy.then(|| Copied::open(writing)).transpose()?,
         })
@@ -89,6 +92,7 @@ impl<'txn> Ledger<'txn> {
     pub(super) fn close(mut self) -> Result<(), StoreError> {
         self.meta.insert(REVISION, self.revision).map_err(told)?;
         self.meta.insert(OLDEST, self.oldest).map_err(told)?;
+        self.meta.insert(OCTETS, self.octets).map_err(told)?;
         self.copied.map_or(Ok(()), |copied| copied.close(&mut self.meta))
     }
 
@@ -97,7 +101,7 @@ impl<'txn> Ledger<'txn> {
         self.objects.retain(|_, _| false).map_err(told)?;
         self.history.retain(|_, _| false).map_err(told)?;
         self.log.retain(|_, _| false).map_err(told)?;
-        (self.revision, self.oldest) = (0, 0);
+        (self.revision, self.oldest, self.octets) = (0, 0, 0);
         self.copied.as_mut().map_or(Ok(()), Copied::clear)
     }
 
@@ -207,7 +211,8 @@ impl<'txn> Ledger<'txn> {
         } else {
             self.objects.remove(key).map_err(told)?;
         }
-        self.history.insert((key, row.revision), octets).map_err(told)?;
+        let before = self.history.insert((key, row.revision), octets).map_err(told)?;
+        self.octets = (self.octets + length(octets)).saturating_sub(before.map_or(0, |row| length(row.value())));
         self.log.insert((row.revision, row.place), key).map_err(told)?;
         self.forget_of(key, row.nth)
     }
@@ -239,23 +244,29 @@ impl<'txn> Ledger<'txn> {
                 row
             };
             let (_, revision, place) = oldest;
-            self.history.remove((key, revision)).map_err(told)?;
+            self.forget_entry(key, revision)?;
             self.log.remove((revision, place)).map_err(told)?;
             self.forgotten(revision)?;
         }
     }
 
-    /// Forgets the oldest entries of all, until there are as many as are remembered.
+    /// Forgets the oldest entries of all, until there are as many, and as long ones, as are remembered.
     fn forget(&mut self) -> Result<(), StoreError> {
         let most = u64::try_from(self.remembered.1).unwrap_or(u64::MAX);
-        while self.log.len().map_err(told)? > most {
+        while self.log.len().map_err(told)? > most || self.octets > self.remembered.2 {
             let (revision, key) = {
                 let Some((place, key)) = self.log.pop_first().map_err(told)? else { return Ok(()) };
                 (place.value().0, key.value().to_owned())
             };
-            self.history.remove((key.as_str(), revision)).map_err(told)?;
+            self.forget_entry(&key, revision)?;
             self.forgotten(revision)?;
         }
+        Ok(())
+    }
+
+    fn forget_entry(&mut self, key: &str, revision: u64) -> Result<(), StoreError> {
+        let gone = self.history.remove((key, revision)).map_err(told)?;
+        self.octets = self.octets.saturating_sub(gone.map_or(0, |row| length(row.value())));
         Ok(())
     }
 

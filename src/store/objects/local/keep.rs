@@ -16,8 +16,8 @@ use super::{
     COPY, FILE,
     opened::contained,
     tables::{
-        self, HISTORY, LOG, META, OBJECTS, OLDEST, REVISION, SCHEMA, STEPS, Tables, begin, builder, key, row, schema,
-        told, unusable,
+        self, HISTORY, LOG, META, OBJECTS, OCTETS, OLDEST, REVISION, SCHEMA, STEPS, Tables, begin, builder, key,
+        length, row, schema, told, unusable,
     },
 };
 use crate::store::DataFolder;
@@ -172,7 +172,7 @@ impl StoreFile {
             }
             let mut meta = writing.open_table(META).map_err(told)?;
             let numbers = [(SCHEMA, from.number(SCHEMA)?), (REVISION, revision), (OLDEST, oldest)];
-            for (name, number) in numbers {
+            for (name, number) in numbers.into_iter().chain(from.noted(OCTETS)?.map(|octets| (OCTETS, octets))) {
                 meta.insert(name, number).map_err(told)?;
             }
         }
@@ -209,10 +209,11 @@ fn verify(tables: &Tables) -> Result<Verified, StoreError> {
     if tables.history.len().map_err(told)? != verified.entries {
         return wrong("log and histories do not have the same entries".to_owned());
     }
-    let mut before: Option<(String, u64)> = None;
+    let (mut before, mut octets_in_all): (Option<(String, u64)>, u64) = (None, 0);
     for kept in tables.history.iter().map_err(told)? {
         let (place, octets) = kept.map_err(told)?;
         let (text, revision) = place.value();
+        octets_in_all += length(octets.value());
         let row = row(text, octets.value())?;
         key(text)?;
         let logged = tables.log.get((revision, row.place)).map_err(told)?;
@@ -226,6 +227,9 @@ fn verify(tables: &Tables) -> Result<Verified, StoreError> {
             return wrong(format!("{text}: an entry before revision {revision} is missing"));
         }
         before = Some((text.to_owned(), row.nth));
+    }
+    if let Some(noted) = tables.noted(OCTETS)?.filter(|noted| *noted != octets_in_all) {
+        return wrong(format!("histories have {octets_in_all} octets, and {noted} are noted"));
     }
     for kept in tables.objects.iter().map_err(told)? {
         let (text, octets) = kept.map_err(told)?;

@@ -1,7 +1,7 @@
 //! The tables of the file, how it is opened, and what is read from them. Nothing is written here but the tables of a new file.
 //!
 //! ```text
-//! meta      name ──────────────► number      schema, revision, oldest (the oldest revision that can be watched from)
+//! meta      name ──────────────► number      schema, revision, oldest (the oldest revision that can be watched from), octets (of history)
 //! objects   key ───────────────► row         what is there now
 //! history   key, revision ─────► row         what was done to a key; the last one of a key is its object, or tells that it went
 //! log       revision, place ───► key         the same entries in the order of what happened: one of them for one of history
@@ -16,8 +16,8 @@ use std::{
 };
 
 use redb::{
-    Builder, ConcurrencyMode, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, StorageBackend,
-    TableDefinition, WriteTransaction, backends::FileBackend,
+    Builder, ConcurrencyMode, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    StorageBackend, TableDefinition, WriteTransaction, backends::FileBackend,
 };
 
 use super::super::{Entry, Event, Key, Listing, Object, Prefix, StoreError, rows_wire::Row};
@@ -31,12 +31,13 @@ pub(super) const LOG: TableDefinition<'_, (u64, u32), &str> = TableDefinition::n
 pub(super) const SCHEMA: &str = "schema";
 pub(super) const REVISION: &str = "revision";
 pub(super) const OLDEST: &str = "oldest";
+pub(super) const OCTETS: &str = "octets";
 
 /// Brings a store from the version of its place to the next one, within one transaction with all that follow.
 pub(super) type Step = fn(&WriteTransaction) -> Result<(), StoreError>;
 
 /// How a store comes to the version that this program reads: that is their number. Nothing at all is version 0.
-pub(super) const STEPS: &[Step] = &[make_tables];
+pub(super) const STEPS: &[Step] = &[make_tables, count_octets];
 
 fn make_tables(writing: &WriteTransaction) -> Result<(), StoreError> {
     writing.open_table(OBJECTS).map_err(told)?;
@@ -46,6 +47,16 @@ fn make_tables(writing: &WriteTransaction) -> Result<(), StoreError> {
     for name in [REVISION, OLDEST] {
         meta.insert(name, 0).map_err(told)?;
     }
+    Ok(())
+}
+
+/// Version 2: how many octets histories have is noted, so that they can be bounded.
+fn count_octets(writing: &WriteTransaction) -> Result<(), StoreError> {
+    let mut octets = 0;
+    for kept in writing.open_table(HISTORY).map_err(told)?.iter().map_err(told)? {
+        octets += length(kept.map_err(told)?.1.value());
+    }
+    writing.open_table(META).map_err(told)?.insert(OCTETS, octets).map_err(told)?;
     Ok(())
 }
 
@@ -134,8 +145,12 @@ impl Tables {
     }
 
     pub(super) fn number(&self, name: &str) -> Result<u64, StoreError> {
-        let number = self.meta.get(name).map_err(told)?;
-        number.map(|number| number.value()).ok_or_else(|| StoreError::Damaged(format!("it has no number {name:?}")))
+        self.noted(name)?.ok_or_else(|| StoreError::Damaged(format!("it has no number {name:?}")))
+    }
+
+    /// A number that a file of an earlier version may not have.
+    pub(super) fn noted(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        Ok(self.meta.get(name).map_err(told)?.map(|number| number.value()))
     }
 
     pub(super) fn object(&self, key: &Key) -> Result<Option<Object>, StoreError> {
@@ -213,6 +228,11 @@ impl Tables {
 /// Reads the row of a key.
 pub(super) fn row<'a>(key: &str, octets: &'a [u8]) -> Result<Row<'a>, StoreError> {
     Row::decode(key, octets).map_err(|e| StoreError::Damaged(format!("the row of {key:.300}: {e}")))
+}
+
+/// Octets of a row.
+pub(super) fn length(row: &[u8]) -> u64 {
+    u64::try_from(row.len()).unwrap_or(u64::MAX)
 }
 
 /// Takes a key of the file apart.

@@ -23,7 +23,7 @@ fn fresh() -> (TempDir, Arc<dyn ObjectStore>) {
 keeps_the_contract!(fresh());
 
 /// A store on a disk that can be made to fail.
-fn on_disk(remembered: (usize, usize)) -> (TempDir, Arc<Disk>, Arc<LocalStore>) {
+fn on_disk(remembered: (usize, usize, u64)) -> (TempDir, Arc<Disk>, Arc<LocalStore>) {
     let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::<Disk>::default());
     let store = LocalStore::open_with(disk.opener(folder.path().join(FILE)), remembered, None).unwrap();
     (folder, disk, Arc::new(store))
@@ -156,8 +156,30 @@ async fn after_a_flush_that_failed_watchers_are_told_what_is_there_and_nothing_e
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn histories_are_bounded_in_octets_and_no_object_goes_with_them() {
+    let (folder, _disk, store) = on_disk((100, 1_000, 50_000));
+    for turn in 0..200 {
+        commit(&store, &format!("p{}", turn % 7), 2_000 + turn).await.unwrap();
+    }
+    assert_eq!(names(&*store).await.len(), 7);
+    let mut kept = 0;
+    for of in 0..7 {
+        kept += store.history(&key(&format!("p{of}")), None, 200).await.unwrap().len();
+    }
+    // A row of some 2,100 octets and its head.
+    assert!((15..=24).contains(&kept), "{kept} entries");
+    assert!(matches!(store.watch(1).await, Err(StoreError::Compacted { .. })), "who is far behind lists anew");
+    store.close().await;
+    let (file, scratch) = (StoreFile::open(&folder.path().join(FILE)).unwrap(), tempfile::tempdir().unwrap());
+    assert_eq!(file.verify().unwrap().objects, 7);
+    let backup = scratch.path().join("backup.redb");
+    file.back_up(&backup).unwrap();
+    assert_eq!(StoreFile::open(&backup).unwrap().verify(), file.verify(), "a backup knows how long they are");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_oldest_entries_of_all_are_forgotten_and_no_object_is() {
-    let (folder, _disk, store) = on_disk((100, 10));
+    let (folder, _disk, store) = on_disk((100, 10, u64::MAX));
     for number in 10..40 {
         commit(&store, &format!("p{number}"), 1).await.unwrap();
     }
@@ -254,20 +276,49 @@ async fn an_older_store_is_brought_up_and_a_newer_one_refused() {
     drop(store);
     let path = folder.path().join(FILE);
     let open = |steps: &[Step]| tables::open(tables::file(&path).unwrap(), steps);
-    assert!(open(&[STEPS[0], mark, fails]).is_err());
+    assert!(open(&[STEPS, &[mark, fails]].concat()).is_err());
     let number = |database: &redb::Database, name: &str| {
         let meta = database.begin_read().unwrap().open_table(META).unwrap();
         meta.get(name).unwrap().map(|number| number.value())
     };
     let as_it_was = open(STEPS).unwrap();
-    assert_eq!((number(&as_it_was, "schema"), number(&as_it_was, "mark")), (Some(1), None), "all steps or none");
+    assert_eq!((number(&as_it_was, "schema"), number(&as_it_was, "mark")), (Some(2), None), "all steps or none");
     drop(as_it_was);
-    let newer = open(&[STEPS[0], mark]).unwrap();
-    assert_eq!((number(&newer, "schema"), number(&newer, "mark")), (Some(2), Some(7)));
+    let newer = open(&[STEPS, &[mark]].concat()).unwrap();
+    assert_eq!((number(&newer, "schema"), number(&newer, "mark")), (Some(3), Some(7)));
     assert_eq!(newer.begin_read().unwrap().open_table(OBJECTS).unwrap().iter().unwrap().count(), 1);
     drop(newer);
     let refused = [LocalStore::open(folder.path()).unwrap_err(), StoreFile::open(&path).unwrap_err()];
-    assert_eq!(refused, [(); 2].map(|()| StoreError::Newer { found: 2, known: 1 }));
+    assert_eq!(refused, [(); 2].map(|()| StoreError::Newer { found: 3, known: 2 }));
+}
+
+#[tokio::test]
+async fn a_store_of_version_1_is_whole_and_its_histories_are_counted_when_it_is_opened() {
+    let (folder, store) = fresh();
+    for value in [&b"1"[..], b"22"] {
+        done(&*store, put("a", Expect::Anything, value)).await;
+    }
+    drop(store);
+    let (path, scratch) = (folder.path().join(FILE), tempfile::tempdir().unwrap());
+    let database = tables::open(tables::file(&path).unwrap(), STEPS).unwrap();
+    let writing = tables::begin(&database).unwrap();
+    {
+        let mut meta = writing.open_table(META).unwrap();
+        meta.insert("schema", 1).unwrap();
+        assert!(meta.remove("octets").unwrap().is_some_and(|octets| octets.value() > 0));
+    }
+    writing.commit().unwrap();
+    drop(database);
+    let (file, backup) = (StoreFile::open(&path).unwrap(), scratch.path().join("backup.redb"));
+    let verified = file.back_up(&backup).unwrap();
+    drop(file);
+    let held = DataFolder::open(folder.path()).unwrap();
+    let restored = StoreFile::open(&backup).unwrap().restore(&held).unwrap();
+    assert_eq!((restored.objects, restored.entries), (verified.objects, 2));
+    let store = LocalStore::open(folder.path()).unwrap();
+    done(&store, put("a", Expect::Present, b"333")).await;
+    drop(store);
+    assert_eq!(StoreFile::open(&path).unwrap().verify().unwrap().entries, 3, "what was there is in the count");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -53,7 +53,7 @@ pub(super) struct Subscribed {
 /// What the thread owns.
 pub(super) struct Writer {
     opened: Arc<Opened>,
-    remembered: (usize, usize),
+    remembered: (usize, usize, u64),
     /// The last revision that watchers were told.
     revision: u64,
     watchers: Vec<mpsc::Sender<Arc<[Event]>>>,
@@ -66,7 +66,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         opened: Arc<Opened>,
-        remembered: (usize, usize),
+        remembered: (usize, usize, u64),
         mut upstream: Option<Box<dyn Upstream>>,
         shown: Arc<AtomicU64>,
     ) -> Result<Self, StoreError> {

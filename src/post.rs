@@ -1,5 +1,4 @@
-//! One POST of a small JSON body, over HTTP/1.1 in clear or over TLS. Redirects are not followed; a body that comes back is
-//! not read.
+//! One POST of a small body, over HTTP/1.1 in clear or over TLS. Redirects are not followed; a body that comes back is not read.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -8,16 +7,17 @@ use hyper::{
     Method, Request, StatusCode,
     body::Bytes,
     client::conn::http1,
-    header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT},
+    header::{CONNECTION, HOST, HeaderMap, USER_AGENT},
 };
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::rustls::ClientConfig;
 
-use crate::{config::CallbackUrl, https};
+use crate::{config::WebUrl, https};
 
 /// Why a message was not taken.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PostError {
+pub(crate) enum PostError {
     /// No connection, or no TLS over it.
     #[error("no connection: {0}")]
     Connect(#[from] io::Error),
@@ -35,32 +35,41 @@ pub(super) enum PostError {
     Status(StatusCode),
 }
 
-/// Sends the body; any status of 2xx says that it was taken. Whoever calls limits the time.
-pub(super) async fn post(url: &CallbackUrl, body: String) -> Result<(), PostError> {
+/// Sends the body; any status of 2xx says that it was taken. Without `tls`, an https URL is spoken to by the system's trust anchors.
+/// Whoever calls limits the time.
+pub(crate) async fn post(
+    url: &WebUrl,
+    tls: Option<Arc<ClientConfig>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(), PostError> {
     let stream = https::connect(url.host(), url.port()).await?;
-    if url.is_https() {
-        let tls = https::beside(|| https::client_config(None, None)).await?;
-        exchange(https::over_tls(Arc::new(tls), url.host(), stream).await?, url, body).await
-    } else {
-        exchange(stream, url, body).await
+    if !url.is_https() {
+        return exchange(stream, url, headers, body).await;
     }
+    let tls = match tls {
+        Some(tls) => tls,
+        None => Arc::new(https::beside(|| https::client_config(None, None)).await?),
+    };
+    exchange(https::over_tls(tls, url.host(), stream).await?, url, headers, body).await
 }
 
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    url: &CallbackUrl,
-    body: String,
+    url: &WebUrl,
+    headers: HeaderMap,
+    body: Bytes,
 ) -> Result<(), PostError> {
     let (mut sender, connection) =
         http1::Builder::new().max_buf_size(HEADER_MAX).handshake(TokioIo::new(stream)).await?;
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(Method::POST)
         .uri(url.path_and_query())
         .header(HOST, url.authority())
         .header(USER_AGENT, concat!("fairway/", env!("CARGO_PKG_VERSION")))
-        .header(CONTENT_TYPE, "application/json")
         .header(CONNECTION, "close")
-        .body(Full::new(Bytes::from(body)))?;
+        .body(Full::new(body))?;
+    request.headers_mut().extend(headers);
     let status = {
         let mut answer = std::pin::pin!(sender.send_request(request));
         let mut connection = std::pin::pin!(connection);

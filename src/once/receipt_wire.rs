@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::objects_wire::ApplyReport;
+use crate::api::objects_wire::ApplyReport;
 
 /// What is kept of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub(super) struct Receipt {
 /// What was answered. The rest is in the request, which is the same, and in the revision of the receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Done {
+pub(crate) enum Done {
     /// One object is there.
     Declared {
         /// Whether it was not there before.
@@ -33,6 +33,15 @@ pub(super) enum Done {
     },
     /// One object is gone.
     Deleted,
+    /// One intent is there. What it said is in its history, which has its private key already.
+    Kept {
+        /// Where it is.
+        key: String,
+        /// Whether it was not there before.
+        is_new: bool,
+        /// The revision of its last change; none where that is this write.
+        revision: Option<u64>,
+    },
     /// Many were declared.
     Applied(ApplyReport),
 }
@@ -40,9 +49,9 @@ pub(super) enum Done {
 /// The last change of an object that a write left as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Same {
-    pub(super) revision: u64,
-    pub(super) changed: String,
-    pub(super) who: String,
-    pub(super) why: String,
+pub(crate) struct Same {
+    pub(crate) revision: u64,
+    pub(crate) changed: String,
+    pub(crate) who: String,
+    pub(crate) why: String,
 }

@@ -9,6 +9,8 @@
 //! kill leaves between the batch and the answer is answered when it is asked again. Whoever was slower with the same key finds the
 //! receipt of the faster one. What was refused leaves none, and is looked at anew.
 
+mod receipt_wire;
+
 use std::{
     collections::HashSet,
     sync::{
@@ -18,19 +20,26 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::{
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
 use fairway_model::Timestamp;
 use ring::digest::{Context, SHA256};
 
-use super::{
-    super::problem::{Refusal, problem},
-    receipt_wire::{Done, Receipt},
+use self::receipt_wire::Receipt;
+pub(crate) use self::receipt_wire::{Done, Same};
+use crate::{
+    problem::problem,
+    store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, Prefix, StoreError, VALUE_MAX},
 };
-use crate::store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, Prefix, VALUE_MAX};
+
+/// An answer that is a problem.
+pub(crate) type Refusal = Box<Response>;
 
 /// What keys are under way on this server.
 #[derive(Clone, Debug, Default)]
-pub(in crate::api) struct UnderWay {
+pub(crate) struct UnderWay {
     keys: Arc<Mutex<HashSet<Key>>>,
     /// Writes since receipts were last cleared away.
     since: Arc<AtomicU32>,
@@ -38,21 +47,21 @@ pub(in crate::api) struct UnderWay {
 
 /// The key of a request, and what the request is.
 #[derive(Clone, Debug)]
-pub(super) struct Given {
+pub(crate) struct Given {
     receipt: Key,
     asked: String,
 }
 
 /// A request that is under way: no other with its key is, as long as this lives.
 #[derive(Debug)]
-pub(super) struct Once {
+pub(crate) struct Once {
     given: Given,
     expect: Expect,
     keys: Arc<Mutex<HashSet<Key>>>,
 }
 
 /// What a request with a key is.
-pub(super) enum Begun {
+pub(crate) enum Begun {
     /// It was carried out before: what was done, and the receipt.
     Before(Box<(Done, Object)>),
     /// It is to be carried out.
@@ -61,7 +70,7 @@ pub(super) enum Begun {
 
 impl Given {
     /// The key of the headers, for whoever asks so; none where none is given.
-    pub(super) fn read(headers: &HeaderMap, by: &Author, asked: &[&[u8]]) -> Result<Option<Self>, Refusal> {
+    pub(crate) fn read(headers: &HeaderMap, by: &Author, asked: &[&[u8]]) -> Result<Option<Self>, Refusal> {
         let mut given = headers.get_all(HEADER).iter();
         let Some(first) = given.next() else { return Ok(None) };
         let text = first.to_str().ok().filter(|_| given.next().is_none()).map(str::trim).and_then(unquoted);
@@ -75,18 +84,25 @@ impl Given {
         let receipt = Key::new(Kind::Receipt, &[&name]).expect("hexadecimal digits are a name");
         Ok(Some(Self { receipt, asked: sum(asked) }))
     }
+
+    /// An id for what the request makes: the first part follows from who asks and the key, the second from what is asked.
+    pub(crate) fn id(&self) -> String {
+        format!("{}-{}", &self.receipt.name()[..ID_DIGITS], &self.asked[..ID_DIGITS])
+    }
 }
 
 impl UnderWay {
     /// Begins a write; refused where its key is of another one, or is under way.
-    pub(super) async fn begin(&self, given: Option<&Given>, store: &dyn ObjectStore) -> Result<Begun, Refusal> {
+    pub(crate) async fn begin(&self, given: Option<&Given>, store: &dyn ObjectStore) -> Result<Begun, Refusal> {
         let Some(given) = given else { return Ok(Begun::Now(None)) };
         if !self.lock().insert(given.receipt.clone()) {
             let what = format!("a request with this {HEADER} is under way; wait for its answer, or ask again later");
             return Err(problem(StatusCode::CONFLICT, what).into());
         }
         let mut once = Once { given: given.clone(), expect: Expect::Absent, keys: Arc::clone(&self.keys) };
-        let Some(found) = store.read(&given.receipt).await? else { return Ok(Begun::Now(Some(once))) };
+        let read = store.read(&given.receipt).await;
+        let unread = |error: StoreError| problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+        let Some(found) = read.map_err(unread)? else { return Ok(Begun::Now(Some(once))) };
         if is_over(found.changed, SystemTime::now().into()) {
             once.expect = Expect::Revision(found.revision);
             return Ok(Begun::Now(Some(once)));
@@ -106,7 +122,7 @@ impl UnderWay {
     }
 
     /// Clears old receipts away, now and then: those that are over, and the oldest of too many.
-    pub(super) async fn clear_away(&self, store: &dyn ObjectStore) {
+    pub(crate) async fn clear_away(&self, store: &dyn ObjectStore) {
         if !self.since.fetch_add(1, Ordering::Relaxed).is_multiple_of(CLEAR_EVERY) {
             return;
         }
@@ -134,7 +150,7 @@ impl UnderWay {
 
 impl Once {
     /// The change that leaves a receipt; refused where it would be too long.
-    pub(super) fn receipt(&self, done: Done) -> Result<Change, Refusal> {
+    pub(crate) fn receipt(&self, done: Done) -> Result<Change, Refusal> {
         let receipt = Receipt { asked: self.given.asked.clone(), done };
         let value = serde_json::to_vec(&receipt).expect("texts and numbers have a JSON form");
         if value.len() > RECEIPT_MAX {
@@ -146,7 +162,7 @@ impl Once {
     }
 
     /// Where the receipt is.
-    pub(super) fn key(&self) -> &Key {
+    pub(crate) fn key(&self) -> &Key {
         &self.given.receipt
     }
 }
@@ -178,7 +194,11 @@ fn sum(parts: &[&[u8]]) -> String {
     context.finish().as_ref().iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-pub(super) const HEADER: &str = "Idempotency-Key";
+pub(crate) const HEADER: &str = "Idempotency-Key";
+/// What is told to whoever was slower with a key.
+pub(crate) const FASTER: &str = "another server has just carried out a request with this Idempotency-Key; ask again";
+/// Hexadecimal digits of each part of an id: 40 bits.
+const ID_DIGITS: usize = 10;
 /// Most characters of a key.
 const KEY_MAX: usize = 255;
 /// How long a receipt counts.
@@ -211,11 +231,10 @@ mod tests {
     }
 
     async fn status(under_way: &UnderWay, given: &Given, store: &dyn ObjectStore) -> u16 {
-        use axum::response::IntoResponse;
         match under_way.begin(Some(given), store).await {
             Ok(Begun::Before(..)) => 200,
             Ok(Begun::Now(_)) => 0,
-            Err(refusal) => refusal.into_response().status().as_u16(),
+            Err(refusal) => refusal.status().as_u16(),
         }
     }
 

@@ -1,0 +1,148 @@
+"""Intents that are stored by the hundred thousand: one changed until it is acknowledged and answered, by the server that took it and by another
+one on the same etcd; and a start with all of them."""
+import http.client, itertools, json, os, statistics, threading, time
+
+from . import servers
+from .declared import CLUSTERS, Api, until_answered
+from .machine import LOAD_CORE, ROOT, build, install, pss_mb, say, spread, tool, write
+from .servers import HEALTH_PORT, ORIGIN
+
+# Inbound intents of one app, as ONAP's wiki writes their path.
+INBOUND = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set/inbound-intents"
+# As many connections as one client may have open.
+WRITERS = 32
+# What several servers share takes a program with the feature for it.
+SHARED = os.path.join(ROOT, "target", "shared")
+
+
+def intents(bench):
+    """One changed intent among as many, then a start with all of them."""
+    count, port, http_port = bench.options.intents, bench.next_port(), bench.next_port()
+    bench.targets("--all-loopback")
+    command, folder = server(bench, "intents", port, http_port)
+    bench.start("fairway", command, f"n0000000.{ORIGIN}", port=port)
+    store(http_port, count)
+    changed = changes(bench, Api(folder), [port], count)
+    bench.stop("fairway")
+    started = []
+    for _ in range(3):
+        start_ms, pid = bench.start("fairway", command, name(count - 1), wait=240, port=port)
+        started.append(start_ms)
+        pss = pss_mb(pid)
+        bench.stop("fairway")
+    label = f"{count:,} inbound intents"
+    bench.print(f"### One changed intent among {label}: milliseconds from the request\n")
+    bench.table(["until answered", "until acknowledged", "changes", "start with all of them ms", "PSS MB"],
+                [[spread(changed["answered"], 1), spread(changed["acknowledged"], 1), len(changed["answered"]), spread(started, 0), f"{pss:.0f}"]])
+    bench.mark(f"one changed intent until served, {label}, median", statistics.median(changed["answered"]), 50, "ms", places=1)
+    bench.mark(f"start with {label}, median", statistics.median(started), 1_000, "ms")
+
+
+def shared(bench):
+    """The same with two servers on one etcd: changed at the one, answered by both."""
+    install(["etcd"])
+    if not bench.options.no_build:
+        build(["-p", "fairway", "--features", "etcd", "--target-dir", SHARED])
+    count, client, peer = bench.options.intents, *(f"http://127.0.0.1:{bench.next_port()}" for _ in range(2))
+    bench.targets("--all-loopback")
+    bench.run("etcd", ["taskset", "-c", LOAD_CORE, "etcd", "--name", "bench", "--log-level", "warn", "--data-dir", bench.folder("etcd"),
+                       "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+                       "--initial-advertise-peer-urls", peer, "--initial-cluster", f"bench={peer}"])
+    ports, api = [], None
+    for which in ["first", "second"]:
+        port, http_port = bench.next_port(), bench.next_port()
+        command, folder = server(bench, which, port, http_port, f'store: {{ etcd: {{ endpoints: ["{client}"] }} }}\n')
+        command[0] = os.path.join(SHARED, "release", "fairway")
+        bench.start(which, command, f"n0000000.{ORIGIN}", port=port)
+        if api is None:
+            api = Api(folder)
+            store(http_port, count)
+        ports.append(port)
+    until_same(bench, ports, count)
+    same = changes(bench, api, ports[:1], count)
+    other = changes(bench, api, ports[1:], count)
+    bench.stop_all()
+    label = f"{count:,} inbound intents on one etcd"
+    bench.print(f"### One changed intent among {label} with two servers: milliseconds from the request\n")
+    bench.table(["answered by", "until answered", "until acknowledged", "changes"],
+                [[who, spread(of["answered"], 1), spread(of["acknowledged"], 1), len(of["answered"])]
+                 for who, of in [("the server that took it", same), ("the other one", other)]])
+    bench.mark(f"one changed intent until served by another server, {label}, median", statistics.median(other["answered"]), 500, "ms", places=1)
+    bench.mark(f"one changed intent until served, {label}, median", statistics.median(same["answered"]), 50, "ms", places=1)
+
+
+def server(bench, folder, port, http_port, more=""):
+    """A server with the clusters that intents lead to, and where it lives."""
+    folder = bench.folder(folder)
+    clusters = "\n".join(f"  - {{ name: c{at}, addresses: [127.0.1.{at + 1}] }}" for at in range(CLUSTERS))
+    write(f"{folder}/zone", tool("workload", "zone", "--names", 1, "--origin", ORIGIN))
+    return servers.serve(folder, f"""version: 1
+listen: {{ dns: ["127.0.0.1:{port}"], http: "127.0.0.1:{http_port}" }}
+udp: {{ workers: 1 }}
+{more}zones: [{{ name: {ORIGIN}, file: zone }}]
+clusters:
+{clusters}
+"""), folder
+
+
+def name(number):
+    return f"intent{number}.{ORIGIN}"
+
+
+def intent(number, cluster):
+    members = [{"cluster": f"c{(cluster + step) % CLUSTERS}"} for step in range(3)]
+    return {"metadata": {"name": f"i{number}"},
+            "spec": {"app": "shop", "serviceName": "shop", "externalName": name(number), "externalSupport": True, "protocol": "TCP",
+                     "port": HEALTH_PORT, "gslb": {"policy": "failover", "members": members}}}
+
+
+def store(http_port, count):
+    """Declares all of them, each by a request of its own."""
+    numbers, lock, faults, begun = iter(range(count)), threading.Lock(), [], time.monotonic()
+
+    def write_some():
+        connection = http.client.HTTPConnection("127.0.0.1", http_port, timeout=60)
+        try:
+            for sent in itertools.count():
+                # The server ends a connection after two minutes.
+                if sent % 500 == 0:
+                    connection.close()
+                with lock:
+                    number = next(numbers, None)
+                if number is None or faults:
+                    return
+                connection.request("PUT", f"{INBOUND}/i{number}", json.dumps(intent(number, number % CLUSTERS)), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                text = answer.read()
+                if answer.status != 201:
+                    raise RuntimeError(f"intent {number}: {answer.status} {text[:300]}")
+        except Exception as fault:
+            faults.append(fault)
+
+    writers = [threading.Thread(target=write_some) for _ in range(WRITERS)]
+    [writer.start() for writer in writers]
+    [writer.join() for writer in writers]
+    if faults:
+        raise faults[0]
+    say(f"   {count:,} intents declared in {time.monotonic() - begun:.1f} s")
+
+
+def changes(bench, api, ports, count):
+    """Milliseconds until acknowledged, and until answered at one of these ports, of one change after the other."""
+    found = {"answered": [], "acknowledged": []}
+    for rep in range(max(bench.options.reps, 20)):
+        number = (rep * 7919 + ports[0]) % count
+        # The first member of each is another one than before, whichever changes were made to it.
+        cluster = (number + 1 + rep % (CLUSTERS - 1)) % CLUSTERS
+        ask = lambda: api.ask("PUT", f"{INBOUND}/i{number}", intent(number, cluster))
+        answered, acknowledged = until_answered(bench, ports[0], name(number), f"127.0.1.{cluster + 1}", ask)
+        found["answered"].append(answered)
+        found["acknowledged"].append(acknowledged)
+    return found
+
+
+def until_same(bench, ports, count):
+    """Waits until every server answers the intent that was stored last."""
+    for port in ports:
+        since = tool("waitfor", "--clock").strip()
+        tool("waitfor", "--server", f"127.0.0.1:{port}", "--name", name(count - 1), "--since", since, "--timeout", 240, timeout=260)

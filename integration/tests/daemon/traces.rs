@@ -1,0 +1,269 @@
+//! Traces from a request to the answers that follow it, as a collector gets them from the real binary.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use fairway_integration::{
+    load::resolve,
+    real::{Fairway, free_port, wait_until},
+};
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{KeyValue, any_value::Value},
+    trace::v1::Span,
+};
+use prost::Message;
+
+use super::{Gateway, LIMIT, NAME};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT: &str = "00f067aa0ba902b7";
+
+/// A collector that takes everything, and what it took.
+struct Collector {
+    gateway: Gateway,
+    taken: Arc<Mutex<Vec<Span>>>,
+}
+
+impl Collector {
+    fn start(port: u16) -> Self {
+        let taken = Arc::<Mutex<Vec<Span>>>::default();
+        let to = Arc::clone(&taken);
+        let gateway = Gateway::start("127.0.0.1", port, move |stream, _| {
+            // Whoever wakes the gateway for its end says nothing.
+            let Some(body) = body_of(stream) else { return };
+            let request = ExportTraceServiceRequest::decode(&*body).expect("a request of OTLP");
+            let spans = request.resource_spans.into_iter().flat_map(|of| of.scope_spans).flat_map(|of| of.spans);
+            to.lock().expect("nobody panics with it").extend(spans);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        });
+        Self { gateway, taken }
+    }
+
+    /// The spans of a trace so far, by name.
+    fn of(&self, trace: &str) -> BTreeMap<String, Span> {
+        let taken = self.taken.lock().expect("nobody panics with it");
+        taken.iter().filter(|span| hex(&span.trace_id) == trace).map(|span| (span.name.clone(), span.clone())).collect()
+    }
+
+    /// The spans of a trace once these are there.
+    fn wait_for(&self, trace: &str, names: &[&str]) -> BTreeMap<String, Span> {
+        wait_until(&format!("{names:?} of {trace}"), LIMIT, || {
+            let spans = self.of(trace);
+            names.iter().all(|name| spans.contains_key(*name))
+        });
+        self.of(trace)
+    }
+}
+
+fn body_of(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut octets = Vec::new();
+    let mut read = |octets: &mut Vec<u8>| {
+        let mut more = [0; 4_096];
+        let length = stream.read(&mut more).ok().filter(|length| *length > 0)?;
+        octets.extend_from_slice(&more[..length]);
+        Some(())
+    };
+    let head = loop {
+        if let Some(end) = octets.windows(4).position(|four| four == b"\r\n\r\n") {
+            let body = octets.split_off(end + 4);
+            break String::from_utf8(std::mem::replace(&mut octets, body)).expect("a head is text").to_lowercase();
+        }
+        read(&mut octets)?;
+    };
+    assert!(head.starts_with("post /v1/traces http/1.1\r\n"), "{head}");
+    let length: usize = head.split_once("content-length: ")?.1.split_once('\r')?.0.parse().ok()?;
+    while octets.len() < length {
+        read(&mut octets)?;
+    }
+    Some(octets)
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// What is said of a span, as text.
+fn said(attributes: &[KeyValue], key: &str) -> Option<String> {
+    let found = attributes.iter().find(|one| one.key == key)?;
+    match found.value.as_ref()?.value.as_ref()? {
+        Value::StringValue(text) => Some(text.clone()),
+        Value::IntValue(number) => Some(number.to_string()),
+        Value::BoolValue(truth) => Some(truth.to_string()),
+        _ => None,
+    }
+}
+
+/// A request with a body and further headers; its status.
+fn send(server: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> u16 {
+    let mut stream = TcpStream::connect(server).expect("it listens");
+    stream.set_read_timeout(Some(LIMIT)).expect("a timeout can be set");
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: application/json\r\n{headers}Content-Length: {length}\r\n\
+         Connection: close\r\n\r\n{body}"
+    )
+    .expect("it is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it is answered");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
+}
+
+fn config(collector: u16, more: &str) -> String {
+    format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+clusters: [{{ name: eu1, addresses: [192.0.2.1] }}, {{ name: us1, addresses: [192.0.2.2] }}]
+monitors: [{{ name: unchecked, type: always }}]
+log: {{ format: json }}
+traces: {{ endpoint: \"http://127.0.0.1:{collector}\"{more} }}
+"
+    )
+}
+
+fn pool(clusters: &[&str]) -> String {
+    let members: Vec<_> = clusters.iter().map(|cluster| format!("{{\"cluster\": \"{cluster}\"}}")).collect();
+    let members = members.join(", ");
+    format!("{{\"name\": \"shop\", \"policy\": \"failover\", \"monitor\": \"unchecked\", \"members\": [{members}]}}")
+}
+
+fn traceparent(trace: &str, flags: &str) -> String {
+    format!("traceparent: 00-{trace}-{PARENT}-{flags}\r\n")
+}
+
+#[test]
+fn one_trace_leads_from_a_request_to_the_answers() {
+    let port = free_port();
+    let collector = Collector::start(port);
+    let server = Fairway::start(&config(port, ""), &[]);
+    let name = format!("{{\"name\": \"{NAME}\", \"pool\": \"shop\"}}");
+    // The first pool and the name, each in a trace of its own: by B3 in one header and in several.
+    let b3 = "b3: a3ce929d0e0e4736a3ce929d0e0e4736-00f067aa0ba902b7-1\r\n";
+    assert_eq!(send(server.http, "PUT", "/v1/pools/shop", b3, &pool(&["eu1"])), 201);
+    let b3_multi = "X-B3-TraceId: b3ce929d0e0e4736\r\nX-B3-SpanId: 00f067aa0ba902b7\r\nX-B3-Sampled: 1\r\n";
+    assert_eq!(send(server.http, "POST", "/v1/names", b3_multi, &name), 201);
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
+    let state = format!("tracestate: vendor=1\r\n{}", traceparent(TRACE, "01"));
+    assert_eq!(send(server.http, "PUT", "/v1/pools/shop", &state, &pool(&["us1", "eu1"])), 200);
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.2"])));
+
+    let request = "PUT /v1/pools/{name}";
+    let spans = collector.wait_for(TRACE, &[request, "try", "write", "compile", "in force"]);
+    let parents: Vec<_> = ["try", "write", "compile", "in force", request]
+        .iter()
+        .map(|name| {
+            let above = hex(&spans[*name].parent_span_id);
+            let of = spans.values().find(|span| hex(&span.span_id) == above);
+            of.map_or(above, |span| span.name.clone())
+        })
+        .collect();
+    assert_eq!(parents, [request, request, "write", "compile", PARENT]);
+    let said = |span: &str, key: &str| said(&spans[span].attributes, key).unwrap_or_default();
+    assert_eq!(said(request, "http.route"), "/v1/pools/{name}");
+    assert_eq!((&*said(request, "url.path"), &*said(request, "http.response.status_code")), ("/v1/pools/shop", "200"));
+    assert_eq!(spans[request].trace_state, "vendor=1");
+    assert_eq!((&*said("write", "fairway.store.kind"), &*said("write", "fairway.batch.durable")), ("embedded", "true"));
+    assert_eq!((&*said("write", "fairway.batch.changes"), &*said("write", "fairway.revision")), ("1", "3"));
+    assert_eq!((&*said("compile", "fairway.compile.way"), &*said("compile", "fairway.touched.pools")), ("narrow", "1"));
+    let snapshot = said("in force", "fairway.snapshot");
+    assert!(server.metric("fairway_config_info", &format!("snapshot=\"{snapshot}\"")) == 1.0, "{snapshot} serves");
+    assert_eq!(said("in force", "fairway.revision"), "3");
+    let [compiled, in_force] = ["compile", "in force"].map(|name| spans[name].end_time_unix_nano);
+    assert!(spans["compile"].start_time_unix_nano <= compiled && compiled <= in_force, "{spans:?}");
+
+    let put = collector.wait_for("a3ce929d0e0e4736a3ce929d0e0e4736", &[request, "in force"]);
+    assert_eq!(hex(&put[request].parent_span_id), PARENT);
+    collector.wait_for("0000000000000000b3ce929d0e0e4736", &["POST /v1/names", "write", "compile", "in force"]);
+    // The lines of a request, and of the reading, lead to the trace and back.
+    let log = server.process.output();
+    let audit =
+        log.lines().find(|line| line.contains(TRACE) && line.contains("fairway::audit")).expect("an audit line");
+    assert!(audit.contains("\"span_id\":\""), "{audit}");
+    let trace = said("compile", "fairway.log.trace");
+    assert!(
+        log.lines().any(|line| line.contains(&trace) && line.contains("configuration in force")),
+        "{trace} in {log}"
+    );
+    assert!(server.metric("fairway_trace_spans_total", "sent") >= 13.0);
+    drop(collector.gateway);
+}
+
+#[test]
+fn a_header_that_is_broken_begins_a_new_trace_and_nothing_of_ours_is_recorded_at_ratio_nought() {
+    let port = free_port();
+    let collector = Collector::start(port);
+    let mut server = Fairway::start(&config(port, ", ratio: 0"), &[]);
+    let broken = format!("traceparent: 00-{TRACE}-{PARENT}-01-more\r\n");
+    let unsampled = traceparent("5bf92f3577b34da6a3ce929d0e0e4736", "00");
+    let sampled = traceparent("6bf92f3577b34da6a3ce929d0e0e4736", "01");
+    for headers in [&broken, &unsampled, "", &sampled] {
+        assert_eq!(send(server.http, "GET", "/v1/pools", headers, ""), 200);
+        assert_eq!(send(server.http, "GET", "/readyz", headers, ""), 200);
+    }
+    server.process.signal("TERM");
+    assert!(server.process.ended(LIMIT).success());
+    let taken = collector.taken.lock().expect("nobody panics with it");
+    let seen: Vec<_> = taken.iter().map(|span| (hex(&span.trace_id), span.name.as_str())).collect();
+    let known = "6bf92f3577b34da6a3ce929d0e0e4736".to_owned();
+    assert_eq!(seen, [(known.clone(), "GET /v1/pools"), (known, "GET /readyz")], "what waited was sent at the end");
+}
+
+#[test]
+fn a_collector_that_is_away_costs_writes_nothing_and_is_told_once() {
+    let port = free_port();
+    let server = Fairway::start(&config(port, ""), &[]);
+    for round in 0..3_000 {
+        let cluster = ["eu1", "us1"][round % 2];
+        let status = send(server.http, "PUT", "/v1/pools/shop", &traceparent(TRACE, "01"), &pool(&[cluster]));
+        assert!(status == 200 || status == 201, "{status}");
+        if server.metric("fairway_trace_spans_total", "dropped") > 0.0 {
+            break;
+        }
+    }
+    assert!(server.metric("fairway_trace_spans_total", "dropped") > 0.0, "the queue is full");
+    assert!(server.metric("fairway_trace_export_failures_total", "") >= 1.0);
+    assert_eq!(server.metric("fairway_trace_spans_total", "sent"), 0.0);
+    assert_eq!(server.process.output().matches("traces are not taken").count(), 1);
+    // Once it is back, so are traces.
+    let collector = Collector::start(port);
+    wait_until("it is back", Duration::from_secs(60), || {
+        send(server.http, "GET", "/v1/pools", &traceparent("7bf92f3577b34da6a3ce929d0e0e4736", "01"), "");
+        !collector.of("7bf92f3577b34da6a3ce929d0e0e4736").is_empty()
+    });
+    let told = || server.process.output().matches("traces are taken again").count();
+    wait_until("it is told", LIMIT, || told() > 0);
+    assert_eq!(told(), 1);
+}
+
+#[test]
+fn what_external_dns_brings_is_traced_as_well() {
+    let (port, webhook) = (free_port(), free_port());
+    let collector = Collector::start(port);
+    let more = format!("webhook: {{ listen: \"127.0.0.1:{webhook}\", metrics: off }}\n");
+    let server = Fairway::start(&(config(port, "") + &more), &[]);
+    let webhook = SocketAddr::from(([127, 0, 0, 1], webhook));
+    let media = "application/external.dns.webhook+json;version=1";
+    let body = format!(
+        "{{\"create\": [{{\"dnsName\": \"{NAME}\", \"recordType\": \"A\", \"targets\": [\"192.0.2.9\"], \"providerSpecific\": \
+         [{{\"name\": \"webhook/gslb-health-scheme\", \"value\": \"none\"}}]}}]}}"
+    );
+    let mut stream = TcpStream::connect(webhook).expect("it listens");
+    let (length, trace) = (body.len(), traceparent(TRACE, "01"));
+    write!(
+        stream,
+        "POST /records HTTP/1.1\r\nHost: {webhook}\r\nContent-Type: {media}\r\n{trace}Content-Length: {length}\r\n\r\n{body}"
+    )
+    .expect("it is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it is answered");
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.9"])));
+    let spans = collector.wait_for(TRACE, &["POST /records", "write", "compile", "in force"]);
+    assert_eq!(hex(&spans["POST /records"].parent_span_id), PARENT);
+    assert_eq!(spans["write"].parent_span_id, spans["POST /records"].span_id);
+}

@@ -1,0 +1,179 @@
+//! The variables of OpenTelemetry that say where traces go. Like all variables they win over the file, each over its key.
+//!
+//! They are often set for all programs of a machine at once. So what of them cannot be heeded is warned of, and keeps no name server
+//! from starting. Source: the specification's pages on environment variables and on the OTLP exporter.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use fairway_model::{Fault, Place, Secret};
+use hyper::header::{HeaderName, HeaderValue};
+
+use super::{TraceSettings, WebUrl, reader::Reader, values::TextValue};
+
+/// What the variables say.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Whether there are to be no traces, whatever the file says.
+    pub(super) is_off: bool,
+    /// Where they go.
+    pub(super) endpoint: Option<WebUrl>,
+    headers: Option<Vec<(HeaderName, Secret)>>,
+    timeout: Option<Duration>,
+    per_million: Option<u32>,
+    service: Option<String>,
+    resource: BTreeMap<String, String>,
+}
+
+impl Said {
+    /// Puts what is said over what the file says.
+    pub(super) fn apply(self, settings: &mut TraceSettings) {
+        settings.headers = self.headers.unwrap_or_else(|| std::mem::take(&mut settings.headers));
+        settings.timeout = self.timeout.unwrap_or(settings.timeout);
+        settings.per_million = self.per_million.unwrap_or(settings.per_million);
+        settings.service = self.service.unwrap_or_else(|| std::mem::take(&mut settings.service));
+        settings.resource.extend(self.resource);
+    }
+}
+
+/// Reads the variables; what cannot be heeded is warned of.
+pub(super) fn said(reader: &mut Reader<'_>) -> Said {
+    let mut said = Said { endpoint: endpoint(reader), ..Said::default() };
+    if reader.variable("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
+        said.is_off = true;
+    }
+    match reader.variable("OTEL_TRACES_EXPORTER").as_deref() {
+        None | Some("otlp") => {}
+        Some("none") => said.is_off = true,
+        Some(other) => {
+            warn(reader, "OTEL_TRACES_EXPORTER", &format!("{other} is not known"), "set it to otlp or none");
+            said.is_off = true;
+        }
+    }
+    if let Some((name, other)) = of_traces(reader, "PROTOCOL").filter(|(_, word)| word != "http/protobuf") {
+        // The port that is meant with it speaks it alone.
+        if said.endpoint.is_some() && !said.is_off {
+            let way_out =
+                "set it to http/protobuf, and the endpoint to the port of that (4318); until then there are no traces";
+            warn(reader, &name, &format!("{other} is not spoken"), way_out);
+            said.is_off = true;
+        }
+    }
+    said.headers = of_traces(reader, "HEADERS").map(|(name, list)| {
+        let all = pairs(reader, &name, &list);
+        all.into_iter().filter_map(|(key, value)| header(reader, &name, &key, &value)).collect()
+    });
+    said.timeout = of_traces(reader, "TIMEOUT").and_then(|(name, text)| {
+        let millis = text.parse().ok().filter(|millis| (100..=60_000).contains(millis));
+        if millis.is_none() {
+            warn(reader, &name, &format!("{text} is not 100 to 60000"), "give milliseconds");
+        }
+        millis.map(Duration::from_millis)
+    });
+    said.per_million = ratio(reader);
+    if let Some(list) = reader.variable(RESOURCE) {
+        said.resource.extend(pairs(reader, RESOURCE, &list));
+    }
+    // OTEL_SERVICE_NAME wins over the name among the attributes.
+    let among = said.resource.remove("service.name");
+    said.service = reader.variable("OTEL_SERVICE_NAME").or(among);
+    said
+}
+
+/// The variable for traces, or else the one for all signals; with its name.
+fn of_traces(reader: &mut Reader<'_>, what: &str) -> Option<(String, String)> {
+    let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")];
+    names.into_iter().find_map(|name| reader.variable(&name).map(|value| (name, value)))
+}
+
+/// The URL for traces as it stands; the one for all signals is what `/v1/traces` is below.
+fn endpoint(reader: &mut Reader<'_>) -> Option<WebUrl> {
+    let (name, text) = of_traces(reader, "ENDPOINT")?;
+    let text = match name.as_str() {
+        "OTEL_EXPORTER_OTLP_ENDPOINT" => format!("{}{}", text.trim_end_matches('/'), TraceSettings::PATH),
+        _ => text,
+    };
+    match WebUrl::parse(&text) {
+        Ok(url) => Some(url),
+        Err(refusal) => {
+            warn(reader, &name, &refusal.what, &refusal.way_out);
+            None
+        }
+    }
+}
+
+/// How many of a million traces that begin here are recorded.
+fn ratio(reader: &mut Reader<'_>) -> Option<u32> {
+    const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
+    const ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";
+    match reader.variable(SAMPLER)?.as_str() {
+        "parentbased_always_on" => Some(1_000_000),
+        "parentbased_always_off" => Some(0),
+        "parentbased_traceidratio" => {
+            let text = reader.variable(ARGUMENT).unwrap_or_else(|| "1".to_owned());
+            let ratio = text.parse::<f64>().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+            if ratio.is_none() {
+                warn(reader, ARGUMENT, &format!("{text} is not between 0 and 1"), "give a part of one, like 0.1");
+            }
+            ratio.map(per_million)
+        }
+        other => {
+            let way_out = "set it to parentbased_traceidratio, parentbased_always_on or parentbased_always_off";
+            warn(reader, SAMPLER, &format!("{other} is not known"), way_out);
+            None
+        }
+    }
+}
+
+/// A part of one in millionths.
+pub(super) fn per_million(ratio: f64) -> u32 {
+    // From 0 to 1, so the cast fits.
+    (ratio * 1e6).round() as u32
+}
+
+/// `KEY=VALUE,KEY=VALUE`, the values percent-encoded (W3C Baggage).
+fn pairs(reader: &mut Reader<'_>, name: &str, list: &str) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match part.split_once('=').and_then(|(key, value)| Some((key.trim().to_owned(), decoded(value.trim())?))) {
+            Some((key, value)) if !key.is_empty() => _ = all.insert(key, value),
+            // The part is not shown: it may be a secret.
+            _ => warn(
+                reader,
+                name,
+                "a part of it is no KEY=VALUE",
+                "put commas between, and write a comma itself as %2C",
+            ),
+        }
+    }
+    all
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut octets = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(octet) = rest.next() {
+        octets.push(match octet {
+            b'%' => {
+                let digit = |octet: u8| char::from(octet).to_digit(16);
+                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            octet => octet,
+        });
+    }
+    String::from_utf8(octets).ok()
+}
+
+fn header(reader: &mut Reader<'_>, name: &str, key: &str, value: &str) -> Option<(HeaderName, Secret)> {
+    let parsed = key.parse().ok().filter(|_| HeaderValue::from_str(value).is_ok());
+    if parsed.is_none() {
+        warn(reader, name, &format!("{key:?} is no header with its value"), "write it like Authorization=Basic%20…");
+    }
+    parsed.map(|key| (key, Secret::new(value.to_owned())))
+}
+
+fn warn(reader: &mut Reader<'_>, name: &str, what: &str, way_out: &str) {
+    reader.fault(Fault::warning(Place::file("environment"), format!("{name}: {what}"), way_out));
+}
+
+const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";
