@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{super::objects_wire::Difference, write::shown_key};
 use crate::{
-    control::declared::Declared,
-    intents::{self, INTENT_KINDS},
+    control::declared::{Declared, section},
+    intents,
     store::objects::{Change, Key},
 };
 
@@ -30,10 +30,12 @@ pub(super) fn differences(declared: &Declared, changes: &[Change]) -> Vec<Differ
     found
 }
 
-/// What an object says to whoever asks: of a private key its hash.
+/// What an object says to whoever asks: secrets are left out.
 fn said(key: &Key, value: &[u8]) -> Value {
-    let shown = if INTENT_KINDS.contains(&key.kind()) { intents::shown(key.kind(), value) } else { None };
-    serde_json::from_slice(shown.as_deref().unwrap_or(value)).unwrap_or_default()
+    match section(key.kind()) {
+        Some(_) => serde_json::from_slice(value).unwrap_or_default(),
+        None => serde_json::from_slice(&intents::shown(key.kind(), value).unwrap_or_default()).unwrap_or_default(),
+    }
 }
 
 /// Tells of each field that differs; of what is a map on both sides, of its fields.
