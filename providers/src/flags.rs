@@ -1,5 +1,5 @@
-//! The flags of an external-dns that carries records on to a provider which only it speaks: Fairway writes DNSEndpoint objects, that
-//! external-dns reads them (`--source=crd`) and writes to Amazon, Azure, Google, ….
+//! The flags of an external-dns that carries records on to a provider which only it speaks, Amazon, Azure, Google, …: Fairway writes
+//! DNSEndpoint objects and that external-dns reads them (`--source=crd`), or it is a webhook (`--webhook-server`) that Fairway speaks to.
 //!
 //! Flags are those of ExternalDNS 0.21. What is secret is never a flag, since command lines can be read by everybody on a machine: it comes
 //! as an environment variable, which external-dns takes in place of any flag (`EXTERNAL_DNS_` and its name in capitals).
@@ -17,6 +17,18 @@ pub struct Declared {
     pub zones: Vec<String>,
     /// Who it is in the registry there.
     pub owner: String,
+    /// How records come to it.
+    pub form: Form,
+}
+
+/// How records come to an external-dns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// It reads objects, and does everything else itself.
+    #[default]
+    Objects,
+    /// Fairway plans, keeps the registry, and tells it what to change; from the same machine, since it listens on loopback alone.
+    Webhook,
 }
 
 /// How it is started.
@@ -50,6 +62,11 @@ pub enum FlagError {
         /// Its value.
         value: String,
     },
+    /// A webhook does nothing of the kind.
+    #[error(
+        "{0} says what an external-dns does by itself, and as a webhook it does what it is told; say it in Fairway's configuration"
+    )]
+    Told(&'static str),
     /// A control character, which no flag and no manifest can hold.
     #[error("{0}: a control character is in its value")]
     Value(&'static str),
@@ -87,19 +104,26 @@ pub fn flags(declared: &Declared) -> Result<Flags, FlagError> {
         .find(|known| known.name == declared.provider)
         .ok_or_else(|| FlagError::Provider(declared.provider.clone()))?;
     let mut flags = Flags::default();
-    let fixed =
-        ["--source=crd", "--crd-source-apiversion=externaldns.k8s.io/v1alpha1", "--crd-source-kind=DNSEndpoint"];
     flags.args.push(format!("--provider={}", known.name));
-    flags.args.extend(fixed.map(str::to_owned));
-    flags.args.extend(TYPES.iter().map(|rtype| format!("--managed-record-types={rtype}")));
-    flags.args.extend(declared.zones.iter().map(|zone| format!("--domain-filter={}", zone.trim_end_matches('.'))));
-    flags.args.extend([
-        "--registry=txt".to_owned(),
-        format!("--txt-owner-id={}", declared.owner),
-        "--policy=sync".to_owned(),
-    ]);
+    let zones = declared.zones.iter().map(|zone| format!("--domain-filter={}", zone.trim_end_matches('.')));
+    match declared.form {
+        Form::Objects => {
+            flags.args.extend(OF_OBJECTS.map(str::to_owned));
+            flags.args.extend(TYPES.iter().map(|rtype| format!("--managed-record-types={rtype}")));
+            flags.args.extend(zones);
+            let owner = format!("--txt-owner-id={}", declared.owner);
+            flags.args.extend(["--registry=txt".to_owned(), owner, "--policy=sync".to_owned()]);
+        }
+        Form::Webhook => {
+            flags.args.extend(OF_WEBHOOK.map(str::to_owned));
+            flags.args.extend(zones);
+        }
+    }
     for (given, value) in &declared.parameters {
         let (flag, kind) = known.flag(given)?;
+        if declared.form == Form::Webhook && BY_ITSELF.contains(&flag) {
+            return Err(FlagError::Told(flag));
+        }
         if value.chars().any(char::is_control) {
             return Err(FlagError::Value(flag));
         }
@@ -120,11 +144,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     PROVIDERS.iter().map(|known| known.name)
 }
 
+/// Whether what a parameter says is secret; of one that no provider has, by what it is called.
+pub fn is_secret(parameter: &str) -> bool {
+    let name = parameter.trim_start_matches('-').to_ascii_lowercase();
+    let kinds: Vec<_> = PROVIDERS.iter().filter_map(|known| known.flag(&name).ok()).map(|(_, kind)| kind).collect();
+    kinds.contains(&Secret) || (kinds.is_empty() && SECRET_ENDS.iter().any(|end| name.ends_with(end)))
+}
+
 /// All flags that may be rendered, without dashes.
 pub fn all() -> impl Iterator<Item = &'static str> {
     let fixed =
         ["provider", "source", "crd-source-apiversion", "crd-source-kind", "managed-record-types", "domain-filter"];
-    let fixed = fixed.into_iter().chain(["registry", "txt-owner-id", "policy"]);
+    let fixed = fixed.into_iter().chain(["registry", "txt-owner-id", "policy", "webhook-server"]);
     let own = PROVIDERS.iter().flat_map(|known| known.flags).chain(COMMON);
     fixed.chain(own.map(|(flag, _)| *flag))
 }
@@ -190,6 +221,25 @@ fn known(provider: &str) -> String {
     own.map(|(flag, _)| *flag).collect::<Vec<_>>().join(", ")
 }
 
+/// How objects are read.
+const OF_OBJECTS: [&str; 3] =
+    ["--source=crd", "--crd-source-apiversion=externaldns.k8s.io/v1alpha1", "--crd-source-kind=DNSEndpoint"];
+/// A webhook wants a source, too, and does not look at it.
+const OF_WEBHOOK: [&str; 2] = ["--webhook-server", "--source=fake"];
+/// Flags of what an external-dns does by itself, with objects.
+const BY_ITSELF: &[&str] = &[
+    "interval",
+    "label-filter",
+    "min-ttl",
+    "namespace",
+    "txt-encrypt-aes-key",
+    "txt-encrypt-enabled",
+    "txt-prefix",
+    "txt-suffix",
+    "txt-wildcard-replacement",
+];
+/// What names of secrets end with.
+const SECRET_ENDS: &[&str] = &["credentials", "key", "passphrase", "password", "secret", "token"];
 /// Types that Fairway publishes and external-dns can carry.
 const TYPES: &[&str] = &["A", "AAAA", "CNAME", "NS", "TXT", "SRV"];
 /// Flags of no provider.

@@ -7,6 +7,7 @@ fn declared(provider: &str, parameters: &[(&str, &str)]) -> Declared {
         parameters,
         zones: vec!["example.com.".to_owned()],
         owner: "us".to_owned(),
+        form: Form::Objects,
     }
 }
 
@@ -95,6 +96,25 @@ fn golden_lists_of_providers() {
 }
 
 #[test]
+fn a_webhook_does_what_it_is_told() {
+    let webhook = |parameters: &[(&str, &str)]| {
+        flags(&Declared { form: Form::Webhook, ..declared("aws", parameters) }).map(|flags| flags.args)
+    };
+    let wanted = [
+        "--provider=aws",
+        "--webhook-server",
+        "--source=fake",
+        "--domain-filter=example.com",
+        "--aws-zone-type=public",
+    ];
+    assert_eq!(webhook(&[("zone-type", "public")]).unwrap(), wanted);
+    for by_itself in BY_ITSELF {
+        assert!(COMMON.iter().any(|(flag, _)| flag == by_itself), "{by_itself}");
+        assert_eq!(webhook(&[(*by_itself, "x")]), Err(FlagError::Told(by_itself)));
+    }
+}
+
+#[test]
 fn secrets_are_never_arguments() {
     for known in PROVIDERS {
         let parameters: Vec<_> = known.flags.iter().chain(COMMON).filter(|(_, kind)| *kind == Secret).collect();
@@ -103,6 +123,16 @@ fn secrets_are_never_arguments() {
         assert!(!flags.args.iter().any(|arg| arg.contains("hush")));
         assert!(!flags.deployment("dns", "external-dns").contains("hush"));
         assert_eq!(flags.secrets.len(), parameters.len() + known.variables.len());
+    }
+}
+
+#[test]
+fn what_is_secret_is_known_by_its_flag_or_by_what_it_is_called() {
+    for secret in ["pdns-api-key", "--Akamai-Client-Token", "client-secret", "aws-secret-access-key", "some-password"] {
+        assert!(is_secret(secret), "{secret}");
+    }
+    for plain in ["cloudflare-region-key", "rfc2136-tsig-keyname", "aws-zone-type", "region-key", "keyring"] {
+        assert!(!is_secret(plain), "{plain}");
     }
 }
 

@@ -48,18 +48,20 @@ Examples:
     Take(TakeArgs),
     /// Print how an external-dns is started that carries records on to a provider which only it speaks.
     ///
-    /// It reads DNSEndpoint objects. What is secret is no argument: it comes as environment variables.
+    /// It reads DNSEndpoint objects, or, with --webhook, is a provider that Fairway publishes to. What is secret is no argument: it comes as
+    /// environment variables.
     #[command(after_long_help = "\
 Examples:
   fairway publish flags route53 --provider aws --set aws-zone-type=public --zone example.com
-  fairway publish flags shop/route53 --kubernetes")]
+  fairway publish flags shop/route53 --kubernetes
+  fairway publish flags shop/route53 --webhook --zone example.com")]
     Flags(FlagsArgs),
 }
 
 /// What `publish take` takes.
 #[derive(Debug, Args)]
 pub(super) struct TakeArgs {
-    /// The provider, by its name in the configuration. Default: the only one.
+    /// The provider, by its name in the configuration, or PROJECT/NAME of a declared record of where to. Default: the only one.
     #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
 
@@ -111,7 +113,7 @@ pub(super) struct StatusArgs {
 /// What `publish plan` and `publish apply` take.
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
-    /// The provider, by its name in the configuration. Default: the only one.
+    /// The provider, by its name in the configuration, or PROJECT/NAME of a declared record of where to. Default: the only one.
     #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
 
@@ -147,7 +149,7 @@ fn status(out: Out, args: &StatusArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if state.providers.is_empty() {
-        out.line("nothing is published; the section publish of the configuration says where to")?;
+        out.line("nothing is published; the section publish of the configuration says where to, or a declared dns-update-record")?;
     }
     for provider in &state.providers {
         out.print(&provider_text(out, provider))?;
@@ -206,7 +208,9 @@ async fn provider(client: &Client, named: Option<&String>) -> anyhow::Result<Str
     }
     match &client.publishing().await?.providers[..] {
         [one] => Ok(one.name.clone()),
-        [] => bail!("nothing is published; the section publish of the configuration says where to"),
+        [] => bail!(
+            "nothing is published; the section publish of the configuration says where to, or a declared dns-update-record"
+        ),
         several => bail!("there are {} providers; name one of them", several.len()),
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use anyhow::{Context, bail};
 use clap::Args;
 use fairway_model::Name;
-use fairway_providers::flags::{Declared, flags};
+use fairway_providers::flags::{Declared, Form, flags};
 
 use super::{ask, output::Out, server_args::ServerArgs, values, wait};
 
@@ -31,6 +31,10 @@ pub(super) struct FlagsArgs {
     /// Who it is in the registry there.
     #[arg(long, value_name = "OWNER", default_value = "fairway")]
     owner: String,
+
+    /// Have it be a webhook that this machine's Fairway publishes to, in place of reading objects.
+    #[arg(long, conflicts_with = "kubernetes")]
+    webhook: bool,
 
     /// Print a Deployment for Kubernetes; secrets come from the Secret NAME-credentials.
     #[arg(long)]
@@ -64,6 +68,7 @@ pub(super) fn print(out: Out, args: &FlagsArgs) -> anyhow::Result<ExitCode> {
     declared.parameters.extend(args.parameters.iter().cloned());
     declared.zones = args.zones.iter().map(ToString::to_string).collect();
     declared.owner.clone_from(&args.owner);
+    declared.form = if args.webhook { Form::Webhook } else { Form::Objects };
     let flags = flags(&declared)?;
     if args.kubernetes {
         out.print(&flags.deployment(name, &args.image))?;
@@ -74,6 +79,9 @@ pub(super) fn print(out: Out, args: &FlagsArgs) -> anyhow::Result<ExitCode> {
     }
     for (variable, _) in &flags.secrets {
         eprintln!("fairway: set {variable} where external-dns is started");
+    }
+    if args.webhook {
+        eprintln!("fairway: publish to it from the same machine with webhook: {{ url: \"http://127.0.0.1:8888\" }}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,7 +97,8 @@ fn of_record(record: &serde_json::Value) -> Option<Declared> {
     let parameters: BTreeMap<_, _> = parameters
         .into_iter()
         .flatten()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        // What is secret is not shown; that it is there is enough.
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
         .collect();
     Some(Declared { provider: provider.to_owned(), parameters, ..Declared::default() })
 }
@@ -112,6 +121,11 @@ mod tests {
             "spec": { "provider": "aws", "parameters": { "aws-zone-type": "public" }, "bind": [] }
         });
         let declared = of_record(&record).unwrap();
+        let secret = serde_json::json!({
+            "spec": { "provider": "akamai", "parameters": { "akamai-client-token": { "kept": true } } }
+        });
+        let secrets = flags(&of_record(&secret).unwrap()).unwrap().secrets;
+        assert_eq!(secrets[0].0, "EXTERNAL_DNS_AKAMAI_CLIENT_TOKEN");
         assert_eq!((&*declared.provider, &*declared.parameters["aws-zone-type"]), ("aws", "public"));
         let ours = serde_json::json!({ "spec": { "provider": "powerdns" } });
         assert_eq!(of_record(&ours).unwrap().provider, "pdns");
