@@ -269,11 +269,21 @@ pub fn http_get(server: SocketAddr, path: &str) -> Option<(u16, String)> {
 
 /// An HTTP request without a body: status and body, or none if nobody answers.
 pub fn http(server: SocketAddr, method: &str, path: &str) -> Option<(u16, String)> {
+    let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
+    exchanged(server, &format!("{method} {path}"), length, "")
+}
+
+/// An HTTP request with JSON in its body: status and body, or none if nobody answers.
+pub fn http_json(server: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    let head = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    exchanged(server, &format!("{method} {path}"), &head, body)
+}
+
+fn exchanged(server: SocketAddr, what: &str, head: &str, body: &str) -> Option<(u16, String)> {
     use std::io::Read;
     let mut stream = std::net::TcpStream::connect_timeout(&server, Duration::from_secs(1)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: {server}\r\n{length}Connection: close\r\n\r\n").ok()?;
+    write!(stream, "{what} HTTP/1.1\r\nHost: {server}\r\n{head}Connection: close\r\n\r\n{body}").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
     let status = text.split(' ').nth(1)?.parse().ok()?;

@@ -23,7 +23,7 @@ use crate::{
 /// A zone file that is published to.
 #[derive(Clone, Debug)]
 pub struct ZoneFile {
-    /// Its path. Where there is none yet, it is made.
+    /// Its path. Where there is none yet, it is made, and the folder that it lies in.
     pub path: PathBuf,
     /// How data is written in it.
     pub text: RdataText,
@@ -86,6 +86,7 @@ impl ZoneFile {
     /// Whoever reads sees the old text or the new one, also after a power cut.
     fn replace(&self, text: &[u8]) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| ".".as_ref());
+        fs::create_dir_all(folder)?;
         let mut beside = self.path.clone().into_os_string();
         beside.push(".new");
         let mut file = File::create(&beside)?;

@@ -15,6 +15,7 @@ mod powerdns_wire;
 pub mod publish;
 mod rdata;
 pub mod rfc2136;
+pub mod spoken;
 pub mod webhook;
 pub mod webhook_server;
 

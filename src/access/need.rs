@@ -36,7 +36,13 @@ pub fn need(method: &str, path: &str, query: &str) -> Option<Need> {
             Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) })
         }
         (["v1", "contributions"], _) => of_server(of_object(method).into()),
-        (["v2", ..], _) => Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) }),
+        (["v2", ..], _) => {
+            let verbs = Verbs::from(of_object(method));
+            // The server itself then goes where the record says.
+            let reaches_out = !sees && intents::declares_updates(path);
+            let verbs = if reaches_out { verbs.with(Verb::Operate) } else { verbs };
+            Some(Need { verbs, project: intents::project_of(path) })
+        }
         _ => of_server(Verbs::ALL),
     }
 }
@@ -131,6 +137,10 @@ mod tests {
             ("DELETE /v2/projects/shop/", "delete in shop"),
             ("PUT /v2/projects/shop/composite-apps/a/v1", "write in shop"),
             ("GET /v2/project/shop/dns-update-records", "read in shop"),
+            ("POST /v2/project/shop/dns-update-records", "operate, write in shop"),
+            ("PUT /v2/projects/shop/dns-update-records/bind/?dryRun=true", "operate, write in shop"),
+            ("DELETE /v2/projects/shop/dns-update-records/bind", "delete, operate in shop"),
+            ("POST /v2/projects/shop/composite-apps/a/v1/traffic-intent-sets/s/dnsproviders", "operate, write in shop"),
             ("PUT /v2/dtc-controllers/its", "write"),
             ("PUT /v2/projects/shop/../pay", "write"),
             ("PUT /v2/projects/%73hop", "write"),

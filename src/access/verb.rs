@@ -11,7 +11,7 @@ pub enum Verb {
     Force,
     /// See what the server does: state, metrics, explanations, what changes.
     Observe,
-    /// Have the configuration read anew.
+    /// Have the configuration read anew, and records published; in a project, say where to.
     Operate,
     /// See objects and intents, with their history.
     Read,

@@ -71,17 +71,11 @@ fn shown(publisher: &Publisher) -> PublisherState {
     let (setup, status) = (publisher.setup(), publisher.status());
     let moment = |at: Option<SystemTime>| at.map(|at| Timestamp::from(at).to_string());
     let lag = status.behind_since.and_then(|since| SystemTime::now().duration_since(since).ok());
-    let standing = match (status.synced_at, status.failures, status.behind_since) {
-        (None, ..) => "starting",
-        (_, 1.., _) => "failing",
-        (_, 0, Some(_)) => "behind",
-        (_, 0, None) => "ok",
-    };
     PublisherState {
         name: setup.name.clone(),
         zones: setup.rules.zones.iter().map(ToString::to_string).collect(),
         auto: setup.auto,
-        standing: standing.to_owned(),
+        standing: status.word().to_owned(),
         behind_since: moment(status.behind_since),
         synced_at: moment(status.synced_at),
         succeeded_at: moment(status.succeeded_at),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishingState {
-    /// In the order of the configuration.
+    /// In the order of the configuration; behind them those that are declared, in the order of their names.
     pub providers: Vec<PublisherState>,
 }
 
@@ -17,7 +17,7 @@ pub struct PublishingState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublisherState {
-    /// Its name.
+    /// Its name; of one that a record of where to publish declares, `PROJECT/NAME`.
     pub name: String,
     /// Its zones.
     pub zones: Vec<String>,

@@ -60,8 +60,8 @@ pub use sections::sections;
 pub(crate) use settings::address_sets;
 pub use settings::{
     AliasForm, CallTls, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias,
-    QueryLogSettings, QueryLogSink, ServedDelegation, Settings, StoreSettings, TcpSettings, TraceSettings, UdpSettings,
-    WebUrl, WebhookSettings,
+    QueryLogSettings, QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceSettings,
+    UdpSettings, WebUrl, WebhookSettings,
 };
 
 /// Where the configuration comes from.
@@ -193,6 +193,11 @@ pub(crate) fn parse_duration(text: &str) -> Result<std::time::Duration, String> 
 /// The policy of the words of an intent; or which of them is at fault, and why.
 pub(crate) fn policy_of_words(words: &[String]) -> Result<fairway_model::Policy, (usize, String)> {
     convert::policy_of_words(words)
+}
+
+/// Whether a text can be the id of an owner in a registry record.
+pub(crate) fn is_owner(text: &str) -> bool {
+    !text.contains([',', '"', '=']) && !text.chars().any(char::is_control)
 }
 
 /// A duration as a configuration writes it.

@@ -59,6 +59,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// What is published to other DNS servers, and where. Default: nothing.
     pub publish: Vec<PublishTo>,
+    /// Who we are in registries where nothing else is said. Default `fairway`.
+    pub publish_owner: String,
     /// Where ExternalDNS brings names and records; none by default.
     pub webhook: Option<WebhookSettings>,
     /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
@@ -66,6 +68,9 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Who we are in registries where nothing is said.
+    pub const PUBLISH_OWNER: &str = "fairway";
+
     /// What is done with names that several clients of the webhook offer without set identifiers.
     pub(crate) fn shared_names(&self) -> SharedNames {
         self.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default()
@@ -85,8 +90,8 @@ pub struct PublishTo {
     pub auto: bool,
     /// Where it is.
     pub destination: Destination,
-    /// Whether steered names within its zones are published. Default yes.
-    pub steered: bool,
+    /// Which steered names within its zones are published. Default all.
+    pub steered: Steered,
     /// Whether declared record sets within its zones are. Default no.
     pub records: bool,
     /// Further names that lead to steered ones.
@@ -95,6 +100,24 @@ pub struct PublishTo {
     pub fixed: Vec<ProviderSet>,
     /// Delegations of zones as they are served.
     pub served: Vec<ServedDelegation>,
+}
+
+/// Steered names that are published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Steered {
+    /// All.
+    All,
+    /// None.
+    None,
+    /// Those that intents of a project hold.
+    OfProject {
+        /// The project.
+        project: String,
+        /// Domains that they lie in; none: whichever.
+        within: Vec<Name>,
+        /// Domains that they do not lie in.
+        without: Vec<Name>,
+    },
 }
 
 /// A zone of ours that is delegated with the name servers that it has.
@@ -482,6 +505,7 @@ impl Default for Settings {
             query_log: None,
             store: StoreSettings::default(),
             publish: Vec::new(),
+            publish_owner: Self::PUBLISH_OWNER.to_owned(),
             webhook: None,
             drain_timeout: Duration::from_secs(5),
         }

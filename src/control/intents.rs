@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Pool, PoolName, Standing, intent::Intent};
+use fairway_model::{
+    Pool, PoolName, Standing,
+    intent::{DnsUpdateRecord, Intent},
+};
 use fairway_zones::View;
 
-use super::{Configured, Control, shared::Shared, status::word};
+use super::{
+    Configured, Control,
+    publishing::{DECLARED_MAX, asked},
+    shared::Shared,
+    status::word,
+};
 use crate::{
     api::objects_wire::Condition,
     intents::{
@@ -48,6 +56,10 @@ impl Beholder<'_> {
         let why = self.configured.left_out.get(key);
         let why = why.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         let mut status = IntentStatus { observed_generation: object.generation, ..IntentStatus::default() };
+        if let Intent::DnsUpdateRecord(record) = intent {
+            status.conditions = self.of_update(key, record, why);
+            return status;
+        }
         if !matches!(key.kind(), Kind::Inbound | Kind::Compound) {
             status.conditions = vec![match why {
                 None => said("Accepted", true, "Kept", String::new()),
@@ -83,6 +95,50 @@ impl Beholder<'_> {
             ready(intent, claim, is_served, is_up),
         ];
         status
+    }
+
+    /// Whether a record of where to publish can be run, and how its publisher does.
+    fn of_update(&self, key: &Key, record: &DnsUpdateRecord, why: Option<String>) -> Vec<Condition> {
+        let asked = asked(self.configured, key, record);
+        let why = why.or_else(|| asked.as_ref()?.as_ref().err().map(ToString::to_string));
+        let accepted = match (&why, &asked) {
+            (Some(why), _) => said("Accepted", false, "DoesNotFit", why.clone()),
+            (None, Some(_)) => said("Accepted", true, "Fits", String::new()),
+            (None, None) => said("Accepted", true, "Kept", String::new()),
+        };
+        let published = match asked {
+            None => {
+                let (provider, record) = (&record.provider, key.names().collect::<Vec<_>>().join("/"));
+                let what = format!(
+                    "only external-dns speaks to {provider}: fairway publish flags {record} tells how it starts"
+                );
+                said("Published", false, "Rendered", what)
+            }
+            Some(Ok(to)) if why.is_none() => self.published(&to.name),
+            Some(_) => said("Published", false, "NotRun", String::new()),
+        };
+        vec![accepted, published]
+    }
+
+    /// How a publisher stands. One that was just declared begins within a second.
+    fn published(&self, name: &str) -> Condition {
+        let publishers = self.shared.publishers.load();
+        let Some(publisher) = publishers.iter().find(|publisher| publisher.setup().name == name) else {
+            let declared = publishers.iter().filter(|publisher| publisher.setup().name.contains('/')).count();
+            let is_full = declared >= DECLARED_MAX;
+            let what = if is_full { format!("{DECLARED_MAX} records are run, and no more") } else { String::new() };
+            return said("Published", false, if is_full { "TooMany" } else { "Starting" }, what);
+        };
+        let status = publisher.status();
+        let (holds, reason) = match status.word() {
+            "ok" => (true, "Published"),
+            "behind" => (false, "Behind"),
+            "failing" => (false, "Failing"),
+            _ => (false, "Starting"),
+        };
+        let refused = status.conditions.values().filter(|standing| standing.condition.words().0 == "refused").count();
+        let of_some = (refused > 0).then(|| format!("{refused} record sets cannot be: see fairway publish status"));
+        said("Published", holds, reason, status.error.clone().or(of_some).unwrap_or_default())
     }
 
     fn members(&self, pool: &Pool, intent: &Intent) -> Vec<IntentMember> {

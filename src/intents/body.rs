@@ -1,14 +1,11 @@
 //! Bodies of every kind: what comes in, what is kept, what is shown.
 //!
 //! ```text
-//! octets ─► Json ─► keys to fields ─► values ─► Intent ─► canonical, with its key     (kept)
-//!                                                     └─► canonical, key as SHA-256   (shown; can be sent again)
+//! octets ─► Json ─► keys to fields ─► values ─► Intent ─► canonical, with secrets     (kept)
+//!                                                     └─► canonical, without secrets  (shown; can be sent again)
 //! ```
 
-use fairway_model::{
-    Secret,
-    intent::{Intent, Project, TrafficGroup},
-};
+use fairway_model::intent::{Intent, Project, TrafficGroup};
 use serde_json::Value;
 
 use super::{
@@ -21,18 +18,28 @@ use super::{
     others,
     paths::{KEY_FORM, Place},
     relations::is_named_otherwise,
+    updates,
 };
 use crate::{
     problem::Flaw,
     store::objects::{Key, Kind, Object},
 };
 
-/// Reads a body of a kind. `kept` is the private key of the object it takes the place of, for which its hash may stand.
-pub(crate) fn read(kind: Kind, octets: &[u8], kept: Option<&Secret>) -> Result<Intent, Refused> {
+/// Reads a body of a kind. `before` is the object it takes the place of, whose secrets it may keep.
+pub(crate) fn read(kind: Kind, octets: &[u8], before: Option<&Intent>) -> Result<Intent, Refused> {
     let json = Json::read(octets)?;
-    let mut body = Body::sort(table(kind), &json);
+    read_sorted(kind, &json, Body::sort(table(kind), &json), before)
+}
+
+/// Reads what the store keeps.
+pub(super) fn read_kept(kind: Kind, octets: &[u8]) -> Result<Intent, Refused> {
+    let json = Json::read(octets)?;
+    read_sorted(kind, &json, Body::sort(table(kind), &json).kept(), None)
+}
+
+fn read_sorted(kind: Kind, json: &Json, mut body: Body<'_>, before: Option<&Intent>) -> Result<Intent, Refused> {
     let nameless = matches!(json, Json::Map(_)) && body.hits("metadata.name").is_empty();
-    let intent = of_kind(kind, &mut body, kept);
+    let intent = of_kind(kind, &mut body, before);
     let faults = body.into_faults();
     match intent {
         Some(intent) if faults.is_empty() => Ok(intent),
@@ -40,8 +47,8 @@ pub(crate) fn read(kind: Kind, octets: &[u8], kept: Option<&Secret>) -> Result<I
     }
 }
 
-/// The key of an intent and the text that is to be kept, or all that is wrong with it. `before` knows what is there, whose private key a hash
-/// may stand for.
+/// The key of an intent and the text that is to be kept, or all that is wrong with it. `before` knows what is there, whose secrets it may
+/// keep.
 pub(crate) fn sound<'a>(
     key: &str,
     intent: &Value,
@@ -51,8 +58,7 @@ pub(crate) fn sound<'a>(
     let what = || format!("{key:?} is no key of an intent; {KEY_FORM}");
     let place = Place::of_key(key).map_err(|_| flaw("/key", what()))?;
     let own = place.key(None);
-    let kept = before(&own).and_then(Intent::private_key);
-    let read = read(place.kind, intent.to_string().as_bytes(), kept).map_err(|refused| {
+    let read = read(place.kind, intent.to_string().as_bytes(), before(&own)).map_err(|refused| {
         let within = refused.within("/intent").faults.into_iter();
         within.map(|Fault { pointer, detail }| Flaw { pointer, detail }).collect::<Vec<_>>()
     })?;
@@ -70,7 +76,8 @@ pub(super) fn notes(kind: Kind) -> Notes {
     body.into_notes()
 }
 
-fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Intent> {
+fn of_kind(kind: Kind, body: &mut Body<'_>, before: Option<&Intent>) -> Option<Intent> {
+    let key = before.and_then(Intent::private_key);
     match kind {
         Kind::AccessPoint => others::access_point(body).map(Intent::AccessPoint),
         Kind::Client => others::client(body).map(Intent::Client),
@@ -78,10 +85,10 @@ fn of_kind(kind: Kind, body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Int
         Kind::Compound => others::compound(body).map(Intent::Compound),
         Kind::Controller => groups::controller(body).map(Intent::Controller),
         Kind::DeploymentGroup => groups::deployment_group(body).map(Intent::DeploymentGroup),
-        Kind::DnsUpdateRecord => groups::dns_update_record(body).map(Intent::DnsUpdateRecord),
-        Kind::Inbound | Kind::InboundOfCompound => inbound::read(body, kept).map(Intent::Inbound),
+        Kind::DnsUpdateRecord => updates::read(body, before).map(Intent::DnsUpdateRecord),
+        Kind::Inbound | Kind::InboundOfCompound => inbound::read(body, key).map(Intent::Inbound),
         Kind::Outbound => others::outbound(body).map(Intent::Outbound),
-        Kind::OutboundServer => others::outbound_server(body, kept).map(Intent::OutboundServer),
+        Kind::OutboundServer => others::outbound_server(body, key).map(Intent::OutboundServer),
         Kind::Project => common::metadata(body).map(|metadata| Intent::Project(Project { metadata })),
         Kind::TrafficGroup => common::metadata(body).map(|metadata| Intent::TrafficGroup(TrafficGroup { metadata })),
         Kind::TrafficSet => groups::traffic_set(body).map(Intent::TrafficSet),
@@ -100,7 +107,7 @@ pub(super) fn table(kind: Kind) -> &'static Table {
         Kind::Compound => &others::COMPOUND,
         Kind::Controller => &groups::CONTROLLER,
         Kind::DeploymentGroup => &groups::DEPLOYMENT_GROUP,
-        Kind::DnsUpdateRecord => &groups::DNS_UPDATE_RECORD,
+        Kind::DnsUpdateRecord => &updates::TABLE,
         Kind::Inbound | Kind::InboundOfCompound => &inbound::TABLE,
         Kind::Outbound => &others::OUTBOUND,
         Kind::OutboundServer => &others::OUTBOUND_SERVER,
@@ -109,7 +116,7 @@ pub(super) fn table(kind: Kind) -> &'static Table {
     }
 }
 
-/// The canonical text that the store keeps, without what says nothing. It holds private keys: nobody is shown it.
+/// The canonical text that the store keeps, without what says nothing. It holds secrets: nobody is shown it.
 pub(crate) fn to_keep(intent: &Intent) -> Vec<u8> {
     write(intent, Keys::Kept).pruned().to_text()
 }
@@ -121,9 +128,9 @@ pub(super) fn to_show(intent: &Intent) -> Json {
 
 /// What may be shown of a kept text; `None` if it is not one of this kind.
 ///
-/// For whatever shows the octets of a store (history, watch, plans): what is kept has private keys in it.
+/// For whatever shows the octets of a store (history, watch, plans): what is kept has secrets in it.
 pub fn shown(kind: Kind, kept: &[u8]) -> Option<Vec<u8>> {
-    read(kind, kept, None).ok().map(|intent| to_show(&intent).to_text())
+    read_kept(kind, kept).ok().map(|intent| to_show(&intent).to_text())
 }
 
 fn write(intent: &Intent, keys: Keys) -> Json {
@@ -134,7 +141,7 @@ fn write(intent: &Intent, keys: Keys) -> Json {
         Intent::Compound(compound) => others::write_compound(compound),
         Intent::Controller(controller) => groups::write_controller(controller),
         Intent::DeploymentGroup(group) => groups::write_deployment_group(group),
-        Intent::DnsUpdateRecord(record) => groups::write_dns_update_record(record),
+        Intent::DnsUpdateRecord(record) => updates::write(record, keys),
         Intent::Inbound(of) => inbound::write(of, certificates::write(&of.certificates, keys)),
         Intent::Outbound(outbound) => others::write_outbound(outbound),
         Intent::OutboundServer(server) => others::write_outbound_server(server, keys),
@@ -148,7 +155,7 @@ fn write(intent: &Intent, keys: Keys) -> Json {
 
 /// What an object says that is an intent; none where that cannot be read.
 pub(crate) fn understood(object: &Object) -> Option<Intent> {
-    read(object.key.kind(), &object.value, None).ok()
+    read_kept(object.key.kind(), &object.value).ok()
 }
 
 /// A kept text that cannot be read: the store holds what this version did not write.

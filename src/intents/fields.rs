@@ -125,6 +125,7 @@ pub(super) struct Body<'a> {
     faults: Vec<Fault>,
     /// What its fields are asked to be, where somebody wants to know.
     notes: Option<Notes>,
+    is_kept: bool,
 }
 
 /// What fields are asked to be, by their paths.
@@ -156,7 +157,7 @@ impl Hit<'_> {
 impl<'a> Body<'a> {
     /// Sorts the keys of a body.
     pub(super) fn sort(table: &'static Table, json: &'a Json) -> Self {
-        let mut body = Self { table, hits: BTreeMap::new(), faults: Vec::new(), notes: None };
+        let mut body = Self { table, hits: BTreeMap::new(), faults: Vec::new(), notes: None, is_kept: false };
         match json {
             Json::Map(entries) => body.walk(entries, "", &Rc::from("")),
             other => body.fault("", format!("the body is {}; give a JSON object", other.what())),
@@ -245,6 +246,21 @@ impl<'a> Body<'a> {
     pub(super) fn fault_at(&mut self, path: &'static str, detail: impl Into<String>) {
         let pointer = self.pointer(path);
         self.fault(&pointer, detail);
+    }
+
+    /// It is what the store keeps: it was looked through when it was taken, and by what held then.
+    pub(super) fn kept(self) -> Self {
+        Self { is_kept: true, ..self }
+    }
+
+    /// Whether it is what the store keeps.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// Whether nothing was found wrong so far.
+    pub(super) fn is_sound(&self) -> bool {
+        self.faults.is_empty()
     }
 
     /// From now on notes what fields are asked to be.

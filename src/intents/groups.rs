@@ -1,16 +1,13 @@
-//! Projects, apps, groups, sets, records to publish, controllers: reading and canonical form.
+//! Projects, apps, groups, sets, controllers: reading and canonical form.
 
-use std::collections::BTreeMap;
-
-use fairway_model::intent::{CompositeApp, Controller, DeploymentGroup, DnsUpdateRecord, SetEntry, TrafficSet};
+use fairway_model::intent::{CompositeApp, Controller, DeploymentGroup, SetEntry, TrafficSet};
 
 use super::{
     common::{self, LABEL_MAX, metadata, name},
-    fault::Fault,
     fields::{Body, Field, Table, fold},
     gslb::PORTS,
     json_wire::Json,
-    values::{Flaws, below, flaw, list, text},
+    values::{Flaws, below, flaw},
 };
 
 /// Fields of a project, and of a traffic group.
@@ -29,15 +26,6 @@ pub(super) static DEPLOYMENT_GROUP: Table = Table::of(&[
 ]);
 /// Fields of a traffic set.
 pub(super) static TRAFFIC_SET: Table = Table::of(&[common::METADATA, &[Field::homed("set", &["spec"], &["set"])]]);
-/// Fields of a record of where to publish. The older body, of `dnsproviders`, has them in the one entry of `dnsProvider`.
-pub(super) static DNS_UPDATE_RECORD: Table = Table::of(&[
-    common::METADATA,
-    &[
-        Field::homed("spec.provider", &["dnsprovider"], &["id", "provider"]),
-        Field::homed("spec.parameters", &["dnsprovider"], &["externaldnsparameters", "parameters"]),
-        Field::homed("spec.bind", &["dnsprovider"], &["clusterselector", "bind"]),
-    ],
-]);
 /// Fields of a controller.
 pub(super) static CONTROLLER: Table = Table::of(&[
     common::METADATA,
@@ -109,81 +97,6 @@ pub(super) fn write_traffic_set(set: &TrafficSet) -> Json {
         ("description", metadata.description.as_str().into()),
         ("metadata", common::write_metadata(metadata)),
         ("set", Json::List(entries.collect())),
-    ])
-}
-
-/// Reads a record of where to publish.
-pub(super) fn dns_update_record(body: &mut Body<'_>) -> Option<DnsUpdateRecord> {
-    let metadata = metadata(body)?;
-    let given = body.needed_text("spec.provider", LABEL_MAX, "\"rfc2136\"").to_ascii_lowercase();
-    let provider = match given.as_str() {
-        "pdns" => "powerdns".to_owned(),
-        "coredns" => "etcd".to_owned(),
-        _ => given,
-    };
-    Some(DnsUpdateRecord {
-        metadata,
-        provider,
-        parameters: body.read("spec.parameters", parameters).unwrap_or_default(),
-        bind: body.read("spec.bind", bind).unwrap_or_default(),
-    })
-}
-
-fn parameters(json: &Json) -> Result<BTreeMap<String, String>, Flaws> {
-    let Json::Map(entries) = json else {
-        return flaw(format!("{} is no object; write {{\"etcd-urls\": \"http://127.0.0.1:2379\"}}", json.what()));
-    };
-    if entries.len() > 256 {
-        return flaw(format!("there are {} parameters; 256 is the most", entries.len()));
-    }
-    let mut parameters = BTreeMap::new();
-    let mut flaws = Vec::new();
-    for (key, value) in entries {
-        let way = super::fault::step(key);
-        let written = match value {
-            Json::Bool(bool) => Ok(bool.to_string()),
-            other => text(other, 4_096),
-        };
-        match written {
-            _ if key.is_empty() || key.len() > 128 => {
-                flaws.push(Fault::new(way, "is no parameter; give 1 to 128 characters"))
-            }
-            Ok(value) => drop(parameters.insert(key.trim_start_matches('-').to_owned(), value)),
-            Err(found) => flaws.extend(below(&way, found)),
-        }
-    }
-    if flaws.is_empty() { Ok(parameters) } else { Err(flaws) }
-}
-
-/// `[{"cluster": "p1+c1"}, {"logicalCloud": "lc1"}]`, or one such object with several keys.
-fn bind(json: &Json) -> Result<Vec<(String, String)>, Flaws> {
-    let pairs = |json: &Json| match json {
-        Json::Map(entries) => entries.iter().map(|(key, value)| bound_to(key, value)).collect::<Result<Vec<_>, _>>(),
-        other => flaw(format!("{} binds to nothing; write {{\"cluster\": \"eu1\"}}", other.what())),
-    };
-    if matches!(json, Json::Map(_)) {
-        return pairs(json);
-    }
-    Ok(list(json, 256, pairs)?.into_iter().flatten().collect())
-}
-
-fn bound_to(key: &str, value: &Json) -> Result<(String, String), Flaws> {
-    let kind = match fold(key).as_str() {
-        "cluster" | "edge" => "cluster",
-        "logicalcloud" => "logicalCloud",
-        _ => return flaw(format!("{key:?} is nothing to bind to; it is cluster or logicalCloud")),
-    };
-    Ok((kind.to_owned(), text(value, LABEL_MAX)?))
-}
-
-/// The canonical form of its `spec`.
-pub(super) fn write_dns_update_record(record: &DnsUpdateRecord) -> Json {
-    let parameters = record.parameters.iter().map(|(key, value)| (key.clone(), Json::from(value.as_str())));
-    let bind = record.bind.iter().map(|(key, value)| Json::map([(key, value.as_str().into())]));
-    Json::map([
-        ("provider", record.provider.as_str().into()),
-        ("parameters", Json::Map(parameters.collect())),
-        ("bind", Json::List(bind.collect())),
     ])
 }
 

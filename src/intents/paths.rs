@@ -103,6 +103,11 @@ pub(crate) fn project_of(path: &str) -> Option<String> {
     place.names.first().map(|name| name.as_str().to_owned())
 }
 
+/// Whether a path leads to records of where to publish.
+pub(crate) fn declares_updates(path: &str) -> bool {
+    Place::read(path).is_ok_and(|place| place.kind == Kind::DnsUpdateRecord)
+}
+
 /// The intent whose history is at a path: `/v1/intents/KEY/history`. A key has as many names as its kind, so none ends so.
 pub(crate) fn history_of(path: &str) -> Option<Place> {
     Place::of_key(path.strip_prefix("/v1/intents/")?.strip_suffix("/history")?).ok()

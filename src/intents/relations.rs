@@ -101,7 +101,7 @@ async fn is_in_no_set(store: &dyn ObjectStore, key: &Key, app: &[&str]) -> Resul
 
 /// Whether a set names an intent; one that cannot be read names nothing.
 fn names_intent(object: &Object, key: &Key) -> bool {
-    let Ok(Intent::TrafficSet(set)) = body::read(Kind::TrafficSet, &object.value, None) else { return false };
+    let Ok(Intent::TrafficSet(set)) = body::read_kept(Kind::TrafficSet, &object.value) else { return false };
     set.set.iter().map(intent_of).any(|(kind, _, name)| kind == key.kind() && name.as_str() == key.name())
 }
 

@@ -363,13 +363,12 @@ impl Asked {
         if octets.iter().all(u8::is_ascii_whitespace) {
             return Err(problem(StatusCode::BAD_REQUEST, "the body is empty; give the object as JSON"));
         }
-        let kept = before.and_then(Intent::private_key);
         let mended = if self.query.lenient { Some(super::lenient::mend(octets)) } else { None };
         let octets = mended.as_deref().unwrap_or(octets);
         let kind = self.place.kind;
         // Of a body that has the key, too, the intent is a part.
         let at = if self.path == OWN { "/intent" } else { "" };
-        let intent = body::read(kind, octets, kept).map_err(|error| refused(kind, &error.within(at)))?;
+        let intent = body::read(kind, octets, before).map_err(|error| refused(kind, &error.within(at)))?;
         match relations::is_named_otherwise(&self.place, &intent) {
             Some(detail) => Err(problem(StatusCode::BAD_REQUEST, detail)),
             None => Ok(intent),
@@ -437,7 +436,7 @@ fn matches(tags: &HeaderValue, object: &Object) -> bool {
 
 fn understood(object: &Object) -> Result<Intent, Refusal> {
     let kind: Kind = object.key.kind();
-    body::read(kind, &object.value, None)
+    body::read_kept(kind, &object.value)
         .map_err(|error| problem(StatusCode::INTERNAL_SERVER_ERROR, body::unreadable(&error).detail))
 }
 

@@ -75,7 +75,12 @@ fn by_hand(path: &str) -> Value {
                 "type": {"enum": ["all", "empty", "last-good", "refuse", "fallback"]}, "fallback": fallback}})
         }
         "spec.gslb.probe.path" => json!({"type": "string", "pattern": "^/[!-~]{0,1023}$"}),
-        "spec.parameters" => json!({"type": "object", "additionalProperties": {"type": "string", "maxLength": 4_096}}),
+        "spec.parameters" => {
+            let kept = json!({"type": "object", "properties": {"kept": {"const": true}}, "required": ["kept"],
+                "description": "The secret that is kept, which answers show in its place."});
+            let value = json!({"anyOf": [{"type": "string", "maxLength": 16_384}, kept]});
+            json!({"type": "object", "maxProperties": 256, "additionalProperties": value})
+        }
         "spec.bind" => {
             let pair = json!({"type": "object", "properties": {"cluster": {"type": "string"}, "logicalCloud": {"type": "string"}}});
             json!({"type": "array", "maxItems": 256, "items": pair})

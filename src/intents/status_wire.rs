@@ -11,7 +11,8 @@ use crate::api::objects_wire::Condition;
 pub struct IntentStatus {
     /// The generation that this speaks of: how often what it says has changed.
     pub observed_generation: u64,
-    /// `Accepted`; of what can be answered also `Conflict` (another one claims its name) and `Ready` (clients are sent to it).
+    /// `Accepted`; of what can be answered also `Conflict` (another one claims its name) and `Ready` (clients are sent to it); of records of
+    /// where to publish also `Published`.
     pub conditions: Vec<Condition>,
     /// Where it is answered; left out while it is not.
     #[serde(skip_serializing_if = "Option::is_none")]

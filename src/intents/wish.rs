@@ -31,7 +31,7 @@ pub struct StoredIntent {
 impl StoredIntent {
     /// Reads a stored object; the reason, where it is none of the intent API or cannot be read.
     pub fn read(object: &Object) -> Result<Self, String> {
-        let intent = body::read(object.key.kind(), &object.value, None).map_err(|refused| refused.to_string())?;
+        let intent = body::read_kept(object.key.kind(), &object.value).map_err(|refused| refused.to_string())?;
         Ok(Self { key: object.key.clone(), created: object.created, intent })
     }
 }

@@ -44,7 +44,7 @@ def objects():
     put(PROJECT, intent())
     put(APP, intent(compositeAppVersion="a"))
     put("/v2/dtc-controllers/a", intent(host="h", port=1))
-    put(f"{PROJECT}/dns-update-records/a", intent(provider="rfc2136"))
+    put(f"{PROJECT}/dns-update-records/a", intent(provider="aws"))
     put(f"{APP}/deployment-intent-groups/a", intent())
     put(f"{APP}/deployment-intent-groups/a/traffic-group-intents/a", intent())
     shop = intent(app="a", serviceName="a", externalSupport=True, externalName="b.page.test", gslb={"downResponse": "empty", "ttl": 5})

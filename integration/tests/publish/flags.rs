@@ -1,9 +1,9 @@
-//! Every flag and provider that we render is one of the real external-dns.
+//! Every flag and provider that we render, and every flag that we run by ourselves, is one of the real external-dns.
 
 use std::{collections::BTreeSet, process::Command};
 
 use fairway_integration::real::program;
-use fairway_providers::flags;
+use fairway_providers::{flags, spoken};
 
 #[test]
 fn the_real_external_dns_has_every_flag_and_provider() {
@@ -14,7 +14,7 @@ fn the_real_external_dns_has_every_flag_and_provider() {
     let lines = help.lines().filter_map(|line| line.strip_prefix("  --"));
     let there: BTreeSet<_> = lines.map(|line| word(line.strip_prefix("[no-]").unwrap_or(line))).collect();
     assert!(there.len() > 90, "{help}");
-    let missing: Vec<_> = flags::all().filter(|flag| !there.contains(*flag)).collect();
+    let missing: Vec<_> = flags::all().chain(spoken::of_external_dns()).filter(|flag| !there.contains(*flag)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     let (_, providers) = help.rsplit_once("--provider=provider").expect("it tells providers");
     let (_, providers) = providers.split_once("options:").expect("it tells providers");

@@ -5,6 +5,8 @@
 #[cfg(feature = "real")]
 mod daemon;
 #[cfg(feature = "real")]
+mod declared;
+#[cfg(feature = "real")]
 mod delay;
 #[cfg(feature = "real")]
 mod etcd;

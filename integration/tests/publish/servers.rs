@@ -158,6 +158,8 @@ async fn a_name_that_bind_forbids_blocks_no_other() {
 /// A PowerDNS with the zone in SQLite, and its API.
 pub(crate) struct PowerDnsServer {
     pub(crate) provider: PowerDns,
+    /// Where its API is.
+    pub(crate) api: String,
     _process: Process,
     _folder: TempDir,
 }
@@ -191,11 +193,12 @@ pub(crate) fn powerdns() -> PowerDnsServer {
         assert!(process.is_running(), "it ended: {}", process.output());
         http_get(SocketAddr::from(([127, 0, 0, 1], api)), "/api").is_some()
     });
-    let url = ApiUrl::parse(&format!("http://127.0.0.1:{api}")).expect("a URL");
+    let at = format!("http://127.0.0.1:{api}");
+    let url = ApiUrl::parse(&at).expect("a URL");
     let api = Api { url, tls: None, secret: Some(("x-api-key", Secret::new("key-of-the-tests"))) };
     let zones = vec![ZONE.parse().expect("a name")];
     let provider = PowerDns { api, zones, timeout: Duration::from_secs(30), text: super::TEXT };
-    PowerDnsServer { provider, _process: process, _folder: folder }
+    PowerDnsServer { provider, api: at, _process: process, _folder: folder }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{IntentName, Metadata};
+use crate::Secret;
 
 /// A project.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +68,10 @@ pub struct DnsUpdateRecord {
     pub metadata: Metadata,
     /// The provider: `powerdns`, `etcd`, `rfc2136`, …, or one that ExternalDNS knows.
     pub provider: String,
-    /// The provider's parameters, as ExternalDNS names its flags.
+    /// The provider's parameters, as ExternalDNS names its flags, without dashes.
     pub parameters: BTreeMap<String, String>,
+    /// Those of them that nobody is shown again: keys, passwords, tokens.
+    pub secrets: BTreeMap<String, Secret>,
     /// What it is bound to, as pairs: `cluster` or `logicalCloud`, and a name.
     pub bind: Vec<(String, String)>,
 }

@@ -92,6 +92,18 @@ pub struct Status {
     pub conditions: BTreeMap<SetKey, Standing>,
 }
 
+impl Status {
+    /// How it stands in a word: `starting`, `failing`, `behind` or `ok`.
+    pub fn word(&self) -> &'static str {
+        match (self.synced_at, self.failures, self.behind_since) {
+            (None, ..) => "starting",
+            (_, 1.., _) => "failing",
+            (_, 0, Some(_)) => "behind",
+            (_, 0, None) => "ok",
+        }
+    }
+}
+
 /// How it stands with a set, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {

@@ -8,15 +8,24 @@ use fairway_zones::text::rdata_from_text;
 
 use super::{Meaning, monitors::secret, publish_to::destination};
 use crate::config::{
-    AliasForm, PublishTo, PublishedAlias, ServedDelegation, address_sets,
+    AliasForm, PublishTo, PublishedAlias, ServedDelegation, Settings, Steered, address_sets,
     bounds_wire::{Int, List, Text},
+    is_owner,
     publish_wire::{self as wire, Publish},
     values_access::AccessName,
     values_wire::As,
 };
 
+/// Who we are in registries of providers that say nothing else.
+pub(super) fn owner(publish: &Publish) -> &str {
+    publish.owner.as_ref().map_or(Settings::PUBLISH_OWNER, |Text(owner)| owner)
+}
+
 pub(super) fn publish(meaning: &mut Meaning<'_, '_>, publish: &Publish) -> Vec<PublishTo> {
-    let owner = publish.owner.as_ref().map_or("fairway", |Text(owner)| owner);
+    let owner = owner(publish);
+    if !is_owner(owner) {
+        told_owner(meaning, "/publish/owner", owner);
+    }
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for (index, provider) in publish.providers.iter().enumerate() {
@@ -86,7 +95,7 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
         pacing,
         auto: from.auto.unwrap_or(true),
         destination: destination(meaning, pointer, from)?,
-        steered: from.steered.unwrap_or(true),
+        steered: if from.steered.unwrap_or(true) { Steered::All } else { Steered::None },
         records: from.records.unwrap_or(false),
         aliases: from.aliases.iter().map(alias).collect(),
         fixed,
@@ -108,11 +117,12 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider
         Some(wire::RegistryKind::None) => return Ownership::Unknown,
         Some(wire::RegistryKind::Txt) | None => {}
     }
-    let owner = registry.owner.as_ref().map_or(owner, |Text(owner)| owner);
-    if owner.contains([',', '"', '=']) || owner.chars().any(char::is_control) {
-        let what = format!("{owner:?} cannot stand in a registry record");
-        meaning.error(format_args!("{pointer}/owner"), what, "leave out commas, quotes and equals signs");
+    if let Some(Text(own)) = &registry.owner
+        && !is_owner(own)
+    {
+        told_owner(meaning, &format!("{pointer}/owner"), own);
     }
+    let owner = registry.owner.as_ref().map_or(owner, |Text(owner)| owner);
     let prefix = registry.prefix.as_ref().map_or("", |Text(prefix)| prefix);
     let suffix = registry.suffix.as_ref().map_or("", |Text(suffix)| suffix);
     let wildcard = registry.wildcard.as_ref().map_or("", |Text(wildcard)| wildcard);
@@ -126,6 +136,11 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider
         key.map_err(|error| meaning.error(&pointer, error.to_string(), "put the key of ExternalDNS there")).ok()
     });
     Ownership::Txt { affix, owner: owner.to_owned(), key }
+}
+
+fn told_owner(meaning: &mut Meaning<'_, '_>, pointer: &str, owner: &str) {
+    let what = format!("{owner:?} cannot stand in a registry record");
+    meaning.error(pointer, what, "leave out commas, quotes and equals signs");
 }
 
 fn alias(from: &wire::Alias) -> PublishedAlias {

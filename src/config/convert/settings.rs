@@ -48,6 +48,7 @@ pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Se
         query_log: config.query_log.as_ref().map(|query_log| self::query_log(meaning, query_log)),
         store: store::store(meaning, &config.store),
         publish: publish::publish(meaning, &config.publish),
+        publish_owner: publish::owner(&config.publish).to_owned(),
         webhook: config.webhook.as_ref().map(|wire| webhook::webhook(meaning, wire)),
         drain_timeout: meaning.bounded(
             "/drainTimeout",

@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Cluster, Desired, MonitorName, Name, PoolName, Subject, Timestamp, intent::Intent};
+use fairway_model::{
+    Cluster, Desired, MonitorName, Name, PoolName, SteeredName, Subject, Timestamp,
+    intent::{DnsUpdateRecord, Intent},
+};
 
 use super::{Declared, LeftOut, Says, Wish, key_of, section, whole};
 use crate::{
@@ -61,20 +64,49 @@ impl Declared {
     }
 
     /// What lies right below an intent and is part of it, in the order of the keys.
-    fn below(&self, key: &Key) -> impl Iterator<Item = &StoredIntent> {
+    fn below<'a>(&'a self, key: &Key) -> impl Iterator<Item = &'a StoredIntent> + use<'a> {
         let kind = if key.kind() == Kind::Compound { Kind::InboundOfCompound } else { Kind::Client };
         let names: Vec<&str> = key.names().collect();
-        self.under(Prefix::new(kind, &names).expect("what is below has one name more")).filter_map(Wish::stored)
+        self.under(kind, &names).filter_map(|wish| wish.stored())
+    }
+
+    /// The names that intents of a project claim, and as what they are steered; those that somebody else has left out. One whose intent
+    /// does not fit now is not steered.
+    pub(in crate::control) fn names_of<'a>(
+        &'a self,
+        project: &str,
+        desired: &'a Desired,
+    ) -> impl Iterator<Item = (Name, Option<&'a SteeredName>)> + use<'a> {
+        let all = self.under(Kind::Compound, &[project]).chain(self.under(Kind::Inbound, &[project]));
+        all.filter_map(move |wish| {
+            let (name, _, key) = wish.claim()?;
+            match desired.names.get(&name) {
+                None => Some((name, None)),
+                Some(steered) => (steered.pool.as_str() == object_name(&key)).then_some((name, Some(steered))),
+            }
+        })
+    }
+
+    /// The records of where to publish, in the order of their keys.
+    pub(in crate::control) fn updates(&self) -> impl Iterator<Item = (&Key, &DnsUpdateRecord)> {
+        self.under(Kind::DnsUpdateRecord, &[]).filter_map(|wish| match wish.stored()? {
+            StoredIntent { key, intent: Intent::DnsUpdateRecord(record), .. } => Some((key, record)),
+            _ => None,
+        })
     }
 
     /// The declared clusters.
     fn clusters(&self) -> impl Iterator<Item = &Cluster> {
-        let own = self.under(Prefix::new(Kind::Cluster, &[]).expect("a cluster has a name"));
+        let own = self.under(Kind::Cluster, &[]);
         own.flat_map(|wish| wish.element().into_iter().flat_map(|own| own.clusters.values()))
     }
 
-    fn under(&self, prefix: Prefix) -> impl Iterator<Item = &Wish> {
-        let first = Key::parse(&format!("{}!", prefix.as_str())).expect("it has the names of those below");
+    /// The objects of a kind whose outer names are these, which must be fewer than it has.
+    fn under<'a>(&'a self, kind: Kind, names: &[&str]) -> impl Iterator<Item = &'a Wish> + use<'a> {
+        let prefix = Prefix::new(kind, names).expect("it has more names, and these are of a key");
+        // No name comes before `!`.
+        let lowest: Vec<&str> = (0..kind.names()).map(|at| names.get(at).copied().unwrap_or("!")).collect();
+        let first = Key::new(kind, &lowest).expect("it has as many names as its kind");
         let (at, behind) = (self.objects.get_key_value(&first), self.objects.after(&first));
         at.into_iter().chain(behind).take_while(move |(key, _)| prefix.holds(key)).map(|(_, wish)| &**wish)
     }

@@ -1,14 +1,15 @@
 //! Publishing: carries what is served across to the publishers, a task each.
 //!
 //! It looks at what is served twice a second; what does not change what is published costs a comparison of pointers. Publishers follow
-//! the configuration: one whose section changed begins anew, the others go on.
+//! the configuration and the records of where to publish: one whose section or record changed begins anew, the others go on.
 
+mod declared;
 mod members;
 mod wanted;
 mod weights;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -27,11 +28,13 @@ use fairway_providers::{
 use fairway_zones::text::{rdata_from_text, rdata_text};
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
+pub(super) use self::declared::{DECLARED_MAX, asked};
 use self::{wanted::Served, weights::Shown};
 use super::shared::{Readiness, Shared};
 use crate::{
     config::{CallTls, Destination, PublishTo},
     https,
+    intents::instance,
 };
 
 /// A publisher with its task, which ends when this is dropped.
@@ -53,12 +56,18 @@ impl Running {
     fn start(to: &PublishTo, data_dir: Option<PathBuf>) -> Self {
         let (wishes, wishes_in) = watch::channel(None);
         let PublishTo { name, rules, pacing, auto, .. } = to.clone();
-        let notes = data_dir
-            .map_or_else(Notes::default, |folder| Notes::at(folder.join("publish").join(format!("{name}.json")), TEXT));
+        let notes = data_dir.map_or_else(Notes::default, |folder| Notes::at(notes_at(&folder, &name), TEXT));
         let setup = Setup { name, rules, pacing, auto };
         let (publisher, task) = Publisher::new(setup, provider(to), wishes_in, notes);
         Self { to: to.clone(), publisher, wishes, task: tokio::spawn(task), shown: Arc::default() }
     }
+}
+
+/// The file for notes of a publisher. Those of records have a slash in their names, and a folder for themselves: no other file is called so.
+fn notes_at(folder: &Path, name: &str) -> PathBuf {
+    let folder = folder.join("publish");
+    let folder = if name.contains('/') { folder.join("declared") } else { folder };
+    folder.join(format!("{name}.json"))
 }
 
 fn provider(to: &PublishTo) -> Box<dyn Provider> {
@@ -89,7 +98,8 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
         }),
         Destination::DnsEndpoints { folder, namespace, weights } => Box::new(DnsEndpoints {
             folder: folder.clone(),
-            name: to.name.clone(),
+            // The name of a record's publisher is no label.
+            name: if to.name.contains('/') { instance(&to.name) } else { to.name.clone() },
             namespace: namespace.clone(),
             weights: *weights,
             text: TEXT,
@@ -109,7 +119,7 @@ fn api(url: &ApiUrl, tls: &CallTls, secret: Option<(&'static str, Secret)>) -> A
 /// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of
 /// probes is done: until then nobody knows who is up.
 pub(super) async fn follow(shared: Arc<Shared>) {
-    let mut running: Vec<Running> = Vec::new();
+    let (mut running, mut places): (Vec<Running>, Vec<PublishTo>) = (Vec::new(), Vec::new());
     let mut seen = (0, 0);
     let mut again = None;
     let mut tick = tokio::time::interval(LOOK);
@@ -123,13 +133,15 @@ pub(super) async fn follow(shared: Arc<Shared>) {
         // What was seen may be freed and its place be taken; the id of a view is in its conditions, and a generation counts.
         let now = (view.conditions.id(), published.generation);
         let is_due = again.is_some_and(|at| Instant::now() >= at);
-        if now == seen && !is_due && running.iter().map(|one| &one.to).eq(&published.configured.settings.publish) {
+        if now == seen && !is_due {
             continue;
         }
+        if now.1 != seen.1 {
+            places = declared::places(&published.configured);
+        }
         seen = now;
-        let settings = &published.configured.settings;
-        if !running.iter().map(|one| &one.to).eq(&settings.publish) {
-            running = restarted(running, &settings.publish, settings.data_dir.clone());
+        if !running.iter().map(|one| &one.to).eq(&places) {
+            running = restarted(running, &places, published.configured.settings.data_dir.clone());
             let publishers = running.iter().map(|one| one.publisher.clone()).collect();
             shared.publishers.store(Arc::new(publishers));
         }
@@ -137,7 +149,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
             continue;
         }
         let one = |one: &Running| (one.to.clone(), one.publisher.limits().weights, Arc::clone(&one.shown));
-        let places: Vec<_> = running.iter().map(one).collect();
+        let all_places: Vec<_> = running.iter().map(one).collect();
         // Of a million names this takes a while: not on a thread that others wait for.
         let all = move || {
             let wish = |(to, weights, shown): &(PublishTo, _, Arc<Mutex<Shown>>)| {
@@ -146,7 +158,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
                 let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
                 (wanted::wanted(to, served, &mut shown), shown.end_round())
             };
-            places.iter().map(wish).collect::<Vec<_>>()
+            all_places.iter().map(wish).collect::<Vec<_>>()
         };
         let Ok(all) = tokio::task::spawn_blocking(all).await else { continue };
         // A weight that waits for its time is looked at again though nothing changes.

@@ -12,7 +12,7 @@ use super::{
     weights::{Part, Shown},
 };
 use crate::{
-    config::{AliasForm, PublishTo, ServedDelegation, address_sets},
+    config::{AliasForm, PublishTo, ServedDelegation, Steered, address_sets},
     control::configured::Configured,
 };
 
@@ -34,9 +34,25 @@ pub(super) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> W
     let desired = &served.configured.desired;
     let mut wanted = Wanted { sets: to.fixed.clone(), held: BTreeSet::new() };
     let is_within = |name: &Name| to.rules.zones.iter().any(|zone| name.is_within(zone));
-    if to.steered {
-        for steered in desired.names.values().filter(|steered| is_within(&steered.name)) {
-            add_addresses(&mut wanted, &steered.name, steered, served, shown);
+    match &to.steered {
+        Steered::None => {}
+        Steered::All => {
+            for steered in desired.names.values().filter(|steered| is_within(&steered.name)) {
+                add_addresses(&mut wanted, &steered.name, steered, served, shown);
+            }
+        }
+        Steered::OfProject { project, within, without } => {
+            let lies = |name: &Name, domains: &[Name]| domains.iter().any(|domain| name.is_within(domain));
+            let is_meant =
+                |name: &Name| is_within(name) && (within.is_empty() || lies(name, within)) && !lies(name, without);
+            let names = served.configured.objects.names_of(project, desired);
+            for (name, steered) in names.filter(|(name, _)| is_meant(name)) {
+                match steered {
+                    Some(steered) => add_addresses(&mut wanted, &name, steered, served, shown),
+                    // An intent that does not fit now may fit again.
+                    None => _ = wanted.held.insert(name),
+                }
+            }
         }
     }
     for alias in &to.aliases {

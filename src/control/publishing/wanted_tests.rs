@@ -1,12 +1,21 @@
 use std::{fs, sync::Arc};
 
+use arc_swap::ArcSwap;
 use fairway_model::{Acceptance, ClusterName, Health, Shares, Timestamp, Verdict};
+use fairway_providers::publish::Ownership;
 use fairway_zones::{Conditions, TargetIndex, text::rdata_text};
 
-use super::*;
+use super::{
+    super::declared::{DECLARED_MAX, places},
+    *,
+};
 use crate::{
     config::Source,
-    control::configured::{Reader, What},
+    control::{
+        configured::{Reader, What},
+        declared::Declared,
+    },
+    store::objects::{Author, Key, Kind, Object},
 };
 
 /// A configuration as it is served, with health that is set by hand.
@@ -37,10 +46,16 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example, example.
     }
 
     fn new(config: &str) -> Self {
+        Self::with(config, Declared::default())
+    }
+
+    /// With these objects declared.
+    fn with(config: &str, declared: Declared) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fairway.yaml");
         fs::write(&file, format!("version: 1\n{config}")).unwrap();
-        let reader = Reader { source: Source::Path(file), environment: Arc::new(|_| None), declared: Arc::default() };
+        let declared = Arc::new(ArcSwap::from_pointee(declared));
+        let reader = Reader { source: Source::Path(file), environment: Arc::new(|_| None), declared };
         let reading = reader.read_here(What::Files, None, Timestamp::from_secs(1));
         let (configured, snapshot) = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
         let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
@@ -256,4 +271,88 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example] }}] }}
         members.join(", ")
     ));
     assert_eq!(scene.wanted(None).sets[0].set.rdatas.len(), ADDRESSES_MAX);
+}
+
+/// An inbound intent of a project that is answered at a name; made at `second`.
+fn intend(declared: &mut Declared, project: &str, intent: &str, service: &str, name: &str, second: u64) {
+    let body = format!(
+        "{{\"metadata\": {{\"name\": \"{intent}\"}}, \"spec\": {{\"app\": \"a\", \"serviceName\": \"{service}\",
+          \"externalSupport\": true, \"externalName\": \"{name}\"}}}}"
+    );
+    declare(declared, Kind::Inbound, &[project, "a", "v1", "default", "default", intent], body, second);
+}
+
+/// An object; made at `second`.
+fn declare(declared: &mut Declared, kind: Kind, names: &[&str], body: String, second: u64) {
+    let (key, at) = (Key::new(kind, names).unwrap(), Timestamp::from_secs(second));
+    let (value, by) = (body.into_bytes().into(), Author::default());
+    let object = Object { key: key.clone(), value, revision: 1, generation: 1, created: at, changed: at, by };
+    declared.suppose(&key, Some(object));
+}
+
+#[test]
+fn at_most_so_many_records_are_run_beside_the_configurations_own() {
+    let mut declared = Declared::default();
+    let body = |record: &str, host: &str| {
+        format!(
+            "{{\"metadata\": {{\"name\": \"{record}\"}}, \"spec\": {{\"provider\": \"rfc2136\", \"parameters\": {{
+              \"rfc2136-host\": \"{host}\", \"rfc2136-zone\": \"example.org\", \"rfc2136-insecure\": \"true\"}}}}}}"
+        )
+    };
+    // One that cannot be run takes no place of another.
+    let sound = (1..=DECLARED_MAX + 1).map(|number| (number, "192.0.2.53"));
+    for (number, host) in std::iter::once((0, "nowhere")).chain(sound) {
+        let record = format!("r{number:04}");
+        declare(&mut declared, Kind::DnsUpdateRecord, &["p", &record], body(&record, host), 1);
+    }
+    let scene = Scene::with(
+        "zones: [{ name: gslb.example, ns: [ns1.example.net] }]
+publish: { owner: us, providers: [{ name: p, file: p.zone, zones: [gslb.example] }] }
+",
+        declared,
+    );
+    let places = places(&scene.configured);
+    assert_eq!((places.len(), &*places[0].name, &*places[1].name), (1 + DECLARED_MAX, "p", "p/r0001"));
+    let Ownership::Txt { owner, .. } = &places[1].rules.ownership else { panic!("no registry") };
+    assert_eq!(owner, "us/p/r0001", "nobody else goes by it");
+}
+
+#[test]
+fn a_project_has_the_names_published_that_its_own_intents_hold() {
+    let mut declared = Declared::default();
+    for (project, intent, service, name) in [
+        ("p", "shop", "all", "shop.gslb.example"),
+        ("p", "deep", "all", "a.b.gslb.example"),
+        ("p", "other", "all", "other.example.org"),
+        ("p", "lost", "nobody", "lost.gslb.example"),
+        ("p", "files", "all", "files.gslb.example"),
+        ("q", "pay", "all", "pay.gslb.example"),
+        ("pp", "mail", "all", "mail.gslb.example"),
+    ] {
+        intend(&mut declared, project, intent, service, name, 1);
+    }
+    // Of one name the older intent has it, whose project that is.
+    intend(&mut declared, "p", "late", "all", "pay.gslb.example", 2);
+    let config = "zones: [{ name: gslb.example, ns: [ns1.example.net] }, { name: example.org, ns: [ns1.example.net] }]
+monitors: [{ name: unchecked, type: always }]
+clusters: [{ name: us1, addresses: [203.0.113.20], services: [all] }]
+pools: [{ name: own, policy: weighted, monitor: unchecked, members: [{ cluster: us1 }] }]
+names: [{ name: files.gslb.example, pool: own }]
+publish: { providers: [{ name: p, file: p.zone, zones: [gslb.example] }] }
+";
+    let mut scene = Scene::with(config, declared);
+    let mut says = |within: &[&str], without: &[&str]| {
+        let names = |texts: &[&str]| -> Vec<Name> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+        let (within, without) = (names(within), names(without));
+        scene.configured.settings.publish[0].steered = Steered::OfProject { project: "p".to_owned(), within, without };
+        let (sets, held) = scene.says();
+        let names: Vec<_> = sets.iter().map(|set| set.split(' ').next().unwrap().to_owned()).collect();
+        (names, held)
+    };
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let lost = owned(&["lost.gslb.example."]);
+    assert_eq!(says(&[], &[]), (owned(&["a.b.gslb.example.", "shop.gslb.example."]), lost.clone()));
+    assert_eq!(says(&["b.gslb.example"], &[]), (owned(&["a.b.gslb.example."]), vec![]));
+    assert_eq!(says(&[], &["b.gslb.example"]), (owned(&["shop.gslb.example."]), lost));
+    assert_eq!(says(&["shop.gslb.example"], &["shop.gslb.example"]), (vec![], vec![]));
 }

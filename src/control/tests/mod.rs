@@ -12,6 +12,7 @@ mod overrides;
 mod pace;
 mod reload;
 mod schedules;
+mod updates;
 mod webhook;
 mod webhook_cost;
 

@@ -249,7 +249,7 @@ fn bodies_of_the_other_kinds_survive_being_written_and_read() {
         ),
         (
             Kind::DnsUpdateRecord,
-            r#"{"metadata":{"name":"coredns-lab"},"spec":{"provider":"coredns","external-dns-parameters":{"coredns-prefix":"/skydns/","etcd-urls":"http://127.0.0.1:2379"},"bind":[{"cluster":"p1+c1"},{"logicalCloud":"lc1"}]}}"#,
+            r#"{"metadata":{"name":"coredns-lab"},"spec":{"provider":"coredns","external-dns-parameters":{"coredns-prefix":"/skydns/","etcd-urls":"http://127.0.0.1:2379","domain-filter":"example.com"},"bind":[{"cluster":"p1+c1"},{"logicalCloud":"lc1"}]}}"#,
         ),
         (
             Kind::Controller,
@@ -267,6 +267,9 @@ fn bodies_of_the_other_kinds_survive_being_written_and_read() {
         let kept = to_keep(&intent);
         assert_eq!(read(kind, &kept, None).as_ref(), Ok(&intent), "{}", String::from_utf8_lossy(&kept));
     }
-    let record = read(Kind::DnsUpdateRecord, br#"{"metadata":{"name":"r"},"spec":{"provider":"pdns"}}"#, None).unwrap();
+    let record =
+        br#"{"metadata":{"name":"r"},"spec":{"provider":"pdns","parameters":{"pdns-server":"http://127.0.0.1:8081",
+        "pdns-api-key":"hush","domain-filter":"example.com"}}}"#;
+    let record = read(Kind::DnsUpdateRecord, record, None).unwrap();
     assert!(String::from_utf8(to_keep(&record)).unwrap().contains("\"provider\":\"powerdns\""));
 }

@@ -207,15 +207,16 @@ async fn what_one_family_writes_the_other_reads_and_changes() {
 #[tokio::test]
 async fn older_bodies_of_providers_are_dns_update_records() {
     let older = r#"{"name": "lab", "description": "d", "dnsProvider": [{"id": "coredns", "cluster-selector": {"cluster": "p1+c1"},
-        "externalDnsParameters": {"--coredns-prefix": "/skydns/"}}]}"#;
+        "externalDnsParameters": {"--coredns-prefix": "/skydns/", "--etcd-urls": "http://127.0.0.1:2379",
+        "--domain-filter": "x.example"}}]}"#;
     for path in [format!("{W}s/grp1/dnsproviders"), format!("{E}/dnsproviders")] {
         let (site, canonical) = (Site::new(), "/v2/projects/p/dns-update-records");
         let made = site.ask("POST", &path, older).await;
         assert_eq!((made.status, &made.body["Message"]), (201, &json!("dns update record created")), "{}", made.text);
         assert_eq!(made.headers["location"].to_str().unwrap(), format!("{path}/lab"));
         let read = site.ask("GET", &format!("{canonical}/lab"), "").await;
-        let spec =
-            json!({"provider": "etcd", "parameters": {"coredns-prefix": "/skydns/"}, "bind": [{"cluster": "p1+c1"}]});
+        let spec = json!({"provider": "etcd", "bind": [{"cluster": "p1+c1"}], "parameters": {"coredns-prefix": "/skydns/",
+                "etcd-urls": "http://127.0.0.1:2379", "domain-filter": "x.example"}});
         assert_eq!((&read.body["spec"], &read.body["metadata"]["description"]), (&spec, &json!("d")), "{}", read.text);
         // The other form of the same, and what GET gives, can be put there, too.
         let newer = json!({"metadata": {"name": "lab"}, "spec": {"provider": "aws"}}).to_string();
@@ -228,6 +229,9 @@ async fn older_bodies_of_providers_are_dns_update_records() {
             (r#""id": "coredns","#, "", "/spec/provider"),
             (r#"{"cluster": "p1+c1"}"#, r#"{"cloud": "x"}"#, "/dnsProvider/0/cluster-selector"),
             (r#""/skydns/""#, "[]", "/dnsProvider/0/externalDnsParameters/--coredns-prefix"),
+            (r#""/skydns/""#, r#""/""#, "/dnsProvider/0/externalDnsParameters/--coredns-prefix"),
+            ("--etcd-urls", "--etcd-url", "/dnsProvider/0/externalDnsParameters/--etcd-url"),
+            (r#", "--etcd-urls": "http://127.0.0.1:2379""#, "", "/dnsProvider/0/externalDnsParameters"),
             ("externalDnsParameters", "parametres", "/dnsProvider/0/parametres"),
             ("}}]}", "}}, {}]}", "/dnsProvider/1"),
             (r#""dnsProvider""#, r#""spec": {"provider": "aws"}, "dnsProvider""#, "/dnsProvider/0/id"),
@@ -239,6 +243,52 @@ async fn older_bodies_of_providers_are_dns_update_records() {
         }
         assert_eq!(site.ask("DELETE", &format!("{path}/lab"), "").await.status, 204);
         assert_eq!(site.ask("GET", &format!("{canonical}/lab"), "").await.status, 404);
+    }
+}
+
+/// A record for a PowerDNS, with its key and where it is.
+fn powerdns(server: &str, key: &Value) -> Value {
+    json!({"metadata": {"name": "lab"}, "spec": {"provider": "pdns", "external-dns-parameters": {
+        "pdns-server": server, "pdns-api-key": key, "domain-filter": "x.example"}}})
+}
+
+#[tokio::test]
+async fn secrets_of_records_are_kept_and_never_shown() {
+    let secret = "hush-of-the-tests";
+    let (here, there) = ("http://192.0.2.1:8081", "http://192.0.2.2:8081");
+    for path in
+        ["/v2/projects/p/dns-update-records".to_owned(), format!("{W}s/grp1/dnsproviders"), format!("{E}/dnsproviders")]
+    {
+        let (site, one) = (Site::new(), format!("{path}/lab"));
+        let kept = || format!("{:?}", site.store).contains("104, 117, 115, 104, 45, 111, 102");
+        let mut seen = vec![site.ask("POST", &path, &powerdns(here, &json!(secret)).to_string()).await];
+        assert_eq!((seen[0].status, kept()), (201, true), "{}", seen[0].text);
+        seen.push(site.ask("GET", &path, "").await);
+        let shown = site.ask("GET", &one, "").await;
+        assert_eq!(shown.body["spec"]["parameters"]["pdns-api-key"], json!({"kept": true}), "{}", shown.text);
+        // What GET gives, PUT takes, and the secret stays.
+        let put = site.ask("PUT", &one, &shown.text).await;
+        assert_eq!((put.status, kept()), (200, true), "{}", put.text);
+        seen.extend([shown, put]);
+        // It goes nowhere else, it is not made of nothing, and it is no other text.
+        let again = json!({"kept": true});
+        for (method, at, server, key) in [
+            ("PUT", &one, there, &again),
+            ("POST", &path, here, &again),
+            ("PUT", &one, here, &json!({"kept": false})),
+            ("PUT", &one, here, &json!({"sha256": "00"})),
+            ("PUT", &one, here, &json!([secret])),
+        ] {
+            let refused = site.ask(method, at, &powerdns(server, key).to_string()).await;
+            let pointer = json!("/spec/external-dns-parameters/pdns-api-key");
+            assert_eq!((refused.status, &refused.body["errors"][0]["pointer"]), (422, &pointer), "{}", refused.text);
+            seen.push(refused);
+        }
+        let moved = site.ask("PUT", &one, &powerdns(there, &json!("another-one")).to_string()).await;
+        assert_eq!((moved.status, kept()), (200, false), "{}", moved.text);
+        for came in seen.iter().chain([&moved]) {
+            assert!(!came.text.contains(secret) && !came.text.contains("another-one"), "{}", came.text);
+        }
     }
 }
 

@@ -52,7 +52,7 @@ export function publishing(post) {
     text(byId("publishing-count"), providers.length === 0 ? "" : counted(providers.length, "provider"));
     filter.form.hidden = providers.length === 0;
     if (providers.length === 0) {
-      redraw(body, h("p", { class: "muted" }, "None: the section publish of the configuration says where to."));
+      redraw(body, h("p", { class: "muted" }, "None: the section publish of the configuration says where to, or a declared dns-update-record."));
       return;
     }
     redraw(body, providers.map((provider) => article(provider, wanted)));
