@@ -41,7 +41,7 @@ pub(crate) use body::{sound, understood};
 pub(crate) use parameters_wire::IntentParameters;
 pub use paths::{Family, path_of};
 pub(crate) use paths::{INTENT_KINDS, What, forms, history_of, project_of};
-pub(crate) use relations::lacks;
+pub(crate) use relations::{lacks, needs};
 pub(crate) use routes::router;
 pub(crate) use schema::{NAME, body_schemas, component};
 pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};

@@ -4,7 +4,7 @@
 //! the trial and the write another one may come: what does not fit any more then is left out of the answers, and says so itself.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -38,6 +38,7 @@ use crate::{
         objects::{Objects, Tried},
         trial::Trial,
     },
+    intents::{self, INTENT_KINDS},
     once::{Begun, Done, Once},
     store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
 };
@@ -134,9 +135,10 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         Begun::Before(before) => return Ok(again(&site, *before, None)),
         Begun::Now(once) => once,
     };
+    let by = Author { applied: true, ..asked.by.clone() };
     let (mut changes, unchanged) = {
         let declared = objects.declared();
-        changes(&declared, asked.objects(&declared)?, asked.prune)
+        changes(&declared, asked.objects(&declared)?, asked.prune.then_some(&by))
     };
     // A receipt takes a place.
     let most = BATCH_MAX - usize::from(once.is_some());
@@ -156,7 +158,7 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         changes.push(once.receipt(Done::Applied(report.clone()))?);
     }
     if !changes.is_empty() {
-        let committed = objects.commit(batch(changes, asked.by)).await;
+        let committed = objects.commit(batch(changes, by)).await;
         let revision = committed.map_err(|error| refused(once.as_ref(), error))?.revision;
         let is_served = site.control.served(revision, SERVED_MAX).await;
         (report.revision, report.served) = if is_written { (revision, is_served) } else { (0, false) };
@@ -164,9 +166,14 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
     Ok(Json(report).into_response())
 }
 
-/// What must change for these objects to be there (and, with `prune`, no other), and how many say the same already.
-fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, prune: bool) -> (Vec<Change>, u64) {
-    let all = KINDS.into_iter().filter(|_| prune).flat_map(|kind| declared.of(kind));
+/// What must change for these objects to be there (and, where somebody prunes, no other that is theirs), and how many say the same
+/// already.
+fn changes(
+    declared: &Declared,
+    wanted: BTreeMap<Key, Vec<u8>>,
+    pruner: Option<&Author>,
+) -> (Vec<Change>, u64) {
+    let all = pruner.into_iter().flat_map(|by| prunable(declared, by));
     let gone = all.filter(|object| !wanted.contains_key(&object.key));
     let gone = gone.map(|object| (object.key.clone(), Expect::Revision(object.revision)));
     let mut changes: Vec<Change> = gone.map(|(key, expect)| Change { key, expect, value: None }).collect();
@@ -185,6 +192,14 @@ fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, prune: bool) -> 
     (changes, unchanged)
 }
 
+/// What goes where somebody applies all there is and does not name it: elements of a configuration, whoever declared them, and the
+/// intents whose last change the same one applied. Others come from orchestrators, the page or other folders, and are theirs.
+fn prunable<'a>(declared: &'a Declared, by: &'a Author) -> impl Iterator<Item = &'a Object> {
+    let of = move |kind| declared.of(kind);
+    let intents = INTENT_KINDS.into_iter().flat_map(of);
+    KINDS.into_iter().flat_map(of).chain(intents.filter(move |intent| intent.by.applied && intent.by.who == by.who))
+}
+
 /// What changes would do, without doing them; refused where an object that is wanted, or one that is there, would not be heeded.
 async fn tried(
     site: &Site,
@@ -193,6 +208,10 @@ async fn tried(
 ) -> Result<(ApplyReport, Option<Arc<Trial>>), Refusal> {
     let mut declared = Declared::clone(&objects.declared());
     let report = suppose(&mut declared, changes)?;
+    let needed = needed(&declared, changes);
+    if !needed.is_empty() {
+        return Err(flawed(StatusCode::CONFLICT, "what would go is needed", needed).into());
+    }
     let Tried { left_out, changes: effect, faults, trial } = site.control.try_objects(declared).await?;
     if !faults.is_empty() {
         return Err(problem(StatusCode::CONFLICT, faults.join("; ")).into());
@@ -210,6 +229,21 @@ async fn tried(
     }
     let not_accepted = flaws(left_out.iter(), false).into_iter().map(|flaw| flaw.detail).collect();
     Ok((ApplyReport { effect, not_accepted, ..report }, trial))
+}
+
+/// Intents that changes have taken away, and that others hold on to which are there still.
+fn needed(declared: &Declared, changes: &[Change]) -> Vec<Flaw> {
+    let is_gone = |change: &&Change| change.value.is_none() && INTENT_KINDS.contains(&change.key.kind());
+    let gone: BTreeSet<&Key> = changes.iter().filter(is_gone).map(|change| &change.key).collect();
+    if gone.is_empty() {
+        return Vec::new();
+    }
+    let needs = declared.all_intents().flat_map(|of| intents::needs(of).into_iter().map(move |key| (key, &of.key)));
+    let told = |(key, by): (Key, &Key)| Flaw {
+        pointer: String::new(),
+        detail: format!("{key} is held by {by}: keep it among the intents, or delete or change that first"),
+    };
+    needs.filter(|(key, _)| gone.contains(key)).map(told).collect()
 }
 
 /// What one change would do, also where it would come to nothing: then it says why.

@@ -44,6 +44,11 @@ impl Declared {
         self.stored(key).map(|stored| &stored.intent)
     }
 
+    /// All intents, and what belongs to them.
+    pub(crate) fn all_intents(&self) -> impl Iterator<Item = &StoredIntent> {
+        self.objects.values().filter_map(|wish| wish.stored())
+    }
+
     /// The intents that claim a name, the oldest first.
     pub(in crate::control) fn claimants(&self, name: &Name) -> impl Iterator<Item = &Key> {
         let lowest = Key::new(Kind::AccessPoint, &["!"; 8]).expect("no intent that is exposed comes before it");
@@ -97,7 +102,7 @@ impl Declared {
 
     /// What all intents come to, on the clusters of files and of `objects`.
     fn intents(&self, files: &Desired, objects: &Desired) -> Vec<intents::Wish> {
-        let stored: Vec<&StoredIntent> = self.objects.values().filter_map(|wish| wish.stored()).collect();
+        let stored: Vec<&StoredIntent> = self.all_intents().collect();
         if stored.is_empty() {
             return vec![];
         }
