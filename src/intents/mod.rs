@@ -46,4 +46,4 @@ pub(crate) use routes::router;
 pub(crate) use schema::{NAME, body_schemas, component};
 pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};
 pub use wish::{Clusters, Elements, StoredIntent, Unanswered, Wish, object_name, wishes};
-pub(crate) use wish::{answered_name, is_of_intent, weight_source};
+pub(crate) use wish::{answered_name, is_of_intent, runs, weight_source};

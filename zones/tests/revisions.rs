@@ -135,6 +135,11 @@ fn plain(number: u64) -> Pool {
     pool
 }
 
+/// A pool that answers by the name of a cluster.
+fn by_name(number: u64) -> Pool {
+    Pool { members: vec![Member::new(cluster(1))], mode: Mode::Cname, ..plain(number) }
+}
+
 fn put(wish: &mut Desired, name: &str, pool: u64) {
     let pool = PoolName::new(&format!("p{pool}")).unwrap();
     wish.names.insert(owner(name), SteeredName { name: owner(name), pool, ttl: None });
@@ -154,8 +159,7 @@ impl Story {
             wish.pools.insert(plain(number).name, plain(number));
             put(&mut wish, &format!("n{number}."), number);
         }
-        let by_name = Pool { members: vec![Member::new(cluster(1))], mode: Mode::Cname, ..plain(9) };
-        wish.pools.insert(by_name.name.clone(), by_name);
+        wish.pools.insert(plain(9).name, by_name(9));
         put(&mut wish, "n9.", 9);
         let (snapshot, _) = compile(&wish, &zones(), &ServerOptions::default(), None).unwrap();
         Self { wish, snapshot: Arc::new(snapshot) }
@@ -242,6 +246,14 @@ fn ordinary_changes_are_revised() {
     check("a pool that goes by place from now on", &rank, &[4], &[]);
     let ttl = |wish: &mut Desired| wish.pools.get_mut(&plain(3).name).unwrap().ttl = Ttl::from_secs(77).unwrap();
     check("a TTL", &ttl, &[3], &[]);
+    let alias = |wish: &mut Desired| {
+        wish.pools.insert(plain(11).name, by_name(11));
+        put(wish, "n11.", 11);
+    };
+    check("one more pool that answers by the name of a cluster", &alias, &[11], &["n11."]);
+    let weigh = |wish: &mut Desired| wish.pools.get_mut(&plain(11).name).unwrap().members[0].weight = Weight(7);
+    check("a weight in it", &weigh, &[11], &[]);
+    check("one of the two less", &|wish| take(wish, 11), &[11], &["n11."]);
     check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);
 }
 
@@ -328,6 +340,11 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
     assert!(is_left(&|wish| _ = wish.pools.remove(&p1), &["p1"], &[], &options), "a pool that a name uses still");
     let alias = |wish: &mut Desired| wish.pools.get_mut(&p1).unwrap().mode = Mode::Cname;
     assert!(is_left(&alias, &["p1"], &[], &options), "clusters get names");
+    let p2 = PoolName::new("p2").unwrap();
+    let weigh = |wish: &mut Desired| wish.pools.get_mut(&p2).unwrap().members[0].weight = Weight(7);
+    assert!(!is_left(&weigh, &["p2"], &[], &options), "clusters keep their names");
+    let hurry = |wish: &mut Desired| wish.pools.get_mut(&p2).unwrap().ttl = Ttl::from_secs(7).unwrap();
+    assert!(is_left(&hurry, &["p2"], &[], &options), "the name of a cluster has another TTL");
     let other = ServerOptions { udp_payload: 1_000, ..ServerOptions::default() };
     assert!(is_left(&|_| {}, &[], &[], &other), "the server's own options");
     let many: Vec<String> = (0..25_000).map(|number| format!("a-rather-long-name-{number}.")).collect();

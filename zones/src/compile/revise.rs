@@ -60,7 +60,10 @@ impl<'a> Reviser<'a> {
         if touched.records.iter().any(|name| self.is_for_all(name)) {
             return None;
         }
-        let numbers = self.pools_to_free(&touched.pools)?;
+        if self.names_clusters_otherwise(&touched.pools) {
+            return None;
+        }
+        let numbers: Vec<u32> = touched.pools.iter().flat_map(|name| self.pools.numbers_of(name)).collect();
         let mut names = touched.names.clone();
         names.extend(numbers.iter().flat_map(|number| self.pools.names_of(*number)).cloned());
         if names.iter().any(|name| self.previous.cluster_names.contains(name)) {
@@ -106,17 +109,12 @@ impl<'a> Reviser<'a> {
         Some(upper::assemble(&previous.options, &previous.text, names, compiled, Some(previous.whole)))
     }
 
-    /// The numbers of these pools; none where one of them gives names to clusters, which others may do too.
-    fn pools_to_free(&self, touched: &BTreeSet<PoolName>) -> Option<Vec<u32>> {
-        let mut numbers = Vec::new();
-        for name in touched {
-            let versions = [self.before, self.after].map(|wish| wish.pools.get(name));
-            if versions.into_iter().flatten().any(|pool| pool.mode == Mode::Cname) {
-                return None;
-            }
-            numbers.extend(self.pools.numbers_of(name));
-        }
-        Some(numbers)
+    /// Whether these pools change what the names of clusters answer, which all pools of that mode say together.
+    fn names_clusters_otherwise(&self, touched: &BTreeSet<PoolName>) -> bool {
+        let wishes = [self.before, self.after];
+        let mut versions = touched.iter().flat_map(|name| wishes.map(|wish| wish.pools.get(name))).flatten();
+        versions.any(|pool| pool.mode == Mode::Cname)
+            && upper::cluster_names(self.before) != upper::cluster_names(self.after)
     }
 
     /// Whether declared records of a name say something of others: what is below them, or the names of clusters.
