@@ -34,7 +34,7 @@ use crate::{
     config::ObjectFault,
     control::{
         Control,
-        declared::{Declared, section},
+        declared::{Declared, LeftOut, section},
         objects::{Objects, Tried},
         trial::Trial,
     },
@@ -94,10 +94,11 @@ pub(super) async fn delete(
 async fn write(site: &Site, change: Change, asked: Asked, once: Option<Once>) -> Result<Response, Refusal> {
     let objects = site.control.objects()?;
     // What was compiled for the trial is served, where nothing comes between: it is held until then.
-    let (report, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
+    let (report, left_out, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
     if asked.dry_run {
         let differences = differences(&objects.declared(), std::slice::from_ref(&change));
-        return Ok(Json(ApplyReport { dry_run: true, differences, ..report }).into_response());
+        let not_accepted = told(flaws(&left_out, false));
+        return Ok(Json(ApplyReport { dry_run: true, differences, not_accepted, ..report }).into_response());
     }
     let committed = match &once {
         Some(once) => commit_once(site, objects, change, &asked.by, once).await?,
@@ -146,8 +147,9 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         let what = format!("{} changes are more than {most}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
     }
-    let (tried, _trial) = tried(&site, objects, &changes).await?;
-    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..tried };
+    let (tried, left_out, _trial) = tried(&site, objects, &changes).await?;
+    let not_accepted = told(flaws(&left_out, false));
+    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, not_accepted, ..tried };
     if asked.dry_run {
         report.differences = differences(&objects.declared(), &changes);
         return Ok(Json(report).into_response());
@@ -200,12 +202,13 @@ fn prunable<'a>(declared: &'a Declared, by: &'a Author) -> impl Iterator<Item = 
     KINDS.into_iter().flat_map(of).chain(intents.filter(move |intent| intent.by.applied && intent.by.who == by.who))
 }
 
-/// What changes would do, without doing them; refused where an object that is wanted, or one that is there, would not be heeded.
+/// What changes would do, without doing them, and what would be left out then; refused where an object that is wanted, or one that is
+/// there, would not be heeded any more. It costs what changes: many may be left out.
 async fn tried(
     site: &Site,
     objects: &Objects,
     changes: &[Change],
-) -> Result<(ApplyReport, Option<Arc<Trial>>), Refusal> {
+) -> Result<(ApplyReport, LeftOut, Option<Arc<Trial>>), Refusal> {
     let mut declared = Declared::clone(&objects.declared());
     let report = suppose(&mut declared, changes)?;
     let needed = needed(&declared, changes);
@@ -216,19 +219,24 @@ async fn tried(
     if !faults.is_empty() {
         return Err(problem(StatusCode::CONFLICT, faults.join("; ")).into());
     }
-    let is_own = |key: &Key| changes.iter().any(|change| change.key == *key && change.value.is_some());
-    let own = flaws(left_out.iter().filter(|(key, _)| is_own(key)), changes.len() == 1);
+    let wanted = changes.iter().filter(|change| change.value.is_some());
+    let own = flaws(wanted.filter_map(|change| left_out.get_key_value(&change.key)), changes.len() == 1);
     if !own.is_empty() {
         // What leans on these does not fit either, and is not what is to be mended.
         return Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "it does not fit what is there", own).into());
     }
     let before = standing(site).0;
-    let others = flaws(left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)), false);
+    let others = flaws(new_in(&left_out, &before.left_out), false);
     if !others.is_empty() {
         return Err(flawed(StatusCode::CONFLICT, "other objects would not fit any more", others).into());
     }
-    let not_accepted = flaws(left_out.iter(), false).into_iter().map(|flaw| flaw.detail).collect();
-    Ok((ApplyReport { effect, not_accepted, ..report }, trial))
+    Ok((ApplyReport { effect, ..report }, left_out, trial))
+}
+
+/// What is left out and was not before. Parts that both share are not looked at.
+fn new_in<'a>(left_out: &'a LeftOut, before: &'a LeftOut) -> impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)> {
+    let differences = left_out.differences(before, |_, _| true).into_iter();
+    differences.filter_map(|(key, now, _)| Some((key, now?)))
 }
 
 /// Intents that changes have taken away, and that others hold on to which are there still.
@@ -254,14 +262,14 @@ pub(in crate::api) async fn supposed(control: &Control, change: &Change) -> Resu
     let report = suppose(&mut declared, &[Change { expect, ..change.clone() }])?;
     let Tried { left_out, changes: effect, faults, .. } = control.try_objects(declared).await?;
     let before = Arc::clone(&control.shared().published.load().configured);
-    let is_new = |(key, _): &(&Key, &Vec<ObjectFault>)| **key == change.key || !before.left_out.contains_key(*key);
-    let not_accepted = flaws(left_out.iter().filter(is_new), false).into_iter().map(|flaw| flaw.detail);
+    let others = new_in(&left_out, &before.left_out).filter(|(key, _)| **key != change.key);
+    let not_accepted = told(flaws(left_out.get_key_value(&change.key).into_iter().chain(others), false));
     let not_accepted = faults.into_iter().chain(not_accepted).collect();
     Ok(ApplyReport { dry_run: true, differences, effect, not_accepted, ..report })
 }
 
 /// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.
-fn flaws<'a>(left_out: impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
+fn flaws<'a>(left_out: impl IntoIterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
     let told = |(key, faults): (&Key, &'a Vec<ObjectFault>)| {
         let name = shown_key(key);
         faults.iter().map(move |fault| match is_one {
@@ -269,7 +277,12 @@ fn flaws<'a>(left_out: impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is
             false => Flaw { pointer: String::new(), detail: format!("{name}: {fault}") },
         })
     };
-    left_out.flat_map(told).collect()
+    left_out.into_iter().flat_map(told).collect()
+}
+
+/// What is wrong, in words alone.
+fn told(flaws: Vec<Flaw>) -> Vec<String> {
+    flaws.into_iter().map(|flaw| flaw.detail).collect()
 }
 
 /// Makes changes to a copy of what is declared; what they are, by the names of the objects.
