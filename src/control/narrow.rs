@@ -75,7 +75,7 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
     let (snapshot, uses) = match revised {
         Some(snapshot) => {
             let pools = pools_concerned(&before.desired, &joined.desired, &touched);
-            let uses = before.uses.revised(&joined.desired, &snapshot, &pools);
+            let uses = before.uses.revised(&joined.desired, previous.snapshot.targets(), &snapshot, &pools);
             (snapshot, uses)
         }
         // What is wished for was joined anew in part, also where all of it has to be compiled.

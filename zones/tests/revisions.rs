@@ -254,6 +254,21 @@ fn ordinary_changes_are_revised() {
     let weigh = |wish: &mut Desired| wish.pools.get_mut(&plain(11).name).unwrap().members[0].weight = Weight(7);
     check("a weight in it", &weigh, &[11], &[]);
     check("one of the two less", &|wish| take(wish, 11), &[11], &["n11."]);
+    let judged = |number: u64, monitor: &'static str| {
+        move |wish: &mut Desired| {
+            let pool = Pool { monitor: MonitorName::new(monitor).ok(), ..plain(number) };
+            wish.pools.insert(pool.name.clone(), pool);
+            put(wish, &format!("n{number}."), number);
+        }
+    };
+    check("a pool with a monitor of its own", &judged(12, "first"), &[12], &["n12."]);
+    check("another one", &judged(13, "second"), &[13], &["n13."]);
+    check("one more of those", &judged(14, "second"), &[14], &["n14."]);
+    check("the first of them less, whose numbers of targets others take", &|wish| take(wish, 12), &[12], &["n12."]);
+    check("one of two that share theirs less", &|wish| take(wish, 14), &[14], &["n14."]);
+    let other = |wish: &mut Desired| wish.pools.get_mut(&plain(13).name).unwrap().monitor = MonitorName::new("first").ok();
+    check("another monitor", &other, &[13], &[]);
+    check("the last of them less", &|wish| take(wish, 13), &[13], &["n13."]);
     check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);
 }
 
@@ -333,7 +348,7 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
         assert!(is_left(&names(relative), &[], &[relative], &options), "{relative} cannot be steered");
     }
     assert!(is_left(&names("af1."), &[], &["af1."], &options), "the name of a cluster that a pool answers by it");
-    assert!(is_left(&|wish| _ = wish.names.remove(&owner("n1.")), &[], &["n1."], &options), "a cluster's last name");
+    assert!(!is_left(&|wish| _ = wish.names.remove(&owner("n1.")), &[], &["n1."], &options), "a target's last name");
     let no_gap = |wish: &mut Desired| _ = wish.names.remove(&owner("gap."));
     assert!(is_left(&no_gap, &[], &["gap."], &options), "a zone stands between it and what is below");
     let p1 = PoolName::new("p1").unwrap();

@@ -354,7 +354,7 @@ fn exposed(name: &str, service: &str, gslb: &Value) -> Value {
 /// Reads objects beside what was read before; what was touched, where that was all that was compiled.
 fn revised(reader: &Reader, before: &mut Previous, declared: &Declared, now: Timestamp) -> Option<Touched> {
     reader.declared.store(Arc::new(declared.clone()));
-    let Reading { touched, outcome, is_revised, .. } = reader.read_here(What::Objects, Some(before), now);
+    let Reading { touched, outcome, is_revised, .. } = reader.read_here(What::Objects, Some(&*before), now);
     let (configured, snapshot) = outcome.unwrap();
     *before = Previous::new(Arc::new(configured), Arc::new(snapshot));
     touched.filter(|_| is_revised)
@@ -400,6 +400,25 @@ fn an_intent_that_answers_with_names_of_clusters_is_compiled_alone_while_those_a
     assert!(!put("a", 1, "20s"), "clusters get names");
     assert!(put("b", 1, "20s") && put("b", 2, "30s") && put("a", 3, "20s"));
     assert!(!put("a", 3, "10s"), "their names have another TTL");
+}
+
+#[test]
+fn intents_with_probes_of_their_own_come_and_go_alone() {
+    let scene = Scene::new(FILES);
+    let (reader, mut before) = read(&scene);
+    let mut declared = Declared::default();
+    for (name, port) in [("a", Some(8_441)), ("b", Some(8_442)), ("c", Some(8_441)), ("a", None), ("b", None)] {
+        let probed = |port: u64| {
+            let mut said = exposed(name, "shop", &json!({}));
+            (said["spec"]["protocol"], said["spec"]["port"]) = (json!("TCP"), json!(port));
+            said
+        };
+        change_at(&mut declared, Kind::Inbound, &[&ABOVE[..], &[name]].concat(), port.map(probed));
+        let touched = revised(&reader, &mut before, &declared, scene.now());
+        assert!(touched.is_some_and(|touched| touched.pools.len() == 1), "{name} {port:?}");
+    }
+    let probed = before.snapshot.targets().iter().map(|target| format!("{:?}", target.monitor.check));
+    assert_eq!(probed.filter(|check| check.contains("844")).count(), 1, "one address of one cluster, as c has it checked");
 }
 
 #[test]

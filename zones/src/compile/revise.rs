@@ -71,7 +71,7 @@ impl<'a> Reviser<'a> {
         }
         let mut left = BTreeSet::new();
         for name in names.iter().filter_map(|name| self.before.names.get(name)) {
-            left.insert(self.unsteer(name)?);
+            left.insert(self.unsteer(name, self.before)?);
         }
         for number in &numbers {
             left.remove(number);
@@ -94,14 +94,38 @@ impl<'a> Reviser<'a> {
             }
         }
         self.pools.close_gaps();
+        self.take_out_idle_targets()?;
         self.finish()
+    }
+
+    /// Takes out targets that no pool uses any more. The last ones take their numbers, and the pools that use those are compiled again;
+    /// none where these are many.
+    fn take_out_idle_targets(&mut self) -> Option<()> {
+        let (idle, moved) = self.pools.idle_targets();
+        if moved.len() > MOVED_MAX {
+            return None;
+        }
+        let names = moved.iter().flat_map(|number| self.pools.names_of(*number));
+        let names: Vec<&'a SteeredName> = names.map(|name| self.after.names.get(name)).collect::<Option<_>>()?;
+        for name in &names {
+            self.unsteer(name, self.after)?;
+        }
+        moved.iter().for_each(|number| self.pools.free(*number));
+        if !idle.is_empty() {
+            self.pools.take_out_targets(&idle);
+        }
+        for name in names {
+            self.steer(name)?;
+        }
+        self.pools.close_gaps();
+        Some(())
     }
 
     fn finish(self) -> Option<Snapshot> {
         let Self { previous, table, entries, pools, steered_in, labels_max, .. } = self;
         let compiled = pools.finish();
         let is_due = compiled.sizes(&entries).have_outgrown(&previous.whole);
-        if is_due || compiled.uses.has_idle() || !compiled.faults.is_empty() {
+        if is_due || compiled.uses.has_idle_cluster() || !compiled.faults.is_empty() {
             return None;
         }
         let cluster_names = Arc::clone(&previous.cluster_names);
@@ -142,14 +166,14 @@ impl<'a> Reviser<'a> {
         below.is_none() && self.below(parent).is_none()
     }
 
-    /// Leaves a name without a pool; gives the number of the one that it had.
-    fn unsteer(&mut self, name: &SteeredName) -> Option<u32> {
+    /// Leaves a name without a pool, which it has by this wish; gives the number of the pool.
+    fn unsteer(&mut self, name: &SteeredName, wish: &Desired) -> Option<u32> {
         let entry = self.find(name.name.as_wire())?;
         let node = self.entries.node(entry);
         let (zone, steered) = (usize::from(node.zone()), node.steered());
         self.steered_in[zone] -= 1;
         self.entries.steer(entry, 0);
-        self.pools.unsteer(name, self.before.pools.get(&name.pool)?, steered)
+        self.pools.unsteer(name, wish.pools.get(&name.pool)?, steered)
     }
 
     fn steer(&mut self, name: &'a SteeredName) -> Option<()> {
@@ -295,3 +319,6 @@ impl<'a> Reviser<'a> {
         true
     }
 }
+
+/// Most pools that are compiled again because targets of theirs get other numbers.
+const MOVED_MAX: usize = 1_000;
