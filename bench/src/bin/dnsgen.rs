@@ -1,8 +1,10 @@
 //! Load generator: one thread, one core, every answer matched and checked.
 //!
 //! Closed loop (default): `--socks` connected sockets with `--window` queries outstanding on each; as many new queries
-//! leave as answers came. Open loop (`--rate`): queries leave on a schedule, and latency counts from the scheduled instant;
-//! the generator's own hold-ups shift the schedule instead of making a burst. Prints one JSON object.
+//! leave as answers came. Open loop (`--rate`): queries leave on a schedule, and latency counts from the scheduled instant.
+//! The generator looks at its sockets without a pause. Where it could not, because something else had its core, the server is not
+//! blamed: queries under way then are not timed, those due then count from its end, and a long one shifts the schedule. Prints one
+//! JSON object.
 
 use std::{
     io,
@@ -89,6 +91,7 @@ struct Count {
     stray: u64,
     lost: u64,
     skipped: u64,
+    untimed: u64,
     server_cpu_ns: u64,
     server_ticks: (u64, u64),
     own_cpu_ns: u64,
@@ -100,6 +103,7 @@ struct Slot {
     query: u32,
     generation: u16,
     used: bool,
+    is_timed: bool,
     since_ns: u64,
 }
 
@@ -129,11 +133,16 @@ struct Generator<'a> {
     segments: Segments,
     count: Count,
     latency: Histogram,
+    /// When the loop came round last, and when it did after its last hold-up.
+    round_ns: u64,
+    resumed_ns: u64,
 }
 
 /// Queries of one batch, and IDs: six bits of generation over ten of slot.
 const BATCH: usize = 32;
 const SLOTS_MAX: usize = 1024;
+/// A round that takes longer was interrupted: it takes some 20 µs.
+const HELD_UP_NS: u64 = 100_000;
 
 impl<'a> Generator<'a> {
     fn new(options: &'a Options, queries: &'a Queries) -> io::Result<Self> {
@@ -153,7 +162,7 @@ impl<'a> Generator<'a> {
         let ports = (0..options.socks).map(|_| Port::new(options.server, window)).collect::<io::Result<_>>()?;
         let (segments, count, latency) = (Segments::default(), Count::default(), Histogram::default());
         let check = Check { echo: options.echo, allow: options.allow.clone(), ecs: options.ecs };
-        Ok(Self { options, check, queries, ports, groups, turn: 0, next_port: 0, segments, count, latency })
+        Ok(Self { options, check, queries, ports, groups, turn: 0, next_port: 0, segments, count, latency, round_ns: u64::MAX, resumed_ns: 0 })
     }
 
     /// Warms up, measures, and gives the counts at both ends of the measured time.
@@ -164,6 +173,10 @@ impl<'a> Generator<'a> {
         let mut schedule = Schedule { base: begin, issued: 0, rate: self.options.rate };
         loop {
             let now = monotonic_ns();
+            if schedule.rate > 0.0 && now.saturating_sub(self.round_ns) > HELD_UP_NS {
+                self.resume(now);
+            }
+            self.round_ns = now;
             if before.is_none() && now >= begin + ns(self.options.warm) {
                 self.latency = Histogram::default();
                 schedule = Schedule { base: now, issued: 0, rate: self.options.rate };
@@ -179,6 +192,13 @@ impl<'a> Generator<'a> {
             }
             self.exchange(now, &mut schedule)?;
         }
+    }
+
+    /// Something else had the core until now: when the answers to what is under way arrived, nobody saw.
+    fn resume(&mut self, now: u64) {
+        self.resumed_ns = now;
+        let under_way = self.ports.iter_mut().flat_map(|port| &mut port.slots).filter(|slot| slot.used);
+        under_way.for_each(|slot| slot.is_timed = false);
     }
 
     fn exchange(&mut self, now: u64, schedule: &mut Schedule) -> io::Result<()> {
@@ -199,8 +219,8 @@ impl<'a> Generator<'a> {
             let port = self.next_port;
             self.next_port = (port + 1) % self.ports.len();
             let first = schedule.issued;
-            let schedule_at = *schedule;
-            let sent = self.send(port, wanted, |i| schedule_at.instant(first + i as u64 + 1))?;
+            let (schedule_at, resumed) = (*schedule, self.resumed_ns);
+            let sent = self.send(port, wanted, |i| schedule_at.instant(first + i as u64 + 1).max(resumed))?;
             self.count.skipped += (wanted - sent) as u64;
             schedule.issued += wanted as u64;
         }
@@ -223,7 +243,7 @@ impl<'a> Generator<'a> {
             let query = group.queries[group.cursor];
             group.cursor = (group.cursor + 1) % group.queries.len();
             let slot = &mut port.slots[usize::from(slot_number)];
-            *slot = Slot { query, generation: (slot.generation + 1) & 0x3f, used: true, since_ns: since(i) };
+            *slot = Slot { query, generation: (slot.generation + 1) & 0x3f, used: true, is_timed: true, since_ns: since(i) };
             let packet = self.segments.push(self.queries.packet(query as usize));
             packet[..2].copy_from_slice(&(slot.generation << 10 | slot_number).to_be_bytes());
         }
@@ -250,7 +270,10 @@ impl<'a> Generator<'a> {
             };
             slot.used = false;
             port.free.push(id & 0x3ff);
-            self.latency.add(now.saturating_sub(slot.since_ns));
+            match slot.is_timed {
+                true => self.latency.add(now.saturating_sub(slot.since_ns)),
+                false => self.count.untimed += 1,
+            }
             if self.queries.is_right(slot.query as usize, reply, &self.check) {
                 self.count.right += 1;
             } else {
@@ -338,6 +361,7 @@ fn report(before: &Count, after: &Count, latency: &Histogram) -> serde_json::Val
         "wrong": wrong,
         "lost": after.lost - before.lost,
         "skipped": after.skipped - before.skipped,
+        "untimed": (after.untimed - before.untimed) as f64 / got,
         "stray": after.stray - before.stray,
         "seconds": seconds,
         "p50_us": us(0.5),
