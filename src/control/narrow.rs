@@ -131,7 +131,7 @@ fn concern(
     touched: &mut Touched,
     most: usize,
 ) -> Option<Concerned> {
-    let texts = contributed::texts_touched(&before.objects, objects, keys);
+    let texts = contributed::texts_touched(&before.objects, objects, keys)?;
     let of_clients: Vec<Name> = texts.iter().filter_map(|text| text.parse().ok()).collect();
     let concerned = Concerned::of(before, objects, keys, touched.names.iter().chain(&of_clients), most)?;
     // What is wrong with an intent may be mended by what others declare, or by the names of clusters.
@@ -166,7 +166,7 @@ fn contribute(
     most: usize,
 ) -> Option<Arc<Contributed>> {
     let before = &*previous.configured;
-    let mut texts = contributed::texts_touched(&before.objects, objects, keys);
+    let mut texts = contributed::texts_touched(&before.objects, objects, keys)?;
     if texts.is_empty() && before.contributed.is_empty() {
         return Some(Arc::clone(&before.contributed));
     }
