@@ -266,7 +266,8 @@ fn ordinary_changes_are_revised() {
     check("one more of those", &judged(14, "second"), &[14], &["n14."]);
     check("the first of them less, whose numbers of targets others take", &|wish| take(wish, 12), &[12], &["n12."]);
     check("one of two that share theirs less", &|wish| take(wish, 14), &[14], &["n14."]);
-    let other = |wish: &mut Desired| wish.pools.get_mut(&plain(13).name).unwrap().monitor = MonitorName::new("first").ok();
+    let other =
+        |wish: &mut Desired| wish.pools.get_mut(&plain(13).name).unwrap().monitor = MonitorName::new("first").ok();
     check("another monitor", &other, &[13], &[]);
     check("the last of them less", &|wish| take(wish, 13), &[13], &["n13."]);
     check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);

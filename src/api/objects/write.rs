@@ -170,11 +170,7 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
 
 /// What must change for these objects to be there (and, where somebody prunes, no other that is theirs), and how many say the same
 /// already.
-fn changes(
-    declared: &Declared,
-    wanted: BTreeMap<Key, Vec<u8>>,
-    pruner: Option<&Author>,
-) -> (Vec<Change>, u64) {
+fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, pruner: Option<&Author>) -> (Vec<Change>, u64) {
     let all = pruner.into_iter().flat_map(|by| prunable(declared, by));
     let gone = all.filter(|object| !wanted.contains_key(&object.key));
     let gone = gone.map(|object| (object.key.clone(), Expect::Revision(object.revision)));

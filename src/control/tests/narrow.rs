@@ -340,7 +340,8 @@ fn edit_cluster(declared: &mut Declared, dice: &mut Dice) {
         1 => (address, false),
         _ => (address, true),
     };
-    let value = json!({"name": name, "addresses": [address], "dnsName": format!("{name}.gslb.example"), "services": services});
+    let value =
+        json!({"name": name, "addresses": [address], "dnsName": format!("{name}.gslb.example"), "services": services});
     change(declared, Kind::Cluster, name, is_there.then_some(value));
 }
 
