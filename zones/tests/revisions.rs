@@ -145,6 +145,12 @@ fn put(wish: &mut Desired, name: &str, pool: u64) {
     wish.names.insert(owner(name), SteeredName { name: owner(name), pool, ttl: None });
 }
 
+/// Takes a pool and its name out.
+fn take(wish: &mut Desired, number: u64) {
+    wish.pools.remove(&plain(number).name);
+    wish.names.remove(&owner(&format!("n{number}.")));
+}
+
 /// What is wished for, compiled and then revised.
 struct Story {
     wish: Desired,
@@ -190,10 +196,12 @@ impl Story {
     }
 }
 
+/// A change of a wish.
+type Change<'c> = &'c dyn Fn(&mut Desired);
+
 #[test]
 fn ordinary_changes_are_revised() {
     let mut story = Story::begin();
-    type Change<'c> = &'c dyn Fn(&mut Desired);
     let mut check =
         |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
     check("nothing changed", &|_| {}, &[2], &["n3."]);
@@ -222,10 +230,6 @@ fn ordinary_changes_are_revised() {
         put(wish, "n7.", 7);
     };
     check("a pool and its name", &add, &[7], &["n7."]);
-    let take = |wish: &mut Desired, number: u64| {
-        wish.pools.remove(&plain(number).name);
-        wish.names.remove(&owner(&format!("n{number}.")));
-    };
     check("a pool and its name less", &|wish| take(wish, 2), &[2], &["n2."]);
     let by_place = |wish: &mut Desired| {
         let mut pool = plain(10);
@@ -246,6 +250,14 @@ fn ordinary_changes_are_revised() {
     check("a pool that goes by place from now on", &rank, &[4], &[]);
     let ttl = |wish: &mut Desired| wish.pools.get_mut(&plain(3).name).unwrap().ttl = Ttl::from_secs(77).unwrap();
     check("a TTL", &ttl, &[3], &[]);
+    check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);
+}
+
+#[test]
+fn pools_come_and_go_with_targets_and_beside_names_of_clusters() {
+    let mut story = Story::begin();
+    let mut check =
+        |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
     let alias = |wish: &mut Desired| {
         wish.pools.insert(plain(11).name, by_name(11));
         put(wish, "n11.", 11);
@@ -270,7 +282,6 @@ fn ordinary_changes_are_revised() {
         |wish: &mut Desired| wish.pools.get_mut(&plain(13).name).unwrap().monitor = MonitorName::new("first").ok();
     check("another monitor", &other, &[13], &[]);
     check("the last of them less", &|wish| take(wish, 13), &[13], &["n13."]);
-    check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);
 }
 
 #[test]
