@@ -217,7 +217,7 @@ def latency(bench):
     targets = bench.targets("--all-loopback", stdin=subprocess.PIPE, text=True)
     command = servers.fairway_steered(bench.folder("latency"), port, "fairway-targets", CHANGING, "--period", "100ms", "--fall", 1, http=http)
     _, pid = bench.start("fairway", command, f"s0000001.{ORIGIN}")
-    queries, windows, wrong = bench.queries(CHANGING, "s"), {"limit": [], "quiet": [], "changing": []}, 0
+    queries, windows, wrong, untimed = bench.queries(CHANGING, "s"), {"limit": [], "quiet": [], "changing": []}, 0, []
     changes, changing = 0, 0.0
     for _ in range(max(bench.options.rounds, 9)):
         for state, found in windows.items():
@@ -227,6 +227,7 @@ def latency(bench):
             done = bench.load(*where, queries, "--rate", LATENCY_RATE, "--dur", 1.5, "--warm", 0.3, echo=state == "limit")
             found.append(done["p99_us"])
             wrong += done["wrong"]
+            untimed.append(100 * done["untimed"])
             if state == "changing":
                 changes += metric(http, "fairway_flips_total") - before
                 changing += time.monotonic() - t0
@@ -235,7 +236,7 @@ def latency(bench):
     rows = [[state, spread(found, 0), f"{statistics.median(found) / limit:.2f}"] for state, found in windows.items()]
     bench.print(f"### p99 at {LATENCY_RATE:,} queries a second, with {changes / changing:.0f} changed verdicts a second and without\n")
     bench.table(["windows", "p99 µs", "of the limit's"], rows)
-    bench.print(f"Wrong answers: {wrong}\n")
+    bench.print(f"Wrong answers: {wrong}. Not timed (see *untimed*): {spread(untimed, 1)} %\n")
     bench.mark(f"p99 with {changes / changing:,.0f} changes a second, times the quiet one", busy / quiet, 1.5, places=2)
 
 

@@ -31,7 +31,7 @@ impl Actor {
             let number = uses.number_of(&flip.target);
             let event = FlipApplied {
                 clusters: number.map(|n| uses.clusters(n)).unwrap_or_default(),
-                pools: number.map(|n| uses.pools(n).cloned().collect()).unwrap_or_default(),
+                pools: number.map(|n| uses.pools(n).clone()).unwrap_or_default(),
                 flip,
                 applied,
             };
@@ -78,9 +78,7 @@ impl Actor {
 /// One line a flip. The first good verdict of a target is no news; anything else is.
 fn log(event: &FlipApplied) {
     let FlipApplied { flip: Flip { target, from, to, cause, .. }, clusters, pools, .. } = event;
-    let join = |names: &mut dyn Iterator<Item = String>| names.collect::<Vec<_>>().join(",");
-    let clusters = join(&mut clusters.iter().map(ToString::to_string));
-    let pools = join(&mut pools.iter().map(ToString::to_string));
+    let (clusters, pools) = (some(clusters), some(pools.keys()));
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
@@ -92,5 +90,31 @@ fn log(event: &FlipApplied) {
         (Verdict::Pending, Verdict::Up) => line!(debug),
         (_, Verdict::Up) => line!(info),
         _ => line!(warn),
+    }
+}
+
+/// Names with commas between; of many the first, and how many more there are.
+fn some<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
+    let mut names = names.into_iter();
+    let listed: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| name.to_string()).collect();
+    match names.count() {
+        0 => listed.join(","),
+        more => format!("{} and {more} more", listed.join(",")),
+    }
+}
+
+/// Names in a line of the log.
+const LISTED_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_eight_names_at_most() {
+        assert_eq!(some(["shop", "pay"]), "shop,pay");
+        assert_eq!(some(1..=8), "1,2,3,4,5,6,7,8");
+        assert_eq!(some(1..=15_000), "1,2,3,4,5,6,7,8 and 14992 more");
+        assert_eq!(some([""; 0]), "");
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use fairway_health::Flip;
-use fairway_model::{ClusterName, Name, Network, Override, PoolName, Rtype};
+use fairway_model::{ClusterName, Name, Network, Override, PoolName, Rtype, SharedSet};
 use fairway_zones::TargetIndex;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -32,8 +32,8 @@ pub struct FlipApplied {
     pub flip: Flip,
     /// Clusters judged by the target.
     pub clusters: Vec<ClusterName>,
-    /// Pools judged by it.
-    pub pools: Vec<PoolName>,
+    /// Pools judged by it, in order: a hundred thousand where a gateway carries that many. Shared with the configuration in force.
+    pub pools: SharedSet<PoolName>,
     /// When the answers began to follow it.
     pub applied: SystemTime,
 }

@@ -274,7 +274,7 @@ impl Page<'_> {
             address: target.address.to_string(),
             monitor: target.label.to_string(),
             clusters: uses.clusters(number).iter().map(ToString::to_string).collect(),
-            pools: uses.pools(number).map(ToString::to_string).collect(),
+            pools: uses.pools(number).keys().map(ToString::to_string).collect(),
             verdict: health.verdict().to_string(),
             forced: health.forced().map(|forced| forced.to_string()),
             since: known.map(|state| moment(state.since)).unwrap_or_default(),

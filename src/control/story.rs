@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use fairway_health::Flip;
-use fairway_model::{ClusterName, Health, Name, PoolName};
+use fairway_model::{ClusterName, Health, Name, PoolName, SharedSet};
 use fairway_zones::{Conditions, Draw, PoolInfo, View, steer::SteerPool};
 
 use super::{Control, FlipApplied, Published};
@@ -52,7 +52,7 @@ impl Control {
     }
 }
 
-fn stories(view: &View, published: &Published, flips: &[(Flip, Vec<PoolName>)]) -> Vec<Story> {
+fn stories(view: &View, published: &Published, flips: &[(Flip, SharedSet<PoolName>)]) -> Vec<Story> {
     let asked: usize = flips.iter().map(|(_, pools)| pools.len()).sum();
     let each = (SAMPLES_ALL / asked.max(1)).min(SAMPLES_MOST);
     if each < SAMPLES_LEAST {
@@ -62,11 +62,11 @@ fn stories(view: &View, published: &Published, flips: &[(Flip, Vec<PoolName>)]) 
     for (place, info) in view.snapshot.pool_infos().iter().enumerate() {
         places.entry(&info.name).or_default().push(place);
     }
-    let story = |(flip, pools): &(Flip, Vec<PoolName>)| {
+    let story = |(flip, pools): &(Flip, SharedSet<PoolName>)| {
         let Some(number) = published.configured.uses.number_of(&flip.target) else { return Story::default() };
         let forced = view.conditions.health(number).forced();
         let before = view.conditions.with(&view.snapshot, &[(number, Health::new(flip.from, forced))]);
-        let moved = pools.iter().filter_map(|pool| pool_moved(view, &before, places.get(pool)?, each));
+        let moved = pools.keys().filter_map(|pool| pool_moved(view, &before, places.get(pool)?, each));
         let mut pools: Vec<_> = moved.collect();
         pools.sort_by(|a, b| b.moved.total_cmp(&a.moved).then_with(|| a.pool.cmp(&b.pool)));
         let (pools_moved, names_moved) = (Some(pools.len()), pools.iter().map(|pool| pool.names).sum());

@@ -146,9 +146,9 @@ impl Uses {
         clusters
     }
 
-    /// The pools this target speaks for.
-    pub(crate) fn pools(&self, target: TargetIndex) -> impl Iterator<Item = &PoolName> {
-        self.pools[target.0 as usize].keys()
+    /// The pools this target speaks for, in order.
+    pub(crate) fn pools(&self, target: TargetIndex) -> &SharedSet<PoolName> {
+        &self.pools[target.0 as usize]
     }
 
     /// The targets that judge one address of a cluster in a pool; none if no name uses the pool.

@@ -162,7 +162,20 @@ impl<'a> Generator<'a> {
         let ports = (0..options.socks).map(|_| Port::new(options.server, window)).collect::<io::Result<_>>()?;
         let (segments, count, latency) = (Segments::default(), Count::default(), Histogram::default());
         let check = Check { echo: options.echo, allow: options.allow.clone(), ecs: options.ecs };
-        Ok(Self { options, check, queries, ports, groups, turn: 0, next_port: 0, segments, count, latency, round_ns: u64::MAX, resumed_ns: 0 })
+        Ok(Self {
+            options,
+            check,
+            queries,
+            ports,
+            groups,
+            turn: 0,
+            next_port: 0,
+            segments,
+            count,
+            latency,
+            round_ns: u64::MAX,
+            resumed_ns: 0,
+        })
     }
 
     /// Warms up, measures, and gives the counts at both ends of the measured time.
@@ -243,7 +256,13 @@ impl<'a> Generator<'a> {
             let query = group.queries[group.cursor];
             group.cursor = (group.cursor + 1) % group.queries.len();
             let slot = &mut port.slots[usize::from(slot_number)];
-            *slot = Slot { query, generation: (slot.generation + 1) & 0x3f, used: true, is_timed: true, since_ns: since(i) };
+            *slot = Slot {
+                query,
+                generation: (slot.generation + 1) & 0x3f,
+                used: true,
+                is_timed: true,
+                since_ns: since(i),
+            };
             let packet = self.segments.push(self.queries.packet(query as usize));
             packet[..2].copy_from_slice(&(slot.generation << 10 | slot_number).to_be_bytes());
         }

@@ -269,7 +269,7 @@ fn told(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
             "{} {:?}: {sites:?} {:?}",
             target.address,
             target.monitor,
-            uses.pools(number).collect::<Vec<_>>()
+            uses.pools(number).keys().collect::<Vec<_>>()
         ));
     }
     for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos()) {
