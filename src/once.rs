@@ -137,7 +137,7 @@ impl UnderWay {
         let changes: Vec<Change> =
             gone.map(|(_, receipt)| Change { expect: Expect::Anything, key: receipt.key, value: None }).collect();
         if !changes.is_empty() {
-            let by = Author { who: "fairway".to_owned(), why: "old receipts of writes".to_owned() };
+            let by = Author::new("fairway", "old receipts of writes");
             // The next time does what this one did not.
             _ = store.commit(Batch { changes, by, at: now }).await;
         }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn given(who: &str, key: &str, asked: &str) -> Given {
-        let by = Author { who: who.to_owned(), why: String::new() };
+        let by = Author::new(who, "");
         Given::read(&headers(&[key]), &by, &[asked.as_bytes()]).unwrap().unwrap()
     }
 

@@ -34,7 +34,7 @@ fn change(name: &str, value: Vec<u8>) -> Change {
 }
 
 fn batch(changes: Vec<Change>) -> Batch {
-    let by = Author { who: "bench".to_owned(), why: "a figure".to_owned() };
+    let by = Author::new("bench", "a figure");
     Batch { changes, by, at: Timestamp::from_secs(1) }
 }
 

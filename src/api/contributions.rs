@@ -30,7 +30,7 @@ pub(super) async fn evict(
         return Err(problem(StatusCode::BAD_REQUEST, "reason: give one line of at most 1024 octets").into());
     }
     let who = caller.map(|Extension(Caller(who))| who).unwrap_or_default();
-    let by = Author { who, why: eviction.reason.clone() };
+    let by = Author::new(who, eviction.reason.clone());
     let endpoints = site.control.evict(&eviction, by).await?;
     if endpoints == 0 {
         let what =

@@ -109,7 +109,7 @@ pub(super) async fn of_intents(State(site): State<Site>, request: Request) -> Re
 /// Who asks stands in the history of what they change.
 async fn signed(mut request: Request, next: Next) -> Response {
     if let Some(Caller(who)) = request.extensions().get::<Caller>().cloned() {
-        request.extensions_mut().insert(Author { who, why: String::new() });
+        request.extensions_mut().insert(Author::new(who, ""));
     }
     next.run(request).await
 }

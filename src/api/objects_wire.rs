@@ -38,6 +38,9 @@ pub struct Metadata {
     /// Why; left out where nobody said.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// Whether that was by `POST /v1/apply`; left out where it was not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub applied: bool,
 }
 
 /// What has become of an object.
@@ -152,7 +155,7 @@ pub struct Difference {
 pub struct WriteParameters {
     /// Only tell what would come of it.
     pub dry_run: bool,
-    /// Take away what is declared over the API and not named here, but no intent. Only of `POST /v1/apply`.
+    /// Take away what is declared over the API and not named here; of intents those that the caller has applied. Only of `POST /v1/apply`.
     pub prune: bool,
     /// Why, for the history.
     pub reason: String,

@@ -212,7 +212,7 @@ async fn add_override(
         Ok(body) => body,
         Err(error) => return problem(error.status(), format!("{}; 16 KiB are the most", error.body_text())),
     };
-    let by = Author { who: caller.map(|Extension(Caller(who))| who).unwrap_or_default(), why: String::new() };
+    let by = Author::new(caller.map(|Extension(Caller(who))| who).unwrap_or_default(), "");
     let given = match Given::read(&headers, &by, &[&b"POST /v1/overrides"[..], &body]) {
         Ok(given) => given,
         Err(refusal) => return *refusal,

@@ -23,7 +23,7 @@ pub(super) struct ApplyArgs {
     #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) file: Vec<PathBuf>,
 
-    /// Take away everything that was declared over the API and is not in the files, but no intent.
+    /// Take away everything that was declared over the API and is not in the files; of intents those that you have applied.
     #[arg(long)]
     pub(super) prune: bool,
 
@@ -53,7 +53,7 @@ pub(super) struct DiffArgs {
     #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) file: Vec<PathBuf>,
 
-    /// As if everything that was declared over the API and is not in the files were taken away, but no intent.
+    /// As if everything that was declared over the API and is not in the files were taken away; of intents those that you have applied.
     #[arg(long)]
     pub(super) prune: bool,
 

@@ -157,7 +157,7 @@ mod tests {
         let entry = |revision, value: Option<&[u8]>, why: &str| Entry {
             revision,
             at: Timestamp::from_secs(0),
-            by: Author { who: "ann".to_owned(), why: why.to_owned() },
+            by: Author::new("ann", why),
             value: value.map(Into::into),
         };
         let text = history_text(Palette::PLAIN, &[entry(12, None, "mov\x1b[ed"), entry(7, Some(b"{}"), "")]);

@@ -134,6 +134,16 @@ impl Wish {
             _ => None,
         }
     }
+
+    /// Whether it is a cluster as it was before but for its services, which intents alone go by.
+    fn differs_in_services_alone(&self, before: &Self) -> bool {
+        let but_services = |wish: &Self| {
+            let mut own = wish.element().filter(|_| wish.object.key.kind() == Kind::Cluster)?.clone();
+            own.clusters.values_mut().for_each(|cluster| cluster.services.clear());
+            Some(own)
+        };
+        but_services(self).is_some_and(|own| Some(own) == but_services(before))
+    }
 }
 
 impl Declared {
@@ -209,14 +219,19 @@ impl Declared {
     }
 
     /// The keys at which other objects stand than there did; none where they are more than `most`, or one of them is more than a
-    /// pool, a name, records, an intent, or what a client of the webhook contributes, or cannot be read, or if other strengths hold.
+    /// pool, a name, records, an intent, the services of a cluster, or what a client of the webhook contributes, or cannot be read, or if
+    /// other strengths hold.
     pub(crate) fn changed_since(&self, before: &Self, most: usize) -> Option<Vec<Key>> {
         let changed = self.objects.differences(&before.objects, Arc::ptr_eq);
         if changed.len() > most || self.strengths != before.strengths {
             return None;
         }
-        let mut versions = changed.iter().flat_map(|(_, now, then)| [now, then]).flatten();
-        versions.all(|wish| wish.is_narrow()).then(|| changed.iter().map(|(key, ..)| (*key).clone()).collect())
+        let is_narrow = |now: Option<&Arc<Wish>>, then: Option<&Arc<Wish>>| match (now, then) {
+            (Some(now), Some(then)) if now.differs_in_services_alone(then) => true,
+            _ => now.into_iter().chain(then).all(|wish| wish.is_narrow()),
+        };
+        let are_narrow = changed.iter().all(|(_, now, then)| is_narrow(*now, *then));
+        are_narrow.then(|| changed.iter().map(|(key, ..)| (*key).clone()).collect())
     }
 
     /// Whether others are there at the same keys and with the same values, and intents of the same age, whatever their revisions are.

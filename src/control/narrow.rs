@@ -1,5 +1,5 @@
-//! The narrow way of a reading: where only some declared pools, names, records and intents changed, what it costs goes by those, and not
-//! by all.
+//! The narrow way of a reading: where only some declared pools, names, records and intents changed, or services of clusters, what it costs
+//! goes by those, and not by all.
 //!
 //! ```text
 //! Declared before ──┐                          ┌── what intents of the same names come to ──┐
@@ -7,7 +7,7 @@
 //! Declared now ─────┘                                as the wide way would give it ◄── revised ── checked ◄─────────────┘
 //! ```
 //! Whatever is unusual gives nothing, and is left to the wide way ([`super::configured`]), which tells what is wrong, leaves
-//! objects out and sees to everything else: clusters, monitors, objects that files overrule in part.
+//! objects out and sees to everything else: clusters that are new or stand elsewhere, monitors, objects that files overrule in part.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ use super::{
     declared::{Concerned, Declared, is_of_intents, key_of, overruled},
     uses::Uses,
 };
-use crate::store::objects::Key;
+use crate::store::objects::{Key, Kind};
 
 /// A configuration made of the one before, with what it changed.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(super) fn read(previous: &Previous, objects: &Arc<Declared>, owner: &str, no
     let (snapshot, uses) = match revised {
         Some(snapshot) => {
             let pools = pools_concerned(&before.desired, &joined.desired, &touched);
-            let uses = before.uses.revised(&joined.desired, &snapshot, &pools);
+            let uses = before.uses.revised(&joined.desired, previous.snapshot.targets(), &snapshot, &pools);
             (snapshot, uses)
         }
         // What is wished for was joined anew in part, also where all of it has to be compiled.
@@ -131,7 +131,7 @@ fn concern(
     touched: &mut Touched,
     most: usize,
 ) -> Option<Concerned> {
-    let texts = contributed::texts_touched(&before.objects, objects, keys);
+    let texts = contributed::texts_touched(&before.objects, objects, keys)?;
     let of_clients: Vec<Name> = texts.iter().filter_map(|text| text.parse().ok()).collect();
     let concerned = Concerned::of(before, objects, keys, touched.names.iter().chain(&of_clients), most)?;
     // What is wrong with an intent may be mended by what others declare, or by the names of clusters.
@@ -166,7 +166,7 @@ fn contribute(
     most: usize,
 ) -> Option<Arc<Contributed>> {
     let before = &*previous.configured;
-    let mut texts = contributed::texts_touched(&before.objects, objects, keys);
+    let mut texts = contributed::texts_touched(&before.objects, objects, keys)?;
     if texts.is_empty() && before.contributed.is_empty() {
         return Some(Arc::clone(&before.contributed));
     }
@@ -235,12 +235,16 @@ fn join(
     };
     declared.pools.extend(concerned.made.pools.clone());
     declared.names.extend(concerned.made.names.clone());
-    let files = Desired {
+    let mut files = Desired {
         pools: pools.filter_map(|name| Some((name.clone(), before.files.pools.get(name)?.clone()))).collect(),
         names: names.filter_map(|name| Some((name.clone(), before.files.names.get(name)?.clone()))).collect(),
         records: records.flat_map(|name| before.files.records_at(name)).map(keyed).collect(),
         ..Desired::default()
     };
+    for own in keys.iter().filter(|key| key.kind() == Kind::Cluster).filter_map(|key| objects.element(key)) {
+        add_cluster(&mut declared, own, own);
+        add_cluster(&mut files, &before.files, own);
+    }
     let of_clients = contributed.part(touched);
     let mut beside = before.beside.clone();
     for name in touched.names.iter().filter(|name| !files.names.contains_key(*name)) {
@@ -252,6 +256,7 @@ fn join(
     let of = Contribution::of;
     let declared = merge([of(SourceKind::Config, owner, files), of(SourceKind::Api, "api", declared)]);
     let Merged { desired: declared, conflicts } = declared;
+    let clusters = declared.clusters.clone();
     let of_clients = of(SourceKind::Webhook, "webhook", of_clients);
     let merged = merge([of(SourceKind::Config, owner, declared), of_clients]).desired;
     let mut desired = Desired::clone(&before.desired);
@@ -261,6 +266,7 @@ fn join(
     gone.iter().for_each(|key| _ = desired.records.remove(key));
     concerned.monitors().for_each(|name| _ = desired.monitors.remove(&name));
     take_shared(&mut desired, before, objects, contributed);
+    desired.clusters.extend(clusters);
     desired.monitors.extend(merged.monitors);
     desired.records.extend(merged.records);
     desired.pools.extend(merged.pools);
@@ -271,6 +277,15 @@ fn join(
     of_intents.filter_map(|subject| key_of(&subject)).for_each(|key| _ = all_conflicts.remove(&key));
     all_conflicts.extend(overruled(&conflicts, owner));
     Joined { desired: Arc::new(desired), beside, conflicts: all_conflicts }
+}
+
+/// Adds what is said in `from` of the clusters of another wish.
+fn add_cluster(to: &mut Desired, from: &Desired, of: &Desired) {
+    for name in of.clusters.keys() {
+        to.clusters.extend(from.clusters.get(name).map(|cluster| (name.clone(), cluster.clone())));
+        to.load_feeds.extend(from.load_feeds.get(name).map(|feed| (name.clone(), feed.clone())));
+        to.load_aims.extend(from.load_aims.get(name).map(|aim| (name.clone(), *aim)));
+    }
 }
 
 /// Takes the clusters and monitors of what is contributed, as far as nobody declares them.

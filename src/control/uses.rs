@@ -1,6 +1,10 @@
 //! Who is judged by which target: the way from a flip to the pools it concerns, and from a cluster to its health.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use fairway_model::{
     ClusterName, Desired, Monitor, MonitorName, Pool, PoolName, ProbeAddress, SharedMap, SharedSet, Target, ZoneSpec,
@@ -31,7 +35,7 @@ impl Uses {
     /// Joins what is wished for with what it was compiled to.
     pub(crate) fn new(desired: &Desired, snapshot: &Snapshot) -> Self {
         let mut uses = Self::default();
-        uses.number(snapshot.targets());
+        uses.renumber(&[], snapshot.targets(), &[]);
         let mut known = Known::default();
         for pool in desired.pools.values() {
             uses.add(desired, snapshot, pool, &mut known);
@@ -39,31 +43,43 @@ impl Uses {
         uses
     }
 
-    /// Those of a snapshot that was made of the one before: `pools` are all that were compiled anew, or have other names now.
+    /// Those of a snapshot that was made of one with these targets: `changed` are all pools that were declared otherwise, or have other
+    /// names now.
     pub(crate) fn revised<'a>(
         &self,
         desired: &Desired,
+        before: &[Target],
         snapshot: &Snapshot,
-        pools: impl IntoIterator<Item = &'a PoolName>,
+        changed: impl IntoIterator<Item = &'a PoolName>,
     ) -> Self {
+        let now = snapshot.targets();
+        let moved: Vec<usize> = (0..before.len()).filter(|at| now.get(*at) != before.get(*at)).collect();
+        let mut pools: BTreeSet<&PoolName> = moved.iter().flat_map(|at| self.pools[*at].keys()).collect();
+        for name in changed {
+            pools.insert(name);
+        }
         let mut uses = self.clone();
-        uses.number(snapshot.targets());
+        pools.iter().for_each(|name| uses.take_out(name));
+        uses.renumber(before, now, &moved);
         let mut known = Known::default();
-        for name in pools {
-            uses.take_out(name);
-            desired.pools.get(name).into_iter().for_each(|pool| uses.add(desired, snapshot, pool, &mut known));
+        for pool in pools.iter().filter_map(|name| desired.pools.get(*name)) {
+            uses.add(desired, snapshot, pool, &mut known);
         }
         uses
     }
 
-    /// Takes the numbers of targets that have none yet.
-    fn number(&mut self, targets: &[Target]) {
-        let new = (0..).map(TargetIndex).zip(targets).skip(self.sites.len());
-        for (number, target) in new {
-            Arc::make_mut(&mut self.numbers).insert(target.clone(), number);
+    /// Takes the numbers of targets; of those before, the moved ones have no use now.
+    fn renumber(&mut self, before: &[Target], now: &[Target], moved: &[usize]) {
+        if !moved.is_empty() || before.len() < now.len() {
+            let numbers = Arc::make_mut(&mut self.numbers);
+            moved.iter().for_each(|at| _ = numbers.remove(&before[*at]));
+            for at in moved.iter().copied().filter(|at| *at < now.len()).chain(before.len()..now.len()) {
+                let number = u32::try_from(at).expect("the compiler counts targets so");
+                numbers.insert(now[at].clone(), TargetIndex(number));
+            }
         }
-        self.sites.resize_with(targets.len(), Arc::default);
-        self.pools.resize_with(targets.len(), SharedSet::new);
+        self.sites.resize_with(now.len(), Arc::default);
+        self.pools.resize_with(now.len(), SharedSet::new);
     }
 
     /// Adds a pool, if any name uses it.

@@ -11,27 +11,41 @@ use super::{
     body,
     fault::{Fault, Refused},
     paths::{DEFAULT, Place, What},
+    wish::StoredIntent,
 };
 use crate::store::objects::{Key, Kind, Object, ObjectStore, Prefix};
 
 /// The object right above a place, if it has to be there.
-pub(super) fn parent(place: &Place) -> Option<Key> {
-    let kind = match place.kind {
+fn parent(place: &Place) -> Option<Key> {
+    above(place.kind, &place.names.iter().map(IntentName::as_str).collect::<Vec<_>>())
+}
+
+/// The object right above one of a kind, if it has to be there; of the one's names, all but its own are needed.
+fn above(kind: Kind, names: &[&str]) -> Option<Key> {
+    let kind = match kind {
         Kind::AccessPoint => Kind::Client,
         Kind::Client => Kind::Inbound,
         Kind::InboundOfCompound => Kind::Compound,
         Kind::OutboundServer => Kind::Outbound,
-        Kind::Inbound | Kind::Outbound | Kind::Compound if place.names[4].as_str() != DEFAULT => Kind::TrafficGroup,
+        Kind::Inbound | Kind::Outbound | Kind::Compound if names[4] != DEFAULT => Kind::TrafficGroup,
         _ => return None,
     };
-    let names: Vec<&str> = place.names.iter().take(kind.names()).map(IntentName::as_str).collect();
-    Some(Key::new(kind, &names).expect("an object has the names of those above it"))
+    Some(Key::new(kind, &names[..kind.names()]).expect("an object has the names of those above it"))
 }
 
 /// What must be there for an intent to be there.
 pub(crate) fn lacks(key: &Key) -> Option<Key> {
-    let place = Place::of_key(key.as_str()).ok()?;
-    parent(&place)
+    above(key.kind(), &key.names().collect::<Vec<_>>())
+}
+
+/// What must stay for a stored object to stay as it is: what it lies below, and the intents that a set names.
+pub(crate) fn needs(stored: &StoredIntent) -> Vec<Key> {
+    let named = match &stored.intent {
+        Intent::TrafficSet(set) => &set.set[..],
+        _ => &[],
+    };
+    let named = named.iter().map(intent_of).map(|(kind, _, name)| sibling(stored.key.names(), kind, name.as_str()));
+    lacks(&stored.key).into_iter().chain(named).collect()
 }
 
 /// Refuses what lies below an object that is not there.

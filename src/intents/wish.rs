@@ -293,7 +293,8 @@ pub(crate) fn weight_source(intent: &Intent, name: &ClusterName, cluster: Option
     }
 }
 
-fn runs(cluster: &Cluster, service: &str) -> bool {
+/// Whether a cluster runs a service.
+pub(crate) fn runs(cluster: &Cluster, service: &str) -> bool {
     cluster.services.iter().any(|of| of == "*" || of == service)
 }
 

@@ -54,4 +54,6 @@ pub(crate) struct Same {
     pub(crate) changed: String,
     pub(crate) who: String,
     pub(crate) why: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) applied: bool,
 }

@@ -135,9 +135,20 @@ fn plain(number: u64) -> Pool {
     pool
 }
 
+/// A pool that answers by the name of a cluster.
+fn by_name(number: u64) -> Pool {
+    Pool { members: vec![Member::new(cluster(1))], mode: Mode::Cname, ..plain(number) }
+}
+
 fn put(wish: &mut Desired, name: &str, pool: u64) {
     let pool = PoolName::new(&format!("p{pool}")).unwrap();
     wish.names.insert(owner(name), SteeredName { name: owner(name), pool, ttl: None });
+}
+
+/// Takes a pool and its name out.
+fn take(wish: &mut Desired, number: u64) {
+    wish.pools.remove(&plain(number).name);
+    wish.names.remove(&owner(&format!("n{number}.")));
 }
 
 /// What is wished for, compiled and then revised.
@@ -154,8 +165,7 @@ impl Story {
             wish.pools.insert(plain(number).name, plain(number));
             put(&mut wish, &format!("n{number}."), number);
         }
-        let by_name = Pool { members: vec![Member::new(cluster(1))], mode: Mode::Cname, ..plain(9) };
-        wish.pools.insert(by_name.name.clone(), by_name);
+        wish.pools.insert(plain(9).name, by_name(9));
         put(&mut wish, "n9.", 9);
         let (snapshot, _) = compile(&wish, &zones(), &ServerOptions::default(), None).unwrap();
         Self { wish, snapshot: Arc::new(snapshot) }
@@ -186,10 +196,12 @@ impl Story {
     }
 }
 
+/// A change of a wish.
+type Change<'c> = &'c dyn Fn(&mut Desired);
+
 #[test]
 fn ordinary_changes_are_revised() {
     let mut story = Story::begin();
-    type Change<'c> = &'c dyn Fn(&mut Desired);
     let mut check =
         |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
     check("nothing changed", &|_| {}, &[2], &["n3."]);
@@ -218,10 +230,6 @@ fn ordinary_changes_are_revised() {
         put(wish, "n7.", 7);
     };
     check("a pool and its name", &add, &[7], &["n7."]);
-    let take = |wish: &mut Desired, number: u64| {
-        wish.pools.remove(&plain(number).name);
-        wish.names.remove(&owner(&format!("n{number}.")));
-    };
     check("a pool and its name less", &|wish| take(wish, 2), &[2], &["n2."]);
     let by_place = |wish: &mut Desired| {
         let mut pool = plain(10);
@@ -243,6 +251,37 @@ fn ordinary_changes_are_revised() {
     let ttl = |wish: &mut Desired| wish.pools.get_mut(&plain(3).name).unwrap().ttl = Ttl::from_secs(77).unwrap();
     check("a TTL", &ttl, &[3], &[]);
     check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);
+}
+
+#[test]
+fn pools_come_and_go_with_targets_and_beside_names_of_clusters() {
+    let mut story = Story::begin();
+    let mut check =
+        |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
+    let alias = |wish: &mut Desired| {
+        wish.pools.insert(plain(11).name, by_name(11));
+        put(wish, "n11.", 11);
+    };
+    check("one more pool that answers by the name of a cluster", &alias, &[11], &["n11."]);
+    let weigh = |wish: &mut Desired| wish.pools.get_mut(&plain(11).name).unwrap().members[0].weight = Weight(7);
+    check("a weight in it", &weigh, &[11], &[]);
+    check("one of the two less", &|wish| take(wish, 11), &[11], &["n11."]);
+    let judged = |number: u64, monitor: &'static str| {
+        move |wish: &mut Desired| {
+            let pool = Pool { monitor: MonitorName::new(monitor).ok(), ..plain(number) };
+            wish.pools.insert(pool.name.clone(), pool);
+            put(wish, &format!("n{number}."), number);
+        }
+    };
+    check("a pool with a monitor of its own", &judged(12, "first"), &[12], &["n12."]);
+    check("another one", &judged(13, "second"), &[13], &["n13."]);
+    check("one more of those", &judged(14, "second"), &[14], &["n14."]);
+    check("the first of them less, whose numbers of targets others take", &|wish| take(wish, 12), &[12], &["n12."]);
+    check("one of two that share theirs less", &|wish| take(wish, 14), &[14], &["n14."]);
+    let other =
+        |wish: &mut Desired| wish.pools.get_mut(&plain(13).name).unwrap().monitor = MonitorName::new("first").ok();
+    check("another monitor", &other, &[13], &[]);
+    check("the last of them less", &|wish| take(wish, 13), &[13], &["n13."]);
 }
 
 #[test]
@@ -321,13 +360,18 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
         assert!(is_left(&names(relative), &[], &[relative], &options), "{relative} cannot be steered");
     }
     assert!(is_left(&names("af1."), &[], &["af1."], &options), "the name of a cluster that a pool answers by it");
-    assert!(is_left(&|wish| _ = wish.names.remove(&owner("n1.")), &[], &["n1."], &options), "a cluster's last name");
+    assert!(!is_left(&|wish| _ = wish.names.remove(&owner("n1.")), &[], &["n1."], &options), "a target's last name");
     let no_gap = |wish: &mut Desired| _ = wish.names.remove(&owner("gap."));
     assert!(is_left(&no_gap, &[], &["gap."], &options), "a zone stands between it and what is below");
     let p1 = PoolName::new("p1").unwrap();
     assert!(is_left(&|wish| _ = wish.pools.remove(&p1), &["p1"], &[], &options), "a pool that a name uses still");
     let alias = |wish: &mut Desired| wish.pools.get_mut(&p1).unwrap().mode = Mode::Cname;
     assert!(is_left(&alias, &["p1"], &[], &options), "clusters get names");
+    let p2 = PoolName::new("p2").unwrap();
+    let weigh = |wish: &mut Desired| wish.pools.get_mut(&p2).unwrap().members[0].weight = Weight(7);
+    assert!(!is_left(&weigh, &["p2"], &[], &options), "clusters keep their names");
+    let hurry = |wish: &mut Desired| wish.pools.get_mut(&p2).unwrap().ttl = Ttl::from_secs(7).unwrap();
+    assert!(is_left(&hurry, &["p2"], &[], &options), "the name of a cluster has another TTL");
     let other = ServerOptions { udp_payload: 1_000, ..ServerOptions::default() };
     assert!(is_left(&|_| {}, &[], &[], &other), "the server's own options");
     let many: Vec<String> = (0..25_000).map(|number| format!("a-rather-long-name-{number}.")).collect();

@@ -3,7 +3,7 @@
 use fairway_integration::{load::resolve, real::Fairway};
 use serde_json::{Value, json};
 
-use super::{once::ask, watch::Watcher};
+use super::{LIMIT, once::ask, said, serve_again, watch::Watcher};
 
 const SCENE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net], monitor: unchecked }]
 clusters:
@@ -272,4 +272,101 @@ fn intents_are_applied_from_a_file_and_what_that_would_change_is_told_before() {
     assert_eq!(run(&["apply", "-f", path, "--prune", "--dry-run"]).0, Some(1));
     assert_eq!(run(&["delete", "intents", "inbound/p/a/v1/default/default/shop"]).0, Some(0));
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.rcode == 3), "it is gone");
+}
+
+/// Applies these intents, each a key and what it says, by the command; its exit status and what it said.
+fn applied(server: &Fairway, intents: &[Value], arguments: &[&str]) -> (Option<i32>, String) {
+    let file = server.folder.path().join("applied.yaml");
+    std::fs::write(&file, json!({"intents": intents}).to_string()).expect("the folder can be written");
+    let path = file.to_str().expect("a plain path");
+    let output = server.command(&[&arguments[..1], &["-f", path], &arguments[1..]].concat());
+    (output.status.code(), said(&output))
+}
+
+/// An intent of `shop` with its key.
+fn item(name: &str) -> Value {
+    let said: Value = serde_json::from_str(&intent(name, "shop", &format!("{name}.gslb.example"))).expect("it is JSON");
+    json!({"key": key(name), "intent": said})
+}
+
+fn key(name: &str) -> String {
+    format!("inbound/p/a/v1/default/default/{name}")
+}
+
+#[test]
+fn what_the_same_identity_has_applied_is_pruned_and_nothing_that_others_declared() {
+    let mut server = Fairway::start(SCENE, &[]);
+    let all = ["stays", "goes", "edited", "again"].map(item);
+    assert_eq!(applied(&server, &all, &["apply"]).0, Some(0));
+    // Over HTTP somebody else asks: by the orchestrator's path, by the editor's, and by an `apply` of theirs.
+    told(&server, "POST", W, &intent("ordered", "shop", "ordered.gslb.example"), 201);
+    told(&server, "PUT", &own("edited"), &intent("edited", "pay", "edited.gslb.example"), 200);
+    let theirs = json!({"intents": [item("theirs"), item("mended")]}).to_string();
+    told(&server, "POST", "/v1/apply", &theirs, 200);
+    told(&server, "PUT", &own("mended"), &intent("mended", "pay", "mended.gslb.example"), 200);
+    // It says the same: nothing is changed, and it is as it was applied.
+    told(&server, "PUT", &own("again"), &intent("again", "shop", "again.gslb.example"), 200);
+    let list = told(&server, "GET", "/v1/intents", "", 200);
+    let is_applied = |item: &Value| item["metadata"]["applied"] == true;
+    let noted: Vec<_> = list["items"].as_array().expect("a list").iter().filter(|item| is_applied(item)).collect();
+    let noted: Vec<_> = noted.iter().map(|item| item["key"].as_str().unwrap_or_default().to_owned()).collect();
+    assert_eq!(noted, ["again", "goes", "stays", "theirs"].map(key));
+    // Who declared what outlasts the process.
+    server.process.signal("KILL");
+    server.process.ended(LIMIT);
+    server.process = serve_again(&server, "again.log");
+    server.wait_ready();
+
+    let rest = ["stays", "again"].map(item);
+    let (code, text) = applied(&server, &rest, &["diff", "--prune"]);
+    let of: Vec<&str> = text.lines().filter(|line| line.starts_with("inbound/")).collect();
+    assert!(code == Some(4) && of == [key("goes")] && text.contains("  - {"), "{text}");
+    let (code, text) = applied(&server, &rest, &["apply", "--prune", "--dry-run"]);
+    assert!(code == Some(0) && text.contains(&format!("deleted  {}", key("goes"))), "{text}");
+    let is_answered = |name: &str| {
+        let reply = resolve(server.dns, &format!("{name}.gslb.example"));
+        reply.expect("an answer").rcode == 0
+    };
+    assert!(is_answered("goes"), "nothing was changed");
+    let (code, text) = applied(&server, &rest, &["apply", "--prune"]);
+    assert!(code == Some(0) && text.matches("deleted").count() == 1, "{text}");
+    let names = ["stays", "goes", "edited", "again", "ordered", "theirs", "mended"];
+    assert_eq!(names.map(is_answered), [true, false, true, true, true, true, true]);
+    assert_eq!(applied(&server, &rest, &["diff", "--prune"]), (Some(0), String::new()));
+
+    // The other identity prunes its own.
+    let pruned = told(&server, "POST", "/v1/apply?prune=true", "{}", 200);
+    assert_eq!(pruned["deleted"], json!([key("theirs")]), "{pruned}");
+    assert_eq!(names.map(is_answered), [true, false, true, true, true, false, true]);
+}
+
+#[test]
+fn an_intent_that_others_hold_on_to_is_not_pruned() {
+    let server = Fairway::start(SCENE, &[]);
+    let compound = json!({"key": "compound/p/a/v1/default/default/all",
+        "intent": {"metadata": {"name": "all"}, "spec": {"externalName": "all.gslb.example"}}});
+    let child = json!({"key": "compound-inbound/p/a/v1/default/default/all/part", "intent": item("part")["intent"]});
+    let both = [compound, child];
+    assert_eq!(applied(&server, &[&both[..], &["shop", "mail"].map(item)].concat(), &["apply"]).0, Some(0));
+    let client = json!({"metadata": {"name": "office"}, "spec": {"cidrs": ["198.51.100.0/24"]}}).to_string();
+    told(&server, "POST", &format!("{W}/mail/clients"), &client, 201);
+    let set = json!({"name": "front", "set": [{"inbound": "shop"}]}).to_string();
+    told(&server, "POST", W.trim_end_matches("/inbound-intents"), &set, 201);
+
+    for (rest, held, by) in [
+        (vec![&both[1]], "compound/p/a/v1/default/default/all", "compound-inbound/p/a/v1/default/default/all/part"),
+        (vec![], "inbound/p/a/v1/default/default/mail", "client/p/a/v1/default/default/mail/office"),
+        (vec![], "inbound/p/a/v1/default/default/shop", "traffic-set/p/a/v1/front"),
+    ] {
+        let rest: Vec<Value> = rest.into_iter().cloned().collect();
+        for arguments in [&["apply", "--prune"][..], &["apply", "--prune", "--dry-run"], &["diff", "--prune"]] {
+            let (code, text) = applied(&server, &rest, arguments);
+            assert!(code == Some(1) && text.contains(&format!("{held} is held by {by}")), "{text}");
+        }
+    }
+    // Parent and child together hold on to nothing else.
+    let rest = ["shop", "mail"].map(item);
+    let (code, text) = applied(&server, &rest, &["apply", "--prune"]);
+    assert!(code == Some(0) && text.matches("deleted").count() == 2, "{text}");
+    assert!(resolve(server.dns, "all.gslb.example").is_some_and(|reply| reply.rcode == 3), "it is gone");
 }

@@ -3,7 +3,7 @@
 use std::{
     io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
@@ -101,13 +101,9 @@ fn it_is_alive_but_not_ready_before_the_first_round_and_while_it_stops() {
 #[test]
 fn threads_that_answer_go_first() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
-    let shares = |begin: &str| -> Vec<(i32, u32)> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).expect("its threads");
-        tasks.filter_map(|task| share(&task.ok()?.path(), begin)).collect()
-    };
     let own = share(Path::new("/proc/thread-self"), "").expect("this thread's share");
     for answering in ["fairway-udp", "fairway-tcp"] {
-        let found = shares(answering);
+        let found = shares(&server, answering);
         assert!(
             !found.is_empty() && found.iter().all(|share| *share == own),
             "{answering}: {found:?}, started as {own:?}"
@@ -115,12 +111,49 @@ fn threads_that_answer_go_first() {
     }
     let last = ((own.0 + 10).min(19), SCHED_BATCH);
     for other in ["tokio-", "store"] {
-        let found = shares(other);
+        let found = shares(&server, other);
         assert!(
             !found.is_empty() && found.iter().all(|share| *share == last),
             "{other}: {found:?}, started as {own:?}"
         );
     }
+}
+
+/// It ends with each reading: strace holds one where it opens the file.
+#[cfg(feature = "real")]
+#[test]
+fn the_thread_that_compiles_goes_last() {
+    let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
+    let folder = server.folder.path();
+    let mut command = Command::new(fairway_integration::real::program("strace", "strace"));
+    // Ten minutes, in microseconds: longer than the test looks.
+    command.args(["-qq", "-f", "-e", "trace=openat", "-e", "inject=openat:delay_enter=600000000"]);
+    command.arg("-P").arg(folder.join("fairway.yaml")).arg("-o").arg(folder.join("calls"));
+    command.args(["-p", &server.process.pid().to_string()]);
+    let mut strace = Process::start(&mut command, &folder.join("strace.log"));
+    wait_until("strace has every thread", LIMIT, || {
+        assert!(strace.is_running(), "strace ended: {}", strace.output());
+        tasks(&server).all(|task| {
+            let status = std::fs::read_to_string(task.join("status"));
+            status.is_ok_and(|text| !text.contains("TracerPid:\t0\n"))
+        })
+    });
+    let own = share(Path::new("/proc/thread-self"), "").expect("this thread's share");
+    server.process.signal("HUP");
+    wait_until("it compiles after all others", LIMIT, || {
+        shares(&server, "fairway-compile") == [((own.0 + 15).min(19), SCHED_BATCH)]
+    });
+}
+
+/// The threads of a server.
+fn tasks(server: &Fairway) -> impl Iterator<Item = PathBuf> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).expect("its threads");
+    tasks.filter_map(|task| Some(task.ok()?.path()))
+}
+
+/// The shares of those whose names begin so.
+fn shares(server: &Fairway, begin: &str) -> Vec<(i32, u32)> {
+    tasks(server).filter_map(|task| share(&task, begin)).collect()
 }
 
 /// What `sched(7)` calls the policy of threads that take the core from nobody by waking up.

@@ -19,26 +19,33 @@ use fairway_integration::{
     real::{Fairway, Process, free_port, http_get, program, serve, wait_until},
 };
 use fairway_model::Rtype;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longest time for anything that happens at once on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The name that is declared.
 const NAME: &str = "www.gslb.example";
+/// A key outside what the servers write, in base64.
+const ELSEWHERE: &str = "ZWxzZXdoZXJl";
 
 /// A real etcd.
 struct Etcd {
     folder: TempDir,
     ports: [u16; 2],
+    more: &'static [&'static str],
     process: Process,
 }
 
 impl Etcd {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(more: &'static [&'static str]) -> Self {
         let (folder, ports) = (TempDir::new().expect("a temporary folder"), [free_port(), free_port()]);
-        let process = run(folder.path(), ports);
-        let etcd = Self { folder, ports, process };
+        let process = run(folder.path(), ports, more);
+        let etcd = Self { folder, ports, more, process };
         etcd.wait();
         etcd
     }
@@ -49,7 +56,7 @@ impl Etcd {
     }
 
     fn again(&mut self) {
-        self.process = run(self.folder.path(), self.ports);
+        self.process = run(self.folder.path(), self.ports, self.more);
         self.wait();
     }
 
@@ -58,6 +65,41 @@ impl Etcd {
         wait_until("etcd answers", LIMIT, || {
             http_get(address, "/health").is_some_and(|(_, body)| body.contains("\"true\""))
         });
+    }
+
+    /// Asks its JSON gateway, as `etcdctl` would; what it refuses with.
+    fn gateway(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let file = self.folder.path().join("body");
+        std::fs::write(&file, body.to_string()).expect("the folder can be written");
+        let mut command = Command::new("curl");
+        command.args(["-s", "-m", "30", "-d", &format!("@{}", file.display())]);
+        command.arg(format!("http://127.0.0.1:{}{path}", self.ports[0]));
+        let said = String::from_utf8_lossy(&command.output().expect("curl is here").stdout).into_owned();
+        match serde_json::from_str::<Value>(&said) {
+            Ok(answer) if answer.get("code").is_none() => Ok(answer),
+            _ => Err(said),
+        }
+    }
+
+    /// Writes beside the prefix of the servers until it is full and says so by its alarm.
+    fn fill(&self) {
+        let put = json!({"key": ELSEWHERE, "value": "eHh4".repeat(128 << 10)});
+        wait_until("etcd is full", LIMIT, || {
+            self.gateway("/v3/kv/put", &put).is_err_and(|refused| refused.contains("database space exceeded"))
+        });
+    }
+
+    /// Makes room: what was written goes and is forgotten, its pages too, and the alarm is disarmed.
+    fn free(&self) {
+        let ask = |path: &str, body: Value| self.gateway(path, &body).expect("it is taken");
+        let gone = ask("/v3/kv/deleterange", json!({"key": ELSEWHERE}));
+        ask("/v3/kv/compaction", json!({"revision": gone["header"]["revision"], "physical": true}));
+        ask("/v3/maintenance/defragment", json!({}));
+        let alarms = ask("/v3/maintenance/alarm", json!({"action": "GET"}));
+        for alarm in alarms["alarms"].as_array().expect("it gave one") {
+            let (member, alarm) = (&alarm["memberID"], &alarm["alarm"]);
+            ask("/v3/maintenance/alarm", json!({"action": "DEACTIVATE", "memberID": member, "alarm": alarm}));
+        }
     }
 
     /// The configuration of a server that shares it.
@@ -71,13 +113,13 @@ store: {{ etcd: {{ endpoints: [\"http://127.0.0.1:{}\"] }} }}
     }
 }
 
-fn run(folder: &Path, [client, peer]: [u16; 2]) -> Process {
+fn run(folder: &Path, [client, peer]: [u16; 2], more: &[&str]) -> Process {
     let [client, peer] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
     let mut command = Command::new(program("etcd", "etcd"));
     command.args(["--name", "t", "--log-level", "warn", "--unsafe-no-fsync", "--data-dir"]).arg(folder.join("etcd"));
     command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
     command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-    command.args(["--initial-cluster", &format!("t={peer}")]);
+    command.args(["--initial-cluster", &format!("t={peer}")]).args(more);
     Process::start(&mut command, &folder.join("log"))
 }
 
@@ -361,6 +403,52 @@ fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_pla
         push(&second, sequence, [10, 150]);
         lead(&second).0 == "leads" && lead(&third).0 == "follows"
     });
+}
+
+/// Of the requests of a board a full etcd refuses the first: it grants no lease.
+#[test]
+fn where_a_full_etcd_grants_no_lease_each_server_decides_for_itself_and_says_why_until_there_is_room() {
+    let etcd = Etcd::start_with(&["--quota-backend-bytes", "4194304"]);
+    let servers = [(); 2].map(|()| Fairway::start(&etcd.config(), &[]));
+    done(&apply(&servers[0], BALANCED));
+    let reason = |server: &Fairway| state(server)["balance"]["reason"].as_str().unwrap_or_default().to_owned();
+    for server in &servers {
+        wait_until("it is served", LIMIT, || resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 0));
+        wait_until("nobody leads", LIMIT, || reason(server).contains("nobody holds the lease"));
+    }
+    etcd.fill();
+    let refused = etcd.gateway("/v3/lease/grant", &json!({"TTL": "6"})).expect_err("it is full");
+    assert!(refused.contains("database space exceeded"), "{refused}");
+
+    let mut sequence = 0;
+    wait_until("it goes by its own decisions, and says why", STEPS, || {
+        sequence += 1;
+        push(&servers[0], sequence, [150, 10]);
+        let (word, _, taken) = lead(&servers[0]);
+        let takes_less = taken[0].as_f64().is_some_and(|near| near < 100.0);
+        word == "local" && takes_less && reason(&servers[0]).contains("is full")
+    });
+    let (why, endpoint) = (reason(&servers[0]), format!("127.0.0.1:{}", etcd.ports[0]));
+    assert!(why.contains(&endpoint) && why.contains("disarm its alarm"), "{why}");
+    assert!(said(&servers[0].command(&["status"])).contains("is full"));
+    let log = servers[0].process.output();
+    assert!(log.lines().any(|line| line.contains("who decides") && line.contains("is full")), "{log}");
+    assert_eq!(servers[0].metric("fairway_balance_lead", r#"lead="local""#), 1.0);
+    assert_eq!(lead(&servers[1]).0, "local", "nobody leads it");
+    let cluster = r#"{"name": "ap1", "addresses": ["192.0.2.3"]}"#;
+    let refused = put(&servers[1], "/v1/clusters/ap1", cluster);
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("is full"), "{refused}");
+    assert!(servers.iter().all(|server| resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 0)));
+
+    etcd.free();
+    wait_until("it leads", STEPS, || {
+        sequence += 1;
+        push(&servers[0], sequence, [150, 10]);
+        lead(&servers[0]).0 == "leads" && lead(&servers[1]).0 == "follows"
+    });
+    assert_eq!(reason(&servers[0]), "");
+    let made = put(&servers[1], "/v1/clusters/ap1", cluster);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
 }
 
 /// A backup of what is a copy here makes a server that keeps its objects itself.

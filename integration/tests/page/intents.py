@@ -155,6 +155,87 @@ def two_at_once(view):
     equal(status, 412, "a write over another one")
 
 
+def deleted_meanwhile(view):
+    """Somebody else deletes it while it is open: that is told without a touch, and it can be made anew."""
+    page = view.page
+    row(view).get_by_role("button").click()
+    page.wait_for_selector("#editor[open]")
+    told(view, "^Nothing is changed yet")
+    view.wrong = True
+    equal(sent("DELETE", f"/v1/intents/{KEY}", {})[0], 204, "somebody else's deletion")
+    view.until("() => document.querySelector('#editor-conflict').textContent.includes('It was deleted meanwhile')")
+    page.get_by_role("button", name="Make it anew from what is here").click()
+    told(view, "^It fits")
+    view.wrong = False
+    page.click("#editor-save")
+    page.wait_for_selector("#editor", state="hidden")
+    row(view).wait_for()
+    item = values_are_those_of_the_server(view)
+    equal(item["metadata"]["generation"], 1, "how often it has changed since it is there again")
+
+
+def late_word_of_a_deletion(view):
+    """What would come of deleting one intent is told too late, when another one is open: that one is not about to be deleted."""
+    page = view.page
+    other = KEY.replace("checkout", "second")
+    body = {"metadata": {"name": "second"}, "spec": {"app": "a", "serviceName": "web"}}
+    equal(sent("PUT", f"/v1/intents/{other}", body)[0], 201, "a second intent")
+    page.locator(f"[data-intent='{other}']").wait_for()
+    held = []
+    page.route(lambda url: "dryRun" in url, lambda route: held.append(route) if route.request.method == "DELETE" else route.continue_())
+    row(view).get_by_role("button").click()
+    page.wait_for_selector("#editor[open]")
+    told(view, "^Nothing is changed yet")
+    with page.expect_request(lambda request: request.method == "DELETE"):
+        page.click("#editor-delete")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#editor", state="hidden")
+    page.locator(f"[data-intent='{other}']").get_by_role("button").click()
+    page.wait_for_selector("#editor[open]")
+    told(view, "^Nothing is changed yet")
+    with page.expect_response(lambda response: response.request.method == "DELETE") as late:
+        held[0].continue_()
+    late.value.finished()
+    # Whatever the page makes of it is done when a later answer is there.
+    page.evaluate("() => fetch('/healthz').then((answer) => answer.text())")
+    assert page.locator("#editor-sure").is_hidden(), "the second intent is one press from being deleted"
+    equal(view.text("#editor-said"), "Nothing is changed yet.", "what is said of the second one")
+    page.unroute_all()
+    page.keyboard.press("Escape")
+    equal(sent("DELETE", f"/v1/intents/{other}", {})[0], 204, "the second intent")
+    page.locator(f"[data-intent='{other}']").wait_for(state="detached")
+
+
+def other_kinds(view):
+    """Another kind has other fields: what it has not is not sent for it."""
+    page = view.page
+    page.click("#intents-new")
+    page.wait_for_selector("#editor[open]")
+    view.wrong = True
+    for words, value in [("Project", "web"), ("Composite app", "shop"), ("Name", "kinds")]:
+        field(view, words).fill(value)
+    field(view, "External name").fill("kinds.page.test")
+    field(view, "TTL, seconds").fill("20")
+    page.select_option("#editor-kind", "compound")
+    told(view, "^It would be kept, and not heeded")
+    spec = {"externalName": "kinds.page.test", "ttl": 20}
+    equal(json.loads(page.input_value("#editor-json")), {"metadata": {"name": "kinds"}, "spec": spec}, "a compound")
+    assert page.locator("#editor-steering").is_hidden(), "its children have the members"
+    page.select_option("#editor-kind", "outbound")
+    field(view, "Service").fill("db")
+    told(view, "^It fits")
+    equal(json.loads(page.input_value("#editor-json")), {"metadata": {"name": "kinds"}, "spec": {"serviceName": "db"}}, "what is used")
+    assert page.locator("#editor-steering").is_hidden(), "what is used has no members"
+    page.select_option("#editor-kind", "inbound")
+    assert field(view, "Answer this name to clients").is_checked(), "what is exposed is answered unless one says no"
+    told(view, "^\\d+ fault|^It fits|^It would be kept")
+    view.wrong = False
+    page.click("#editor-close")
+    told(view, "^Not saved")
+    page.click("#editor-close")
+    page.wait_for_selector("#editor", state="hidden")
+
+
 def drain(view):
     """A cluster is drained with a reason, is seen to leave, and comes back."""
     page = view.page
@@ -256,6 +337,9 @@ def main():
         make(view)
         change_weight(view)
         two_at_once(view)
+        deleted_meanwhile(view)
+        late_word_of_a_deletion(view)
+        other_kinds(view)
         drain(view)
         other_windows(started)
         delete(view)

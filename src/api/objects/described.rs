@@ -75,7 +75,9 @@ pub(super) fn delete(kind: Kind) -> Operation {
 
 pub(super) fn apply() -> Operation {
     let operation = new(Method::POST, "/v1/apply".to_owned(), "Declares many objects, or none".to_owned());
-    let operation = operation.about("With `prune=true` what is not named goes, which takes the verb `delete` too.");
+    let operation = operation.about(
+        "With `prune=true` what is not named goes, of intents what the caller has applied; that takes the verb `delete` too.",
+    );
     let operation = operation.asks::<WriteParameters>().heeds(&[&IDEMPOTENCY_KEY]);
     let operation = operation.takes(Shape::taken::<ApplyBody>().json());
     let operation = operation.tells(200, "What was done, or would be (`dryRun`).", report());

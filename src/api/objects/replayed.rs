@@ -77,6 +77,7 @@ fn done(value: Option<&[u8]>, before: Option<&Object>) -> Done {
             changed: exact(*changed),
             who: by.who.clone(),
             why: by.why.clone(),
+            applied: by.applied,
         }),
     }
 }
@@ -87,7 +88,9 @@ pub(super) fn again(site: &Site, (done, receipt): (Done, Object), wanted: Option
         (Done::Declared { is_new, generation, created, same }, Some((key, value))) => {
             let time = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(receipt.changed);
             let (revision, changed, by) = match same {
-                Some(same) => (same.revision, time(Some(same.changed)), Author { who: same.who, why: same.why }),
+                Some(Same { revision, changed, who, why, applied }) => {
+                    (revision, time(Some(changed)), Author { who, why, applied })
+                }
                 None => (receipt.revision, receipt.changed, receipt.by.clone()),
             };
             let (value, created) = (value.into(), time(created));

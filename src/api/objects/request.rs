@@ -59,7 +59,7 @@ impl FromRequest<Site> for Asked {
         let body = Request::from_parts(parts, body).extract::<Bytes, _>().await;
         let body =
             body.map_err(|error| problem(error.status(), format!("{}; 16 MiB are the most", error.body_text())))?;
-        let by = Author { who, why: reason };
+        let by = Author::new(who, reason);
         let given = Given::read(&headers, &by, &[what.as_bytes(), format!("{expect:?}").as_bytes(), &body])?;
         Ok(Self { by, expect, dry_run, prune, given, body })
     }

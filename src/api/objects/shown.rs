@@ -52,6 +52,7 @@ pub(in crate::api) fn metadata(object: &Object) -> Metadata {
         changed: format!("{:.3}", object.changed),
         changed_by: object.by.who.clone(),
         reason: object.by.why.clone(),
+        applied: object.by.applied,
     }
 }
 

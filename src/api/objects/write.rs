@@ -4,7 +4,7 @@
 //! the trial and the write another one may come: what does not fit any more then is left out of the answers, and says so itself.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -34,10 +34,11 @@ use crate::{
     config::ObjectFault,
     control::{
         Control,
-        declared::{Declared, section},
+        declared::{Declared, LeftOut, section},
         objects::{Objects, Tried},
         trial::Trial,
     },
+    intents::{self, INTENT_KINDS},
     once::{Begun, Done, Once},
     store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
 };
@@ -93,10 +94,11 @@ pub(super) async fn delete(
 async fn write(site: &Site, change: Change, asked: Asked, once: Option<Once>) -> Result<Response, Refusal> {
     let objects = site.control.objects()?;
     // What was compiled for the trial is served, where nothing comes between: it is held until then.
-    let (report, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
+    let (report, left_out, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
     if asked.dry_run {
         let differences = differences(&objects.declared(), std::slice::from_ref(&change));
-        return Ok(Json(ApplyReport { dry_run: true, differences, ..report }).into_response());
+        let not_accepted = told(flaws(&left_out, false));
+        return Ok(Json(ApplyReport { dry_run: true, differences, not_accepted, ..report }).into_response());
     }
     let committed = match &once {
         Some(once) => commit_once(site, objects, change, &asked.by, once).await?,
@@ -134,9 +136,10 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         Begun::Before(before) => return Ok(again(&site, *before, None)),
         Begun::Now(once) => once,
     };
+    let by = Author { applied: true, ..asked.by.clone() };
     let (mut changes, unchanged) = {
         let declared = objects.declared();
-        changes(&declared, asked.objects(&declared)?, asked.prune)
+        changes(&declared, asked.objects(&declared)?, asked.prune.then_some(&by))
     };
     // A receipt takes a place.
     let most = BATCH_MAX - usize::from(once.is_some());
@@ -144,8 +147,9 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         let what = format!("{} changes are more than {most}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
     }
-    let (tried, _trial) = tried(&site, objects, &changes).await?;
-    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, ..tried };
+    let (tried, left_out, _trial) = tried(&site, objects, &changes).await?;
+    let not_accepted = told(flaws(&left_out, false));
+    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, not_accepted, ..tried };
     if asked.dry_run {
         report.differences = differences(&objects.declared(), &changes);
         return Ok(Json(report).into_response());
@@ -156,7 +160,7 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         changes.push(once.receipt(Done::Applied(report.clone()))?);
     }
     if !changes.is_empty() {
-        let committed = objects.commit(batch(changes, asked.by)).await;
+        let committed = objects.commit(batch(changes, by)).await;
         let revision = committed.map_err(|error| refused(once.as_ref(), error))?.revision;
         let is_served = site.control.served(revision, SERVED_MAX).await;
         (report.revision, report.served) = if is_written { (revision, is_served) } else { (0, false) };
@@ -164,9 +168,10 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
     Ok(Json(report).into_response())
 }
 
-/// What must change for these objects to be there (and, with `prune`, no other), and how many say the same already.
-fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, prune: bool) -> (Vec<Change>, u64) {
-    let all = KINDS.into_iter().filter(|_| prune).flat_map(|kind| declared.of(kind));
+/// What must change for these objects to be there (and, where somebody prunes, no other that is theirs), and how many say the same
+/// already.
+fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, pruner: Option<&Author>) -> (Vec<Change>, u64) {
+    let all = pruner.into_iter().flat_map(|by| prunable(declared, by));
     let gone = all.filter(|object| !wanted.contains_key(&object.key));
     let gone = gone.map(|object| (object.key.clone(), Expect::Revision(object.revision)));
     let mut changes: Vec<Change> = gone.map(|(key, expect)| Change { key, expect, value: None }).collect();
@@ -185,31 +190,64 @@ fn changes(declared: &Declared, wanted: BTreeMap<Key, Vec<u8>>, prune: bool) -> 
     (changes, unchanged)
 }
 
-/// What changes would do, without doing them; refused where an object that is wanted, or one that is there, would not be heeded.
+/// What goes where somebody applies all there is and does not name it: elements of a configuration, whoever declared them, and the
+/// intents whose last change the same one applied. Others come from orchestrators, the page or other folders, and are theirs.
+fn prunable<'a>(declared: &'a Declared, by: &'a Author) -> impl Iterator<Item = &'a Object> {
+    let of = move |kind| declared.of(kind);
+    let intents = INTENT_KINDS.into_iter().flat_map(of);
+    KINDS.into_iter().flat_map(of).chain(intents.filter(move |intent| intent.by.applied && intent.by.who == by.who))
+}
+
+/// What changes would do, without doing them, and what would be left out then; refused where an object that is wanted, or one that is
+/// there, would not be heeded any more. It costs what changes: many may be left out.
 async fn tried(
     site: &Site,
     objects: &Objects,
     changes: &[Change],
-) -> Result<(ApplyReport, Option<Arc<Trial>>), Refusal> {
+) -> Result<(ApplyReport, LeftOut, Option<Arc<Trial>>), Refusal> {
     let mut declared = Declared::clone(&objects.declared());
     let report = suppose(&mut declared, changes)?;
+    let needed = needed(&declared, changes);
+    if !needed.is_empty() {
+        return Err(flawed(StatusCode::CONFLICT, "what would go is needed", needed).into());
+    }
     let Tried { left_out, changes: effect, faults, trial } = site.control.try_objects(declared).await?;
     if !faults.is_empty() {
         return Err(problem(StatusCode::CONFLICT, faults.join("; ")).into());
     }
-    let is_own = |key: &Key| changes.iter().any(|change| change.key == *key && change.value.is_some());
-    let own = flaws(left_out.iter().filter(|(key, _)| is_own(key)), changes.len() == 1);
+    let wanted = changes.iter().filter(|change| change.value.is_some());
+    let own = flaws(wanted.filter_map(|change| left_out.get_key_value(&change.key)), changes.len() == 1);
     if !own.is_empty() {
         // What leans on these does not fit either, and is not what is to be mended.
         return Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "it does not fit what is there", own).into());
     }
     let before = standing(site).0;
-    let others = flaws(left_out.iter().filter(|(key, _)| !before.left_out.contains_key(*key)), false);
+    let others = flaws(new_in(&left_out, &before.left_out), false);
     if !others.is_empty() {
         return Err(flawed(StatusCode::CONFLICT, "other objects would not fit any more", others).into());
     }
-    let not_accepted = flaws(left_out.iter(), false).into_iter().map(|flaw| flaw.detail).collect();
-    Ok((ApplyReport { effect, not_accepted, ..report }, trial))
+    Ok((ApplyReport { effect, ..report }, left_out, trial))
+}
+
+/// What is left out and was not before. Parts that both share are not looked at.
+fn new_in<'a>(left_out: &'a LeftOut, before: &'a LeftOut) -> impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)> {
+    let differences = left_out.differences(before, |_, _| true).into_iter();
+    differences.filter_map(|(key, now, _)| Some((key, now?)))
+}
+
+/// Intents that changes have taken away, and that others hold on to which are there still.
+fn needed(declared: &Declared, changes: &[Change]) -> Vec<Flaw> {
+    let is_gone = |change: &&Change| change.value.is_none() && INTENT_KINDS.contains(&change.key.kind());
+    let gone: BTreeSet<&Key> = changes.iter().filter(is_gone).map(|change| &change.key).collect();
+    if gone.is_empty() {
+        return Vec::new();
+    }
+    let needs = declared.all_intents().flat_map(|of| intents::needs(of).into_iter().map(move |key| (key, &of.key)));
+    let told = |(key, by): (Key, &Key)| Flaw {
+        pointer: String::new(),
+        detail: format!("{key} is held by {by}: keep it among the intents, or delete or change that first"),
+    };
+    needs.filter(|(key, _)| gone.contains(key)).map(told).collect()
 }
 
 /// What one change would do, also where it would come to nothing: then it says why.
@@ -220,14 +258,14 @@ pub(in crate::api) async fn supposed(control: &Control, change: &Change) -> Resu
     let report = suppose(&mut declared, &[Change { expect, ..change.clone() }])?;
     let Tried { left_out, changes: effect, faults, .. } = control.try_objects(declared).await?;
     let before = Arc::clone(&control.shared().published.load().configured);
-    let is_new = |(key, _): &(&Key, &Vec<ObjectFault>)| **key == change.key || !before.left_out.contains_key(*key);
-    let not_accepted = flaws(left_out.iter().filter(is_new), false).into_iter().map(|flaw| flaw.detail);
+    let others = new_in(&left_out, &before.left_out).filter(|(key, _)| **key != change.key);
+    let not_accepted = told(flaws(left_out.get_key_value(&change.key).into_iter().chain(others), false));
     let not_accepted = faults.into_iter().chain(not_accepted).collect();
     Ok(ApplyReport { dry_run: true, differences, effect, not_accepted, ..report })
 }
 
 /// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.
-fn flaws<'a>(left_out: impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
+fn flaws<'a>(left_out: impl IntoIterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
     let told = |(key, faults): (&Key, &'a Vec<ObjectFault>)| {
         let name = shown_key(key);
         faults.iter().map(move |fault| match is_one {
@@ -235,7 +273,12 @@ fn flaws<'a>(left_out: impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is
             false => Flaw { pointer: String::new(), detail: format!("{name}: {fault}") },
         })
     };
-    left_out.flat_map(told).collect()
+    left_out.into_iter().flat_map(told).collect()
+}
+
+/// What is wrong, in words alone.
+fn told(flaws: Vec<Flaw>) -> Vec<String> {
+    flaws.into_iter().map(|flaw| flaw.detail).collect()
 }
 
 /// Makes changes to a copy of what is declared; what they are, by the names of the objects.

@@ -98,7 +98,7 @@ impl ContributionLedger {
             return;
         }
         let (key, value) = (seen_key(scope), Some(rows_wire::write_seen(here)));
-        let by = Author { who: format!("external-dns {scope}"), why: "it was heard of".to_owned() };
+        let by = Author::new(format!("external-dns {scope}"), "it was heard of");
         let batch = Batch {
             changes: vec![Change { key, expect: Expect::Anything, value }],
             by,
@@ -173,7 +173,7 @@ impl Ledger for ContributionLedger {
     }
 
     async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), Refused> {
-        let by = Author { who: format!("external-dns {scope}"), why: String::new() };
+        let by = Author::new(format!("external-dns {scope}"), "");
         self.commit(scope, edits(changes), by).await?;
         self.hear(scope, &self.objects()?.declared());
         Ok(())

@@ -16,13 +16,18 @@ use crate::{
     store::objects::{Key, Kind},
 };
 
-/// The texts of the names whose rows other rows tell of at these keys, before and now.
-pub(in crate::control) fn texts_touched(before: &Declared, now: &Declared, keys: &[Key]) -> BTreeSet<String> {
+/// The texts of the names whose rows other rows tell of at these keys, before and now; none where one of them is spelled in another way,
+/// so that its name has rows elsewhere, too.
+pub(in crate::control) fn texts_touched(before: &Declared, now: &Declared, keys: &[Key]) -> Option<BTreeSet<String>> {
     let mut touched = BTreeSet::new();
     for key in keys.iter().filter(|key| key.kind() == Kind::Contribution) {
-        join::texts_touched(before.rows_at(key), now.rows_at(key), &mut touched);
+        let (before, now) = (before.rows_at(key), now.rows_at(key));
+        if before.iter().chain(now).any(ReadRow::is_spelled_otherwise) {
+            return None;
+        }
+        join::texts_touched(before, now, &mut touched);
     }
-    touched
+    Some(touched)
 }
 
 impl Contributed {

@@ -15,7 +15,7 @@ use super::{Declared, LeftOut, Says, Wish, key_of, section, whole};
 use crate::{
     config::ObjectFault,
     control::Configured,
-    intents::{self, Clusters, Elements, StoredIntent, answered_name, object_name, wishes},
+    intents::{self, Clusters, Elements, StoredIntent, answered_name, object_name, runs, wishes},
     store::objects::{Key, Kind, Prefix},
 };
 
@@ -45,6 +45,11 @@ impl Declared {
     /// The intent at a key, if there is one.
     pub(crate) fn intent(&self, key: &Key) -> Option<&Intent> {
         self.stored(key).map(|stored| &stored.intent)
+    }
+
+    /// All intents, and what belongs to them.
+    pub(crate) fn all_intents(&self) -> impl Iterator<Item = &StoredIntent> {
+        self.objects.values().filter_map(|wish| wish.stored())
     }
 
     /// The intents that claim a name, the oldest first.
@@ -129,7 +134,7 @@ impl Declared {
 
     /// What all intents come to, on the clusters of files and of `objects`.
     fn intents(&self, files: &Desired, objects: &Desired) -> Vec<intents::Wish> {
-        let stored: Vec<&StoredIntent> = self.objects.values().filter_map(|wish| wish.stored()).collect();
+        let stored: Vec<&StoredIntent> = self.all_intents().collect();
         if stored.is_empty() {
             return vec![];
         }
@@ -175,7 +180,7 @@ pub(in crate::control) struct Concerned {
 }
 
 impl Concerned {
-    /// Those of changed objects, and those that claim these names; none where they are more than `most`, or share what they make with
+    /// Those of changed objects, those that run on other clusters now, and those that claim these names; none where they are more than `most`, or share what they make with
     /// something that was declared otherwise.
     pub(in crate::control) fn of<'a>(
         before: &Configured,
@@ -186,6 +191,7 @@ impl Concerned {
     ) -> Option<Self> {
         let versions = [&*before.objects, now];
         let mut keys: BTreeSet<Key> = changed.iter().filter_map(exposed).collect();
+        keys.extend(moved(before, now, changed));
         let is_claimed = |name: &&Name| versions.iter().any(|of| of.claimants(name).next().is_some());
         let mut claimed: BTreeSet<Name> = names.into_iter().filter(is_claimed).cloned().collect();
         claimed.extend(keys.iter().flat_map(|key| versions.map(|of| of.claimed_by(key))).flatten());
@@ -244,6 +250,27 @@ impl Concerned {
     pub(in crate::control) fn others(&self, at_fault: &BTreeSet<Key>) -> BTreeSet<Key> {
         at_fault.difference(&self.keys).cloned().collect()
     }
+}
+
+/// The intents that changed clusters run and did not, or did and do not. All intents are looked at: clusters are few, and change rarely.
+fn moved(before: &Configured, now: &Declared, changed: &[Key]) -> BTreeSet<Key> {
+    let versions = changed.iter().filter(|key| key.kind() == Kind::Cluster).filter_map(|key| {
+        let [was, is] = [&*before.objects, now].map(|of| of.element(key)?.clusters.values().next());
+        // Of one that files declare, too, their word holds.
+        Some((was.filter(|was| !before.files.clusters.contains_key(&was.name))?, is?))
+    });
+    let versions: Vec<(&Cluster, &Cluster)> = versions.collect();
+    if versions.is_empty() {
+        return BTreeSet::new();
+    }
+    let is_moved = |stored: &&StoredIntent| match &stored.intent {
+        Intent::Inbound(inbound) if inbound.gslb.members.is_empty() => {
+            let service = &inbound.service_name;
+            versions.iter().any(|(was, is)| runs(was, service) != runs(is, service))
+        }
+        _ => false,
+    };
+    now.all_intents().filter(is_moved).filter_map(|stored| exposed(&stored.key)).collect()
 }
 
 /// Whether somebody else declares a monitor of this name.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use fairway_model::Desired;
+use fairway_model::{Desired, PoolName};
 use fairway_providers::{plain_name, webhook_server::Scope};
-use fairway_zones::{Snapshot, steer::SteerPool};
+use fairway_zones::{Snapshot, Touched, steer::SteerPool};
 use serde_json::{Value, json};
 
 use super::*;
@@ -28,10 +28,10 @@ zones:
   - { name: in.gslb.example, ns: [ { name: ns1.in.gslb.example, addresses: [192.0.2.53] } ], contact: a@gslb.example, monitor: second }
 monitors: [ { name: first, type: tcp, port: 81 }, { name: second, type: tcp, port: 82 } ]
 clusters:
-  - { name: c0, addresses: [192.0.2.1] }
-  - { name: c1, addresses: [192.0.2.2, \"2001:db8::2\"] }
-  - { name: c2, addresses: [192.0.2.3], services: [shop] }
-  - { name: c3, addresses: [192.0.2.3], services: [mail] }
+  - { name: c0, addresses: [192.0.2.1], dnsName: c0.gslb.example }
+  - { name: c1, addresses: [192.0.2.2, \"2001:db8::2\"], dnsName: c1.in.gslb.example }
+  - { name: c2, addresses: [192.0.2.3], dnsName: c2.example.net, services: [shop] }
+  - { name: c3, addresses: [192.0.2.3], dnsName: c3.gslb.example, services: [mail] }
 pools: [ { name: p0, policy: failover, monitor: first, members: [ { cluster: c0 }, { cluster: c1 }, { cluster: c2 } ] } ]
 names: [ { name: n0.gslb.example, pool: p0 }, { name: n0.in.gslb.example, pool: p0 } ]
 records: [ { name: t0.gslb.example, sets: [ { type: TXT, data: [of-the-file] } ] } ]
@@ -241,6 +241,9 @@ fn edit(declared: &mut Declared, dice: &mut Dice) {
             if dice.below(4) == 0 {
                 (value["ttlMin"], value["ttlMax"]) = (json!("5s"), json!("1h"));
             }
+            if dice.below(8) == 0 {
+                value["mode"] = json!("cname");
+            }
             if dice.below(12) == 0 {
                 value["down"] = json!({"fallback": "centre.example"});
             }
@@ -300,6 +303,9 @@ fn edit_intents(declared: &mut Declared, dice: &mut Dice) {
         spec["gslb"] = json!({"ttl": format!("{}s", 5 + dice.below(2)), "members":
             [{"cluster": format!("c{}", dice.below(5)), "weight": 1 + dice.below(3)}, {"cluster": "c0", "tier": 2}]});
         spec["gslb"]["members"].as_array_mut().unwrap().dedup_by(|a, b| a["cluster"] == b["cluster"]);
+        if dice.below(3) == 0 {
+            spec["gslb"]["mode"] = json!("cname");
+        }
     }
     if dice.below(2) == 0 {
         spec["protocol"] = json!((["HTTP", "TCP"][dice.below(2) as usize]));
@@ -325,6 +331,98 @@ fn edit_intents(declared: &mut Declared, dice: &mut Dice) {
     change_of(declared, kind, &names, created, value);
 }
 
+/// Has a cluster run other services, or takes it away; now and then it stands elsewhere. One of them is declared by the files, too.
+fn edit_cluster(declared: &mut Declared, dice: &mut Dice) {
+    let (name, address) = [("c2", "192.0.2.3"), ("c4", "192.0.2.4"), ("c5", "192.0.2.5")][dice.below(3) as usize];
+    let services = [&[][..], &["shop"], &["mail"], &["shop", "mail"], &["*"]][dice.below(5) as usize];
+    let (address, is_there) = match dice.below(24) {
+        0 => ("192.0.2.6", true),
+        1 => (address, false),
+        _ => (address, true),
+    };
+    let value =
+        json!({"name": name, "addresses": [address], "dnsName": format!("{name}.gslb.example"), "services": services});
+    change(declared, Kind::Cluster, name, is_there.then_some(value));
+}
+
+/// An intent that is exposed under its own name.
+fn exposed(name: &str, service: &str, gslb: &Value) -> Value {
+    let external = format!("{name}.gslb.example");
+    json!({"metadata": {"name": name}, "spec": {"app": "a", "serviceName": service, "externalName": external,
+        "externalSupport": true, "gslb": gslb}})
+}
+
+/// Reads objects beside what was read before; what was touched, where that was all that was compiled.
+fn revised(reader: &Reader, before: &mut Previous, declared: &Declared, now: Timestamp) -> Option<Touched> {
+    reader.declared.store(Arc::new(declared.clone()));
+    let Reading { touched, outcome, is_revised, .. } = reader.read_here(What::Objects, Some(&*before), now);
+    let (configured, snapshot) = outcome.unwrap();
+    *before = Previous::new(Arc::new(configured), Arc::new(snapshot));
+    touched.filter(|_| is_revised)
+}
+
+#[test]
+fn other_services_of_a_cluster_concern_the_intents_alone_that_they_move() {
+    let scene = Scene::new(FILES);
+    let (reader, mut before) = read(&scene);
+    let mut declared = Declared::default();
+    let cluster = |service: &str| json!({"name": "c5", "addresses": ["192.0.2.9"], "services": [service]});
+    change(&mut declared, Kind::Cluster, "c5", Some(cluster("shop")));
+    let listed = json!({"members": [{"cluster": "c5"}]});
+    for (name, service, gslb) in [("a", "shop", &json!({})), ("b", "mail", &json!({})), ("c", "shop", &listed)] {
+        let names = [&ABOVE[..], &[name]].concat();
+        change_at(&mut declared, Kind::Inbound, &names, Some(exposed(name, service, gslb)));
+    }
+    assert!(revised(&reader, &mut before, &declared, scene.now()).is_none(), "a new cluster may concern anybody");
+    change(&mut declared, Kind::Cluster, "c5", Some(cluster("mail")));
+    let touched = revised(&reader, &mut before, &declared, scene.now()).expect("it is compiled alone");
+    let pools: Vec<String> = touched.pools.iter().map(ToString::to_string).collect();
+    assert_eq!(pools, ["a", "b"].map(|name| format!("inbound+{}+{name}", ABOVE.join("+"))));
+    let members = |name: &str| {
+        let pool = PoolName::new(&format!("inbound+{}+{name}", ABOVE.join("+"))).unwrap();
+        let pool = before.configured.desired.pools.get(&pool).unwrap();
+        pool.members.iter().map(|member| member.cluster.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!((members("a"), members("b")), ("c0 c1 c2".to_owned(), "c0 c1 c3 c5".to_owned()));
+}
+
+#[test]
+fn an_intent_that_answers_with_names_of_clusters_is_compiled_alone_while_those_answer_the_same() {
+    let scene = Scene::new(FILES);
+    let (reader, mut before) = read(&scene);
+    let mut declared = Declared::default();
+    let mut put = |name: &str, weight: u64, ttl: &str| {
+        let members = json!([{"cluster": "c0"}, {"cluster": "c1", "weight": weight}]);
+        let gslb = json!({"mode": "cname", "ttl": ttl, "members": members});
+        let names = [&ABOVE[..], &[name]].concat();
+        change_at(&mut declared, Kind::Inbound, &names, Some(exposed(name, "shop", &gslb)));
+        revised(&reader, &mut before, &declared, scene.now()).is_some()
+    };
+    assert!(!put("a", 1, "20s"), "clusters get names");
+    assert!(put("b", 1, "20s") && put("b", 2, "30s") && put("a", 3, "20s"));
+    assert!(!put("a", 3, "10s"), "their names have another TTL");
+}
+
+#[test]
+fn intents_with_probes_of_their_own_come_and_go_alone() {
+    let scene = Scene::new(FILES);
+    let (reader, mut before) = read(&scene);
+    let mut declared = Declared::default();
+    for (name, port) in [("a", Some(8_441)), ("b", Some(8_442)), ("c", Some(8_441)), ("a", None), ("b", None)] {
+        let probed = |port: u64| {
+            let mut said = exposed(name, "shop", &json!({}));
+            (said["spec"]["protocol"], said["spec"]["port"]) = (json!("TCP"), json!(port));
+            said
+        };
+        change_at(&mut declared, Kind::Inbound, &[&ABOVE[..], &[name]].concat(), port.map(probed));
+        let touched = revised(&reader, &mut before, &declared, scene.now());
+        assert!(touched.is_some_and(|touched| touched.pools.len() == 1), "{name} {port:?}");
+    }
+    let probed = before.snapshot.targets().iter().map(|target| format!("{:?}", target.monitor.check));
+    let probed: Vec<String> = probed.filter(|check| check.contains("844")).collect();
+    assert!(probed.len() == 4 && probed.iter().all(|check| check.contains("8441")), "as c is checked: {probed:?}");
+}
+
 #[test]
 fn a_narrow_reading_is_a_wide_one() {
     let scene = Scene::new(FILES);
@@ -342,6 +440,12 @@ fn a_narrow_reading_of_intents_is_a_wide_one() {
         _ => edit_intents(declared, dice),
     };
     let narrow_ones: u32 = (100..140).map(|seed| play(&scene, seed, beside)).sum();
+    assert!(narrow_ones > 200, "{narrow_ones} of 1200 were narrow");
+    let on_clusters = |declared: &mut Declared, dice: &mut Dice| match dice.below(3) {
+        0 => edit_cluster(declared, dice),
+        _ => edit_intents(declared, dice),
+    };
+    let narrow_ones: u32 = (200..240).map(|seed| play(&scene, seed, on_clusters)).sum();
     assert!(narrow_ones > 200, "{narrow_ones} of 1200 were narrow");
 }
 

@@ -3,7 +3,7 @@
 
 import { request, why } from "./ask.js";
 import { byId, button, counted, h, moment, text } from "./dom.js";
-import { bare, differences, rebased } from "./fields.js";
+import { bare, differences, rebased, turned } from "./fields.js";
 import { Form } from "./form.js";
 
 /** `wrote(words)` is told of each change that was made. */
@@ -39,7 +39,7 @@ export function editor(wrote) {
   }
 
   function create() {
-    begin({ kind: "inbound", draft: { metadata: { name: "" }, spec: { externalSupport: true } }, key: () => fields.key(), names: [] });
+    begin({ kind: "inbound", draft: turned({ metadata: { name: "" } }, null, "inbound"), key: () => fields.key(), names: [] });
   }
 
   async function open(key) {
@@ -87,6 +87,7 @@ export function editor(wrote) {
   }
 
   function told(answer) {
+    sure(false);
     fields.faults(answer.ok ? [] : (answer.body.errors ?? []));
     if (answer.ok) {
       const changes = differences(now.base, now.draft);
@@ -172,7 +173,11 @@ export function editor(wrote) {
   }
 
   async function wouldRemove() {
+    const own = now;
+    clearTimeout(pause);
     const answer = await request("DELETE", `${path()}?dryRun=true`, { headers: expects() });
+    // Closed meanwhile: what is open now is another one.
+    if (now !== own) return;
     if (!answer.ok) {
       told(answer);
       return;
@@ -184,17 +189,17 @@ export function editor(wrote) {
   }
 
   async function remove() {
+    const own = now;
     const query = new URLSearchParams({ reason: form.elements.reason.value.trim() });
     const answer = await request("DELETE", `${path()}?${query}`, { headers: expects() });
+    if (now !== own) return;
     if (!answer.ok) {
-      sure(false);
       told(answer);
       return;
     }
-    const { fixed } = now;
-    now.base = now.draft;
+    own.base = own.draft;
     dialog.close();
-    wrote(`Deleted ${fixed}.`);
+    wrote(`Deleted ${own.fixed}.`);
   }
 
   form.addEventListener("submit", (event) => {
@@ -224,10 +229,12 @@ export function editor(wrote) {
   return {
     create,
     open,
-    /** Of what is listed now: whether the one that is open was changed by somebody else. */
+    /** Of what is listed now: whether the one that is open was changed by somebody else. One that is not listed may be gone: it is tried. */
     seen(items) {
-      const item = now?.tag && items.find(({ key }) => key === now.fixed);
-      if (item && item.metadata.revision > Number(now.tag.replaceAll('"', "")) && conflict.childElementCount === 0 && !now.busy) clash();
+      if (!now?.tag || now.busy || conflict.childElementCount > 0) return;
+      const item = items.find(({ key }) => key === now.fixed);
+      if (!item) check();
+      else if (item.metadata.revision > Number(now.tag.replaceAll('"', ""))) clash();
     },
   };
 }

@@ -1,31 +1,51 @@
 // The fields of an intent that the editor has, and values by JSON pointers (RFC 6901). No elements here.
 
 const INBOUND = ["inbound", "compound-inbound"];
-const ALL = [...INBOUND, "compound"];
+const EXPOSED = [...INBOUND, "compound"];
+const ALL = [...EXPOSED, "outbound"];
 
 /** Every field: where it is in the body, what it is called, how it is typed, and of which kinds. */
 export const FIELDS = [
-  { at: "/spec/externalName", words: "External name", hint: "the name that clients ask for: shop.gslb.example", kinds: ALL },
+  { at: "/spec/externalName", words: "External name", hint: "the name that clients ask for: shop.gslb.example", kinds: EXPOSED },
   { at: "/spec/externalSupport", words: "Answer this name to clients", type: "flag", kinds: INBOUND, initial: true },
-  { at: "/spec/serviceName", words: "Service", hint: "clusters whose services have it are members", kinds: INBOUND },
-  { at: "/spec/app", words: "Application", kinds: INBOUND },
+  { at: "/spec/serviceName", words: "Service", hint: "where it is exposed, the clusters whose services have it are members", kinds: [...INBOUND, "outbound"] },
+  { at: "/spec/app", words: "Application", kinds: [...INBOUND, "outbound"] },
   { at: "/spec/publicDomain", words: "Public domain", hint: "completes an external name that is a prefix", kinds: INBOUND },
   { at: "/spec/protocol", words: "Protocol", type: "choice", choices: ["", "HTTP", "HTTP2", "HTTPS", "GRPC", "TCP", "UDP"], kinds: INBOUND },
   { at: "/spec/port", words: "Port", type: "number", kinds: INBOUND },
   { at: "/spec/trafficWeight", words: "Share of the compound, 0 to 100", type: "number", kinds: ["compound-inbound"] },
-  { at: "/spec/gslb/policy", other: "/spec/policy", words: "Policy", type: "words", hint: "weighted, failover, sticky; or several: tier, load, weighted", list: "policies", kinds: ALL },
-  { at: "/spec/gslb/ttl", other: "/spec/ttl", words: "TTL, seconds", type: "number", kinds: ALL },
-  { at: "/spec/gslb/probe/path", other: "/spec/probe/path", words: "Path of probes", hint: "/healthz", kinds: ALL },
-  { at: "/spec/gslb/probe/port", other: "/spec/probe/port", words: "Port of probes", type: "number", kinds: ALL },
+  { at: "/spec/gslb/policy", other: "/spec/policy", words: "Policy", type: "words", hint: "weighted, failover, sticky; or several: tier, load, weighted", list: "policies", kinds: EXPOSED },
+  { at: "/spec/gslb/ttl", other: "/spec/ttl", words: "TTL, seconds", type: "number", kinds: EXPOSED },
+  { at: "/spec/gslb/probe/path", other: "/spec/probe/path", words: "Path of probes", hint: "/healthz", kinds: EXPOSED },
+  { at: "/spec/gslb/probe/port", other: "/spec/probe/port", words: "Port of probes", type: "number", kinds: EXPOSED },
   { at: "/metadata/description", words: "Description", kinds: ALL },
 ];
 
 /** Where members with their weights are. */
 export const MEMBERS = "/spec/gslb/members";
 
-/** The fields of a kind; a compound has its own in `spec` itself. */
-export const fieldsOf = (kind) =>
-  FIELDS.filter(({ kinds }) => kinds.includes(kind)).map((field) => (kind === "compound" && field.other ? { ...field, at: field.other } : field));
+/** Whether intents of a kind list members. */
+export const listsMembers = (kind) => INBOUND.includes(kind);
+
+/** Where a field is in a kind, null where it has none; a compound has its own in `spec` itself. */
+const place = ({ at, other, kinds }, kind) => (kinds.includes(kind) ? (kind === "compound" && other) || at : null);
+
+/** The fields of a kind. */
+export const fieldsOf = (kind) => FIELDS.filter(({ kinds }) => kinds.includes(kind)).map((field) => ({ ...field, at: place(field, kind) }));
+
+/** A draft of one kind as one of another, or a first one: what both have goes along, and what the other has not goes. */
+export function turned(draft, from, to) {
+  const result = structuredClone(draft);
+  for (const field of FIELDS) {
+    const [was, is] = [place(field, from), place(field, to)];
+    if (was === is) continue;
+    const value = was ? get(result, was) : field.initial;
+    if (was) set(result, was, undefined);
+    if (is) set(result, is, value);
+  }
+  if (!listsMembers(to)) set(result, MEMBERS, undefined);
+  return result;
+}
 
 /** The names that a key of a kind has, from the outermost to its own. */
 export const namesOf = (kind) => [

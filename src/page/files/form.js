@@ -2,7 +2,7 @@
 // stand at the field that they are about. What is asked of the server is not here.
 
 import { button, byId, h, text } from "./dom.js";
-import { MEMBERS, fieldsOf, get, namesOf, set, shown, typed } from "./fields.js";
+import { MEMBERS, fieldsOf, get, listsMembers, namesOf, set, shown, turned, typed } from "./fields.js";
 
 /** What a key begins with where nothing else is typed. */
 const USUAL = { version: "v1", group: "default", trafficGroup: "default" };
@@ -71,9 +71,10 @@ export class Form {
   }
 
   askWhere() {
-    const kinds = [["inbound", "A service that is exposed"], ["compound", "Several services under one name"], ["compound-inbound", "A service below a compound"]];
+    const kinds = [["inbound", "A service that is exposed"], ["compound", "Several services under one name"], ["compound-inbound", "A service below a compound"], ["outbound", "A service that is used"]];
     const kind = h("select", { id: "editor-kind", name: "kind" }, kinds.map(([value, words]) => h("option", { value, selected: value === this.now.kind }, words)));
     kind.addEventListener("change", () => {
+      this.now.draft = turned(this.now.draft, this.now.kind, kind.value);
       this.now.kind = kind.value;
       const typedNames = new Map([...this.names].map(([name, { input }]) => [name, input.value]));
       this.show(this.now);
@@ -113,14 +114,14 @@ export class Form {
       return labelled(input, field.words, field.hint, fault, field.type === "flag");
     });
     this.what.replaceChildren(h("legend", {}, "What it says"), ...all);
-    byId("editor-steering").hidden = kind === "compound";
+    byId("editor-steering").hidden = !listsMembers(kind);
     this.showMembers();
     this.showJson();
   }
 
   showMembers() {
     for (const pointer of [...this.controls.keys()]) if (pointer.startsWith(MEMBERS)) this.controls.delete(pointer);
-    if (this.now.kind === "compound") return;
+    if (!listsMembers(this.now.kind)) return;
     const fault = byId("editor-members-fault");
     this.controls.set(MEMBERS, { input: null, fault });
     const members = get(this.now.draft, MEMBERS) ?? [];

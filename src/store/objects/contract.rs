@@ -62,7 +62,7 @@ pub(super) fn take(name: &str, expect: Expect) -> Change {
 
 /// A batch of one person at a moment.
 pub(super) fn batch(secs: u64, changes: Vec<Change>) -> Batch {
-    let by = Author { who: "ann".to_owned(), why: "ticket 7".to_owned() };
+    let by = Author::new("ann", "ticket 7");
     Batch { changes, by, at: Timestamp::from_secs(secs) }
 }
 

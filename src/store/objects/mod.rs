@@ -116,6 +116,15 @@ pub struct Author {
     pub who: String,
     /// For people; may be empty. At most 1,024 octets.
     pub why: String,
+    /// Whether it came as files do, by `POST /v1/apply`: what is not in the files any more may go then.
+    pub applied: bool,
+}
+
+impl Author {
+    /// Who, and why, by any way but that of files.
+    pub fn new(who: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { who: who.into(), why: why.into(), applied: false }
+    }
 }
 
 /// Changes that belong together.

@@ -28,6 +28,8 @@ struct Head<'a> {
     who: Cow<'a, str>,
     #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
     why: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    applied: bool,
     /// The number of this entry among those of its key.
     nth: u64,
     /// Its place among the events of its revision.
@@ -63,6 +65,7 @@ impl<'a> Row<'a> {
             changed: format!("{:.9}", self.changed).into(),
             who: self.by.who.as_str().into(),
             why: self.by.why.as_str().into(),
+            applied: self.by.applied,
             nth: self.nth,
             place: self.place,
             gone: self.value.is_none(),
@@ -100,7 +103,7 @@ impl<'a> Row<'a> {
             generation: head.generation,
             created: moment(&head.created)?,
             changed: moment(&head.changed)?,
-            by: Author { who: head.who.into_owned(), why: head.why.into_owned() },
+            by: Author { who: head.who.into_owned(), why: head.why.into_owned(), applied: head.applied },
             nth: head.nth,
             place: head.place,
             value: (!head.gone).then_some(value),
@@ -174,7 +177,7 @@ mod tests {
             generation: 2,
             created: Timestamp::from_secs(5),
             changed: Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::new(9, 123_456_789)),
-            by: Author { who: "ann \"the\" admin".into(), why: String::new() },
+            by: Author { applied: value.is_some(), ..Author::new("ann \"the\" admin", "") },
             nth: 3,
             place: 4,
             value,

@@ -75,8 +75,8 @@ pub struct Touched {
 /// the rest with it: the answers, the targets and the id are those of [`recompile`].
 ///
 /// Everything but these must be the same in both. None where only the whole compilation can tell: something is at fault or
-/// doubtful, a pool that answers by names of clusters changes, a delegation or DNAME is declared, a target or a balanced cluster is
-/// used no more, or so much was changed since the last whole compilation that one is due.
+/// doubtful, what the names of clusters answer changes, a delegation or DNAME is declared, a balanced cluster is used no
+/// more, targets of many pools would get other numbers, or so much was changed since the last whole compilation that one is due.
 pub fn revise(
     before: &Desired,
     after: &Desired,

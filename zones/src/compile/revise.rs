@@ -60,7 +60,10 @@ impl<'a> Reviser<'a> {
         if touched.records.iter().any(|name| self.is_for_all(name)) {
             return None;
         }
-        let numbers = self.pools_to_free(&touched.pools)?;
+        if self.names_clusters_otherwise(&touched.pools) {
+            return None;
+        }
+        let numbers: Vec<u32> = touched.pools.iter().flat_map(|name| self.pools.numbers_of(name)).collect();
         let mut names = touched.names.clone();
         names.extend(numbers.iter().flat_map(|number| self.pools.names_of(*number)).cloned());
         if names.iter().any(|name| self.previous.cluster_names.contains(name)) {
@@ -68,7 +71,7 @@ impl<'a> Reviser<'a> {
         }
         let mut left = BTreeSet::new();
         for name in names.iter().filter_map(|name| self.before.names.get(name)) {
-            left.insert(self.unsteer(name)?);
+            left.insert(self.unsteer(name, self.before)?);
         }
         for number in &numbers {
             left.remove(number);
@@ -91,14 +94,38 @@ impl<'a> Reviser<'a> {
             }
         }
         self.pools.close_gaps();
+        self.take_out_idle_targets()?;
         self.finish()
+    }
+
+    /// Takes out targets that no pool uses any more. The last ones take their numbers, and the pools that use those are compiled again;
+    /// none where these are many.
+    fn take_out_idle_targets(&mut self) -> Option<()> {
+        let (idle, moved) = self.pools.idle_targets();
+        if moved.len() > MOVED_MAX {
+            return None;
+        }
+        let names = moved.iter().flat_map(|number| self.pools.names_of(*number));
+        let names: Vec<&'a SteeredName> = names.map(|name| self.after.names.get(name)).collect::<Option<_>>()?;
+        for name in &names {
+            self.unsteer(name, self.after)?;
+        }
+        moved.iter().for_each(|number| self.pools.free(*number));
+        if !idle.is_empty() {
+            self.pools.take_out_targets(&idle);
+        }
+        for name in names {
+            self.steer(name)?;
+        }
+        self.pools.close_gaps();
+        Some(())
     }
 
     fn finish(self) -> Option<Snapshot> {
         let Self { previous, table, entries, pools, steered_in, labels_max, .. } = self;
         let compiled = pools.finish();
         let is_due = compiled.sizes(&entries).have_outgrown(&previous.whole);
-        if is_due || compiled.uses.has_idle() || !compiled.faults.is_empty() {
+        if is_due || compiled.uses.has_idle_cluster() || !compiled.faults.is_empty() {
             return None;
         }
         let cluster_names = Arc::clone(&previous.cluster_names);
@@ -106,17 +133,12 @@ impl<'a> Reviser<'a> {
         Some(upper::assemble(&previous.options, &previous.text, names, compiled, Some(previous.whole)))
     }
 
-    /// The numbers of these pools; none where one of them gives names to clusters, which others may do too.
-    fn pools_to_free(&self, touched: &BTreeSet<PoolName>) -> Option<Vec<u32>> {
-        let mut numbers = Vec::new();
-        for name in touched {
-            let versions = [self.before, self.after].map(|wish| wish.pools.get(name));
-            if versions.into_iter().flatten().any(|pool| pool.mode == Mode::Cname) {
-                return None;
-            }
-            numbers.extend(self.pools.numbers_of(name));
-        }
-        Some(numbers)
+    /// Whether these pools change what the names of clusters answer, which all pools of that mode say together.
+    fn names_clusters_otherwise(&self, touched: &BTreeSet<PoolName>) -> bool {
+        let wishes = [self.before, self.after];
+        let mut versions = touched.iter().flat_map(|name| wishes.map(|wish| wish.pools.get(name))).flatten();
+        versions.any(|pool| pool.mode == Mode::Cname)
+            && upper::cluster_names(self.before) != upper::cluster_names(self.after)
     }
 
     /// Whether declared records of a name say something of others: what is below them, or the names of clusters.
@@ -144,14 +166,14 @@ impl<'a> Reviser<'a> {
         below.is_none() && self.below(parent).is_none()
     }
 
-    /// Leaves a name without a pool; gives the number of the one that it had.
-    fn unsteer(&mut self, name: &SteeredName) -> Option<u32> {
+    /// Leaves a name without a pool, which it has by this wish; gives the number of the pool.
+    fn unsteer(&mut self, name: &SteeredName, wish: &Desired) -> Option<u32> {
         let entry = self.find(name.name.as_wire())?;
         let node = self.entries.node(entry);
         let (zone, steered) = (usize::from(node.zone()), node.steered());
         self.steered_in[zone] -= 1;
         self.entries.steer(entry, 0);
-        self.pools.unsteer(name, self.before.pools.get(&name.pool)?, steered)
+        self.pools.unsteer(name, wish.pools.get(&name.pool)?, steered)
     }
 
     fn steer(&mut self, name: &'a SteeredName) -> Option<()> {
@@ -297,3 +319,6 @@ impl<'a> Reviser<'a> {
         true
     }
 }
+
+/// Most pools that are compiled again because targets of theirs get other numbers.
+const MOVED_MAX: usize = 1_000;

@@ -8,6 +8,7 @@ use fairway_model::{
 
 use super::{sets, upper::CONFIGURATION};
 use crate::{
+    TargetIndex,
     chunks::ChunkWriter,
     entries::EntryWriter,
     place::{Placed, Placements, TooLarge},
@@ -204,6 +205,25 @@ impl<'a> Pools<'a> {
             compiled.infos.swap_remove(gap as usize);
             compiled.placed.swap_remove(gap as usize);
         }
+    }
+
+    /// The targets that no pool uses any more, in order, and the pools that use those that would take their numbers.
+    pub(super) fn idle_targets(&self) -> (Vec<TargetIndex>, Vec<u32>) {
+        let Compiled { pools, targets, uses, .. } = &self.compiled;
+        let idle = uses.idle_targets();
+        let staying = targets.targets().len() - idle.len();
+        let moves = |number: &u32| pools[*number as usize].all_targets().any(|target| target.0 as usize >= staying);
+        let numbers = 0..pools.len() as u32;
+        let moved = if idle.is_empty() { Vec::new() } else { numbers.filter(moves).collect() };
+        (idle, moved)
+    }
+
+    /// Takes targets out; pools that used those that take their numbers are free already.
+    pub(super) fn take_out_targets(&mut self, idle: &[TargetIndex]) {
+        self.compiled.targets.take_out(idle);
+        self.compiled.uses.truncate(self.compiled.targets.targets().len());
+        // Numbers of pools have changed since.
+        self.by_ttl.clear();
     }
 
     /// Adds what something else contributes to the id.

@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
     sync::Arc,
 };
 
 use fairway_model::{
-    Cluster, Desired, Fault, Mode, Name, Place, Pool, PoolName, RecordSet, Rtype, SteeredName, Subject, Ttl, Visibility,
+    Desired, Fault, Mode, Name, Place, Pool, PoolName, RecordSet, Rtype, SteeredName, Subject, Ttl, Visibility,
 };
 
 use super::{
@@ -120,8 +121,8 @@ struct Draft<'a> {
     steered: u32,
     /// The child `*`, where it is of this layer.
     wildcard: Option<u32>,
-    /// The cluster whose own name this is.
-    cluster: Option<(&'a Cluster, Ttl)>,
+    /// Those of the cluster whose own name this is.
+    addresses: Option<(&'a [IpAddr], Ttl)>,
 }
 
 /// Where a name lies in the zones' text.
@@ -251,20 +252,7 @@ impl<'a> Upper<'a> {
     /// public zone, and has none there.
     fn place_cluster_names(&mut self) {
         let desired = self.desired;
-        let mut wanted: BTreeMap<&'a Name, Option<(&Cluster, Ttl)>> = BTreeMap::new();
-        for pool in desired.pools.values().filter(|p| p.mode == Mode::Cname) {
-            for member in &pool.members {
-                let Some(cluster) = desired.clusters.get(&member.cluster) else { continue };
-                let Some(name) = &cluster.dns_name else { continue };
-                let entry = wanted.entry(name).or_default();
-                let is_public = || desired.zone_of(name).is_none_or(|zone| zone.visibility == Visibility::Public);
-                if !(member.internal && is_public()) {
-                    let (_, ttl) = entry.get_or_insert((cluster, pool.ttl));
-                    *ttl = pool.ttl.min(*ttl);
-                }
-            }
-        }
-        for (name, cluster) in wanted {
+        for (name, addresses) in cluster_names(desired) {
             let Some(Spot { zone, hider: None }) = Spot::of(self.text, name) else { continue };
             if declared::is_below_declared(desired, name) {
                 continue;
@@ -277,7 +265,7 @@ impl<'a> Upper<'a> {
             if !of_text.chain(declared).any(speaks) {
                 let number = self.intern(wire, zone) as usize;
                 self.cluster_names.insert(name.clone());
-                self.drafts[number].cluster = cluster.filter(|_| self.drafts[number].steered == 0);
+                self.drafts[number].addresses = addresses.filter(|_| self.drafts[number].steered == 0);
             }
         }
     }
@@ -296,7 +284,7 @@ impl<'a> Upper<'a> {
         let is_apex = below.is_some_and(|number| self.text.layer.entries.node(number).is(Node::APEX));
         let parent = parent_of(name);
         let number = self.drafts.len() as u32;
-        self.insert(Draft { name, hash, below, zone, steered: 0, wildcard: None, cluster: None });
+        self.insert(Draft { name, hash, below, zone, steered: 0, wildcard: None, addresses: None });
         if is_wildcard(name) && !is_apex {
             let parent = self.intern(parent, zone);
             self.drafts[parent as usize].wildcard = Some(number);
@@ -330,7 +318,7 @@ impl<'a> Upper<'a> {
             if let Some(below) = below {
                 entries.copy_sets(entry, below);
             }
-            let own = draft.cluster.map(|(cluster, ttl)| write_addresses(entries, cluster, ttl));
+            let own = draft.addresses.map(|(addresses, ttl)| write_addresses(entries, addresses, ttl));
             for set in own.unwrap_or_default() {
                 entries.count_set(entry);
                 self.id = self.id.wrapping_add(set_id(entries.set(set), draft.hash));
@@ -427,16 +415,34 @@ impl<'a> Upper<'a> {
     }
 }
 
+/// The names of clusters that pools answer with; where they are told, with the cluster's addresses and their TTL.
+pub(super) fn cluster_names(desired: &Desired) -> BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> {
+    let mut wanted: BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> = BTreeMap::new();
+    for pool in desired.pools.values().filter(|pool| pool.mode == Mode::Cname) {
+        for member in &pool.members {
+            let Some(cluster) = desired.clusters.get(&member.cluster) else { continue };
+            let Some(name) = &cluster.dns_name else { continue };
+            let entry = wanted.entry(name).or_default();
+            let is_public = || desired.zone_of(name).is_none_or(|zone| zone.visibility == Visibility::Public);
+            if !(member.internal && is_public()) {
+                let (_, ttl) = entry.get_or_insert((&cluster.addresses[..], pool.ttl));
+                *ttl = pool.ttl.min(*ttl);
+            }
+        }
+    }
+    wanted
+}
+
 /// What a set adds to the id at the name of this hash.
 pub(super) fn set_id(set: RrSet<'_>, name: u64) -> u64 {
     mix(digest(set.records()) ^ name)
 }
 
 /// Writes the addresses of a cluster; gives the numbers of their sets.
-fn write_addresses(entries: &mut EntryWriter, cluster: &Cluster, ttl: Ttl) -> Vec<u32> {
+fn write_addresses(entries: &mut EntryWriter, addresses: &[IpAddr], ttl: Ttl) -> Vec<u32> {
     let mut written = Vec::new();
     for (rtype, v4) in [(Rtype::A, true), (Rtype::AAAA, false)] {
-        let rdatas: Vec<_> = cluster.addresses.iter().filter(|a| a.is_ipv4() == v4).map(octets).collect();
+        let rdatas: Vec<_> = addresses.iter().filter(|a| a.is_ipv4() == v4).map(octets).collect();
         if !rdatas.is_empty() {
             let rdatas = rdatas.iter().map(Vec::as_slice);
             written.push(sets::write_small(entries, rtype, ttl, rdatas));

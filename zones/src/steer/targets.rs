@@ -64,6 +64,19 @@ impl TargetTable {
         number
     }
 
+    /// Takes out targets, which are given in order and which nothing uses; the last ones take their numbers.
+    pub(crate) fn take_out(&mut self, gone: &[TargetIndex]) {
+        let (targets, numbers) = (Arc::make_mut(&mut self.targets), Arc::make_mut(&mut self.numbers));
+        for number in gone.iter().rev() {
+            let at = number.0 as usize;
+            numbers.remove(&targets.swap_remove(at));
+            if let Some(moved) = targets.get(at) {
+                numbers.insert(moved.clone(), *number);
+            }
+        }
+        self.placed.clear();
+    }
+
     /// The addresses of a cluster, once for all pools it is in. Clusters of one name are one cluster.
     pub(super) fn addresses(&mut self, cluster: &Cluster) -> Arc<[IpAddr]> {
         if let Some(known) = self.addresses.get(&cluster.name) {
@@ -156,9 +169,19 @@ impl TargetUses {
         self.each(pool, |count| *count -= 1);
     }
 
-    /// Whether something that has a number has no use.
-    pub(crate) fn has_idle(&self) -> bool {
-        self.targets.iter().chain(&self.balanced).any(|count| *count == 0)
+    /// Whether a balanced cluster that has a number has no use.
+    pub(crate) fn has_idle_cluster(&self) -> bool {
+        self.balanced.contains(&0)
+    }
+
+    /// The targets that have no use, in order.
+    pub(crate) fn idle_targets(&self) -> Vec<TargetIndex> {
+        (0..).map(TargetIndex).zip(&self.targets).filter(|(_, count)| **count == 0).map(|(number, _)| number).collect()
+    }
+
+    /// Counts for fewer targets from now on; those from there on have no use.
+    pub(crate) fn truncate(&mut self, targets: usize) {
+        self.targets.truncate(targets);
     }
 
     fn each(&mut self, pool: &SteerPool, change: impl Fn(&mut u32)) {

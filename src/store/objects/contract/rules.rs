@@ -129,7 +129,7 @@ pub(in super::super) async fn a_generation_counts_changes_and_begins_anew_with_t
 
 pub(in super::super) async fn a_history_tells_who_when_and_why_the_latest_first(store: Arc<dyn ObjectStore>) {
     done(&*store, put("other", Expect::Absent, b"1")).await;
-    let by = |who: &str, why: &str| Author { who: who.to_owned(), why: why.to_owned() };
+    let by = |who: &str, why: &str| Author { applied: who != "ann", ..Author::new(who, why) };
     let commit = async |secs, by: Author, change| {
         store.commit(Batch { by, ..batch(secs, vec![change]) }).await.unwrap().revision
     };
@@ -144,6 +144,7 @@ pub(in super::super) async fn a_history_tells_who_when_and_why_the_latest_first(
         seen,
         [(again, 30, by("eve", "ticket \"8\""), Some(&b"2"[..])), (taken, 20, by("bob", ""), None), first]
     );
+    assert_eq!(store.read(&key("a")).await.unwrap().map(|object| object.by), Some(by("eve", "ticket \"8\"")));
     assert_eq!(store.history(&key("a"), Some(again), 1).await.unwrap(), all[1..2]);
     assert_eq!(store.history(&key("a"), Some(made), 10).await.unwrap(), []);
     assert_eq!(store.history(&key("none"), None, 10).await.unwrap(), []);
@@ -170,7 +171,7 @@ pub(in super::super) async fn a_batch_at_every_bound_is_taken_and_one_over_any_i
     let value = |octets: usize| vec![put("a", Expect::Anything, &vec![b'x'; octets])];
     store.commit(batch(1, value(VALUE_MAX))).await.unwrap();
     refused(batch(1, value(VALUE_MAX + 1)), "1048577 octets").await;
-    let author = |who: usize, why: usize| Author { who: "w".repeat(who), why: "y".repeat(why) };
+    let author = |who: usize, why: usize| Author::new("w".repeat(who), "y".repeat(why));
     let by = |by| Batch { by, ..batch(1, value(1)) };
     store.commit(by(author(AUTHOR_MAX.0, AUTHOR_MAX.1))).await.unwrap();
     refused(by(author(AUTHOR_MAX.0 + 1, 0)), "who has 257").await;
