@@ -285,6 +285,32 @@ fn pools_come_and_go_with_targets_and_beside_names_of_clusters() {
 }
 
 #[test]
+fn a_thousand_pools_are_compiled_again_for_targets_that_move_and_no_more() {
+    let options = ServerOptions::default();
+    for (count, is_revised) in [(1_000, true), (1_001, false)] {
+        let mut wish = world();
+        // The first pool's target has the first number, that of all others the last.
+        for number in 0..=count {
+            let monitor = MonitorName::new(if number == 0 { "first" } else { "second" }).ok();
+            let pool = Pool { members: vec![Member::new(cluster(0))], monitor, ..plain(number) };
+            wish.pools.insert(pool.name.clone(), pool);
+            put(&mut wish, &format!("m{number}."), number);
+        }
+        let snapshot = compile(&wish, &zones(), &options, None).unwrap().0;
+        let mut after = wish.clone();
+        take(&mut after, 0);
+        after.names.remove(&owner("m0."));
+        let touched = Touched { pools: [plain(0).name].into(), names: [owner("m0.")].into(), records: BTreeSet::new() };
+        let made = revise(&wish, &after, &touched, &options, &snapshot);
+        assert_eq!(made.is_some(), is_revised, "{count}");
+        let expected = compile(&after, &zones(), &options, None).unwrap().0;
+        if let Some(made) = made {
+            assert_same(&view(made, None, 1), &view(expected, None, 1), "all pools have moved");
+        }
+    }
+}
+
+#[test]
 fn what_others_hold_up_stays_and_the_rest_goes() {
     let mut story = Story::begin();
     // What is put, and of that what is taken away again.
