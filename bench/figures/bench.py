@@ -140,5 +140,6 @@ class Bench:
 
     def settle(self, seconds):
         """Time in which a server is left to itself."""
-        say(f"   {seconds:.0f} s")
+        if seconds >= 1:
+            say(f"   {seconds:.0f} s")
         time.sleep(seconds)

@@ -1,6 +1,6 @@
 """Intents that are stored by the hundred thousand: one changed until it is acknowledged and answered, by the server that took it and by another
 one on the same etcd; and a start with all of them."""
-import http.client, itertools, json, os, statistics, threading, time
+import http.client, itertools, json, os, statistics, threading, time, urllib.request
 
 from . import servers
 from .declared import CLUSTERS, Api, until_answered
@@ -48,6 +48,7 @@ def shared(bench):
     bench.run("etcd", ["taskset", "-c", LOAD_CORE, "etcd", "--name", "bench", "--log-level", "warn", "--data-dir", bench.folder("etcd"),
                        "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
                        "--initial-advertise-peer-urls", peer, "--initial-cluster", f"bench={peer}"])
+    until_healthy(client)
     ports, api = [], None
     for which in ["first", "second"]:
         port, http_port = bench.next_port(), bench.next_port()
@@ -69,6 +70,19 @@ def shared(bench):
                  for who, of in [("the server that took it", same), ("the other one", other)]])
     bench.mark(f"one changed intent until served by another server, {label}, median", statistics.median(other["answered"]), 500, "ms", places=1)
     bench.mark(f"one changed intent until served, {label}, median", statistics.median(same["answered"]), 50, "ms", places=1)
+
+
+def until_healthy(etcd):
+    """Waits until etcd takes requests."""
+    for _ in range(200):
+        try:
+            with urllib.request.urlopen(f"{etcd}/health", timeout=2) as answer:
+                if json.load(answer)["health"] == "true":
+                    return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise RuntimeError(f"{etcd} is not healthy")
 
 
 def server(bench, folder, port, http_port, more=""):
