@@ -180,8 +180,8 @@ pub(in crate::control) struct Concerned {
 }
 
 impl Concerned {
-    /// Those of changed objects, those that run on other clusters now, and those that claim these names; none where they are more than `most`, or share what they make with
-    /// something that was declared otherwise.
+    /// Those of changed objects, those that run on other clusters now, and those that claim these names; none where they are more than
+    /// `most`, or share what they make with something that was declared otherwise.
     pub(in crate::control) fn of<'a>(
         before: &Configured,
         now: &Declared,
