@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, LatencyTable, LoadAim, LoadFeed, LoadName, LoadSource,
-    LoadUnit, MapName, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, RecordSet, Rtype, Severity,
-    SharedMap, TableName, Ttl, closest,
+    LoadUnit, MapName, Member, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, RecordSet, Rtype,
+    Severity, SharedMap, TableName, Ttl, closest,
 };
 
 mod places;
@@ -167,12 +167,23 @@ impl Desired {
         named_or_only(&self.latencies, pool.place.latencies.as_ref())
     }
 
-    /// The monitor of a member: its own, else its pool's, else the zone's of the name it serves, else TCP 443.
-    pub fn monitor_of(&self, pool: &Pool, member: usize, zone: Option<&ZoneSpec>) -> (&MonitorName, &Arc<Monitor>) {
+    /// The monitor of a pool's members that name none: the pool's, else the zone's of the name it serves, else TCP 443.
+    pub fn monitor_of_pool(&self, pool: &Pool, zone: Option<&ZoneSpec>) -> (&MonitorName, &Arc<Monitor>) {
+        self.monitor(pool.monitor.as_ref().or_else(|| zone.and_then(|zone| zone.monitor.as_ref())))
+    }
+
+    /// The monitor of a member: its own, else that of its pool, which many members share and is looked up once for all of them.
+    pub fn monitor_of<'a>(
+        &'a self,
+        member: &Member,
+        of_pool: (&'a MonitorName, &'a Arc<Monitor>),
+    ) -> (&'a MonitorName, &'a Arc<Monitor>) {
+        if member.monitor.is_none() { of_pool } else { self.monitor(member.monitor.as_ref()) }
+    }
+
+    fn monitor(&self, named: Option<&MonitorName>) -> (&MonitorName, &Arc<Monitor>) {
         static DEFAULT: LazyLock<(MonitorName, Arc<Monitor>)> =
             LazyLock::new(|| (MonitorName::new("tcp-443").expect("a valid literal"), Arc::default()));
-        let named = pool.members[member].monitor.as_ref().or(pool.monitor.as_ref());
-        let named = named.or_else(|| zone.and_then(|z| z.monitor.as_ref()));
         named.and_then(|name| self.monitors.get_key_value(name)).unwrap_or((&DEFAULT.0, &DEFAULT.1))
     }
 
@@ -469,7 +480,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{LoadPlace, LoadRead, Member, Policy};
+    use crate::{LoadPlace, LoadRead, Policy};
 
     fn desired() -> Desired {
         let cluster = Cluster {

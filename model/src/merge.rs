@@ -125,10 +125,7 @@ impl Merger {
             let said = keep_first(&mut self.desired.clusters, &key, cluster);
             self.record(Subject::Cluster(key), &who, said);
         }
-        for (key, monitor) in monitors {
-            let said = add(&mut self.desired.monitors, &key, monitor, |first, second| first == second);
-            self.record(Subject::Monitor(key), &who, said);
-        }
+        self.add_all(|all| &mut all.monitors, monitors, |first, second| first == second, Subject::Monitor, &who);
         for (key, source) in load_sources {
             let said = keep_first(&mut self.desired.load_sources, &key, source);
             self.record(Subject::LoadSource(key), &who, said);
@@ -165,17 +162,29 @@ impl Merger {
         pools: SharedMap<PoolName, Pool>,
         who: &(SourceKind, String),
     ) {
-        for (key, name) in names {
-            let said = add(&mut self.desired.names, &key, name, |first, second| first == second);
-            self.record(Subject::Name(key), who, said);
+        let records_of = |(name, rtype)| Subject::Records(name, rtype);
+        self.add_all(|all| &mut all.names, names, |first, second| first == second, Subject::Name, who);
+        self.add_all(|all| &mut all.records, records, |first, second| first == second, records_of, who);
+        self.add_all(|all| &mut all.pools, pools, unite, Subject::Pool, who);
+    }
+
+    /// Adds all entries of one map of a wish.
+    fn add_all<K: Ord + Clone, V: Clone>(
+        &mut self,
+        map: impl Fn(&mut Desired) -> &mut SharedMap<K, V>,
+        entries: SharedMap<K, V>,
+        join: impl Fn(&mut V, &V) -> bool,
+        subject: impl Fn(K) -> Subject,
+        who: &(SourceKind, String),
+    ) {
+        // Nothing was said before, and nobody needs to know who says it: mostly files declare a few, and the API all others.
+        if self.is_last && map(&mut self.desired).is_empty() {
+            *map(&mut self.desired) = entries;
+            return;
         }
-        for (key, set) in records {
-            let said = add(&mut self.desired.records, &key, set, |first, second| first == second);
-            self.record(Subject::Records(key.0, key.1), who, said);
-        }
-        for (key, pool) in pools {
-            let said = add(&mut self.desired.pools, &key, pool, unite);
-            self.record(Subject::Pool(key), who, said);
+        for (key, value) in entries {
+            let said = add(map(&mut self.desired), &key, value, &join);
+            self.record(subject(key), who, said);
         }
     }
 

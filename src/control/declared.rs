@@ -4,6 +4,7 @@
 //! fit is left out with its reasons, so that no object keeps another one, or a file, from being served.
 
 mod intents;
+mod many;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -149,7 +150,7 @@ impl Wish {
 impl Declared {
     /// All objects of a store.
     pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
-        let mut wishes = Vec::new();
+        let mut parts = Vec::new();
         let mut objects = objects.into_iter().filter(|object| is_wish(&object.key)).peekable();
         while let Some(first) = objects.next() {
             let mut alike = vec![first];
@@ -158,10 +159,17 @@ impl Declared {
             {
                 alike.push(next);
             }
-            wishes.extend(Wish::all(alike).into_iter().map(|wish| (wish.object.key.clone(), Arc::new(wish))));
+            parts.push(alike);
         }
-        let claims = wishes.iter().filter_map(|(_, wish)| Some((wish.claim()?, ()))).collect();
-        Self { revision, objects: wishes.into_iter().collect(), claims, strengths: Arc::default() }
+        let read = many::on_all_cores(parts, |alike| {
+            let wishes = Wish::all(alike);
+            let claims: Vec<_> = wishes.iter().filter_map(Wish::claim).collect();
+            let wishes = wishes.into_iter().map(|wish| (wish.object.key.clone(), Arc::new(wish)));
+            (wishes.collect::<Vec<_>>(), claims)
+        });
+        let (wishes, claims): (Vec<_>, Vec<_>) = read.into_iter().unzip();
+        let claims = claims.into_iter().flatten().map(|claim| (claim, ())).collect();
+        Self { revision, objects: wishes.into_iter().flatten().collect(), claims, strengths: Arc::default() }
     }
 
     /// What another process of this server tells.

@@ -37,9 +37,20 @@ impl Uses {
         let mut uses = Self::default();
         uses.renumber(&[], snapshot.targets(), &[]);
         let mut known = Known::default();
+        // Pools come in order: sets of them are made at once, without a search for the place of each.
+        let (mut pools, mut members) = (vec![Vec::new(); uses.len()], Vec::new());
         for pool in desired.pools.values() {
-            uses.add(desired, snapshot, pool, &mut known);
+            let Some(judged) = uses.judged(desired, snapshot, pool, &mut known) else { continue };
+            for (_, number) in &*judged {
+                let of_target: &mut Vec<(PoolName, ())> = &mut pools[number.0 as usize];
+                if of_target.last().is_none_or(|(last, ())| *last != pool.name) {
+                    of_target.push((pool.name.clone(), ()));
+                }
+            }
+            members.push((pool.name.clone(), judged));
         }
+        uses.pools = pools.into_iter().map(SharedSet::from_iter).collect();
+        uses.members = members.into_iter().collect();
         uses
     }
 
@@ -84,11 +95,20 @@ impl Uses {
 
     /// Adds a pool, if any name uses it.
     fn add(&mut self, desired: &Desired, snapshot: &Snapshot, pool: &Pool, known: &mut Known) {
+        let Some(judged) = self.judged(desired, snapshot, pool, known) else { return };
+        for (_, number) in &*judged {
+            self.pools[number.0 as usize].insert(pool.name.clone(), ());
+        }
+        self.members.insert(pool.name.clone(), judged);
+    }
+
+    /// Who judges the addresses of a pool's members, which are counted at their targets; none if no name uses it.
+    fn judged(&mut self, desired: &Desired, snapshot: &Snapshot, pool: &Pool, known: &mut Known) -> Option<Judged> {
         let infos = snapshot.pool_infos();
         // Zones of one compiled pool are alike in all that matters here, so that its first name stands for all.
         let mut names: Vec<_> = snapshot.places_of(&pool.name).filter_map(|place| infos[place].names.first()).collect();
         if names.is_empty() {
-            return;
+            return None;
         }
         names.sort();
         let mut judged = Vec::with_capacity(pool.members.len());
@@ -104,9 +124,8 @@ impl Uses {
                     sites.insert(at, (site.clone(), 1));
                 }
             }
-            self.pools[number.0 as usize].insert(pool.name.clone(), ());
         }
-        self.members.insert(pool.name.clone(), judged.into());
+        Some(judged.into())
     }
 
     /// Takes a pool out, if it is there.
@@ -190,9 +209,10 @@ fn judge(
     known: &mut Numbers<'_>,
     judged: &mut Vec<(Site, TargetIndex)>,
 ) {
-    for (place, member) in pool.members.iter().enumerate() {
+    let of_pool = desired.monitor_of_pool(pool, zone);
+    for member in &pool.members {
         let Some(cluster) = desired.clusters.get(&member.cluster) else { continue };
-        let (label, monitor) = desired.monitor_of(pool, place, zone);
+        let (label, monitor) = desired.monitor_of(member, of_pool);
         for address in &cluster.addresses {
             let probed = member.probe.clone().unwrap_or(ProbeAddress::Address(*address));
             // A target that the compiler did not make is one that nothing is answered by.

@@ -38,7 +38,7 @@ pub(super) fn read_kept(kind: Kind, octets: &[u8]) -> Result<Intent, Refused> {
 }
 
 fn read_sorted(kind: Kind, json: &Json, mut body: Body<'_>, before: Option<&Intent>) -> Result<Intent, Refused> {
-    let nameless = matches!(json, Json::Map(_)) && body.hits("metadata.name").is_empty();
+    let nameless = matches!(json, Json::Map(_)) && body.hits("metadata.name").next().is_none();
     let intent = of_kind(kind, &mut body, before);
     let faults = body.into_faults();
     match intent {

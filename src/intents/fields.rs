@@ -4,7 +4,8 @@
 //! with the nearest known name. `values` then reads the fields.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
     rc::Rc,
     sync::OnceLock,
 };
@@ -77,12 +78,38 @@ pub(super) struct Table {
 }
 
 /// The way from keys to fields, made once: every object that a store holds is read at a start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Index {
-    /// By folded place, then by folded key.
-    fields: HashMap<String, HashMap<String, &'static Field>>,
-    /// Folded places that fields stand below.
-    groups: HashSet<String>,
+    /// The first is the body itself.
+    places: Vec<Place>,
+}
+
+/// An object that fields stand in, or below.
+#[derive(Debug, Default)]
+struct Place {
+    /// Folded; empty for the body itself.
+    path: String,
+    /// By folded key, and by the canonical spelling: a body that the store keeps has no other, and need not be folded.
+    keys: HashMap<String, Meaning>,
+}
+
+/// What a key means.
+#[derive(Clone, Copy, Debug)]
+enum Meaning {
+    Field(&'static Field),
+    /// The number of a place.
+    Place(usize),
+}
+
+impl Place {
+    fn meaning(&self, key: &str) -> Option<Meaning> {
+        let known = self.keys.get(key).or_else(|| match fold(key) {
+            // It was looked for.
+            Cow::Borrowed(_) => None,
+            Cow::Owned(folded) => self.keys.get(&folded),
+        });
+        known.copied()
+    }
 }
 
 impl Table {
@@ -97,31 +124,60 @@ impl Table {
     }
 
     fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::of(self.fields()))
+        self.index.get_or_init(|| Index::of(self))
     }
 }
 
 impl Index {
-    /// Of several fields that one key means the first has it.
-    fn of(fields: impl Iterator<Item = &'static Field>) -> Self {
-        let mut index = Self::default();
-        for field in fields {
+    /// Of several fields that one key means the first has it, and of a field and a place the field.
+    fn of(table: &Table) -> Self {
+        let mut index = Self { places: vec![Place::default()] };
+        for field in table.fields() {
             for (place, key) in field.meanings() {
-                index.fields.entry(place).or_default().entry(key).or_insert(field);
+                index.at(&place).keys.entry(key).or_insert(Meaning::Field(field));
             }
-            for place in field.places() {
-                let ends = place.match_indices('.').map(|(at, _)| at).chain([place.len()]);
-                index.groups.extend(ends.map(|end| place[..end].to_owned()));
+        }
+        for place in table.fields().flat_map(Field::places) {
+            let ends = place.match_indices('.').map(|(at, _)| at).chain([place.len()]);
+            ends.for_each(|end| index.link(&place[..end]));
+        }
+        for field in table.fields() {
+            let (home, name) = field.split();
+            let keys = &mut index.at(&fold_path(home)).keys;
+            if let Some(meaning) = keys.get(&*fold_path(name)).copied() {
+                keys.entry(name.to_owned()).or_insert(meaning);
             }
         }
         index
+    }
+
+    /// The number of a place, which may be a new one.
+    fn number(&mut self, path: &str) -> usize {
+        let known = self.places.iter().position(|place| place.path == path);
+        known.unwrap_or_else(|| {
+            self.places.push(Place { path: path.to_owned(), keys: HashMap::new() });
+            self.places.len() - 1
+        })
+    }
+
+    fn at(&mut self, path: &str) -> &mut Place {
+        let number = self.number(path);
+        &mut self.places[number]
+    }
+
+    /// Makes a place known to the one that it is right below.
+    fn link(&mut self, path: &str) {
+        let (above, key) = path.rsplit_once('.').unwrap_or(("", path));
+        let number = self.number(path);
+        self.at(above).keys.entry(key.to_owned()).or_insert(Meaning::Place(number));
     }
 }
 
 /// The keys of a body by the fields they mean, and what was found wrong so far.
 pub(super) struct Body<'a> {
     table: &'static Table,
-    hits: BTreeMap<&'static str, Vec<Hit<'a>>>,
+    /// In the order of the body. They are so few that a search through them takes less than a map does.
+    hits: Vec<Hit<'a>>,
     faults: Vec<Fault>,
     /// What its fields are asked to be, where somebody wants to know.
     notes: Option<Notes>,
@@ -140,9 +196,9 @@ pub(super) struct Notes {
 /// A key that means a field.
 #[derive(Clone, Debug)]
 pub(super) struct Hit<'a> {
-    /// Where the object is that it stands in.
-    above: Rc<str>,
-    key: &'a str,
+    /// The path of the field.
+    path: &'static str,
+    way: Way<'a>,
     /// What it says.
     pub(super) value: &'a Json,
 }
@@ -150,55 +206,88 @@ pub(super) struct Hit<'a> {
 impl Hit<'_> {
     /// Where it stands.
     pub(super) fn pointer(&self) -> String {
-        format!("{}{}", self.above, step(self.key))
+        self.way.pointer()
+    }
+
+    fn says(&self) -> bool {
+        !matches!(self.value, Json::Null) && !is_blank(self.value)
+    }
+}
+
+/// The way to a value. It becomes a pointer only where something is at fault.
+#[derive(Clone, Debug)]
+struct Way<'a> {
+    /// That of the object or list that it stands in.
+    above: Option<Rc<Self>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Key(&'a str),
+    Element(usize),
+}
+
+impl Way<'_> {
+    fn pointer(&self) -> String {
+        let above = self.above.as_ref().map(|above| above.pointer()).unwrap_or_default();
+        match self.step {
+            Step::Key(key) => above + &step(key),
+            Step::Element(at) => format!("{above}/{at}"),
+        }
     }
 }
 
 impl<'a> Body<'a> {
     /// Sorts the keys of a body.
     pub(super) fn sort(table: &'static Table, json: &'a Json) -> Self {
-        let mut body = Self { table, hits: BTreeMap::new(), faults: Vec::new(), notes: None, is_kept: false };
+        let mut body = Self { table, hits: Vec::with_capacity(HITS), faults: Vec::new(), notes: None, is_kept: false };
         match json {
-            Json::Map(entries) => body.walk(entries, "", &Rc::from("")),
+            Json::Map(entries) => body.walk(entries, &table.index().places[0], None),
             other => body.fault("", format!("the body is {}; give a JSON object", other.what())),
         }
         body
     }
 
-    fn walk(&mut self, entries: &'a [(String, Json)], home: &str, above: &Rc<str>) {
-        let index = self.table.index();
-        let fields = index.fields.get(home);
+    fn walk(&mut self, entries: &'a [(String, Json)], home: &'static Place, above: Option<&Rc<Way<'a>>>) {
         for (key, value) in entries {
-            let folded = fold(key);
-            if let Some(field) = fields.and_then(|fields| fields.get(&folded)) {
-                self.hits.entry(field.path).or_default().push(Hit { above: Rc::clone(above), key, value });
-                continue;
-            }
-            let pointer = format!("{above}{}", step(key));
-            let place = if home.is_empty() { folded.clone() } else { format!("{home}.{folded}") };
-            let is_group = index.groups.contains(&place);
-            match value {
-                Json::Map(inner) if is_group => self.walk(inner, &place, &Rc::from(pointer)),
-                Json::List(entries) if is_group => self.walk_list(entries, &place, &pointer),
-                Json::Null if is_group => {}
-                other if is_group => {
-                    self.fault(&pointer, format!("{} stands where fields are; give an object", other.what()));
+            let way = Way { above: above.cloned(), step: Step::Key(key) };
+            let place = match home.meaning(key) {
+                Some(Meaning::Field(field)) => {
+                    self.hits.push(Hit { path: field.path, way, value });
+                    continue;
                 }
+                Some(Meaning::Place(number)) => &self.table.index().places[number],
                 // Answers bring these along, and what an answer says can be sent again.
-                _ if home.is_empty() && ANSWERED.contains(&folded.as_str()) => {}
-                _ => self.unknown(&pointer, key, home),
+                None if home.path.is_empty() && ANSWERED.contains(&&*fold(key)) => continue,
+                None => {
+                    self.unknown(&way.pointer(), key, &home.path);
+                    continue;
+                }
+            };
+            match value {
+                Json::Map(inner) => self.walk(inner, place, Some(&Rc::new(way))),
+                Json::List(entries) => self.walk_list(entries, place, &Rc::new(way)),
+                Json::Null => {}
+                other => self.misplaced(&way, other),
             }
         }
     }
 
+    fn misplaced(&mut self, way: &Way<'_>, json: &Json) {
+        self.fault(&way.pointer(), format!("{} stands where fields are; give an object", json.what()));
+    }
+
     /// A list of one group is that group: an object has one of each.
-    fn walk_list(&mut self, entries: &'a [Json], place: &str, pointer: &str) {
+    fn walk_list(&mut self, entries: &'a [Json], place: &'static Place, above: &Rc<Way<'a>>) {
         for (at, entry) in entries.iter().enumerate() {
-            let pointer = format!("{pointer}/{at}");
+            let way = Way { above: Some(Rc::clone(above)), step: Step::Element(at) };
             match entry {
-                Json::Map(inner) if at == 0 => self.walk(inner, place, &Rc::from(pointer)),
-                Json::Map(_) => self.fault(&pointer, "is one too many: send each as an object with a name of its own"),
-                other => self.fault(&pointer, format!("{} stands where fields are; give an object", other.what())),
+                Json::Map(inner) if at == 0 => self.walk(inner, place, Some(&Rc::new(way))),
+                Json::Map(_) => {
+                    self.fault(&way.pointer(), "is one too many: send each as an object with a name of its own");
+                }
+                other => self.misplaced(&way, other),
             }
         }
     }
@@ -223,15 +312,14 @@ impl<'a> Body<'a> {
     }
 
     /// The keys that mean a field, in the order of the body; those that say nothing (`null` or an empty text) left out.
-    pub(super) fn hits(&self, path: &'static str) -> Vec<Hit<'a>> {
+    pub(super) fn hits(&self, path: &'static str) -> impl Iterator<Item = &Hit<'a>> {
         debug_assert!(self.fields().any(|field| field.path == path), "{path} stands in no table");
-        let says = |hit: &&Hit<'_>| !matches!(hit.value, Json::Null) && !is_blank(hit.value);
-        self.hits.get(path).into_iter().flatten().filter(says).cloned().collect()
+        self.hits.iter().filter(move |hit| hit.path == path && hit.says())
     }
 
     /// The pointer to a field: where it stands, or where it would.
     pub(super) fn pointer(&self, path: &'static str) -> String {
-        let there = self.hits.get(path).and_then(|hits| hits.first());
+        let there = self.hits.iter().find(|hit| hit.path == path);
         there.map_or_else(|| path.split('.').map(step).collect(), Hit::pointer)
     }
 
@@ -298,11 +386,19 @@ fn is_blank(json: &Json) -> bool {
 }
 
 /// A key without case and separators. Dots part places, so that a key's own dot is replaced by what no table has.
-pub(super) fn fold(key: &str) -> String {
-    key.chars()
-        .filter(|c| !SEPARATORS.contains(c))
-        .map(|c| if c == '.' { '\0' } else { c.to_ascii_lowercase() })
-        .collect()
+pub(super) fn fold(key: &str) -> Cow<'_, str> {
+    let is_folded = |octet: u8| !octet.is_ascii_uppercase() && !matches!(octet, b'-' | b'_' | b' ' | b'.');
+    if key.bytes().all(is_folded) { Cow::Borrowed(key) } else { folded(key).collect() }
+}
+
+/// Whether two keys differ in case and separators alone.
+pub(super) fn folds_alike(one: &str, other: &str) -> bool {
+    one == other || folded(one).eq(folded(other))
+}
+
+fn folded(key: &str) -> impl Iterator<Item = char> {
+    let chars = key.chars().filter(|c| !SEPARATORS.contains(c));
+    chars.map(|c| if c == '.' { '\0' } else { c.to_ascii_lowercase() })
 }
 
 fn fold_path(path: &str) -> String {
@@ -315,6 +411,8 @@ fn is_folded(text: &str, folded: &str) -> bool {
 }
 
 const SEPARATORS: [char; 3] = ['-', '_', ' '];
+/// Keys that a body has room for at first: most have fewer.
+const HITS: usize = 24;
 
 /// Keys of answers that say nothing in a request.
 const ANSWERED: &[&str] = &["message", "status", "warnings"];

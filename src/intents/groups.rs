@@ -76,7 +76,7 @@ fn entry(json: &Json) -> Result<SetEntry, Flaws> {
     };
     let [(key, value)] = &entries[..] else { return flaw(format!("an entry names one intent; write {example}")) };
     let named = name(value).map_err(|flaws| below(&super::fault::step(key), flaws))?;
-    match fold(key).as_str() {
+    match &*fold(key) {
         "inbound" => Ok(SetEntry::Inbound(named)),
         "outbound" => Ok(SetEntry::Outbound(named)),
         "compound" => Ok(SetEntry::Compound(named)),

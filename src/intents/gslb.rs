@@ -128,11 +128,11 @@ fn write_policy(policy: &Policy) -> Json {
 fn down(json: &Json) -> Result<DownAnswer, Flaws> {
     let (word, fallback) = match json {
         Json::Map(entries) => {
-            let known = |key: &str| matches!(fold(key).as_str(), "type" | "fallback" | "fallbackip");
+            let known = |key: &str| matches!(&*fold(key), "type" | "fallback" | "fallbackip");
             if let Some((key, _)) = entries.iter().find(|(key, _)| !known(key)) {
                 return flaw(format!("{key:?} is no field of it; it has type and fallback"));
             }
-            let find = |names: &[&str]| entries.iter().find(|(key, _)| names.contains(&fold(key).as_str()));
+            let find = |names: &[&str]| entries.iter().find(|(key, _)| names.contains(&&*fold(key)));
             (find(&["type"]).map(|(_, value)| value), find(&["fallback", "fallbackip"]).map(|(_, value)| value))
         }
         word => (Some(word), None),
@@ -196,7 +196,7 @@ fn member(json: &Json) -> Result<GslbMember, Flaws> {
     let (mut cluster, mut weight, mut tier) = (None, Weight::default(), Tier::default());
     let mut flaws = Vec::new();
     for (key, value) in entries {
-        let read = match fold(key).as_str() {
+        let read = match &*fold(key) {
             _ if matches!(value, Json::Null) => Ok(()),
             "cluster" | "edge" => cluster_name(value).map(|name| cluster = Some(name)),
             "weight" => whole(value, &(0..=65_535)).map(|n| weight = Weight(u16::try_from(n).unwrap_or(u16::MAX))),

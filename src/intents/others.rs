@@ -134,7 +134,7 @@ fn user_access(json: &Json) -> Result<UserAccess, Flaws> {
     };
     let mut access = UserAccess { user: String::new(), path: String::new(), methods: Vec::new() };
     for (key, value) in entries {
-        match fold(key).as_str() {
+        match &*fold(key) {
             "user" | "userid" | "name" => access.user = text(value, LABEL_MAX)?,
             "path" | "uri" | "url" | "relativeresource" => access.path = text(value, 1_024)?,
             "methods" | "method" | "access" | "action" => access.methods = list(value, 32, method)?,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     fault::Fault,
-    fields::{Body, Hit, fold},
+    fields::{Body, folds_alike},
     json_wire::Json,
 };
 use crate::config::{parse_duration, show_duration};
@@ -26,23 +26,21 @@ impl Body<'_> {
         path: &'static str,
         read: impl Fn(&Json) -> Result<T, Flaws>,
     ) -> Option<T> {
-        let mut said: Option<(T, Hit<'_>)> = None;
+        let (mut said, mut faults) = (None, Vec::new());
         for hit in self.hits(path) {
             match (read(hit.value), &said) {
                 (Ok(value), None) => said = Some((value, hit)),
                 (Ok(value), Some((first, before))) if value != *first => {
                     let detail = format!("says otherwise than {}, and both mean {path}; keep one", before.pointer());
-                    self.fault(&hit.pointer(), detail);
+                    faults.push(Fault::new(hit.pointer(), detail));
                 }
                 (Ok(_), Some(_)) => {}
-                (Err(flaws), _) => {
-                    flaws.into_iter().for_each(|flaw| {
-                        self.fault(&format!("{}{}", hit.pointer(), flaw.pointer), flaw.detail);
-                    });
-                }
+                (Err(flaws), _) => faults.extend(below(&hit.pointer(), flaws)),
             }
         }
-        said.map(|(value, _)| value)
+        let said = said.map(|(value, _)| value);
+        faults.into_iter().for_each(|Fault { pointer, detail }| self.fault(&pointer, detail));
+        said
     }
 
     /// A text that may be missing; of at most so many characters.
@@ -60,7 +58,7 @@ impl Body<'_> {
     /// Records a fault where nothing is said.
     pub(super) fn need(&mut self, path: &'static str, example: &str) {
         self.note_needed(path);
-        if self.hits(path).is_empty() {
+        if self.hits(path).next().is_none() {
             self.fault_at(path, format!("is missing; give it, as {example}"));
         }
     }
@@ -162,8 +160,8 @@ pub(super) fn word<T: Copy + PartialEq>(json: &Json, words: &[(&str, T)]) -> Res
     let Json::Text(text) = json else {
         return flaw(format!("{} is no text; give {}", json.what(), canonical(words)));
     };
-    let folded = fold(text.trim());
-    let found = words.iter().find(|(word, _)| fold(word) == folded);
+    let said = text.trim();
+    let found = words.iter().find(|(word, _)| folds_alike(word, said));
     found.map_or_else(|| flaw(format!("{} is not known; give {}", json.what(), canonical(words))), |(_, of)| Ok(*of))
 }
 

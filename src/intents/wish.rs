@@ -6,7 +6,7 @@
 //! * the children of a compound bring their members, which share by the children's weights, each tier for itself;
 //! * networks of its clients (`cidrs`) hide its members from everybody else.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
 use fairway_model::{
     Cluster, ClusterName, Member, Mode, Monitor, MonitorName, Name, Network, Policy, Pool, PoolName, SteeredName, Tier,
@@ -90,11 +90,14 @@ pub type Clusters<'a> = BTreeMap<&'a ClusterName, &'a Cluster>;
 /// those given, others change nothing.
 pub fn wishes(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Wish> {
     let below = Below::of(stored);
-    let mut sorted = stored.to_vec();
-    sorted.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
-    let mut wishes: Vec<Wish> = Vec::new();
-    let mut owners: BTreeMap<Name, usize> = BTreeMap::new();
-    for of in sorted {
+    let mut by_age: Vec<usize> = (0..stored.len()).collect();
+    by_age.sort_by(|a, b| (stored[*a].created, &stored[*a].key).cmp(&(stored[*b].created, &stored[*b].key)));
+    // Where they were given, which is mostly in the order of their keys: wishes are large, and would be moved often to be sorted.
+    let mut wishes: Vec<Option<Wish>> = Vec::new();
+    wishes.resize_with(stored.len(), || None);
+    let mut owners: HashMap<Name, usize> = HashMap::new();
+    for at in by_age {
+        let of = stored[at];
         let outcome = match (&of.intent, of.key.kind()) {
             (Intent::Inbound(inbound), Kind::Inbound) => self::inbound(&of.key, inbound, &below, clusters),
             (Intent::Compound(compound), _) => self::compound(&of.key, compound, &below, clusters),
@@ -103,15 +106,19 @@ pub fn wishes(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Wish> {
         let outcome = match outcome {
             Ok(elements) => match owners.entry(elements.name.name.clone()) {
                 Entry::Vacant(entry) => {
-                    entry.insert(wishes.len());
+                    entry.insert(at);
                     Ok(elements)
                 }
-                Entry::Occupied(entry) => Err(join(&mut wishes[*entry.get()], elements)),
+                Entry::Occupied(entry) => {
+                    let older = wishes[*entry.get()].as_mut().expect("who owns a name came before");
+                    Err(join(older, elements))
+                }
             },
             refused => refused,
         };
-        wishes.push(Wish { key: of.key.clone(), outcome });
+        wishes[at] = Some(Wish { key: of.key.clone(), outcome });
     }
+    let mut wishes: Vec<Wish> = wishes.into_iter().flatten().collect();
     wishes.sort_by(|a, b| a.key.cmp(&b.key));
     wishes
 }
@@ -254,8 +261,10 @@ fn elements(
     }
     let object = object_name(key);
     let pool = PoolName::new(&object).expect("an object's name is made of what a pool's may have");
-    let monitor_name = MonitorName::new(&object).expect("an object's name is made of what a monitor's may have");
-    let monitor = monitor.map(|monitor| (monitor_name, monitor));
+    let monitor = monitor.map(|monitor| {
+        let name = MonitorName::new(&object).expect("an object's name is made of what a monitor's may have");
+        (name, monitor)
+    });
     let default = Pool::new(pool.clone(), gslb.policy.clone().unwrap_or(Policy::WEIGHTED));
     let pool = Pool {
         mode: gslb.mode.unwrap_or_default(),

@@ -2,12 +2,12 @@
 //! concerns.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
 use fairway_model::{
-    Cluster, Desired, MonitorName, Name, PoolName, SteeredName, Subject, Timestamp,
+    Cluster, Desired, Monitor, MonitorName, Name, Pool, PoolName, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent},
 };
 
@@ -120,7 +120,7 @@ impl Declared {
     ///
     /// One that is left out keeps its claim: others of the name do not take its place.
     pub(super) fn add_intents(&self, files: &Desired, desired: &mut Desired, left_out: &LeftOut) -> LeftOut {
-        let (mut unanswered, mut made) = (Vec::new(), Vec::new());
+        let (mut unanswered, mut made) = (Vec::new(), Made::default());
         let all = self.intents(files, desired).into_iter().filter(|wish| !left_out.contains_key(&wish.key));
         for wish in all {
             match answered(wish, |name| desired.names.contains_key(name)) {
@@ -128,7 +128,7 @@ impl Declared {
                 Err(why) => unanswered.push(why),
             }
         }
-        add(made, desired);
+        made.add_to(desired);
         unanswered.into_iter().collect()
     }
 
@@ -218,14 +218,14 @@ impl Concerned {
         let stored: Vec<&StoredIntent> = self.keys.iter().flat_map(of_key).collect();
         let own = now.clusters().map(|cluster| (&cluster.name, cluster));
         let clusters: Clusters<'_> = own.chain(&files.clusters).collect();
-        let mut made = Vec::new();
+        let mut made = Made::default();
         for wish in wishes(&stored, &clusters) {
             match answered(wish, |name| now.name(name).is_some()) {
                 Ok((_, elements)) => made.push(elements),
                 Err((key, why)) => _ = self.unanswered.insert(key, why),
             }
         }
-        add(made, &mut self.made);
+        made.add_to(&mut self.made);
     }
 
     /// Their pools, also of those that are no more.
@@ -294,16 +294,36 @@ fn answered(wish: intents::Wish, is_named: impl Fn(&Name) -> bool) -> Result<(Ke
     }
 }
 
-fn add(made: Vec<Elements>, desired: &mut Desired) {
-    let (mut names, mut pools, mut monitors) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for Elements { name, pool, monitor } in made {
-        names.push((name.name.clone(), name));
-        pools.push((pool.name.clone(), pool));
-        monitors.extend(monitor.map(|(name, monitor)| (name, Arc::new(monitor))));
+/// What intents come to, until all of it is there: a wish takes over many at once for far less than one by one.
+#[derive(Default)]
+struct Made {
+    names: Vec<(Name, SteeredName)>,
+    pools: Vec<(PoolName, Pool)>,
+    monitors: Vec<(MonitorName, Arc<Monitor>)>,
+    /// Most intents probe alike. What is one in memory is found to be one target without being hashed for each pool.
+    alike: HashSet<Arc<Monitor>>,
+}
+
+impl Made {
+    fn push(&mut self, Elements { name, pool, monitor }: Elements) {
+        self.names.push((name.name.clone(), name));
+        self.pools.push((pool.name.clone(), pool));
+        if let Some((name, monitor)) = monitor {
+            let known = self.alike.get(&monitor).cloned();
+            let monitor = known.unwrap_or_else(|| {
+                let new = Arc::new(monitor);
+                self.alike.insert(Arc::clone(&new));
+                new
+            });
+            self.monitors.push((name, monitor));
+        }
     }
-    desired.names.extend(names);
-    desired.pools.extend(pools);
-    desired.monitors.extend(monitors);
+
+    fn add_to(self, desired: &mut Desired) {
+        desired.names.extend(self.names);
+        desired.pools.extend(self.pools);
+        desired.monitors.extend(self.monitors);
+    }
 }
 
 /// Whether an intent is answered by itself, and is not part of another one.

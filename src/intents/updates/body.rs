@@ -55,7 +55,7 @@ pub(in crate::intents) fn read(body: &mut Body<'_>, before: Option<&Intent>) -> 
 /// Tells what keeps a record from being run here, each flaw at its parameter as the body calls it.
 fn check(body: &mut Body<'_>, record: &DnsUpdateRecord) {
     let Some(Err(refused)) = publish_to(record, &Site::any()) else { return };
-    let hit = body.hits("spec.parameters").into_iter().next();
+    let hit = body.hits("spec.parameters").next().cloned();
     let above = body.pointer("spec.parameters");
     for Fault { pointer, detail } in refused.faults {
         let called = hit.as_ref().and_then(|hit| called(hit.value, &pointer));
@@ -171,7 +171,7 @@ fn bind(json: &Json) -> Result<Vec<(String, String)>, Flaws> {
 }
 
 fn bound_to(key: &str, value: &Json) -> Result<(String, String), Flaws> {
-    let kind = match fold(key).as_str() {
+    let kind = match &*fold(key) {
         "cluster" | "edge" => "cluster",
         "logicalcloud" => "logicalCloud",
         _ => return flaw(format!("{key:?} is nothing to bind to; it is cluster or logicalCloud")),

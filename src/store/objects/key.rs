@@ -27,6 +27,14 @@ macro_rules! kinds {
                     $(Self::$variant => $names,)*
                 }
             }
+
+            /// The kind of a word.
+            fn of_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -100,16 +108,20 @@ impl Key {
     /// Takes a key's text apart.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (word, rest) = text.split_once('/').unwrap_or((text, ""));
-        let Some(kind) = Kind::ALL.iter().find(|kind| kind.word() == word) else {
+        let Some(kind) = Kind::of_word(word) else {
             return Err(KeyError::Kind(word.chars().take(40).collect()));
         };
-        Self::new(*kind, &rest.split('/').collect::<Vec<_>>())
+        let names = rest.split('/').count();
+        if names == kind.names() && rest.split('/').all(is_name) {
+            return Ok(Self(text.into()));
+        }
+        Self::new(kind, &rest.split('/').collect::<Vec<_>>())
     }
 
     /// What the object is.
     pub fn kind(&self) -> Kind {
         let word = self.0.split('/').next().unwrap_or_default();
-        *Kind::ALL.iter().find(|kind| kind.word() == word).expect("a key begins with its kind")
+        Kind::of_word(word).expect("a key begins with its kind")
     }
 
     /// The names, from the outermost to its own.
@@ -214,6 +226,7 @@ mod tests {
     fn every_kind_has_a_word_of_its_own() {
         let words: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.word()).collect();
         assert_eq!(words.len(), Kind::ALL.len());
+        assert!(Kind::ALL.iter().all(|kind| Kind::of_word(kind.word()) == Some(*kind)));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
 use fairway_model::{
-    Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Network, Policy, Pool, PoolName, ProbeAddress, Spread,
-    ZoneSpec,
+    Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Monitor, MonitorName, Network, Policy, Pool, PoolName,
+    ProbeAddress, Spread, ZoneSpec,
 };
 
 use super::{
@@ -170,6 +170,7 @@ impl SteerPool {
             .collect();
         let mut spread_targets = Vec::new();
         let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
+        let monitor = desired.monitor_of_pool(pool, zone);
         let mut members: Vec<Member> = (0..=u8::MAX)
             .zip(&declared)
             .map(|(number, (place, cluster))| {
@@ -177,7 +178,10 @@ impl SteerPool {
                 if pool.policy.load {
                     member.cluster = targets.balanced_cluster(&cluster.name);
                 }
-                member.judge_by(Judges { desired, pool, place: *place, zone, targets }, cluster, &mut spread_targets);
+                let declared = &pool.members[*place];
+                let judges =
+                    Judges { probe: declared.probe.as_ref(), monitor: desired.monitor_of(declared, monitor), targets };
+                member.judge_by(judges, cluster, &mut spread_targets);
                 member
             })
             .collect();
@@ -457,11 +461,9 @@ impl Cold {
 
 /// What the targets of a member come from.
 struct Judges<'a> {
-    desired: &'a Desired,
-    pool: &'a Pool,
-    /// The member's place in the pool.
-    place: usize,
-    zone: Option<&'a ZoneSpec>,
+    /// What is probed in place of its addresses.
+    probe: Option<&'a ProbeAddress>,
+    monitor: (&'a MonitorName, &'a Arc<Monitor>),
     targets: &'a mut TargetTable,
 }
 
@@ -483,10 +485,8 @@ impl Member {
 
     /// Gives each address its target: that of the member's own probe, else one an address.
     fn judge_by(&mut self, judges: Judges<'_>, cluster: &Cluster, spread: &mut Vec<TargetIndex>) {
-        let Judges { desired, pool, place, zone, targets } = judges;
-        let (label, monitor) = desired.monitor_of(pool, place, zone);
+        let Judges { probe, monitor: (label, monitor), targets } = judges;
         let mut intern = |address| targets.intern(address, label, monitor);
-        let probe = pool.members[place].probe.as_ref();
         for (family, spot) in Family::BOTH.into_iter().zip(&mut self.spots) {
             let mut addresses = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX);
             match (spot.addresses(), probe) {
