@@ -1,6 +1,7 @@
 //! Work on many parts, on all cores that this process may use. What comes of them keeps their order.
 //!
-//! It is for reading what a store holds, which is most of a start. It does not heed what else these cores have to do.
+//! It is for reading what a store holds, at a start or after a gap in its news. The threads live for one call and have the niceness of whoever
+//! calls, so that those of a server that answers already stand back; a pool that stays, as rayon has, would have that of its first use.
 
 use std::{
     iter,
