@@ -24,6 +24,7 @@ use crate::{
         is_foreign, need,
     },
     control::Control,
+    serve::Computing,
 };
 
 /// How a request came.
@@ -90,6 +91,8 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
         return problem(StatusCode::INTERNAL_SERVER_ERROR, "a request that came by no listener; please report it");
     };
     let Some(need) = need else { return next.run(request).await };
+    // A page that is read may be as large as what is written.
+    let _computing = Computing::begin();
     let (mut head, body) = request.into_parts();
     let what = format!("{} {}", head.method, head.uri.path());
     let changes = !need.verbs.without(Verbs::SEEING).is_empty() && !head.method.is_safe();

@@ -27,7 +27,7 @@ use super::{
     pace::Pacer,
     retired::Retired,
     shared::{Clock, Published, Shared},
-    trial::LastTrial,
+    trial::Trials,
     truth::Minute,
 };
 use crate::{
@@ -44,7 +44,7 @@ pub(super) struct Actor {
     /// Flips taken from the channel and not applied yet.
     pub(super) waiting: Vec<Flip>,
     pub(super) reader: Reader,
-    pub(super) last_trial: Arc<LastTrial>,
+    pub(super) trials: Arc<Trials>,
     /// The reading that runs now.
     pub(super) reading: Option<Running>,
     /// Who waits for the reading that runs now.
@@ -207,8 +207,7 @@ impl Actor {
         if self.balance.is_stepping() {
             return;
         }
-        let tallies = self.shared.transports.with(|server| server.counters().tallies_by_thread().to_vec());
-        for tally in tallies.iter().flatten() {
+        for tally in self.shared.transports.counters().tallies_by_thread() {
             tally.take_asked(|asked| self.balance.asked(&asked, &view.snapshot, now));
         }
     }

@@ -14,8 +14,7 @@ use super::{
     actor::Actor,
     book::{Book, held_by},
     configured::What,
-    declared::Declared,
-    objects::Tried,
+    trial::{Attempt, Tried},
     uses::Uses,
 };
 use crate::{
@@ -41,7 +40,7 @@ pub(super) enum Command {
     /// Remove an override given by command.
     RemoveOverride(String, oneshot::Sender<Result<OverrideState, ControlError>>),
     /// Tell what would become of these objects.
-    TryObjects(Box<Declared>, oneshot::Sender<Tried>),
+    TryObjects(Box<Attempt>, oneshot::Sender<Tried>),
     /// Keep state in this folder from now on: the process that had it has let go.
     Adopt(Arc<DataFolder>),
     /// Go by what is on the board of those that share the store.
@@ -59,7 +58,7 @@ impl Actor {
             Command::Reload { what, asked_by, reply } => self.ask_reading(what, asked_by, reply),
             Command::AddOverride(new, id, reply) => drop(reply.send(self.add_override(new, id).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
-            Command::TryObjects(declared, reply) => self.try_objects(*declared, reply),
+            Command::TryObjects(attempt, reply) => self.try_objects(*attempt, reply),
             Command::Adopt(folder) => self.adopt(folder),
             Command::Posted(posted) => self.take_posted(&posted),
             // Flips are always taken before commands, so there is none left.

@@ -137,7 +137,7 @@ impl Reader {
         let (reply, reading) = oneshot::channel();
         let reader = self.clone();
         let work = move || {
-            let_all_others_first();
+            let _computing = let_all_others_first();
             let reading = reader.read_here(what, Some(&previous), now);
             let leaves_little = reading.is_revised;
             let _ = reply.send(reading);

@@ -89,10 +89,12 @@ impl Wish {
     /// Those of objects of one kind. Many pools or names are read together, as long as all of them are sound.
     fn all(objects: Vec<Object>) -> Vec<Self> {
         let kind = objects[0].key.kind();
+        let Some(section) = section(kind).filter(|_| matches!(kind, Kind::Name | Kind::Pool)) else {
+            return objects.into_iter().map(Self::new).collect();
+        };
         let texts: Vec<_> = objects.iter().map(|object| String::from_utf8_lossy(&object.value)).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        let section = section(kind).filter(|_| matches!(kind, Kind::Name | Kind::Pool));
-        let all = section.and_then(|section| config::objects(section, &texts)).unwrap_or_default();
+        let all = config::objects(section, &texts).unwrap_or_default();
         let own = |key: &Key| {
             let mut own = Desired::default();
             match kind {
@@ -147,9 +149,16 @@ impl Wish {
     }
 }
 
-impl Declared {
-    /// All objects of a store.
-    pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
+/// Some objects of a store, read.
+#[derive(Debug)]
+pub(crate) struct Part {
+    wishes: Vec<(Key, Arc<Wish>)>,
+    claims: Vec<Claim>,
+}
+
+impl Part {
+    /// Reads objects that come in the order of their keys, on all cores where they are many.
+    pub(crate) fn read(objects: impl IntoIterator<Item = Object>) -> Self {
         let mut parts = Vec::new();
         let mut objects = objects.into_iter().filter(|object| is_wish(&object.key)).peekable();
         while let Some(first) = objects.next() {
@@ -168,6 +177,19 @@ impl Declared {
             (wishes.collect::<Vec<_>>(), claims)
         });
         let (wishes, claims): (Vec<_>, Vec<_>) = read.into_iter().unzip();
+        Self { wishes: wishes.into_iter().flatten().collect(), claims: claims.into_iter().flatten().collect() }
+    }
+}
+
+impl Declared {
+    /// All objects of a store.
+    pub(crate) fn new(revision: u64, objects: impl IntoIterator<Item = Object>) -> Self {
+        Self::of_parts(revision, [Part::read(objects)])
+    }
+
+    /// All objects of a store that were read in parts, in the order of these.
+    pub(crate) fn of_parts(revision: u64, parts: impl IntoIterator<Item = Part>) -> Self {
+        let (wishes, claims): (Vec<_>, Vec<_>) = parts.into_iter().map(|part| (part.wishes, part.claims)).unzip();
         let claims = claims.into_iter().flatten().map(|claim| (claim, ())).collect();
         Self { revision, objects: wishes.into_iter().flatten().collect(), claims, strengths: Arc::default() }
     }
@@ -212,8 +234,21 @@ impl Declared {
         self.put(key, object);
     }
 
+    /// Takes what others have at a key, or that they have nothing there.
+    pub(super) fn take_from(&mut self, others: &Self, key: &Key) {
+        self.put_wish(key, others.objects.get(key).cloned());
+    }
+
+    /// Whether what is at a key, if anything, is narrow: what it changes is told by its key, or it is an intent.
+    pub(crate) fn is_narrow_at(&self, key: &Key) -> bool {
+        self.objects.get(key).is_none_or(|wish| wish.is_narrow())
+    }
+
     fn put(&mut self, key: &Key, object: Option<Object>) {
-        let wish = object.map(|object| Arc::new(Wish::new(object)));
+        self.put_wish(key, object.map(|object| Arc::new(Wish::new(object))));
+    }
+
+    fn put_wish(&mut self, key: &Key, wish: Option<Arc<Wish>>) {
         let claim = wish.as_ref().and_then(|wish| wish.claim());
         let before = match wish {
             Some(wish) => self.objects.insert(key.clone(), wish),

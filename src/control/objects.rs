@@ -10,7 +10,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
@@ -26,9 +26,9 @@ use super::{
     command::Command,
     configured::{Configured, Previous, Reader, What},
     contributed::Strengths,
-    declared::Declared,
+    declared::{Declared, Part},
     traced::TracedStore,
-    trial::Trial,
+    trial::{Attempt, Tried},
 };
 use crate::{
     api::client::{Client, Reach},
@@ -73,18 +73,30 @@ impl Objects {
     }
 
     async fn list(&self) -> Result<(), StoreError> {
-        let (mut all, mut after, mut revision) = (Vec::new(), None::<Key>, None);
+        let (begun, mut parts, mut reading) = (Instant::now(), Vec::new(), None::<JoinHandle<Part>>);
+        let lost = |error: tokio::task::JoinError| StoreError::Unavailable(error.to_string());
+        let (mut after, mut revision, mut count) = (None::<Key>, None, 0);
         loop {
             let page = self.store.list(&Prefix::everything(), after.as_ref(), PAGE).await?;
             // What changes between two pages is heard of again.
             revision = revision.or(Some(page.revision));
             after = page.objects.last().map(|object| object.key.clone());
-            all.extend(page.objects);
+            count += page.objects.len();
+            if let Some(before) = reading.take() {
+                parts.push(before.await.map_err(lost)?);
+            }
+            // The next page is fetched meanwhile.
+            reading = Some(tokio::task::spawn_blocking(move || Part::read(page.objects)));
             if !page.more || after.is_none() {
                 break;
             }
         }
-        let listed = Declared::new(revision.unwrap_or_default(), all);
+        if let Some(last) = reading {
+            parts.push(last.await.map_err(lost)?);
+        }
+        let listed = Declared::of_parts(revision.unwrap_or_default(), parts);
+        let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(objects = count, millis, "what is declared was read from the store");
         self.hear(|before| listed.with_strengths(before.strengths().clone()));
         Ok(())
     }
@@ -342,8 +354,8 @@ impl Control {
     }
 
     /// What would become of these objects, were they the declared ones; nothing changes.
-    pub(crate) async fn try_objects(&self, declared: Declared) -> Result<Tried, ControlError> {
-        let asking = self.ask(|reply| Command::TryObjects(Box::new(declared), reply));
+    pub(crate) async fn try_objects(&self, attempt: Attempt) -> Result<Tried, ControlError> {
+        let asking = self.ask(|reply| Command::TryObjects(Box::new(attempt), reply));
         let Some(work) = self.shared.traces.below("try") else { return asking.await };
         let tried = asking.await;
         match &tried {
@@ -354,26 +366,6 @@ impl Control {
             Err(error) => work.fail(error.to_string()),
         }
         tried
-    }
-}
-
-/// What would become of objects.
-#[derive(Debug)]
-pub(crate) struct Tried {
-    /// Those that would not be heeded, with the reasons.
-    pub(crate) left_out: super::declared::LeftOut,
-    /// What would be other than it is, in words.
-    pub(crate) changes: Vec<String>,
-    /// Why all of them would be refused; empty where they would not.
-    pub(crate) faults: Vec<String>,
-    /// What was compiled; it is taken over if the objects come true while this is held.
-    pub(crate) trial: Option<Arc<Trial>>,
-}
-
-impl Tried {
-    /// All of them would be refused.
-    pub(super) fn refused(faults: Vec<String>) -> Self {
-        Self { left_out: super::declared::LeftOut::new(), changes: vec![], faults, trial: None }
     }
 }
 

@@ -13,7 +13,6 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use arc_swap::ArcSwap;
 use fairway_health::load::ClusterFeed;
 use fairway_model::{Desired, Fault, Forced, Health, Target, Timestamp, Verdict};
 use fairway_zones::{Conditions, Snapshot, TargetIndex, Touched, View};
@@ -23,10 +22,7 @@ use tracing::Instrument;
 use super::{
     actor::{Actor, Askers},
     changes,
-    configured::{Configured, Previous, Reader, Reading, What},
-    declared::Declared,
-    narrow::Narrow,
-    objects::Tried,
+    configured::{Configured, Previous, Reading, What},
 };
 use crate::{
     api::state_wire::ReloadReport,
@@ -55,35 +51,9 @@ impl Actor {
         let (reader, now) = (self.reader.clone(), (self.clock)());
         let snapshot = Arc::clone(&self.shared.view.load().snapshot);
         let configured = Arc::clone(&self.shared.published.load().configured);
-        let previous = Previous { configured, snapshot, tried: self.last_trial.get() };
+        let previous = Previous { configured, snapshot, tried: self.trials.last() };
         let (span, what) = (self.askers.trace.span(), self.askers.what);
         self.reading = Some(Box::pin(async move { reader.read(what, previous, now).await }.instrument(span)));
-    }
-
-    /// Reads as if these were the declared objects, and tells what would come of it.
-    pub(super) fn try_objects(&self, declared: Declared, reply: oneshot::Sender<Tried>) {
-        let reader = Reader { declared: Arc::new(ArcSwap::from_pointee(declared)), ..self.reader.clone() };
-        let (now, snapshot) = ((self.clock)(), Arc::clone(&self.shared.view.load().snapshot));
-        let before = Arc::clone(&self.shared.published.load().configured);
-        let previous = Previous::new(Arc::clone(&before), snapshot);
-        let last_trial = Arc::clone(&self.last_trial);
-        tokio::spawn(async move {
-            let reading = reader.read(What::Objects, previous, now).await;
-            let is_revised = reading.as_ref().is_some_and(|reading| reading.is_revised);
-            let tried = match reading.map(|reading| (reading.outcome, reading.touched)) {
-                Some((Ok((configured, snapshot)), touched)) => Tried {
-                    changes: differences(touched.as_ref(), &before.desired, &configured.desired),
-                    left_out: configured.left_out.clone(),
-                    faults: vec![],
-                    trial: touched
-                        .map(|touched| last_trial.keep(Narrow { configured, snapshot, touched, is_revised }, &before)),
-                },
-                Some((Err(faults), _)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
-                None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
-            };
-            // Whoever has gone away needs no answer.
-            let _ = reply.send(tried);
-        });
     }
 
     /// Takes a finished reading into force or refuses it, and tells everyone who asked.
@@ -275,7 +245,7 @@ impl Compiled {
 }
 
 /// What differs between two wishes, counted; it costs less where all that differs is known.
-fn differences(touched: Option<&Touched>, before: &Desired, after: &Desired) -> Vec<String> {
+pub(super) fn differences(touched: Option<&Touched>, before: &Desired, after: &Desired) -> Vec<String> {
     match touched {
         Some(touched) => changes::counted_of(touched, before, after),
         None => changes::counted(before, after),

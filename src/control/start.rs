@@ -325,7 +325,7 @@ fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
         let settings = shared.published.load().configured.settings.query_log.clone();
         (settings, *shared.hang_ups.borrow())
     };
-    QueryLog::start(server.counters().tallies_by_thread().to_vec(), Box::new(wanted))
+    QueryLog::start(server.counters().clone(), Box::new(wanted))
 }
 
 /// What is known from before this start.
@@ -440,7 +440,7 @@ impl Parts {
             flips: flips_in,
             waiting: vec![],
             reader: self.reader,
-            last_trial: Arc::default(),
+            trials: Arc::default(),
             reading: None,
             askers: Askers::default(),
             later: Askers::default(),

@@ -34,6 +34,11 @@ impl Transports {
         self.read().counters.tallies()
     }
 
+    /// Those of each thread.
+    pub(super) fn counters(&self) -> Counters {
+        self.read().counters.clone()
+    }
+
     /// What the transports did.
     pub(crate) fn stats(&self) -> Stats {
         self.read().counters.stats()

@@ -1,12 +1,57 @@
-//! A trial of objects that may come true: what it compiled is taken over if it does, so that a write is compiled once.
+//! Trials of objects that may come true: what one compiled is taken over if they do, so that a write is compiled once.
+//!
+//! ```text
+//! write of one object ── waits while a trial runs ── tried together with all that wait ──┬── nothing is wrong: so it is with each
+//! many objects, a question ──────────────────────────────────────────── tried alone ◄────┴── something is: each by itself
+//! ```
+//! So writes that come faster than they can be tried cost one trial for many, on one thread.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use arc_swap::ArcSwap;
+use tokio::sync::oneshot;
 
 use super::{
-    configured::{Configured, Previous},
-    declared::Declared,
+    actor::Actor,
+    configured::{Configured, Previous, Reader, What},
+    declared::{Declared, LeftOut},
     narrow::Narrow,
+    reload::differences,
+    shared::{Clock, Shared},
 };
+use crate::store::objects::Key;
+
+/// Objects of which somebody wants to know what would come of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    /// All that would be declared.
+    pub(crate) declared: Declared,
+    /// Where that is one object that is written, and only whether it fits is asked: it may be tried together with others.
+    pub(crate) written: Option<Key>,
+}
+
+/// What would become of objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Tried {
+    /// Those that would not be heeded, with the reasons.
+    pub(crate) left_out: LeftOut,
+    /// What would be other than it is, in words; of all writes that were tried together.
+    pub(crate) changes: Vec<String>,
+    /// Why all of them would be refused; empty where they would not.
+    pub(crate) faults: Vec<String>,
+    /// What was compiled; it is taken over if the objects come true while this is held.
+    pub(crate) trial: Option<Arc<Trial>>,
+}
+
+impl Tried {
+    /// All of them would be refused.
+    fn refused(faults: Vec<String>) -> Self {
+        Self { left_out: LeftOut::new(), changes: vec![], faults, trial: None }
+    }
+}
 
 /// What one trial compiled. Whoever asked for it holds it until its objects are kept, or not.
 #[derive(Debug)]
@@ -25,23 +70,150 @@ impl Trial {
     }
 }
 
-/// The last trial. Of those before it nothing is kept: each has a version of what is served, which takes memory.
+/// Trials of one server.
 #[derive(Debug, Default)]
-pub(super) struct LastTrial(Mutex<Weak<Trial>>);
+pub(super) struct Trials {
+    /// The last one. Of those before it nothing is kept: each has a version of what is served, which takes memory.
+    last: Mutex<Weak<Trial>>,
+    line: Mutex<Line>,
+}
 
-impl LastTrial {
+/// Writes that wait to be tried.
+#[derive(Debug, Default)]
+struct Line {
+    waiting: VecDeque<Asked>,
+    /// Whether somebody tries those that wait.
+    is_served: bool,
+}
+
+/// An attempt, and who wants to know.
+#[derive(Debug)]
+struct Asked {
+    attempt: Attempt,
+    key: Key,
+    reply: oneshot::Sender<Tried>,
+}
+
+impl Trials {
     /// The last one, as long as whoever asked for it waits.
-    pub(super) fn get(&self) -> Option<Arc<Trial>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    pub(super) fn last(&self) -> Option<Arc<Trial>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     /// Keeps what a trial compiled.
     pub(super) fn keep(&self, narrow: Narrow, before: &Arc<Configured>) -> Arc<Trial> {
         let trial = Arc::new(Trial { before: Arc::downgrade(before), narrow: Mutex::new(Some(narrow)) });
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(old) = std::mem::replace(&mut *last, Arc::downgrade(&trial)).upgrade() {
             old.narrow.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
         trial
     }
+
+    /// Puts a write at the end of the line; whether nobody tries those that wait, which is then the caller's to do.
+    fn line_up(&self, asked: Asked) -> bool {
+        let mut line = self.line();
+        line.waiting.push_back(asked);
+        !std::mem::replace(&mut line.is_served, true)
+    }
+
+    /// The first of the line, as many as can be tried together: of an object the first write only. None when nobody waits any more.
+    fn next(&self) -> Option<Vec<Asked>> {
+        let mut line = self.line();
+        line.waiting.retain(|asked| !asked.reply.is_closed());
+        let mut keys = HashSet::new();
+        let most = line.waiting.iter().take(TOGETHER).take_while(|asked| keys.insert(&asked.key)).count();
+        line.is_served = most > 0;
+        line.is_served.then(|| line.waiting.drain(..most).collect())
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+impl Actor {
+    /// Reads as if these were the declared objects, and tells what would come of it.
+    pub(super) fn try_objects(&self, attempt: Attempt, reply: oneshot::Sender<Tried>) {
+        let (shared, trials) = (Arc::clone(&self.shared), Arc::clone(&self.trials));
+        let trier = Trier { reader: self.reader.clone(), clock: Arc::clone(&self.clock), shared, trials };
+        match attempt.written.clone() {
+            Some(key) => {
+                if self.trials.line_up(Asked { attempt, key, reply }) {
+                    tokio::spawn(trier.serve_line());
+                }
+            }
+            // Whoever has gone away needs no answer.
+            None => drop(tokio::spawn(async move { reply.send(trier.read(attempt.declared).await) })),
+        }
+    }
+}
+
+/// Who tries those that wait; after a panic, the next one that comes does.
+struct Serving<'a>(&'a Trials);
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.line().is_served = false;
+        }
+    }
+}
+
+/// What a trial needs.
+struct Trier {
+    reader: Reader,
+    clock: Clock,
+    shared: Arc<Shared>,
+    trials: Arc<Trials>,
+}
+
+impl Trier {
+    /// Tries what waits until nothing does.
+    async fn serve_line(self) {
+        let _serving = Serving(&self.trials);
+        while let Some(group) = self.trials.next() {
+            self.together(group).await;
+        }
+    }
+
+    /// Tries writes at once; where anything is wrong, each by itself, so that each is told its own faults.
+    async fn together(&self, group: Vec<Asked>) {
+        if group.len() > 1 {
+            let mut declared = Declared::clone(&self.reader.declared.load());
+            group.iter().for_each(|asked| declared.take_from(&asked.attempt.declared, &asked.key));
+            let before = self.shared.published.load_full();
+            let tried = self.read(declared).await;
+            let mut left_out = tried.left_out.differences(&before.configured.left_out, |_, _| true).into_iter();
+            if tried.faults.is_empty() && left_out.all(|(_, now, _)| now.is_none()) {
+                return group.into_iter().for_each(|asked| drop(asked.reply.send(tried.clone())));
+            }
+        }
+        for Asked { attempt, reply, .. } in group {
+            let _ = reply.send(self.read(attempt.declared).await);
+        }
+    }
+
+    async fn read(&self, declared: Declared) -> Tried {
+        let reader = Reader { declared: Arc::new(ArcSwap::from_pointee(declared)), ..self.reader.clone() };
+        let (view, published) = self.shared.pair().await;
+        let before = Arc::clone(&published.configured);
+        let previous = Previous::new(Arc::clone(&before), Arc::clone(&view.snapshot));
+        let reading = reader.read(What::Objects, previous, (self.clock)()).await;
+        let is_revised = reading.as_ref().is_some_and(|reading| reading.is_revised);
+        match reading.map(|reading| (reading.outcome, reading.touched)) {
+            Some((Ok((configured, snapshot)), touched)) => Tried {
+                changes: differences(touched.as_ref(), &before.desired, &configured.desired),
+                left_out: configured.left_out.clone(),
+                faults: vec![],
+                trial: touched
+                    .map(|touched| self.trials.keep(Narrow { configured, snapshot, touched, is_revised }, &before)),
+            },
+            Some((Err(faults), _)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
+            None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
+        }
+    }
+}
+
+/// Most writes that are tried together: as many as one fault among them has tried again.
+const TOGETHER: usize = 64;

@@ -208,7 +208,7 @@ impl<'de> Visitor<'de> for Depth {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut entries: Vec<(String, Json)> = Vec::new();
+        let mut entries: Vec<(String, Json)> = Vec::with_capacity(ROOM);
         // Those behind the first few, which are looked through.
         let mut keys = std::collections::HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
@@ -225,6 +225,8 @@ impl<'de> Visitor<'de> for Depth {
 
 /// Most objects and lists within each other.
 const DEPTH_MAX: usize = 32;
+/// Keys that there is room for at first: most objects have fewer.
+const ROOM: usize = 8;
 /// Keys that are compared one by one, which takes less than a table of them.
 const FEW: usize = 16;
 

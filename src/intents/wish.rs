@@ -26,13 +26,25 @@ pub struct StoredIntent {
     pub created: Timestamp,
     /// What it says.
     pub intent: Intent,
+    /// The name that it claims, if any.
+    pub(crate) answered: Option<Name>,
 }
 
 impl StoredIntent {
     /// Reads a stored object; the reason, where it is none of the intent API or cannot be read.
     pub fn read(object: &Object) -> Result<Self, String> {
         let intent = body::read_kept(object.key.kind(), &object.value).map_err(|refused| refused.to_string())?;
-        Ok(Self { key: object.key.clone(), created: object.created, intent })
+        Ok(Self::new(object.key.clone(), object.created, intent))
+    }
+
+    /// What somebody stored at a key.
+    pub(crate) fn new(key: Key, created: Timestamp, intent: Intent) -> Self {
+        Self { key, created, answered: answered_name(&intent), intent }
+    }
+
+    /// The name that it is answered at, once it is known to be for the outside.
+    fn name(&self, external: &str, public_domain: &str) -> Result<Name, Unanswered> {
+        self.answered.clone().map_or_else(|| answered_at(external, public_domain), Ok)
     }
 }
 
@@ -99,8 +111,8 @@ pub fn wishes(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Wish> {
     for at in by_age {
         let of = stored[at];
         let outcome = match (&of.intent, of.key.kind()) {
-            (Intent::Inbound(inbound), Kind::Inbound) => self::inbound(&of.key, inbound, &below, clusters),
-            (Intent::Compound(compound), _) => self::compound(&of.key, compound, &below, clusters),
+            (Intent::Inbound(inbound), Kind::Inbound) => self::inbound(of, inbound, &below, clusters),
+            (Intent::Compound(compound), _) => self::compound(of, compound, &below, clusters),
             _ => continue,
         };
         let outcome = match outcome {
@@ -173,25 +185,30 @@ fn names(key: &Key) -> &str {
     key.as_str().split_once('/').map_or("", |(_, names)| names)
 }
 
-fn inbound(key: &Key, inbound: &Inbound, below: &Below<'_>, clusters: &Clusters<'_>) -> Result<Elements, Unanswered> {
+fn inbound(
+    of: &StoredIntent,
+    inbound: &Inbound,
+    below: &Below<'_>,
+    clusters: &Clusters<'_>,
+) -> Result<Elements, Unanswered> {
     if !inbound.external_support {
         return Err(Unanswered::NotExternal);
     }
-    let name = answered_at(&inbound.external_name, &inbound.public_domain)?;
-    let networks = below.networks(key);
+    let name = of.name(&inbound.external_name, &inbound.public_domain)?;
+    let networks = below.networks(&of.key);
     let members = members(inbound, &inbound.gslb, clusters).into_iter();
     let members = members.map(|(cluster, weight, tier)| member(cluster, weight, tier, networks.clone()));
-    elements(key, name, &inbound.gslb, members.collect(), probe::of_inbound(inbound))
+    elements(&of.key, name, &inbound.gslb, members.collect(), probe::of_inbound(inbound))
 }
 
 fn compound(
-    key: &Key,
+    of: &StoredIntent,
     compound: &Compound,
     below: &Below<'_>,
     clusters: &Clusters<'_>,
 ) -> Result<Elements, Unanswered> {
-    let name = answered_at(&compound.external_name, "")?;
-    let children = below.children.get(names(key));
+    let name = of.name(&compound.external_name, "")?;
+    let children = below.children.get(names(&of.key));
     // The compound is what is exposed; a child that is not for the outside takes no part.
     let children: Vec<&Inbound> =
         children.into_iter().flatten().copied().filter(|child| child.external_support).collect();
@@ -217,7 +234,7 @@ fn compound(
     let members = members.map(|((cluster, (_, tier)), weight)| member(cluster, Weight(weight), tier, Vec::new()));
     let hint = children.first().map(|child| probe::of_inbound(child));
     let monitor = probe::of_compound(compound, hint.flatten());
-    elements(key, name, &compound.gslb, members.collect(), monitor)
+    elements(&of.key, name, &compound.gslb, members.collect(), monitor)
 }
 
 /// The clusters that take part for an inbound intent.

@@ -7,18 +7,18 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
-    sync::{
-        Arc,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
-    },
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread::{self, JoinHandle},
     time::{Duration, UNIX_EPOCH},
 };
 
 use fairway_model::{Name, Rtype, Timestamp};
-use fairway_zones::{Sample, Tally, Transport};
+use fairway_zones::{Sample, Transport};
 
-use crate::config::{QueryLogSettings, QueryLogSink};
+use crate::{
+    config::{QueryLogSettings, QueryLogSink},
+    serve::Counters,
+};
 
 /// The running query log. Dropping it writes what is left and ends the thread.
 #[derive(Debug)]
@@ -32,9 +32,9 @@ type Wanted = dyn Fn() -> (Option<QueryLogSettings>, u64) + Send;
 
 impl QueryLog {
     /// Starts the thread; `wanted` is asked again and again, so that a reload is followed.
-    pub(crate) fn start(tallies: Vec<Arc<Tally>>, wanted: Box<Wanted>) -> io::Result<Self> {
+    pub(crate) fn start(counters: Counters, wanted: Box<Wanted>) -> io::Result<Self> {
         let (stop, stopped) = sync_channel(0);
-        let writer = Writer { tallies, wanted, current: (None, 0), to: None, is_failing: false };
+        let writer = Writer { counters, wanted, current: (None, 0), to: None, is_failing: false };
         let thread = thread::Builder::new().name("fairway-query-log".to_owned()).spawn(move || writer.run(&stopped))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -51,7 +51,7 @@ impl Drop for QueryLog {
 }
 
 struct Writer {
-    tallies: Vec<Arc<Tally>>,
+    counters: Counters,
     wanted: Box<Wanted>,
     /// What is in force.
     current: (Option<QueryLogSettings>, u64),
@@ -75,18 +75,19 @@ impl Writer {
     /// Brings sampling and sink in line with what is wanted.
     fn follow(&mut self) {
         let wanted = (self.wanted)();
+        let every = wanted.0.as_ref().map_or(0, |settings| settings.one_in.get());
+        // Each time: another thread may have begun to serve.
+        self.counters.tallies_by_thread().for_each(|tally| tally.sample_every(every));
         if wanted == self.current {
             return;
         }
-        let every = wanted.0.as_ref().map_or(0, |settings| settings.one_in.get());
-        self.tallies.iter().for_each(|tally| tally.sample_every(every));
         self.current = wanted;
         self.to = None;
     }
 
     fn drain(&mut self) {
         let mut lines = String::new();
-        for tally in &self.tallies {
+        for tally in self.counters.tallies_by_thread() {
             tally.take_samples(|sample| lines += &line(&sample));
         }
         let Some(settings) = self.current.0.as_ref().filter(|_| !lines.is_empty()) else { return };
@@ -196,7 +197,7 @@ mod tests {
             let _ = asked.send(());
             (Some(settings.clone()), 0)
         });
-        let log = QueryLog::start(vec![Arc::new(Tally::default())], wanted).unwrap();
+        let log = QueryLog::start(Counters::default(), wanted).unwrap();
         for _ in 0..3 {
             asks.recv_timeout(Duration::from_secs(5)).unwrap();
         }

@@ -4,11 +4,12 @@
 //! ```text
 //!              Sockets (bound | from systemd | handed over)
 //!                 |  one UDP socket a worker        |  TCP listeners
-//!          fairway-udp-0 .. n                  fairway-tcp
+//!          fairway-udp-0 .. n, standby         fairway-tcp
 //!          recvmmsg > respond > sendmmsg       accept > table > connection tasks
 //!                 \____________ View, loaded once a batch or a read ____/
 //! ```
 //!
+//! Where something computes beside, more threads stand by at each UDP socket ([`Computing`]).
 //! Each thread has its own counters and one answer buffer; threads share nothing but the pointer to the view.
 //! Beside the transports stand what surrounds them: privileges, the service manager's notifications, and the hand-over of
 //! all sockets to a process that replaces this one. DNS over TLS, HTTPS and QUIC are not here.
@@ -25,6 +26,7 @@ mod responder;
 mod server;
 mod share;
 mod sockets;
+mod standby;
 mod stats;
 mod stop;
 mod tcp;
@@ -38,6 +40,7 @@ pub use responder::{Responder, Zones};
 pub use server::Server;
 pub use share::{let_all_others_first, let_answers_first};
 pub use sockets::Sockets;
+pub use standby::Computing;
 pub use stats::{Counters, Stats, TcpStats, UdpStats};
 pub use tcp::{Close, TcpSettings};
 

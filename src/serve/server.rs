@@ -15,7 +15,8 @@ use tokio::sync::{mpsc, watch};
 use super::{
     Counters, Responder, Sockets, TcpSettings, Zones,
     sockets::Shared,
-    stats::UdpCounters,
+    standby::{self, WakeAtEnd},
+    stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
     tcp,
     udp::Worker,
@@ -25,6 +26,8 @@ use super::{
 pub struct Server {
     sockets: Sockets,
     phase: watch::Sender<Phase>,
+    /// Dropped right after that: threads that are parked see it then.
+    _wake: WakeAtEnd,
     stop: Stop,
     counters: Counters,
     threads: Vec<JoinHandle<()>>,
@@ -40,16 +43,16 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts a thread a UDP socket and one for TCP. Every batch and every message reads `view` anew.
+    /// Starts the threads of each UDP socket and one for TCP. Every batch and every message reads `view` anew.
     pub fn start(sockets: Sockets, view: Arc<ArcSwap<View>>, tcp: TcpSettings) -> io::Result<Self> {
-        Self::start_with(sockets, tcp, || Zones::new(Arc::clone(&view)))
+        Self::start_with(sockets, tcp, move || Zones::new(Arc::clone(&view)))
     }
 
-    /// Starts with a responder of the caller's, one a thread.
+    /// Starts with responders of the caller's, one a thread.
     pub fn start_with<R: Responder>(
         sockets: Sockets,
         tcp: TcpSettings,
-        mut responder: impl FnMut() -> R,
+        responder: impl Fn() -> R + Clone + Send + 'static,
     ) -> io::Result<Self> {
         let (phase, stop) = Stop::new();
         let (running, ended) = mpsc::channel(1);
@@ -62,9 +65,27 @@ impl Server {
                 streams.push((listener.try_clone()?, bound.shared.clone()));
             }
         }
-        let mut server = Self { sockets, phase, stop, counters: Counters::default(), threads: vec![], ended, running };
+        let mut server = Self {
+            sockets,
+            phase,
+            _wake: WakeAtEnd,
+            stop,
+            counters: Counters::default(),
+            threads: vec![],
+            ended,
+            running,
+        };
+        let beside = standby::at_each_of(datagrams.len());
         for (socket, shared) in datagrams {
-            server.start_udp(socket, shared, responder())?;
+            for _ in 0..beside {
+                let responder = responder.clone();
+                let name = "fairway-standby".to_owned();
+                server.start_udp(name, (socket.try_clone()?, shared.clone()), false, move |worker| {
+                    worker.stand_by(&responder)
+                })?;
+            }
+            let (responder, name) = (responder(), format!("fairway-udp-{}", server.counters.udp.len() / (beside + 1)));
+            server.start_udp(name, (socket, shared), true, move |worker| worker.run(responder))?;
         }
         if !streams.is_empty() {
             server.start_tcp(streams, tcp, responder())?;
@@ -79,7 +100,7 @@ impl Server {
         responder: R,
     ) -> io::Result<()> {
         let (running, tally) = (self.running.clone(), Arc::new(Tally::default()));
-        self.counters.tallies.push(Arc::clone(&tally));
+        self.counters.tallies.push(Arc::new(Arc::clone(&tally).into()));
         let counters = (tally, Arc::clone(&self.counters.tcp));
         let thread = tcp::Thread::new(listeners, responder, counters, settings, self.stop.clone())?;
         self.threads.push(thread::Builder::new().name("fairway-tcp".to_owned()).spawn(move || {
@@ -89,15 +110,27 @@ impl Server {
         Ok(())
     }
 
-    fn start_udp<R: Responder>(&mut self, socket: UdpSocket, shared: Shared, responder: R) -> io::Result<()> {
-        let (tally, counters) = (Arc::new(Tally::default()), Arc::new(UdpCounters::default()));
+    fn start_udp(
+        &mut self,
+        name: String,
+        (socket, shared): (UdpSocket, Shared),
+        is_first: bool,
+        work: impl FnOnce(Worker<'_>) + Send + 'static,
+    ) -> io::Result<()> {
+        let (tally, counters) = (Arc::<LateTally>::default(), Arc::new(UdpCounters::default()));
         let (stop, running) = (self.stop.clone(), self.running.clone());
-        let name = format!("fairway-udp-{}", self.counters.udp.len());
         self.counters.tallies.push(Arc::clone(&tally));
         self.counters.udp.push(Arc::clone(&counters));
         self.threads.push(thread::Builder::new().name(name).spawn(move || {
-            let worker = Worker { socket: &socket, shared: &shared, tally: &tally, counters: &counters, stop: &stop };
-            worker.run(responder);
+            let (socket, shared) = (socket, shared);
+            work(Worker {
+                socket: &socket,
+                shared: &shared,
+                is_first,
+                tally: &tally,
+                counters: &counters,
+                stop: &stop,
+            });
             // The end is told only once the port is free.
             drop(socket);
             drop(running);
@@ -130,6 +163,7 @@ impl Server {
 
     async fn end(mut self, phase: Phase, limit: Duration) {
         self.phase.send_replace(phase);
+        standby::wake();
         // The copies kept for a hand-over would keep the sockets open after the threads have closed theirs.
         self.sockets = Sockets::default();
         drop(self.running);

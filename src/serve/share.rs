@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::batch::Share;
+use super::{batch::Share, standby::Computing};
 
 /// A few batches, and the shortest that Linux gives.
 const SLICE: Duration = Duration::from_micros(100);
@@ -27,9 +27,10 @@ pub fn let_answers_first() {
     tell(Share { is_batch: true, nicer_by: NICER_BY, slice: None });
 }
 
-/// For a thread that computes for long, as it begins.
-pub fn let_all_others_first() {
+/// For a thread that computes for long, as it begins; it does so as long as it holds what is returned.
+pub fn let_all_others_first() -> Computing {
     tell(Share { is_batch: true, nicer_by: LAST_BY, slice: None });
+    Computing::begin()
 }
 
 fn tell(share: Share) {

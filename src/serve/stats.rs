@@ -1,7 +1,7 @@
 //! Counters of the transports. Each thread writes its own; a reader sums them.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -9,10 +9,13 @@ use fairway_zones::{Tallies, Tally};
 
 use super::tcp::Close;
 
+/// The counters of a thread, once it serves: they take a quarter of a MiB, and some threads never do.
+pub(super) type LateTally = OnceLock<Arc<Tally>>;
+
 /// The counters of all threads of a server: the same ones while it runs, while it drains and when it has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    pub(super) tallies: Vec<Arc<Tally>>,
+    pub(super) tallies: Vec<Arc<LateTally>>,
     pub(super) udp: Vec<Arc<UdpCounters>>,
     pub(super) tcp: Arc<TcpCounters>,
 }
@@ -21,13 +24,13 @@ impl Counters {
     /// What was asked and answered, summed now.
     pub fn tallies(&self) -> Tallies {
         let mut sum = Tallies::default();
-        self.tallies.iter().for_each(|tally| tally.add_to(&mut sum));
+        self.tallies_by_thread().for_each(|tally| tally.add_to(&mut sum));
         sum
     }
 
-    /// The counters of each thread: samples of queries are taken thread by thread.
-    pub fn tallies_by_thread(&self) -> &[Arc<Tally>] {
-        &self.tallies
+    /// The counters of each thread that has served: samples of queries are taken thread by thread.
+    pub fn tallies_by_thread(&self) -> impl Iterator<Item = &Arc<Tally>> {
+        self.tallies.iter().filter_map(|tally| tally.get())
     }
 
     /// What the transports did, summed now.

@@ -4,6 +4,7 @@ use std::{
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -15,7 +16,8 @@ use super::{
     draws::Draws,
     share,
     sockets::Shared,
-    stats::UdpCounters,
+    standby,
+    stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
 };
 
@@ -35,8 +37,10 @@ pub(super) struct Worker<'a> {
     pub(super) socket: &'a UdpSocket,
     /// Whether its socket outlives this process.
     pub(super) shared: &'a Shared,
+    /// Whether it is the one that serves as long as the server does; others stand by.
+    pub(super) is_first: bool,
     /// Counters of what was asked and answered.
-    pub(super) tally: &'a Tally,
+    pub(super) tally: &'a LateTally,
     /// Counters of the transport.
     pub(super) counters: &'a UdpCounters,
     /// Tells when to end.
@@ -44,7 +48,8 @@ pub(super) struct Worker<'a> {
 }
 
 /// What a worker works on: one batch, reused for all.
-struct Table<R: Responder> {
+struct Table<'a, R: Responder> {
+    tally: &'a Tally,
     batch: Batch,
     /// The queries between the stages, in the order of the batch.
     queries: Box<[R::Query]>,
@@ -57,18 +62,33 @@ impl Worker<'_> {
     /// A panic is a fault of ours, not a reason to fall silent: it costs the batch in which it happened.
     pub(super) fn run<R: Responder>(&self, mut responder: R) {
         share::answer_first();
-        while catch_unwind(AssertUnwindSafe(|| self.serve(&mut responder))).is_err() {
+        self.survive_panics(|| self.serve(&mut responder, || true));
+    }
+
+    /// Serves whenever threads are to stand by, until told to stop; what is queued then is for the socket's first thread to answer.
+    pub(super) fn stand_by<R: Responder>(&self, responder: impl Fn() -> R) {
+        share::answer_first();
+        while standby::wait(self.stop) {
+            // What it answers from goes with it: nobody is to hold on to what is of the past.
+            let mut responder = responder();
+            self.survive_panics(|| self.serve(&mut responder, standby::is_needed));
+        }
+    }
+
+    fn survive_panics(&self, mut serve: impl FnMut()) {
+        while catch_unwind(AssertUnwindSafe(&mut serve)).is_err() {
             self.counters.panics.add(1);
         }
     }
 
-    fn serve<R: Responder>(&self, responder: &mut R) {
+    fn serve<R: Responder>(&self, responder: &mut R, is_wanted: impl Fn() -> bool) {
         let mut table = Table::<R> {
+            tally: self.tally.get_or_init(Arc::default),
             batch: Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified())),
             queries: (0..BATCH).map(|_| R::Query::default()).collect(),
             draws: Draws::new(),
         };
-        while !self.stop.asked() {
+        while !self.stop.asked() && is_wanted() {
             match table.batch.receive(self.socket, true) {
                 Ok(count) => self.answer(responder, &mut table, count),
                 Err(error) => {
@@ -78,14 +98,14 @@ impl Worker<'_> {
                 }
             }
         }
-        if self.stop.phase() == Phase::Drain {
+        if self.is_first && self.stop.phase() == Phase::Drain {
             self.drain(responder, &mut table);
         }
     }
 
     /// Answers a batch: reads all its queries, then ahead of them what they will need, then finds and writes each answer, then sends all.
-    fn answer<R: Responder>(&self, responder: &mut R, table: &mut Table<R>, count: usize) {
-        let Table { batch, queries, draws } = table;
+    fn answer<R: Responder>(&self, responder: &mut R, table: &mut Table<'_, R>, count: usize) {
+        let Table { tally, batch, queries, draws } = table;
         let view = responder.view();
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let (mut dropped, mut failed, mut cut) = (0, 0, 0);
@@ -97,7 +117,7 @@ impl Worker<'_> {
             let Exchange { client, query: packet, cut: is_cut, answer } = batch.exchange(index);
             cut += u64::from(is_cut);
             R::find(view, packet, query);
-            match R::write(view, &client, packet, query, now, draws.next(), self.tally, answer) {
+            match R::write(view, &client, packet, query, now, draws.next(), tally, answer) {
                 Outcome::Reply(length) => batch.reply(index, length),
                 Outcome::Drop => dropped += 1,
             }
@@ -131,7 +151,7 @@ impl Worker<'_> {
 
     /// Answers what is queued. A socket that is ours alone is closed to newcomers first, who learn at once that nobody
     /// listens; one that others serve on is only emptied.
-    fn drain<R: Responder>(&self, responder: &mut R, table: &mut Table<R>) {
+    fn drain<R: Responder>(&self, responder: &mut R, table: &mut Table<'_, R>) {
         let closed = !self.shared.now() && close_to_newcomers(self.socket).is_ok();
         let wait = closed && self.socket.set_read_timeout(Some(LAST_WAIT)).is_ok();
         let until = Instant::now() + DRAIN_MAX;

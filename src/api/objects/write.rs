@@ -35,8 +35,8 @@ use crate::{
     control::{
         Control,
         declared::{Declared, LeftOut, section},
-        objects::{Objects, Tried},
-        trial::Trial,
+        objects::Objects,
+        trial::{Attempt, Trial, Tried},
     },
     intents::{self, INTENT_KINDS},
     once::{Begun, Done, Once},
@@ -94,7 +94,7 @@ pub(super) async fn delete(
 async fn write(site: &Site, change: Change, asked: Asked, once: Option<Once>) -> Result<Response, Refusal> {
     let objects = site.control.objects()?;
     // What was compiled for the trial is served, where nothing comes between: it is held until then.
-    let (report, left_out, _trial) = tried(site, objects, std::slice::from_ref(&change)).await?;
+    let (report, left_out, _trial) = tried(site, objects, std::slice::from_ref(&change), asked.dry_run).await?;
     if asked.dry_run {
         let differences = differences(&objects.declared(), std::slice::from_ref(&change));
         let not_accepted = told(flaws(&left_out, false));
@@ -147,7 +147,7 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         let what = format!("{} changes are more than {most}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
     }
-    let (tried, left_out, _trial) = tried(&site, objects, &changes).await?;
+    let (tried, left_out, _trial) = tried(&site, objects, &changes, true).await?;
     let not_accepted = told(flaws(&left_out, false));
     let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, not_accepted, ..tried };
     if asked.dry_run {
@@ -199,11 +199,12 @@ fn prunable<'a>(declared: &'a Declared, by: &'a Author) -> impl Iterator<Item = 
 }
 
 /// What changes would do, without doing them, and what would be left out then; refused where an object that is wanted, or one that is
-/// there, would not be heeded any more. It costs what changes: many may be left out.
+/// there, would not be heeded any more. It costs what changes: many may be left out. The effect is told where that is asked for.
 async fn tried(
     site: &Site,
     objects: &Objects,
     changes: &[Change],
+    tells_effect: bool,
 ) -> Result<(ApplyReport, LeftOut, Option<Arc<Trial>>), Refusal> {
     let mut declared = Declared::clone(&objects.declared());
     let report = suppose(&mut declared, changes)?;
@@ -211,7 +212,10 @@ async fn tried(
     if !needed.is_empty() {
         return Err(flawed(StatusCode::CONFLICT, "what would go is needed", needed).into());
     }
-    let Tried { left_out, changes: effect, faults, trial } = site.control.try_objects(declared).await?;
+    let alone = changes.first().filter(|_| changes.len() == 1 && !tells_effect).map(|change| &change.key);
+    let written = alone.filter(|key| declared.is_narrow_at(key) && objects.declared().is_narrow_at(key)).cloned();
+    let Tried { left_out, changes: effect, faults, trial } =
+        site.control.try_objects(Attempt { declared, written }).await?;
     if !faults.is_empty() {
         return Err(problem(StatusCode::CONFLICT, faults.join("; ")).into());
     }
@@ -256,7 +260,8 @@ pub(in crate::api) async fn supposed(control: &Control, change: &Change) -> Resu
     let differences = differences(&declared, std::slice::from_ref(change));
     let expect = Expect::Anything;
     let report = suppose(&mut declared, &[Change { expect, ..change.clone() }])?;
-    let Tried { left_out, changes: effect, faults, .. } = control.try_objects(declared).await?;
+    let Tried { left_out, changes: effect, faults, .. } =
+        control.try_objects(Attempt { declared, written: None }).await?;
     let before = Arc::clone(&control.shared().published.load().configured);
     let others = new_in(&left_out, &before.left_out).filter(|(key, _)| **key != change.key);
     let not_accepted = told(flaws(left_out.get_key_value(&change.key).into_iter().chain(others), false));

@@ -15,7 +15,7 @@ use super::{Declared, LeftOut, Says, Wish, key_of, section, whole};
 use crate::{
     config::ObjectFault,
     control::Configured,
-    intents::{self, Clusters, Elements, StoredIntent, answered_name, object_name, runs, wishes},
+    intents::{self, Clusters, Elements, StoredIntent, object_name, runs, wishes},
     store::objects::{Key, Kind, Prefix},
 };
 
@@ -37,7 +37,7 @@ impl Wish {
 
     pub(super) fn claim(&self) -> Option<Claim> {
         let stored = self.stored().filter(|stored| is_exposed(&stored.key))?;
-        Some((answered_name(&stored.intent)?, stored.created, stored.key.clone()))
+        Some((stored.answered.clone()?, stored.created, stored.key.clone()))
     }
 }
 

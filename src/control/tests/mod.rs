@@ -12,6 +12,7 @@ mod overrides;
 mod pace;
 mod reload;
 mod schedules;
+mod trials;
 mod updates;
 mod webhook;
 mod webhook_cost;

@@ -15,7 +15,7 @@ use crate::{
         declared::Declared,
         narrow::Narrow,
         pace::Pacer,
-        trial::LastTrial,
+        trial::Trials,
     },
     store::objects::{Author, Key, Kind, Object},
 };
@@ -114,12 +114,12 @@ fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
         let (configured, snapshot) = outcome.unwrap();
         Narrow { configured, snapshot, touched: touched.unwrap(), is_revised }
     };
-    let last = LastTrial::default();
+    let last = Trials::default();
     let held = last.keep(reading(&declared(5, 0), &before), &before.configured);
     let beside = |configured: &Arc<Configured>| Previous {
         configured: Arc::clone(configured),
         snapshot: Arc::clone(&before.snapshot),
-        tried: last.get(),
+        tried: last.last(),
     };
     assert!(held.take(&beside(&before.configured), &declared(6, 9)).is_none(), "another weight");
     let (_, other) = read(&scene);
@@ -138,7 +138,7 @@ fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
     assert!(first.take(&beside(&before.configured), &came_true).is_none(), "only the last one is kept");
     assert!(second.take(&beside(&before.configured), &came_true).is_some());
     drop(second);
-    assert!(last.get().is_none(), "nobody waits for it");
+    assert!(last.last().is_none(), "nobody waits for it");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn clusters() -> BTreeMap<ClusterName, Cluster> {
 fn stored(kind: Kind, names: &[&str], created: u64, body: &Value) -> StoredIntent {
     let names: Vec<&str> = ["p", "a", "v1", "default", "default"].iter().chain(names).copied().collect();
     let intent = read(kind, body.to_string().as_bytes(), None).unwrap_or_else(|refused| panic!("{body}: {refused}"));
-    StoredIntent { key: Key::new(kind, &names).unwrap(), created: Timestamp::from_secs(created), intent }
+    StoredIntent::new(Key::new(kind, &names).unwrap(), Timestamp::from_secs(created), intent)
 }
 
 fn inbound(name: &str, spec: Value) -> StoredIntent {

@@ -19,7 +19,7 @@ use std::{
 
 use fairway_zones::{Client, Draw, Now, Outcome, Tally};
 
-use super::{Close, Responder, Server, Sockets, TcpSettings};
+use super::{Close, Computing, Responder, Server, Sockets, TcpSettings};
 
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
