@@ -86,13 +86,13 @@ impl Gate {
 
 /// Lets a request pass, or answers it; a write is told in the audit log, whatever becomes of it.
 pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    // What is read may be as large as what is written.
+    let _computing = Computing::begin();
     let need = need(request.method().as_str(), request.uri().path(), request.uri().query().unwrap_or_default());
     let Some(via) = request.extensions().get::<Via>().cloned() else {
         return problem(StatusCode::INTERNAL_SERVER_ERROR, "a request that came by no listener; please report it");
     };
     let Some(need) = need else { return next.run(request).await };
-    // A page that is read may be as large as what is written.
-    let _computing = Computing::begin();
     let (mut head, body) = request.into_parts();
     let what = format!("{} {}", head.method, head.uri.path());
     let changes = !need.verbs.without(Verbs::SEEING).is_empty() && !head.method.is_safe();

@@ -6,6 +6,9 @@
 //! that wait at one socket the kernel wakes the one that has waited longest, so each of them has rested for as many queries as there are
 //! others.
 //!
+//! Where queries come faster than they can be answered (batches are full), the others leave them to the first for a while: then it is
+//! always awake, and six threads would leave next to nothing of the core to all else.
+//!
 //! Where nothing computes, all but the first are parked. Otherwise each query would wake a thread instead of waiting a moment for the
 //! next batch: half as much CPU again at a third of the full rate.
 
@@ -94,6 +97,8 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Milliseconds that threads go on standing by: computations often come one after the other.
 const LINGER: u64 = 200;
+/// How long a thread leaves a socket alone after it found a full batch there.
+pub(super) const REST: Duration = Duration::from_millis(50);
 /// A parked thread that was not called looks all the same.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Threads of one socket that stand by.

@@ -62,7 +62,7 @@ impl Worker<'_> {
     /// A panic is a fault of ours, not a reason to fall silent: it costs the batch in which it happened.
     pub(super) fn run<R: Responder>(&self, mut responder: R) {
         share::answer_first();
-        self.survive_panics(|| self.serve(&mut responder, || true));
+        self.survive_panics(|| self.serve(&mut responder, |_| true));
     }
 
     /// Serves whenever threads are to stand by, until told to stop; what is queued then is for the socket's first thread to answer.
@@ -71,7 +71,12 @@ impl Worker<'_> {
         while standby::wait(self.stop) {
             // What it answers from goes with it: nobody is to hold on to what is of the past.
             let mut responder = responder();
-            self.survive_panics(|| self.serve(&mut responder, standby::is_needed));
+            self.survive_panics(|| self.serve(&mut responder, |count| count < BATCH && standby::is_needed()));
+            drop(responder);
+            // A full batch: the core is taken by answering, and more threads that answer would take it from all else.
+            if standby::is_needed() {
+                std::thread::park_timeout(standby::REST);
+            }
         }
     }
 
@@ -81,17 +86,23 @@ impl Worker<'_> {
         }
     }
 
-    fn serve<R: Responder>(&self, responder: &mut R, is_wanted: impl Fn() -> bool) {
+    /// Serves until told to stop, or as long as it is wanted after a batch of so many.
+    fn serve<R: Responder>(&self, responder: &mut R, is_wanted: impl Fn(usize) -> bool) {
         let mut table = Table::<R> {
             tally: self.tally.get_or_init(Arc::default),
             batch: Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified())),
             queries: (0..BATCH).map(|_| R::Query::default()).collect(),
             draws: Draws::new(),
         };
-        while !self.stop.asked() && is_wanted() {
+        let mut last = 0;
+        while !self.stop.asked() && is_wanted(last) {
             match table.batch.receive(self.socket, true) {
-                Ok(count) => self.answer(responder, &mut table, count),
+                Ok(count) => {
+                    self.answer(responder, &mut table, count);
+                    last = count;
+                }
                 Err(error) => {
+                    last = 0;
                     // Nobody asks, perhaps: what was served last may be of the past by now, and large.
                     responder.view();
                     self.survive(&error);

@@ -36,6 +36,23 @@ fn while_something_computes_several_threads_answer_at_one_socket_by_turns() {
 }
 
 #[test]
+fn in_a_flood_the_first_thread_of_a_socket_is_left_alone() {
+    let (server, at) = echo_on("127.0.0.1:0", 1);
+    let _computing = Computing::begin();
+    let received = || server.counters().udp.iter().map(|counters| counters.received.get()).collect::<Vec<_>>();
+    let flood = || {
+        let socket = client("127.0.0.1:0");
+        (0..20_000).for_each(|_| drop(socket.send_to(&packet(1, "DROP"), at)));
+    };
+    until("a flood that mostly the first thread takes", || {
+        let before = received();
+        std::thread::scope(|scope| _ = [scope.spawn(flood), scope.spawn(flood)]);
+        let taken: Vec<u64> = received().iter().zip(before).map(|(now, before)| now - before).collect();
+        taken[5] * 2 > taken.iter().sum()
+    });
+}
+
+#[test]
 fn answers_leave_from_the_address_that_was_asked() {
     let (_server, at) = echo_on("0.0.0.0:0", 2);
     for asked in ["127.0.0.1", "127.0.0.2", "127.8.8.8"] {
