@@ -73,26 +73,20 @@ impl Objects {
     }
 
     async fn list(&self) -> Result<(), StoreError> {
-        let (begun, mut parts, mut reading) = (Instant::now(), Vec::new(), None::<JoinHandle<Part>>);
-        let lost = |error: tokio::task::JoinError| StoreError::Unavailable(error.to_string());
-        let (mut after, mut revision, mut count) = (None::<Key>, None, 0);
-        loop {
-            let page = self.store.list(&Prefix::everything(), after.as_ref(), PAGE).await?;
+        let (begun, mut parts, mut revision, mut count) = (Instant::now(), Vec::new(), None, 0);
+        let page = |after: Option<Key>| {
+            let store = Arc::clone(&self.store);
+            tokio::spawn(async move { store.list(&Prefix::everything(), after.as_ref(), PAGE).await })
+        };
+        let mut next = Some(page(None));
+        while let Some(fetched) = next.take() {
+            let fetched = fetched.await.map_err(|error| StoreError::Unavailable(error.to_string()))??;
             // What changes between two pages is heard of again.
-            revision = revision.or(Some(page.revision));
-            after = page.objects.last().map(|object| object.key.clone());
-            count += page.objects.len();
-            if let Some(before) = reading.take() {
-                parts.push(before.await.map_err(lost)?);
-            }
-            // The next page is fetched meanwhile.
-            reading = Some(tokio::task::spawn_blocking(move || Part::read(page.objects)));
-            if !page.more || after.is_none() {
-                break;
-            }
-        }
-        if let Some(last) = reading {
-            parts.push(last.await.map_err(lost)?);
+            revision = revision.or(Some(fetched.revision));
+            count += fetched.objects.len();
+            // The next one is fetched while this one is read, on this thread: at a start it is the main one, to which memory comes cheapest.
+            next = fetched.objects.last().filter(|_| fetched.more).map(|last| page(Some(last.key.clone())));
+            parts.push(Part::read(fetched.objects));
         }
         let listed = Declared::of_parts(revision.unwrap_or_default(), parts);
         let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
