@@ -134,33 +134,22 @@ impl Reader {
     ///
     /// The reading is lost only if the thread cannot be started.
     pub(super) async fn read(&self, what: What, previous: Previous, now: Timestamp) -> Option<Reading> {
-        let (reply, reading) = oneshot::channel();
         let reader = self.clone();
-        let work = move || {
-            let _computing = let_all_others_first();
-            let reading = reader.read_here(what, Some(&previous), now);
-            let leaves_little = reading.is_revised;
-            let _ = reply.send(reading);
-            if !leaves_little {
-                give_back_memory();
-            }
-        };
-        if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
-            tracing::error!(%error, "no thread to read the configuration on");
-            return None;
-        }
-        reading.await.ok()
+        on_a_thread(move || Some(reader.read_here(what, Some(&previous), now))).await
+    }
+
+    /// The same for objects, where the narrow way is all that it takes; none where it is not.
+    pub(super) async fn read_narrow(&self, previous: Previous, now: Timestamp) -> Option<Reading> {
+        let reader = self.clone();
+        on_a_thread(move || reader.narrow_here(&previous, now)).await
     }
 
     /// Reads and compiles on this thread. Zones that are as they were stay compiled.
     pub(super) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
         if let (What::Objects, Some(previous)) = (what, previous) {
-            let objects = self.declared.load_full();
-            let narrow = narrow::read(previous, &objects, &describe(&self.source), now);
-            if let Some(Narrow { configured, snapshot, touched, is_revised }) = narrow {
-                let (touched, outcome) = (Some(touched), Ok((configured, snapshot)));
-                return Reading { fingerprint: None, took: begun.elapsed(), touched, is_revised, outcome };
+            if let Some(reading) = self.narrow_here(previous, now) {
+                return reading;
             }
             let outcome = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now);
             return Reading { fingerprint: None, took: begun.elapsed(), touched: None, is_revised: false, outcome };
@@ -177,6 +166,14 @@ impl Reader {
         let (fingerprint, outcome) = reading;
         let outcome = outcome.unwrap_or_else(|| unreachable!("all zones were read"));
         Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), touched: None, is_revised: false, outcome }
+    }
+
+    fn narrow_here(&self, previous: &Previous, now: Timestamp) -> Option<Reading> {
+        let (begun, objects) = (Instant::now(), self.declared.load_full());
+        let Narrow { configured, snapshot, touched, is_revised } =
+            narrow::read(previous, &objects, &describe(&self.source), now)?;
+        let (touched, outcome) = (Some(touched), Ok((configured, snapshot)));
+        Some(Reading { fingerprint: None, took: begun.elapsed(), touched, is_revised, outcome })
     }
 
     /// What was looked at, and what came of it: nothing, if something above zones that stayed unread is at fault, which is told
@@ -321,6 +318,25 @@ impl Reader {
         let conflicts = overruled(&conflicts, &owner);
         Joined { desired: Arc::new(desired), beside: beside_names, conflicts, contributed, clusters, unanswered }
     }
+}
+
+/// Does work on a thread of its own, at low priority; nothing, too, if that cannot be started.
+async fn on_a_thread(work: impl FnOnce() -> Option<Reading> + Send + 'static) -> Option<Reading> {
+    let (reply, reading) = oneshot::channel();
+    let work = move || {
+        let _computing = let_all_others_first();
+        let reading = work();
+        let leaves_little = reading.as_ref().is_none_or(|reading| reading.is_revised);
+        let _ = reply.send(reading);
+        if !leaves_little {
+            give_back_memory();
+        }
+    };
+    if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
+        tracing::error!(%error, "no thread to read the configuration on");
+        return None;
+    }
+    reading.await.ok().flatten()
 }
 
 fn compile_joined(

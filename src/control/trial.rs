@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! write of one object ── waits while a trial runs ── tried together with all that wait ──┬── nothing is wrong: so it is with each
-//! many objects, a question ──────────────────────────────────────────── tried alone ◄────┴── something is: each by itself
+//! many objects, a question ──────────────────────────────────────────── tried alone ◄────┴── something is, or it is unusual: each alone
 //! ```
-//! So writes that come faster than they can be tried cost one trial for many, on one thread.
+//! So writes that come faster than they can be tried cost one trial for many, on one thread. Nothing that takes long is done in the line: it takes
+//! the narrow way ([`super::narrow`]) or none.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -16,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::{
     actor::Actor,
-    configured::{Configured, Previous, Reader, What},
+    configured::{Configured, Previous, Reader, Reading, What},
     declared::{Declared, LeftOut},
     narrow::Narrow,
     reload::differences,
@@ -144,7 +145,7 @@ impl Actor {
                 }
             }
             // Whoever has gone away needs no answer.
-            None => drop(tokio::spawn(async move { reply.send(trier.read(attempt.declared).await) })),
+            None => drop(tokio::spawn(async move { reply.send(trier.alone(attempt.declared).await) })),
         }
     }
 }
@@ -161,6 +162,7 @@ impl Drop for Serving<'_> {
 }
 
 /// What a trial needs.
+#[derive(Clone)]
 struct Trier {
     reader: Reader,
     clock: Clock,
@@ -179,41 +181,56 @@ impl Trier {
 
     /// Tries writes at once; where anything is wrong, each by itself, so that each is told its own faults.
     async fn together(&self, group: Vec<Asked>) {
-        if group.len() > 1 {
-            let mut declared = Declared::clone(&self.reader.declared.load());
-            group.iter().for_each(|asked| declared.take_from(&asked.attempt.declared, &asked.key));
-            let before = self.shared.published.load_full();
-            let tried = self.read(declared).await;
-            let mut left_out = tried.left_out.differences(&before.configured.left_out, |_, _| true).into_iter();
-            if tried.faults.is_empty() && left_out.all(|(_, now, _)| now.is_none()) {
+        let mut declared = Declared::clone(&self.reader.declared.load());
+        group.iter().for_each(|asked| declared.take_from(&asked.attempt.declared, &asked.key));
+        let (reader, previous) = self.beside(declared).await;
+        let before = Arc::clone(&previous.configured);
+        if let Some(reading) = reader.read_narrow(previous, (self.clock)()).await {
+            let tried = self.told(reading, &before);
+            let mut left_out = tried.left_out.differences(&before.left_out, |_, _| true).into_iter();
+            if left_out.all(|(_, now, _)| now.is_none()) {
                 return group.into_iter().for_each(|asked| drop(asked.reply.send(tried.clone())));
             }
         }
         for Asked { attempt, reply, .. } in group {
-            let _ = reply.send(self.read(attempt.declared).await);
+            let trier = self.clone();
+            tokio::spawn(async move { reply.send(trier.alone(attempt.declared).await) });
         }
     }
 
-    async fn read(&self, declared: Declared) -> Tried {
+    /// Tries objects by themselves, however long it takes.
+    async fn alone(&self, declared: Declared) -> Tried {
+        let (reader, previous) = self.beside(declared).await;
+        let before = Arc::clone(&previous.configured);
+        match reader.read(What::Objects, previous, (self.clock)()).await {
+            Some(reading) => self.told(reading, &before),
+            None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
+        }
+    }
+
+    /// A reader of these objects, and what they are read beside.
+    async fn beside(&self, declared: Declared) -> (Reader, Previous) {
         let reader = Reader { declared: Arc::new(ArcSwap::from_pointee(declared)), ..self.reader.clone() };
         let (view, published) = self.shared.pair().await;
-        let before = Arc::clone(&published.configured);
-        let previous = Previous::new(Arc::clone(&before), Arc::clone(&view.snapshot));
-        let reading = reader.read(What::Objects, previous, (self.clock)()).await;
-        let is_revised = reading.as_ref().is_some_and(|reading| reading.is_revised);
-        match reading.map(|reading| (reading.outcome, reading.touched)) {
-            Some((Ok((configured, snapshot)), touched)) => Tried {
-                changes: differences(touched.as_ref(), &before.desired, &configured.desired),
-                left_out: configured.left_out.clone(),
-                faults: vec![],
-                trial: touched
-                    .map(|touched| self.trials.keep(Narrow { configured, snapshot, touched, is_revised }, &before)),
-            },
-            Some((Err(faults), _)) => Tried::refused(faults.iter().map(ToString::to_string).collect()),
-            None => Tried::refused(vec!["there is no thread to try it on".to_owned()]),
+        (reader, Previous::new(Arc::clone(&published.configured), Arc::clone(&view.snapshot)))
+    }
+
+    /// What a reading came to beside what was before.
+    fn told(&self, reading: Reading, before: &Arc<Configured>) -> Tried {
+        let Reading { touched, is_revised, outcome, .. } = reading;
+        let (configured, snapshot) = match outcome {
+            Ok(compiled) => compiled,
+            Err(faults) => return Tried::refused(faults.iter().map(ToString::to_string).collect()),
+        };
+        Tried {
+            changes: differences(touched.as_ref(), &before.desired, &configured.desired),
+            left_out: configured.left_out.clone(),
+            faults: vec![],
+            trial: touched
+                .map(|touched| self.trials.keep(Narrow { configured, snapshot, touched, is_revised }, before)),
         }
     }
 }
 
-/// Most writes that are tried together: as many as one fault among them has tried again.
+/// Most writes that are tried together: as many as one fault among them has tried again. As many as one client may have under way, twice.
 const TOGETHER: usize = 64;

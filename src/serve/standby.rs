@@ -85,7 +85,7 @@ pub(super) fn at_each_of(sockets: usize) -> usize {
 }
 
 fn millis() -> u64 {
-    // From one, so that nothing ended at zero.
+    // Begins so late that nothing has just ended at the start.
     u64::try_from(BEGUN.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(LINGER)
 }
 
