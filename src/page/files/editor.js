@@ -150,14 +150,23 @@ export function editor(wrote) {
     );
   }
 
+  /** Writes. What is listed may tell of that before the answer does: nobody else has changed it then, and nothing is to be tried. */
+  async function written(own, ...asked) {
+    own.busy = true;
+    const answer = await request(...asked);
+    own.busy = false;
+    return answer;
+  }
+
   async function save() {
     const own = now;
     buttons.save.disabled = true;
     const query = new URLSearchParams({ reason: form.elements.reason.value.trim() });
-    const answer = await request("PUT", `${path()}?${query}`, { body: own.draft, headers: expects() });
+    const answer = await written(own, "PUT", `${path()}?${query}`, { body: own.draft, headers: expects() });
     if (now !== own) return;
     if (!answer.ok) {
       told(answer);
+      if (own.again) check();
       return;
     }
     const key = own.key();
@@ -191,7 +200,7 @@ export function editor(wrote) {
   async function remove() {
     const own = now;
     const query = new URLSearchParams({ reason: form.elements.reason.value.trim() });
-    const answer = await request("DELETE", `${path()}?${query}`, { headers: expects() });
+    const answer = await written(own, "DELETE", `${path()}?${query}`, { headers: expects() });
     if (now !== own) return;
     if (!answer.ok) {
       told(answer);
