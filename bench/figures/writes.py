@@ -1,5 +1,5 @@
 """Writes over the API at their full rate: how many are acknowledged, and what those notice who ask meanwhile."""
-import re, statistics, subprocess
+import os, re, statistics, subprocess, time
 
 from . import servers
 from .declared import Api
@@ -9,6 +9,8 @@ from .servers import ORIGIN
 # As many connections as one client may have open, and names that are written to in turn.
 WRITERS, NAMES = 32, 1_000
 RATE = 20_000
+# Seconds after writes, before something else is measured.
+REST = 2
 # Each request declares 1 kB that nobody declared before.
 SCRIPT = f"""local n = 0
 request = function()
@@ -46,6 +48,9 @@ zones: [{{ name: {ORIGIN}, file: zone }}]
             untimed.append(100 * done["untimed"])
             if writer:
                 rates.append(acknowledged(writer))
+                # The system brings what was written to its place on the disk still, on the same cores: the next windows are to be quiet.
+                os.sync()
+                time.sleep(REST)
     first = Api(folder).ask("GET", f"/v1/records/w1.{ORIGIN}", None)[0]
     if first["name"] != f"w1.{ORIGIN}":
         raise RuntimeError(f"what was written is not there: {first}")
