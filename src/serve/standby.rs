@@ -22,7 +22,7 @@ use std::{
 
 use super::stop::Stop;
 
-/// Held by who computes beside answering, as long as it does: meanwhile, and for [`LINGER`] after, threads stand by. Of the process.
+/// Held by who computes beside answering, as long as it does: meanwhile, and for a fifth of a second after, threads stand by. Of the process.
 #[derive(Debug)]
 #[must_use = "threads stand by as long as this is held"]
 pub struct Computing(());
