@@ -26,7 +26,7 @@ use super::{
 use crate::store::objects::Key;
 
 /// Objects of which somebody wants to know what would come of them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Attempt {
     /// All that would be declared.
     pub(crate) declared: Declared,
@@ -87,10 +87,12 @@ struct Line {
     is_served: bool,
 }
 
-/// An attempt, and who wants to know.
+/// A write, and who wants to know of it.
 #[derive(Debug)]
 struct Asked {
-    attempt: Attempt,
+    /// All that would be declared.
+    declared: Declared,
+    /// What is written.
     key: Key,
     reply: oneshot::Sender<Tried>,
 }
@@ -138,14 +140,15 @@ impl Actor {
     pub(super) fn try_objects(&self, attempt: Attempt, reply: oneshot::Sender<Tried>) {
         let (shared, trials) = (Arc::clone(&self.shared), Arc::clone(&self.trials));
         let trier = Trier { reader: self.reader.clone(), clock: Arc::clone(&self.clock), shared, trials };
-        match attempt.written.clone() {
+        let Attempt { declared, written } = attempt;
+        match written {
             Some(key) => {
-                if self.trials.line_up(Asked { attempt, key, reply }) {
+                if self.trials.line_up(Asked { declared, key, reply }) {
                     tokio::spawn(trier.serve_line());
                 }
             }
             // Whoever has gone away needs no answer.
-            None => drop(tokio::spawn(async move { reply.send(trier.alone(attempt.declared).await) })),
+            None => drop(tokio::spawn(async move { reply.send(trier.alone(declared).await) })),
         }
     }
 }
@@ -182,7 +185,7 @@ impl Trier {
     /// Tries writes at once; where anything is wrong, each by itself, so that each is told its own faults.
     async fn together(&self, group: Vec<Asked>) {
         let mut declared = Declared::clone(&self.reader.declared.load());
-        group.iter().for_each(|asked| declared.take_from(&asked.attempt.declared, &asked.key));
+        group.iter().for_each(|asked| declared.take_from(&asked.declared, &asked.key));
         let (reader, previous) = self.beside(declared).await;
         let before = Arc::clone(&previous.configured);
         if let Some(reading) = reader.read_narrow(previous, (self.clock)()).await {
@@ -192,9 +195,9 @@ impl Trier {
                 return group.into_iter().for_each(|asked| drop(asked.reply.send(tried.clone())));
             }
         }
-        for Asked { attempt, reply, .. } in group {
+        for Asked { declared, reply, .. } in group {
             let trier = self.clone();
-            tokio::spawn(async move { reply.send(trier.alone(attempt.declared).await) });
+            tokio::spawn(async move { reply.send(trier.alone(declared).await) });
         }
     }
 

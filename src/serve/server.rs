@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use super::{
     Counters, Responder, Sockets, TcpSettings, Zones,
     sockets::Shared,
-    standby::{self, WakeAtEnd},
+    standby::{STANDBY, WakeAtEnd, at_each_of},
     stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
     tcp,
@@ -75,17 +75,17 @@ impl Server {
             ended,
             running,
         };
-        let beside = standby::at_each_of(datagrams.len());
+        let beside = at_each_of(datagrams.len());
         for (socket, shared) in datagrams {
             for _ in 0..beside {
                 let responder = responder.clone();
                 let name = "fairway-standby".to_owned();
-                server.start_udp(name, (socket.try_clone()?, shared.clone()), false, move |worker| {
+                server.start_udp(name, (socket.try_clone()?, shared.clone()), move |worker| {
                     worker.stand_by(&responder)
                 })?;
             }
             let (responder, name) = (responder(), format!("fairway-udp-{}", server.counters.udp.len() / (beside + 1)));
-            server.start_udp(name, (socket, shared), true, move |worker| worker.run(responder))?;
+            server.start_udp(name, (socket, shared), move |worker| worker.run(responder))?;
         }
         if !streams.is_empty() {
             server.start_tcp(streams, tcp, responder())?;
@@ -114,7 +114,6 @@ impl Server {
         &mut self,
         name: String,
         (socket, shared): (UdpSocket, Shared),
-        is_first: bool,
         work: impl FnOnce(Worker<'_>) + Send + 'static,
     ) -> io::Result<()> {
         let (tally, counters) = (Arc::<LateTally>::default(), Arc::new(UdpCounters::default()));
@@ -122,15 +121,7 @@ impl Server {
         self.counters.tallies.push(Arc::clone(&tally));
         self.counters.udp.push(Arc::clone(&counters));
         self.threads.push(thread::Builder::new().name(name).spawn(move || {
-            let (socket, shared) = (socket, shared);
-            work(Worker {
-                socket: &socket,
-                shared: &shared,
-                is_first,
-                tally: &tally,
-                counters: &counters,
-                stop: &stop,
-            });
+            work(Worker { socket: &socket, shared: &shared, tally: &tally, counters: &counters, stop: &stop });
             // The end is told only once the port is free.
             drop(socket);
             drop(running);
@@ -163,7 +154,7 @@ impl Server {
 
     async fn end(mut self, phase: Phase, limit: Duration) {
         self.phase.send_replace(phase);
-        standby::wake();
+        STANDBY.wake();
         // The copies kept for a hand-over would keep the sockets open after the threads have closed theirs.
         self.sockets = Sockets::default();
         drop(self.running);

@@ -25,47 +25,72 @@ use super::stop::Stop;
 /// Held by who computes beside answering, as long as it does: meanwhile, and for a fifth of a second after, threads stand by. Of the process.
 #[derive(Debug)]
 #[must_use = "threads stand by as long as this is held"]
-pub struct Computing(());
+pub struct Computing(&'static Standby);
 
 impl Computing {
-    /// Calls the threads, unless they stand by already. Costs a system call at most.
+    /// Calls the threads. Costs a system call at most.
     pub fn begin() -> Self {
-        if COMPUTING.fetch_add(1, Relaxed) == 0 {
-            let _calling = CALL.0.lock().unwrap_or_else(PoisonError::into_inner);
-            CALL.1.notify_all();
-        }
-        Self(())
+        STANDBY.begin();
+        Self(&STANDBY)
     }
 }
 
 impl Drop for Computing {
     fn drop(&mut self) {
-        ENDED.store(millis(), Relaxed);
-        COMPUTING.fetch_sub(1, Relaxed);
+        self.0.end();
     }
 }
 
-/// Whether threads are to stand by. Takes no lock: who computes may be kept from the core with one in its hands.
-pub(super) fn is_needed() -> bool {
-    COMPUTING.load(Relaxed) > 0 || millis() < ENDED.load(Relaxed).saturating_add(LINGER)
+/// Whether threads are to stand by, and how those that are parked hear of it.
+#[derive(Debug)]
+pub(super) struct Standby {
+    /// How many compute.
+    computing: AtomicUsize,
+    /// When the last of them ended, in milliseconds.
+    ended: AtomicU64,
+    parked: Mutex<()>,
+    call: Condvar,
 }
 
-/// Parks until threads are to stand by; false if the server is to end.
-pub(super) fn wait(stop: &Stop) -> bool {
-    let mut waiting = CALL.0.lock().unwrap_or_else(PoisonError::into_inner);
-    while !stop.asked() {
-        if is_needed() {
-            return true;
+impl Standby {
+    const fn new() -> Self {
+        let (computing, ended) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { computing, ended, parked: Mutex::new(()), call: Condvar::new() }
+    }
+
+    fn begin(&self) {
+        if self.computing.fetch_add(1, Relaxed) == 0 {
+            self.wake();
         }
-        waiting = CALL.1.wait_timeout(waiting, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
     }
-    false
-}
 
-/// Wakes all that are parked, to see that they are to end.
-pub(super) fn wake() {
-    let _calling = CALL.0.lock().unwrap_or_else(PoisonError::into_inner);
-    CALL.1.notify_all();
+    fn end(&self) {
+        self.ended.store(millis(), Relaxed);
+        self.computing.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether threads are to stand by. Takes no lock: who computes may be kept from the core with one in its hands.
+    pub(super) fn is_needed(&self) -> bool {
+        self.computing.load(Relaxed) > 0 || millis() < self.ended.load(Relaxed).saturating_add(LINGER)
+    }
+
+    /// Parks until threads are to stand by; false if the server is to end.
+    pub(super) fn wait(&self, stop: &Stop) -> bool {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        while !stop.asked() {
+            if self.is_needed() {
+                return true;
+            }
+            parked = self.call.wait_timeout(parked, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    /// Wakes all that are parked: to stand by, or to see that they are to end.
+    pub(super) fn wake(&self) {
+        let _calling = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        self.call.notify_all();
+    }
 }
 
 /// Wakes them when it is dropped.
@@ -74,7 +99,7 @@ pub(super) struct WakeAtEnd;
 
 impl Drop for WakeAtEnd {
     fn drop(&mut self) {
-        wake();
+        STANDBY.wake();
     }
 }
 
@@ -90,10 +115,8 @@ fn millis() -> u64 {
 }
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-static CALL: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
-static COMPUTING: AtomicUsize = AtomicUsize::new(0);
-/// When the last computation ended.
-static ENDED: AtomicU64 = AtomicU64::new(0);
+/// Of the process: its threads share the cores, whichever server they are of.
+pub(super) static STANDBY: Standby = Standby::new();
 
 /// Milliseconds that threads go on standing by: computations often come one after the other.
 const LINGER: u64 = 200;
@@ -109,31 +132,37 @@ const ALL_MAX: usize = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::stop::Phase;
 
     #[test]
-    fn threads_stand_by_while_something_computes() {
-        let (_phase, stop) = Stop::new();
-        let one = Computing::begin();
-        let other = Computing::begin();
-        drop(one);
-        assert!(is_needed() && wait(&stop));
-        drop(other);
-        assert!(is_needed(), "it lingers");
+    fn threads_stand_by_while_something_computes_and_a_moment_longer() {
+        let standby = Standby::new();
+        assert!(!standby.is_needed(), "nothing has computed yet");
+        standby.begin();
+        standby.begin();
+        standby.end();
+        assert!(standby.is_needed(), "one computes still");
+        standby.end();
+        assert!(standby.is_needed(), "it lingers");
+        standby.ended.store(millis() - LINGER, Relaxed);
+        assert!(!standby.is_needed(), "long ago");
     }
 
     #[test]
     fn a_parked_thread_is_called_or_ends() {
-        for ends in [false, true] {
+        let standby = Standby::new();
+        for ends in [true, false] {
             let (phase, stop) = Stop::new();
-            let parked = std::thread::spawn(move || wait(&stop));
-            if ends {
-                phase.send_replace(super::super::stop::Phase::End);
-                wake();
-            }
-            let computing = Computing::begin();
-            let stands_by = parked.join().unwrap();
-            assert!(!ends || !stands_by || is_needed());
-            drop(computing);
+            std::thread::scope(|scope| {
+                let parked = scope.spawn(|| standby.wait(&stop));
+                if ends {
+                    phase.send_replace(Phase::End);
+                    standby.wake();
+                } else {
+                    standby.begin();
+                }
+                assert_eq!(parked.join().unwrap(), !ends);
+            });
         }
     }
 

@@ -16,7 +16,7 @@ use super::{
     draws::Draws,
     share,
     sockets::Shared,
-    standby,
+    standby::{REST, STANDBY},
     stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
 };
@@ -37,8 +37,6 @@ pub(super) struct Worker<'a> {
     pub(super) socket: &'a UdpSocket,
     /// Whether its socket outlives this process.
     pub(super) shared: &'a Shared,
-    /// Whether it is the one that serves as long as the server does; others stand by.
-    pub(super) is_first: bool,
     /// Counters of what was asked and answered.
     pub(super) tally: &'a LateTally,
     /// Counters of the transport.
@@ -62,20 +60,20 @@ impl Worker<'_> {
     /// A panic is a fault of ours, not a reason to fall silent: it costs the batch in which it happened.
     pub(super) fn run<R: Responder>(&self, mut responder: R) {
         share::answer_first();
-        self.survive_panics(|| self.serve(&mut responder, |_| true));
+        self.survive_panics(|| self.serve(&mut responder, false));
     }
 
-    /// Serves whenever threads are to stand by, until told to stop; what is queued then is for the socket's first thread to answer.
+    /// Serves whenever threads are to stand by, until told to stop.
     pub(super) fn stand_by<R: Responder>(&self, responder: impl Fn() -> R) {
         share::answer_first();
-        while standby::wait(self.stop) {
+        while STANDBY.wait(self.stop) {
             // What it answers from goes with it: nobody is to hold on to what is of the past.
             let mut responder = responder();
-            self.survive_panics(|| self.serve(&mut responder, |count| count < BATCH && standby::is_needed()));
+            self.survive_panics(|| self.serve(&mut responder, true));
             drop(responder);
             // A full batch: the core is taken by answering, and more threads that answer would take it from all else.
-            if standby::is_needed() {
-                std::thread::park_timeout(standby::REST);
+            if STANDBY.is_needed() {
+                std::thread::park_timeout(REST);
             }
         }
     }
@@ -86,8 +84,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Serves until told to stop, or as long as it is wanted after a batch of so many.
-    fn serve<R: Responder>(&self, responder: &mut R, is_wanted: impl Fn(usize) -> bool) {
+    /// Serves until told to stop; one that `stands_by`, as long as it is needed and finds no full batch.
+    fn serve<R: Responder>(&self, responder: &mut R, stands_by: bool) {
         let mut table = Table::<R> {
             tally: self.tally.get_or_init(Arc::default),
             batch: Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified())),
@@ -95,7 +93,7 @@ impl Worker<'_> {
             draws: Draws::new(),
         };
         let mut last = 0;
-        while !self.stop.asked() && is_wanted(last) {
+        while !self.stop.asked() && !(stands_by && (last == BATCH || !STANDBY.is_needed())) {
             match table.batch.receive(self.socket, true) {
                 Ok(count) => {
                     self.answer(responder, &mut table, count);
@@ -109,7 +107,7 @@ impl Worker<'_> {
                 }
             }
         }
-        if self.is_first && self.stop.phase() == Phase::Drain {
+        if self.stop.phase() == Phase::Drain {
             self.drain(responder, &mut table);
         }
     }
