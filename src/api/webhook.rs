@@ -8,9 +8,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use axum::{
     Router,
+    extract::Request,
     http::{StatusCode, header},
-    middleware,
-    response::IntoResponse,
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use fairway_providers::webhook_server::{Calls, Ledger, Refused, router};
@@ -33,6 +34,7 @@ use crate::{
     config::WebhookSettings,
     control::{Control, contributed::ContributionLedger},
     observe::{metrics::Metrics, traces::Traces},
+    serve::Computing,
 };
 
 /// The webhook of a daemon.
@@ -84,6 +86,7 @@ impl Webhook {
         router: Router,
         tls: impl Fn() -> Option<ServerTls> + Send + Sync + 'static,
     ) {
+        let router = router.layer(middleware::from_fn(answered_beside));
         let end = self.ending.subscribe();
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
@@ -104,6 +107,12 @@ impl Webhook {
             }
         }
     }
+}
+
+/// Has threads stand by at the DNS sockets meanwhile: the records of a call may be tens of thousands.
+async fn answered_beside(request: Request, next: Next) -> Response {
+    let _computing = Computing::begin();
+    next.run(request).await
 }
 
 /// How calls are taken: as the configuration in force says, and before there is one, as that of the start does.
