@@ -83,19 +83,26 @@ impl Evidence {
         new
     }
 
-    /// Learns from a report; whether it is believed. `expected` is what the others' reports let expect of this cluster.
+    /// Learns from a report; whether it is believed. `expected` is what the others' reports let expect of this cluster, and `forgotten`
+    /// says how far its clients are taken for such, 0 to 1.
     pub(super) fn hear(
         &mut self,
         cluster: usize,
         load: f64,
         at: f64,
-        expected: Option<f64>,
+        (expected, forgotten): (Option<f64>, f64),
         demands: &mut Demands,
     ) -> bool {
         let ttl = demands.ttl;
         let before = at - self.age();
-        let known: f64 =
-            demands.iter().filter(|(_, it)| it.measured).map(|(_, it)| it.part(cluster, before, ttl) * it.load).sum();
+        let measured = demands.iter().map(|(_, it)| it).filter(|it| it.measured);
+        let (known, doubt) = measured.fold((0.0, 0.0), |(known, doubt), it| {
+            let part = it.part(cluster, before, ttl);
+            (known + part * it.load, doubt + part * part * it.doubt)
+        });
+        // As much as is sure to be there, as far as it is not forgotten.
+        let sure = (known - doubt.sqrt()).max(0.0);
+        let known = expected.map_or(sure, |expected| sure + forgotten * (expected - sure));
         if load < BELIEVABLE * known.max(expected.unwrap_or(0.0)) {
             return false;
         }

@@ -165,7 +165,8 @@ impl Balancer {
         }
         let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[place].capacity.max(1) as f64;
         let expected = self.expected(place, at);
-        let is_believed = self.evidence[place].hear(place, load, at, expected, &mut self.demands);
+        let forgotten = self.plan.forgotten(place, now, &self.settings, &self.evidence);
+        let is_believed = self.evidence[place].hear(place, load, at, (expected, forgotten), &mut self.demands);
         self.plan.late(now - at + self.evidence[place].age());
         if is_believed { Heard::Believed } else { Heard::Disbelieved }
     }
@@ -176,7 +177,8 @@ impl Balancer {
         self.plan.available(cluster, is, at);
     }
 
-    /// Decides anew: once a report period, and at every flip. `places` is asked at most about a hundred times.
+    /// Decides anew: once a report period, and at every flip. `places` is asked at most about a hundred
+    /// times, at a flip four times that.
     pub fn step(&mut self, now: Instant, places: &mut Places<'_>) {
         let now = self.secs(now);
         self.demands.expire(now);

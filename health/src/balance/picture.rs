@@ -37,7 +37,7 @@ impl Setting {
 /// The known demands at one time, and what each cluster may get of them.
 pub(super) struct Scene<'a, 'p> {
     pub(super) settings: &'a Settings,
-    pub(super) pins: BTreeMap<Demand, usize>,
+    pub(super) pins: &'a BTreeMap<Demand, usize>,
     pub(super) available: &'a [bool],
     pub(super) demands: Vec<Demand>,
     pub(super) loads: Vec<f64>,
@@ -84,7 +84,7 @@ impl Scene<'_, '_> {
 
     /// Asks the real decision what a setting would lead to.
     pub(super) fn look(&mut self, setting: &Setting) -> Picture {
-        let mut place = (self.places)(&setting.shares(self.settings, &self.pins), &self.demands);
+        let mut place = (self.places)(&setting.shares(self.settings, self.pins), &self.demands);
         place.resize(self.demands.len(), None);
         let zero = || vec![0.0; self.budgets.len()];
         let mut picture = Picture { place, total: zero(), natives: zero(), guests: zero(), pinned: zero() };
@@ -102,41 +102,6 @@ impl Scene<'_, '_> {
             kind[place] += load;
         }
         picture
-    }
-
-    /// Where what is held in a cluster is by itself more than its budget and `margin` of it, the smallest are held elsewhere, as far as
-    /// there is room for them and until `most` has moved, one at least. Whether any is.
-    ///
-    /// What was seen nowhere else may not be as large as it is taken for: clients that are held beside a load that none of them asked
-    /// for would be held there for ever.
-    pub(super) fn relieve(&mut self, before: &Picture, margin: f64, most: f64) -> bool {
-        let room = |place: usize| self.budgets[place] - before.total[place];
-        let mut rooms: Vec<(usize, f64)> = self.clusters().map(|place| (place, room(place))).collect();
-        let mut moved = 0.0;
-        for place in self.clusters().filter(|place| before.pinned[*place] > self.budgets[*place] * (1.0 + margin)) {
-            let mut over = before.pinned[place] - self.budgets[place];
-            for i in self.held_in(place, before) {
-                let load = self.loads[i];
-                let widest = rooms.iter_mut().max_by(|a, b| a.1.total_cmp(&b.1));
-                let Some((to, room)) = widest.filter(|(_, room)| *room >= load) else { break };
-                if over <= 0.0 || moved > 0.0 && moved + load > most {
-                    break;
-                }
-                self.pins.insert(self.demands[i], *to);
-                *room -= load;
-                over -= load;
-                moved += load;
-            }
-        }
-        moved > 0.0
-    }
-
-    /// The demands that are held in a cluster, the smallest first.
-    fn held_in(&self, place: usize, picture: &Picture) -> Vec<usize> {
-        let held = (0..self.loads.len()).filter(|i| self.pinned[*i] && picture.place[*i] == Some(place));
-        let mut held: Vec<usize> = held.collect();
-        held.sort_by(|a, b| self.loads[*a].total_cmp(&self.loads[*b]));
-        held
     }
 
     /// By how much clusters are over their budgets and a bit more, all together.

@@ -189,7 +189,7 @@ impl Plan {
         home.resize(names.len(), None);
         let mut scene = Scene {
             settings,
-            pins: self.pins.clone(),
+            pins: &self.pins,
             available: &self.available,
             loads,
             pinned: names.iter().map(|demand| self.pins.contains_key(demand)).collect(),
@@ -198,7 +198,7 @@ impl Plan {
             budgets: budgets.now,
             places,
         };
-        let mut before = scene.look(&self.setting);
+        let before = scene.look(&self.setting);
         for (place, _) in fades.iter().enumerate().filter(|(_, fade)| **fade == 0.0) {
             self.held[place] = Some(before.total[place]);
         }
@@ -207,10 +207,6 @@ impl Plan {
         let full = |(place, budget): (usize, &f64)| before.total[place] > budget * (1.0 + FULL);
         let is_full = scene.clusters().zip(scene.clusters().map(|place| &budgets.unfaded[place])).any(full);
         let limit = self.limit(settings, whole, is_full);
-        if scene.relieve(&before, FULL, limit.whole) {
-            before = scene.look(&self.setting);
-            self.moved = now;
-        }
         let mut next = self.choose(&mut scene, &before, over > 0.0, &limit);
         let after = scene.look(&next);
         let flow = scene.flow(&before, &after);
@@ -222,7 +218,11 @@ impl Plan {
             (self.setting, self.moved) = (next, now);
         }
         self.urgent = false;
-        self.pins = scene.pins;
+    }
+
+    /// How far it is forgotten what a cluster's clients carry, 0 to 1; see [`Means::forgotten`].
+    pub(super) fn forgotten(&self, place: usize, now: f64, settings: &Settings, evidence: &[Evidence]) -> f64 {
+        self.means(now, settings, evidence).forgotten(place)
     }
 
     /// What budgets follow from.
@@ -325,23 +325,7 @@ impl Plan {
                 chosen = self.approach(scene, &goal, before, attempt.slack, limit).map(|(setting, _)| setting);
             }
         }
-        if chosen.is_none() && is_over {
-            chosen = self.nudge(scene, before);
-        }
         chosen.unwrap_or_else(|| self.setting.clone())
-    }
-
-    /// The least that relieves what is over its budget, however large the demand is that must move: one that is taken for larger
-    /// than a step may be would keep all others where they are, and nobody would ever learn how large it is.
-    fn nudge(&self, scene: &mut Scene<'_, '_>, before: &Picture) -> Option<Setting> {
-        let goal = scene.goal(&self.setting, before, 0.0, true);
-        let relieved = scene.excess(before, SLACK) - 1e-3 * scene.whole();
-        let parts = (0..HALVINGS).rev().map(|halvings| 0.5_f64.powi(halvings as i32));
-        let mut settings = parts.map(|part| self.setting.towards(&goal, part));
-        settings.find(|setting| {
-            let picture = scene.look(setting);
-            scene.excess(&picture, SLACK) < relieved
-        })
     }
 
     /// As far towards a goal as a step may go: it keeps to the limit, and adds nothing to what is over budgets.

@@ -380,3 +380,18 @@ fn who_reports_late_is_waited_for_at_the_start() {
     assert!(has_stepped(0), "reports are known at once");
     assert!(!has_stepped(300), "they tell of five minutes ago");
 }
+
+#[test]
+fn what_was_not_believed_is_once_the_last_word_is_forgotten() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    let mut hear = |turn: u64, load: u32| {
+        stage.ask(0..100, 0, turn * 10 - 1);
+        stage.ask(100..200, 1, turn * 10 - 1);
+        assert_eq!(stage.report(1, 100, turn * 10), Heard::Believed);
+        stage.report(0, load, turn * 10)
+    };
+    assert!((1..20).all(|turn| hear(turn, 500) == Heard::Believed));
+    // What was beside its clients is gone, and they carry less than the other's.
+    let believed = (20..100).find(|turn| hear(*turn, 60) == Heard::Believed);
+    assert!(believed.is_some_and(|turn| (25..60).contains(&turn)), "{believed:?}, of 33 turns until all is forgotten");
+}

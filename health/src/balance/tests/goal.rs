@@ -38,7 +38,7 @@ impl Stand {
         };
         act(&mut Scene {
             settings: &self.settings,
-            pins: self.pins.clone(),
+            pins: &self.pins,
             available: &self.available,
             loads: self.loads.clone(),
             pinned: demands.iter().map(|demand| self.pins.contains_key(demand)).collect(),

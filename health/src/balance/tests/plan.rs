@@ -44,7 +44,7 @@ impl Table {
     fn told(&mut self, at: f64) {
         for (place, evidence) in self.evidence.iter_mut().enumerate() {
             let load = self.demands.iter().filter(|(_, it)| it.at == Some(place)).map(|(_, it)| it.load).sum();
-            assert!(evidence.hear(place, load, at, None, &mut self.demands));
+            assert!(evidence.hear(place, load, at, (None, 0.0), &mut self.demands));
         }
     }
 
@@ -123,61 +123,6 @@ fn what_may_be_large_is_not_held_and_nor_is_what_is_held_by_a_cluster_that_is_aw
     table.put(9, 60.0, 0.0, 0);
     table.step(1_020.0);
     assert_eq!(table.pinned(9).as_deref(), Some("a"));
-}
-
-/// Demands that are held in the first cluster, of these loads; each cluster has so much of others.
-fn held(others: f64, loads: &[f64]) -> Table {
-    let mut table = Table::of([others; 3]);
-    (0..).zip(loads).for_each(|(i, load)| table.put(3_000 + 3 * i, *load, 0.0, 0));
-    table
-}
-
-/// How many of them are held in each cluster after so many steps.
-fn held_after(steps: u32, others: f64, loads: &[f64]) -> [usize; 3] {
-    let mut table = held(others, loads);
-    for step in 0..steps {
-        let now = 1_000.0 + 10.0 * f64::from(step);
-        table.told(now);
-        table.step(now);
-    }
-    [0, 1, 2].map(|place| table.shares().pins.values().filter(|at| **at == name(place)).count())
-}
-
-#[test]
-fn of_what_is_held_beyond_a_budget_the_smallest_are_held_where_there_is_room_a_step_at_a_time() {
-    assert_eq!(held_after(9, 100.0, &[55.0; 15]), [15, 0, 0], "825 of 800 are borne");
-    assert_eq!(held_after(1, 100.0, &[60.0; 16]), [14, 1, 1], "a step moves 151 of 1,260");
-    assert_eq!(held_after(9, 100.0, &[60.0; 16]), [14, 1, 1], "and 840 are borne");
-    assert_eq!(held_after(1, 300.0, &[52.0; 17]), [15, 1, 1], "two of 52 are enough of 884, and a step moves 214");
-    let (large, small) = ([300.0; 3], [51.0]);
-    let loads: Vec<f64> = large.into_iter().chain(small).collect();
-    let mut table = held(100.0, &loads);
-    table.step(1_000.0);
-    assert_eq!(table.pinned(3_009).as_deref(), Some("c"), "the smallest");
-    assert_eq!([0, 3, 6].map(|i| table.pinned(3_000 + i)), [(); 3].map(|()| Some("a".to_owned())));
-    assert_eq!(held_after(9, 100.0, &[950.0]), [1, 0, 0], "nobody else has room for it");
-    assert_eq!(held_after(9, 100.0, &[600.0; 2]), [1, 0, 1], "larger than a step, and nothing else would help");
-}
-
-#[test]
-fn one_that_may_be_larger_than_a_step_keeps_no_others_where_they_are() {
-    // It is the first that goes when the first cluster takes less.
-    let leaves_at = |demand: u64| (1..=65_535u16).rev().find(|near| route(&near_of(*near), demand) != 0);
-    let demand = (0..900).step_by(3).max_by_key(|demand| leaves_at(*demand)).unwrap();
-    let mut table = Table::of([600.0, 100.0, 100.0]).taking([1.0; 3], 1.0);
-    table.put(demand, 500.0, 5.0 * 500.0 * 500.0, 0);
-    assert!(table.totals()[0] > 1_000.0);
-    table.step(1_000.0);
-    assert_eq!(table.pinned(demand), None, "nobody knows how large it is");
-    assert_ne!(route(&table.shares(), demand), 0);
-    assert!(table.totals()[0] > 550.0, "next to nobody goes with it: {:?}", table.totals());
-}
-
-/// All is taken, but of the first cluster's own clients.
-fn near_of(near: u16) -> Shares {
-    let all = Acceptance { near: 65_535, spill: 65_535 };
-    let given = [Acceptance { near, ..all }, all, all];
-    Shares { acceptance: (0..3).map(|place| (name(place), given[place])).collect(), ..Shares::default() }
 }
 
 #[test]

@@ -132,19 +132,3 @@ fn who_never_told_a_load_gets_no_more_than_its_declared_part() {
     let loads = *world.play(120).last().unwrap();
     assert!((loads[0] - 450.0).abs() < 30.0, "most are next to it: {loads:?}");
 }
-
-#[test]
-fn what_nobody_asked_for_drives_clients_away_however_often_it_comes() {
-    for (clients, each) in [(120, 5.0), (30, 20.0)] {
-        let mut world = Loop::new(clients, each);
-        world.play(60);
-        for time in 1..=3 {
-            world.beside = 1_000.0;
-            world.play(90);
-            assert!(world.part(0) < 0.1, "{clients} clients, time {time}: {} stay where no room is", world.part(0));
-            world.beside = 0.0;
-            world.play(60);
-            assert!(world.part(0) > 0.4, "{clients} clients, time {time}: {} are back", world.part(0));
-        }
-    }
-}
