@@ -354,6 +354,7 @@ fn a_gateway_with_two_hundred_held_requests_is_answered_less_within_three_period
     assert!(unmoved - began < 3.0, "nothing moved in {} periods", unmoved - began);
     clients.ask_until("its part falls further", LIMIT, |part| part <= 0.8 * before);
     drop(held);
+    // Where the gateway is not believed at first, a fade of ten TTLs passes before.
     clients.ask_until("a third is decided on again", 3 * LIMIT, |part| is_at_rest() && is_a_third(part));
 }
 

@@ -43,6 +43,15 @@ pub(super) struct Evidence {
     trend: f64,
 }
 
+/// What the others' reports let expect of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alike {
+    /// What as many clients carry at the others.
+    pub(super) load: f64,
+    /// How far this cluster's clients are taken for such, 0 to 1: see [`super::budgets::Means::forgotten`].
+    pub(super) forgotten: f64,
+}
+
 impl Default for Evidence {
     fn default() -> Self {
         Self {
@@ -83,14 +92,13 @@ impl Evidence {
         new
     }
 
-    /// Learns from a report; whether it is believed. `expected` is what the others' reports let expect of this cluster, and `forgotten`
-    /// says how far its clients are taken for such, 0 to 1.
+    /// Learns from a report; whether it is believed. `alike` is there where others tell.
     pub(super) fn hear(
         &mut self,
         cluster: usize,
         load: f64,
         at: f64,
-        (expected, forgotten): (Option<f64>, f64),
+        alike: Option<Alike>,
         demands: &mut Demands,
     ) -> bool {
         let ttl = demands.ttl;
@@ -100,10 +108,10 @@ impl Evidence {
             let part = it.part(cluster, before, ttl);
             (known + part * it.load, doubt + part * part * it.doubt)
         });
-        // As much as is sure to be there, as far as it is not forgotten.
-        let sure = (known - doubt.sqrt()).max(0.0);
-        let known = expected.map_or(sure, |expected| sure + forgotten * (expected - sure));
-        if load < BELIEVABLE * known.max(expected.unwrap_or(0.0)) {
+        let sure = known - doubt.sqrt();
+        // What is sure beyond what others carry, as far as it is not forgotten.
+        let known = alike.map_or(sure, |alike| alike.load + (1.0 - alike.forgotten) * (sure - alike.load).max(0.0));
+        if load < BELIEVABLE * known {
             return false;
         }
         self.heard = at;

@@ -29,7 +29,11 @@ use std::time::{Duration, Instant};
 
 use fairway_model::{Acceptance, ClusterName, Demand, LoadReport, Permille, Shares};
 
-use self::{demands::Demands, evidence::Evidence, plan::Plan};
+use self::{
+    demands::Demands,
+    evidence::{Alike, Evidence},
+    plan::Plan,
+};
 
 /// A cluster as declared.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,9 +168,9 @@ impl Balancer {
             return Heard::Early;
         }
         let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[place].capacity.max(1) as f64;
-        let expected = self.expected(place, at);
-        let forgotten = self.plan.forgotten(place, now, &self.settings, &self.evidence);
-        let is_believed = self.evidence[place].hear(place, load, at, (expected, forgotten), &mut self.demands);
+        let forgotten = self.plan.means(now, &self.settings, &self.evidence).forgotten(place);
+        let alike = self.expected(place, at).map(|load| Alike { load, forgotten });
+        let is_believed = self.evidence[place].hear(place, load, at, alike, &mut self.demands);
         self.plan.late(now - at + self.evidence[place].age());
         if is_believed { Heard::Believed } else { Heard::Disbelieved }
     }

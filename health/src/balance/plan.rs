@@ -220,13 +220,8 @@ impl Plan {
         self.urgent = false;
     }
 
-    /// How far it is forgotten what a cluster's clients carry, 0 to 1; see [`Means::forgotten`].
-    pub(super) fn forgotten(&self, place: usize, now: f64, settings: &Settings, evidence: &[Evidence]) -> f64 {
-        self.means(now, settings, evidence).forgotten(place)
-    }
-
     /// What budgets follow from.
-    fn means<'a>(&'a self, now: f64, settings: &'a Settings, evidence: &'a [Evidence]) -> Means<'a> {
+    pub(super) fn means<'a>(&'a self, now: f64, settings: &'a Settings, evidence: &'a [Evidence]) -> Means<'a> {
         let Self { available, since, lag, held, .. } = self;
         Means { settings, evidence, available, since, lag: *lag, held, now }
     }

@@ -20,7 +20,7 @@ fn budgets(settings: &Settings, heard: &[f64], available: &[bool], since: &[f64]
         .iter()
         .map(|at| {
             let mut evidence = Evidence::default();
-            assert!(evidence.hear(0, 1.0, *at, (None, 0.0), &mut demands));
+            assert!(evidence.hear(0, 1.0, *at, None, &mut demands));
             evidence
         })
         .collect();

@@ -44,7 +44,7 @@ impl Table {
     fn told(&mut self, at: f64) {
         for (place, evidence) in self.evidence.iter_mut().enumerate() {
             let load = self.demands.iter().filter(|(_, it)| it.at == Some(place)).map(|(_, it)| it.load).sum();
-            assert!(evidence.hear(place, load, at, (None, 0.0), &mut self.demands));
+            assert!(evidence.hear(place, load, at, None, &mut self.demands));
         }
     }
 
