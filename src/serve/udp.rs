@@ -25,7 +25,7 @@ use super::{
 /// has arrived by then.
 const LAST_WAIT: Duration = Duration::from_millis(10);
 
-/// A drain ends after this long even if the queue never runs empty.
+/// How long a socket that others serve on is emptied, if its queue never runs empty.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// A worker whose socket fails again and again tries so often.
@@ -159,12 +159,13 @@ impl Worker<'_> {
     }
 
     /// Answers what is queued. A socket that is ours alone is closed to newcomers first, who learn at once that nobody
-    /// listens; one that others serve on is only emptied.
+    /// listens: nobody else will answer what is left in it, and its queue only becomes shorter. One that others serve on is
+    /// emptied for a while.
     fn drain<R: Responder>(&self, responder: &mut R, table: &mut Table<'_, R>) {
         let closed = !self.shared.now() && close_to_newcomers(self.socket).is_ok();
         let wait = closed && self.socket.set_read_timeout(Some(LAST_WAIT)).is_ok();
         let until = Instant::now() + DRAIN_MAX;
-        while Instant::now() < until {
+        while self.stop.phase() == Phase::Drain && (closed || Instant::now() < until) {
             match table.batch.receive(self.socket, wait) {
                 Ok(count) => self.answer(responder, table, count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || is_icmp(&error) => {}

@@ -64,7 +64,7 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
     }
     let address = daemon.dns_addresses()[0];
     daemon.stop().await;
-    assert!(UdpSocket::bind(address).is_ok(), "the port is free");
+    until("the port is free", async || UdpSocket::bind(address).is_ok()).await;
     assert!(matches!(http.state().await, Err(ClientError::Unreachable { .. })));
 }
 
@@ -202,7 +202,7 @@ async fn a_daemon_that_takes_over_answers_without_a_gap_and_keeps_what_operators
     assert!(ask(address).ends_with(&[127, 0, 0, 1]));
     assert!(Client::new(Reach::Http(new.http_address().unwrap())).state().await.unwrap().ready);
     new.stop().await;
-    assert!(DataFolder::open(&scene.data()).is_ok(), "the lock is free");
+    until("the lock is free", async || DataFolder::open(&scene.data()).is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

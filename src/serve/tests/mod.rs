@@ -24,8 +24,8 @@ use super::{Close, Computing, Responder, Server, Sockets, TcpSettings};
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers every packet by itself with the QR bit set; `DROP` after the header is not answered, and a number after `FILL`
-/// makes the answer so many octets long.
+/// Answers every packet by itself with the QR bit set; `DROP` after the header is not answered, `SLOW` after 10 ms, and a number
+/// after `FILL` makes the answer so many octets long.
 #[derive(Debug)]
 struct Echo;
 
@@ -48,6 +48,9 @@ impl Responder for Echo {
         assert!(text != b"PANIC", "a panic that the test asked for");
         if text == b"DROP" || packet.len() < 12 {
             return Outcome::Drop;
+        }
+        if text == b"SLOW" {
+            std::thread::park_timeout(Duration::from_millis(10));
         }
         let fill = text.strip_prefix(b"FILL").and_then(|n| std::str::from_utf8(n).ok()?.parse().ok());
         let length = fill.unwrap_or(packet.len()).min(out.len());

@@ -123,6 +123,11 @@ fn a_client_that_is_gone_does_not_keep_others_from_their_answers() {
     }
 }
 
+/// A process that another test starts holds all sockets until it executes its own program.
+fn free_again(at: SocketAddr) {
+    until("the port is free again", || Sockets::bind(&[at], 1).is_ok());
+}
+
 #[tokio::test]
 async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learns_that_nobody_listens() {
     for listen in ["127.0.0.76:0", "[::]:0", "0.0.0.0:0"] {
@@ -133,7 +138,10 @@ async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learn
             client.connect(at).unwrap();
             client.send(&packet(number as u16, "queued")).unwrap();
         }
-        Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap().drain(PATIENCE).await;
+        let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
+        let counters = server.counters().clone();
+        server.drain(PATIENCE).await;
+        assert_eq!(counters.stats().udp.answered, 200, "of {listen}: {:?}", counters.stats().udp);
         let mut answer = [0; 512];
         for (number, client) in clients.iter().enumerate() {
             let length = client.recv(&mut answer).expect("what was queued is answered");
@@ -142,8 +150,36 @@ async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learn
         let late = &clients[0];
         late.send(&packet(9, "late")).unwrap();
         assert_eq!(late.recv(&mut answer).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
-        Sockets::bind(&[at], 1).expect("the port is free again");
+        free_again(at);
     }
+}
+
+#[tokio::test]
+async fn a_drain_answers_all_that_was_queued_however_long_that_takes() {
+    let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
+    let (client, at) = (client("127.0.0.1:0"), sockets.addresses()[0]);
+    for number in 0..200 {
+        client.send_to(&packet(number, "SLOW"), at).unwrap();
+    }
+    let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
+    let counters = server.counters().clone();
+    server.drain(PATIENCE).await;
+    assert_eq!(counters.stats().udp.answered, 200);
+}
+
+#[tokio::test]
+async fn a_drain_ends_at_its_limit() {
+    let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
+    let (client, at) = (client("127.0.0.1:0"), sockets.addresses()[0]);
+    for number in 0..2_000 {
+        client.send_to(&packet(number, "SLOW"), at).unwrap();
+    }
+    let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
+    let counters = server.counters().clone();
+    // Longer than a batch takes.
+    server.drain(Duration::from_millis(700)).await;
+    free_again(at);
+    assert!(counters.stats().udp.answered < 2_000, "{:?}", counters.stats().udp);
 }
 
 #[tokio::test]
