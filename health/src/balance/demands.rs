@@ -115,13 +115,24 @@ pub(super) struct Demands {
     thinned: u32,
     /// Seconds from one query of a cache to the next, as they are sampled.
     pub(super) ttl: f64,
-    /// What a cache carries in the mean.
+    /// What a cache carries in the mean; while nobody is known, what it carried before.
     typical: f64,
+    /// Since when it is known who asks, in seconds: from the start on, and after all were forgotten, from the first query on. None
+    /// between.
+    pub(super) since: Option<f64>,
 }
 
 impl Demands {
     pub(super) fn new(ttl: f64) -> Self {
-        Self { tracked: BTreeMap::new(), counted: HashMap::new(), counted_since: 0.0, thinned: 0, ttl, typical: 0.0 }
+        Self {
+            tracked: BTreeMap::new(),
+            counted: HashMap::new(),
+            counted_since: 0.0,
+            thinned: 0,
+            ttl,
+            typical: 0.0,
+            since: Some(0.0),
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Demand, &Tracked)> {
@@ -136,12 +147,19 @@ impl Demands {
         self.tracked.get(&demand)
     }
 
+    /// Whether every client has asked at a time, and so much longer: each asks once a TTL. Before, most of the load is where nobody
+    /// knows. Where nobody is known, nothing is to be waited for.
+    pub(super) fn have_all_asked(&self, at: f64, longer: f64) -> bool {
+        self.since.is_none_or(|since| at >= since + self.ttl + longer)
+    }
+
     /// Takes over what was known before a restart.
     pub(super) fn restore(&mut self, demand: Demand, load: f64, doubt: f64, at: usize) {
         if self.tracked.len() < TRACKED_MAX {
             let new = Tracked::new(load, 1.0, 0.0, self.ttl);
             let long_ago = -1e9;
             self.tracked.insert(demand, Tracked { doubt, at: Some(at), moved: long_ago, measured: true, ..new });
+            self.since = Some(long_ago);
         }
     }
 
@@ -168,6 +186,7 @@ impl Demands {
         if !self.is_in_sample(demand) && !self.asks_often(demand, at) {
             return false;
         }
+        self.since.get_or_insert(at);
         while self.tracked.len() >= TRACKED_MAX {
             self.thin();
         }
@@ -231,7 +250,13 @@ impl Demands {
         let ttl = self.ttl;
         let measured = self.tracked.values().filter(|it| it.measured);
         let sum = measured.fold((0.0, 0.0), |sum, it| (sum.0 + it.load, sum.1 + it.caches(ttl) * it.stands));
-        self.typical = if sum.1 > 0.0 { sum.0 / sum.1 } else { 0.0 };
+        if sum.1 > 0.0 {
+            self.typical = sum.0 / sum.1;
+        }
+        // Until a report told of anybody, each is as much as any other.
+        if self.typical <= 0.0 {
+            return;
+        }
         for it in self.tracked.values_mut().filter(|it| !it.measured) {
             it.load = self.typical * it.caches(ttl) * it.stands;
             it.doubt = it.load * it.load;
@@ -263,6 +288,7 @@ impl Demands {
     pub(super) fn expire(&mut self, now: f64) {
         let ttl = self.ttl;
         self.tracked.retain(|_, it| now - it.asked < 3.0 * it.pause.max(ttl));
+        self.since = self.since.filter(|_| !self.tracked.is_empty());
     }
 
     /// When the last demand will have left a cluster that is not answered any more, and what is left there.

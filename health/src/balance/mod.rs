@@ -164,7 +164,7 @@ impl Balancer {
         if !self.evidence[place].is_new(report.sequence, at) {
             return Heard::Old;
         }
-        if self.plan.is_blank() && at < self.demands.ttl {
+        if !self.demands.have_all_asked(at, 0.0) {
             return Heard::Early;
         }
         let load = f64::from(report.load.0) / 1000.0 * self.settings.clusters[place].capacity.max(1) as f64;
@@ -243,6 +243,7 @@ impl Balancer {
                 self.demands.restore(*demand, *load, doubt.max(0.0), place);
             }
         }
+        self.demands.guess();
     }
 
     fn place(&self, name: &ClusterName) -> Option<usize> {

@@ -115,11 +115,6 @@ impl Plan {
         self.setting.shares(settings, &self.pins)
     }
 
-    /// Whether it began without anything kept.
-    pub(super) fn is_blank(&self) -> bool {
-        self.is_blank
-    }
-
     /// Takes over the acceptance of a cluster from before a restart.
     pub(super) fn restore(&mut self, place: usize, given: Acceptance) {
         self.is_blank = false;
@@ -172,7 +167,7 @@ impl Plan {
         places: &mut Places<'_>,
     ) {
         let silent = evidence.iter().all(|evidence| evidence.told().is_none());
-        if self.is_blank && (silent || now < self.warm_up(settings)) {
+        if self.is_blank && silent || !demands.have_all_asked(now, self.until_told(settings)) {
             return;
         }
         let means = self.means(now, settings, evidence);
@@ -226,10 +221,9 @@ impl Plan {
         Means { settings, evidence, available, since, lag: *lag, held, now }
     }
 
-    /// How long it takes until every client has asked once and a report has told of it: before, most of the demand is
-    /// where nobody knows.
-    fn warm_up(&self, settings: &Settings) -> f64 {
-        1.2 * settings.ttl.as_secs_f64() + self.lag + 2.0 * settings.period.as_secs_f64()
+    /// How long it takes, after the TTL within which every client asks, until the last one did and reports have told of it.
+    fn until_told(&self, settings: &Settings) -> f64 {
+        0.2 * settings.ttl.as_secs_f64() + self.lag + 2.0 * settings.period.as_secs_f64()
     }
 
     /// What a flip leaves over budgets is taken further at once: its clients move anyway, and nothing is to be waited for.

@@ -46,7 +46,7 @@ impl Stage {
         Self { balancer: Balancer::new(settings(capacities), start, None), start, sequence: 0 }
     }
 
-    /// Seconds after the first minutes, in which nothing is learnt.
+    /// Seconds after the first minutes, in which every client has asked.
     fn at(&self, secs: u64) -> Instant {
         self.start + Duration::from_secs(200 + secs)
     }
@@ -87,10 +87,11 @@ fn nothing_known_is_the_declared_split() {
 #[test]
 fn what_was_measured_before_every_client_has_asked_is_passed_over() {
     let mut stage = Stage::new(&[1000, 1000]);
-    stage.start -= Duration::from_secs(190);
+    stage.balancer.demands.since = None;
+    assert_eq!(stage.report(0, 500, 0), Heard::Believed, "there is nobody to be waited for");
     stage.ask(0..100, 0, 1);
-    assert_eq!(stage.report(0, 500, 10), Heard::Early);
-    assert_eq!(stage.report(0, 500, 40), Heard::Believed);
+    assert_eq!(stage.report(0, 500, 30), Heard::Early);
+    assert_eq!(stage.report(0, 500, 31), Heard::Believed);
 }
 
 #[test]
@@ -100,6 +101,18 @@ fn a_report_tells_what_its_clients_carry() {
     assert_eq!(stage.report(0, 500, 10), Heard::Believed);
     let loads: f64 = (0..100).map(|demand| stage.load(demand)).sum();
     assert!((loads - 500.0).abs() < 10.0, "{loads}");
+}
+
+#[test]
+fn a_report_without_clients_makes_nobody_weightless() {
+    let mut stage = Stage::new(&[1000, 1000]);
+    stage.ask(0..10, 0, 1);
+    stage.report(1, 100, 5);
+    for turn in 1..4 {
+        stage.report(0, 500, 10 * turn);
+    }
+    let whole = (0..10).map(|demand| stage.load(demand)).sum::<f64>();
+    assert!((whole - 500.0).abs() < 10.0, "{whole}");
 }
 
 #[test]
@@ -181,13 +194,19 @@ fn a_restart_finds_what_was_kept() {
     let mut stage = Stage::new(&[1000, 1000]);
     stage.ask(0..100, 0, 1);
     stage.report(0, 500, 10);
-    let at = stage.at(100);
+    let at = stage.at(50);
     stage.balancer.step(at, &mut |_, demands| vec![Some(0); demands.len()]);
     let kept = stage.balancer.keep();
-    let again = Balancer::new(settings(&[1000, 1000]), at, Some(&kept));
+    let mut again = Balancer::new(settings(&[1000, 1000]), at, Some(&kept));
     assert_eq!(again.shares().acceptance, stage.balancer.shares().acceptance);
     assert_eq!(again.shares().pins, stage.balancer.shares().pins);
-    assert_eq!(again.keep().demands.len(), kept.demands.len());
+    assert_eq!((again.keep().demands.len(), kept.demands.len()), (100, 100));
+    again.asked(Demand(1_000), 0, at);
+    let new = again.keep().demands.into_iter().find(|(demand, ..)| *demand == Demand(1_000));
+    assert!(
+        new.as_ref().is_some_and(|(_, load, ..)| (load - 5.0).abs() < 0.5),
+        "taken for one like the others: {new:?}"
+    );
     let fewer = Balancer::new(settings(&[1000]), at, Some(&kept));
     assert_eq!(fewer.shares().acceptance.len(), 1, "a cluster that is not declared any more is passed over");
 }

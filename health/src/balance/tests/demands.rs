@@ -70,6 +70,22 @@ fn a_demand_moves_at_once_behind_one_cache_and_over_a_ttl_behind_many() {
 }
 
 #[test]
+fn who_comes_after_a_night_is_waited_for_and_taken_for_one_like_those_before() {
+    let mut demands = Demands::new(TTL);
+    demands.restore(Demand(1), 5.0, 0.0, 0);
+    demands.guess();
+    demands.asked(Demand(2), 0, 10.0);
+    assert!(demands.have_all_asked(10.0, 0.0), "where the others are is known from before");
+    demands.expire(1_000.0);
+    demands.guess();
+    assert!(demands.have_all_asked(1_000.0, 1e9), "nobody is known");
+    demands.asked(Demand(3), 0, 1_001.0);
+    assert_eq!(get(&demands, 3).load, 5.0);
+    assert_eq!([1_030.0, 1_031.0].map(|at| demands.have_all_asked(at, 0.0)), [false, true]);
+    assert!(!demands.have_all_asked(1_031.0, 1.0));
+}
+
+#[test]
 fn who_was_never_seen_to_move_explains_no_step() {
     let mut demands = Demands::new(TTL);
     demands.asked(Demand(1), 0, 100.0);

@@ -139,15 +139,19 @@ fn a_cluster_that_is_back_takes_nothing_of_what_it_took_before() {
 fn nothing_moves_until_every_client_has_asked_once_and_a_report_has_told() {
     let declared = Table::new().shares();
     let mut table = Table::of([900.0, 300.0, 300.0]);
+    table.demands.since = Some(0.0);
     table.step(60.0);
     assert_eq!(table.shares(), declared);
     table.step(70.0);
     assert_ne!(table.shares(), declared);
-    // What was kept tells where clients are.
+    // What was kept may tell where clients are, or only what is taken of them.
     let mut kept = Table::of([900.0, 300.0, 300.0]).taking([0.01; 3], 0.0);
+    let mut anew = Table::of([900.0, 300.0, 300.0]).taking([0.01; 3], 0.0);
+    anew.demands.since = Some(0.0);
     let before = kept.shares();
-    kept.step(10.0);
+    [&mut kept, &mut anew].into_iter().for_each(|table| table.step(10.0));
     assert_ne!(kept.shares(), before);
+    assert_eq!(anew.shares(), before);
 }
 
 #[test]
@@ -163,6 +167,7 @@ fn nothing_moves_while_no_cluster_has_reported() {
 fn reports_that_are_late_are_waited_for_but_not_for_ever() {
     let first_move = |late: f64| {
         let mut table = Table::of([900.0, 300.0, 300.0]);
+        table.demands.since = Some(0.0);
         table.plan.late(late);
         let declared = table.shares();
         (0..1_000).map(|turn| f64::from(turn) * 10.0).find(|now| {

@@ -1,4 +1,4 @@
-//! Clusters that fall silent, in a loop with clients: each turn is a report period, and every client asks in each third.
+//! Clusters that fall silent, and clients that do, in a loop with clients: each turn is a report period, and every client asks in each third.
 
 use std::time::{Duration, Instant};
 
@@ -73,6 +73,14 @@ impl Loop {
         loads
     }
 
+    /// Nobody asks, and all that is carried is nothing.
+    fn sleep(&mut self, turns: usize) {
+        let each = std::mem::replace(&mut self.each, 0.0);
+        let at = std::mem::take(&mut self.at);
+        self.play(turns);
+        (self.each, self.at) = (each, vec![usize::MAX; at.len()]);
+    }
+
     fn carried(&self, place: usize) -> f64 {
         let beside = if place == 0 { self.beside } else { 0.0 };
         self.at.iter().filter(|at| **at == place).count() as f64 * self.each + beside
@@ -131,4 +139,14 @@ fn who_never_told_a_load_gets_no_more_than_its_declared_part() {
     world.tells[0] = false;
     let loads = *world.play(120).last().unwrap();
     assert!((loads[0] - 450.0).abs() < 30.0, "most are next to it: {loads:?}");
+}
+
+#[test]
+fn clients_that_come_back_after_a_night_overrun_nobody() {
+    let mut world = Loop::new(600, 2.25);
+    world.play(90);
+    world.sleep(12);
+    let morning = world.play(30);
+    let most = morning.iter().flatten().fold(0.0, |most: f64, load| most.max(*load));
+    assert!(most < 900.0, "{most} of 1,000, and 800 are aimed at: {morning:?}");
 }
