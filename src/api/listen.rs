@@ -75,7 +75,13 @@ impl Api {
             let accept = || async {
                 let (stream, peer) = listener.accept().await?;
                 let (http, local) = (http.clone(), stream.local_addr()?);
-                Ok(move |end| http.connection(stream, peer, local, end))
+                // Here, and not by the task that answers: places go to those who came first.
+                let place = http.place(peer);
+                Ok(move |end| async move {
+                    if let Some(_place) = place {
+                        http.connection(stream, peer, local, end).await;
+                    }
+                })
             };
             serve(accept, HTTP_CONNECTIONS_MAX, end).await;
         }));
@@ -144,14 +150,19 @@ struct Http {
 }
 
 impl Http {
+    /// A place for a connection of this client, unless it has all that one may have.
+    fn place(&self, peer: SocketAddr) -> Option<Place> {
+        let most = self.gate.access().limits.map_or(HTTP_CONNECTIONS_MAX, |limits| limits.connections);
+        let place = Place::take(&self.open, peer.ip().into(), most);
+        if place.is_none() {
+            tracing::debug!(client = %peer.ip(), most, "API: a client has too many connections open");
+        }
+        place
+    }
+
     /// Answers on a connection to its end: over TLS as it is configured now, or in clear to this machine alone.
     async fn connection(self, stream: TcpStream, peer: SocketAddr, local: SocketAddr, end: watch::Receiver<bool>) {
         let access = self.gate.access();
-        let most = access.limits.map_or(HTTP_CONNECTIONS_MAX, |limits| limits.connections);
-        let Some(_place) = Place::take(&self.open, peer.ip().into(), most) else {
-            tracing::debug!(client = %peer.ip(), most, "API: a client has too many connections open");
-            return;
-        };
         let is_local = local.ip().to_canonical().is_loopback();
         let via = |is_tls, certificate| Extension(Via::Http { peer, is_local, is_tls, certificate });
         let Some(tls) = &access.tls else {
