@@ -13,19 +13,30 @@ use serde_json::Value;
 
 /// Most lines a source file may have, tests included.
 const LINES_MAX: usize = 600;
+/// Files that a program of the tree writes: nobody splits them by hand.
+const GENERATED: &[&str] = &["crates/etcd/src/etcdserverpb.rs"];
 
 /// The arrows: crate, and the crates of this workspace that it may use. Crates that share a row's right side never use
 /// each other; what they share is a `model` type that `src/control` carries across.
 const ARROWS: &[(&str, &[&str])] = &[
     ("fairway-model", &[]),
+    ("fairway-etcd", &["fairway-model"]),
     ("fairway-zones", &["fairway-model"]),
     ("fairway-health", &["fairway-model"]),
     ("fairway-sources", &["fairway-model"]),
-    ("fairway-providers", &["fairway-model"]),
+    ("fairway-providers", &["fairway-model", "fairway-etcd"]),
     ("fairway-mesh", &["fairway-model"]),
     (
         "fairway",
-        &["fairway-model", "fairway-zones", "fairway-health", "fairway-sources", "fairway-providers", "fairway-mesh"],
+        &[
+            "fairway-model",
+            "fairway-etcd",
+            "fairway-zones",
+            "fairway-health",
+            "fairway-sources",
+            "fairway-providers",
+            "fairway-mesh",
+        ],
     ),
     ("fairway-bench", ANY_ROOM),
     ("fairway-integration", ANY_ROOM),
@@ -35,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const ANY_ROOM: &[&str] = &[
     "fairway",
     "fairway-model",
+    "fairway-etcd",
     "fairway-zones",
     "fairway-health",
     "fairway-sources",
@@ -225,7 +237,8 @@ fn pure_crates_forbid_unsafe_code_at_their_root() {
 
 #[test]
 fn no_source_file_is_longer_than_600_lines() {
-    let long: Vec<_> = files("rs").into_iter().map(|(path, text)| (path, text.lines().count())).collect();
+    let written = files("rs").into_iter().filter(|(path, _)| !GENERATED.contains(&path.as_str()));
+    let long: Vec<_> = written.map(|(path, text)| (path, text.lines().count())).collect();
     let long: Vec<_> = long.into_iter().filter(|(_, lines)| *lines > LINES_MAX).collect();
     assert!(long.is_empty(), "files over {LINES_MAX} lines: {long:#?}");
 }
