@@ -36,7 +36,7 @@ def parse(doc, full):
     add("--settle", type=float, default=15, help="seconds before health checks are watched")
     add("--watch", type=float, default=30, help="seconds they are watched")
     add("--soak", type=float, default=600, help="seconds")
-    add("--no-build", action="store_true", help="measures what target/release holds")
+    add("--no-build", action="store_true", help="measures what target/dist holds")
     add("--resume", action="store_true", help="leaves out phases whose rows are kept from a run before")
     add("--out", default=os.path.join(ROOT, "bench", "results.md") if full else None, help="writes the rows kept of all phases to this file")
     add("--tripwire", action="store_true", help="compares instructions a query with bench/tripwire.tsv; exit 1 if they grew")

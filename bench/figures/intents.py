@@ -4,7 +4,7 @@ import http.client, itertools, json, os, statistics, threading, time, urllib.req
 
 from . import servers
 from .declared import CLUSTERS, Api, until_answered
-from .machine import LOAD_CORE, ROOT, build, install, pss_mb, read, say, spread, tool, write
+from .machine import LOAD_CORE, PROFILE, ROOT, build, install, pss_mb, read, say, spread, tool, write
 from .servers import HEALTH_PORT, ORIGIN
 
 # Inbound intents of one app, as ONAP's wiki writes their path.
@@ -65,7 +65,7 @@ def shared(bench):
     for which in ["first", "second"]:
         port, http_port = bench.next_port(), bench.next_port()
         command, folder = server(bench, which, port, http_port, f'store: {{ etcd: {{ endpoints: ["{client}"] }} }}\n')
-        command[0] = os.path.join(SHARED, "release", "fairway")
+        command[0] = os.path.join(SHARED, PROFILE, "fairway")
         bench.start(which, command, f"n0000000.{ORIGIN}", port=port)
         if api is None:
             api = Api(folder)

@@ -2,7 +2,8 @@
 import glob, os, platform, resource, shutil, statistics, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.path.join(ROOT, "target", "release")
+PROFILE = "dist"  # what is measured is what is shipped
+BIN = os.path.join(ROOT, "target", PROFILE)
 SERVER_CORE, LOAD_CORE = "0", "1"
 PACKAGES = {"gdnsd": "gdnsd", "knotd": "knot", "nsd": "nsd", "named": "bind9", "pdns_server": "pdns-server", "valgrind": "valgrind", "etcd": "etcd-server", "taskset": "util-linux", "wrk": "wrk"}
 PEER_BINARY = {"gdnsd": "gdnsd", "knot": "knotd", "nsd": "nsd", "bind": "named", "pdns": "pdns_server", "hickory": "hickory-dns", "coredns": "coredns"}
@@ -145,7 +146,7 @@ def install(programs):
 def build(*arguments):
     """Builds each package by itself: together their features would unite, and the server would not be the one shipped."""
     for package in arguments or (["-p", "fairway"], ["-p", "fairway-bench"]):
-        subprocess.run(["cargo", "build", "--release", "--quiet", *package], cwd=ROOT, check=True)
+        subprocess.run(["cargo", "build", "--profile", PROFILE, "--quiet", *package], cwd=ROOT, check=True)
 
 
 def first_line(command):

@@ -35,7 +35,7 @@ struct Options {
     #[arg(required = true)]
     scenarios: Vec<PathBuf>,
     /// The server's program.
-    #[arg(long, default_value = "target/release/fairway")]
+    #[arg(long, default_value = "target/dist/fairway")]
     server: PathBuf,
     /// Seeds, in place of those of the scenarios.
     #[arg(long, value_delimiter = ',')]
