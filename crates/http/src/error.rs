@@ -1,0 +1,105 @@
+//! Errors of calls and of making a client.
+
+use std::{error::Error, io, iter, time::Duration};
+
+use crate::StatusCode;
+
+/// A call that failed: the attempt, what went wrong, and what to do.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{attempt}: {failure}")]
+pub struct HttpError {
+    /// Method and URL without its query, and the proxy or the socket that was used.
+    pub attempt: String,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+/// What went wrong with a call.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The answer's body is longer than the caller allows.
+    #[error("the body of the answer is over {max} bytes")]
+    BodyTooLarge {
+        /// Most bytes allowed.
+        max: usize,
+    },
+    /// The connection broke, or the peer does not speak HTTP.
+    #[error("no complete HTTP answer: {0}; check that an HTTP server listens there")]
+    Broken(String),
+    /// No connection to the server, or to the proxy in front of it.
+    #[error("cannot connect: {0}; check address and port, and that the server is running")]
+    Connect(String),
+    /// No connection within the time for connecting.
+    #[error("no connection within {0:?}; check address, port and firewalls, or the proxy if one is used")]
+    ConnectTimeout(Duration),
+    /// An `https` URL, and the client has no TLS configuration.
+    #[error("https is needed, but this client has no TLS configuration")]
+    NoTls,
+    /// The host's name has no address.
+    #[error("cannot resolve the host name: {0}; check the name and the resolver of this machine")]
+    Resolve(String),
+    /// A status that is not a success.
+    #[error("status {status}{}", after_colon(excerpt))]
+    Status {
+        /// The status.
+        status: StatusCode,
+        /// The beginning of the body.
+        excerpt: String,
+    },
+    /// Connected, but no complete answer in time.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// No TLS with the server: mostly a certificate of an unknown authority.
+    #[error("TLS failed: {0}; check the server's certificate and the configured CA")]
+    Tls(String),
+}
+
+/// A client that cannot be made.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The HTTP library does not accept its options.
+    #[error("cannot set up the HTTP client: {0}")]
+    Library(String),
+    /// A proxy of the environment is not a URL. It is not shown: it may hold a password.
+    #[error("{variable} is not the URL of an HTTP proxy; write it like http://proxy.example:3128")]
+    Proxy {
+        /// The variable.
+        variable: &'static str,
+    },
+}
+
+impl Failure {
+    /// Classifies an error of the library. `connect` and `total` are the times that were allowed.
+    pub(crate) fn of(error: &reqwest::Error, connect: Duration, total: Duration) -> Self {
+        if let Some(tls) = causes(error).find_map(tls_error) {
+            return Self::Tls(tls.to_string());
+        }
+        if error.is_timeout() {
+            return if error.is_connect() { Self::ConnectTimeout(connect) } else { Self::Timeout(total) };
+        }
+        // The innermost error has the system's words; those around it only say that something failed.
+        let why = causes(error).last().map_or_else(|| error.to_string(), ToString::to_string);
+        if error.is_dns() {
+            Self::Resolve(why)
+        } else if error.is_connect() {
+            Self::Connect(why)
+        } else {
+            Self::Broken(why)
+        }
+    }
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(error.source(), |error: &&'a (dyn Error + 'static)| (*error).source())
+}
+
+/// The error of rustls, if it is one, perhaps within errors of `io`, whose `source` leaves out what they wrap.
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    error.downcast_ref().or_else(|| tls_error(error.downcast_ref::<io::Error>()?.get_ref()?))
+}
+
+fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}

@@ -1,0 +1,104 @@
+//! HTTP proxies, as the environment names them.
+
+use std::{env, fmt};
+
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+
+use crate::{SetupError, Url};
+
+/// Proxies for outbound calls. A call to this machine never takes one, as with Go programs: a token that may be sent in clear to a
+/// loopback address must not leave the machine.
+#[derive(Clone, Default)]
+pub struct Proxies {
+    /// Proxy of `http` URLs.
+    pub http: Option<String>,
+    /// Proxy of `https` URLs, which tunnels with CONNECT.
+    pub https: Option<String>,
+    /// Hosts, domains and networks that are reached without proxy, with commas between them.
+    pub no_proxy: String,
+}
+
+impl Proxies {
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in lower case.
+    pub fn from_env() -> Self {
+        let read = |name: &str| {
+            let value = env::var(name).or_else(|_| env::var(name.to_lowercase())).ok();
+            value.filter(|value| !value.is_empty())
+        };
+        let all = read("ALL_PROXY");
+        Self {
+            http: read(HTTP).or_else(|| all.clone()),
+            https: read(HTTPS).or(all),
+            no_proxy: read("NO_PROXY").unwrap_or_default(),
+        }
+    }
+
+    /// No proxies.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.http.is_none() && self.https.is_none()
+    }
+
+    /// The proxies for the library; none where there are none.
+    pub(crate) fn rules(&self) -> Result<Option<Rules>, SetupError> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let mut proxies = Vec::new();
+        let mut matcher = Matcher::builder().no(self.no_proxy.as_str());
+        let no_proxy = || reqwest::NoProxy::from_string(&self.no_proxy);
+        if let Some(url) = &self.http {
+            let proxy = reqwest::Proxy::http(checked(url, HTTP)?);
+            proxies.push(proxy.map_err(|_| SetupError::Proxy { variable: HTTP })?.no_proxy(no_proxy()));
+            matcher = matcher.http(url.as_str());
+        }
+        if let Some(url) = &self.https {
+            let proxy = reqwest::Proxy::https(checked(url, HTTPS)?);
+            proxies.push(proxy.map_err(|_| SetupError::Proxy { variable: HTTPS })?.no_proxy(no_proxy()));
+            matcher = matcher.https(url.as_str());
+        }
+        Ok(Some(Rules { matcher: matcher.build(), proxies }))
+    }
+}
+
+/// Proxies, checked.
+pub(crate) struct Rules {
+    matcher: Matcher,
+    pub(crate) proxies: Vec<reqwest::Proxy>,
+}
+
+impl Rules {
+    /// The proxy that a call to this URL takes, without its password.
+    pub(crate) fn proxy_of(&self, url: &Url) -> Option<String> {
+        let uri = url.to_string().parse().ok()?;
+        let found: Intercept = if url.is_loopback() { None } else { self.matcher.intercept(&uri) }?;
+        Some(found.uri().to_string().trim_end_matches('/').to_owned())
+    }
+}
+
+/// Refuses what the library would drop without a word, and so connect without proxy: another scheme, or no URL.
+fn checked<'a>(url: &'a str, variable: &'static str) -> Result<&'a str, SetupError> {
+    let probe = Matcher::builder().http(url).build().intercept(&"http://host.invalid".parse().unwrap_or_default());
+    let is_http = probe.is_some_and(|found| matches!(found.uri().scheme_str(), Some("http" | "https")));
+    if is_http { Ok(url) } else { Err(SetupError::Proxy { variable }) }
+}
+
+/// Hides the proxies: their URLs may hold passwords.
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxies").field("no_proxy", &self.no_proxy).finish_non_exhaustive()
+    }
+}
+
+/// Hides the proxies: their URLs may hold passwords.
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules").finish_non_exhaustive()
+    }
+}
+
+const HTTP: &str = "HTTP_PROXY";
+const HTTPS: &str = "HTTPS_PROXY";

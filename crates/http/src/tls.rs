@@ -1,0 +1,163 @@
+//! Trust anchors, certificates and keys in PEM, and the TLS configuration of a client.
+
+use std::sync::{Arc, OnceLock};
+
+use fairway_model::Secret;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject},
+    },
+};
+
+/// Why a PEM text cannot be used. No message shows the text: it may be a private key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PemError {
+    /// A malformed BEGIN line.
+    #[error("its BEGIN line is malformed")]
+    Begin,
+    /// No END line.
+    #[error("its END line is missing, or its line breaks are lost")]
+    End,
+    /// A certificate that cannot be a trust anchor.
+    #[error("certificate rejected as trust anchor: {0}")]
+    Anchor(String),
+    /// Not one certificate.
+    #[error("there is no certificate in it")]
+    NoCertificate,
+    /// No private key.
+    #[error("there is no private key in it")]
+    NoKey,
+    /// Anything else, mostly invalid base64.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Why there is no TLS configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// The CA, a PEM text.
+    #[error("CA: {0}")]
+    Ca(#[source] PemError),
+    /// Our own certificate, a PEM text.
+    #[error("client certificate: {0}")]
+    Certificate(#[source] PemError),
+    /// Our own key, a PEM text.
+    #[error("client key: {0}")]
+    Key(#[source] PemError),
+    /// Our own certificate and key do not belong together, or the key's algorithm is not supported.
+    #[error("client certificate and key: {0}")]
+    Pair(String),
+    /// This machine has no trust anchors.
+    #[error(
+        "no trust anchors on this machine: {0}; install its package of CA certificates, set SSL_CERT_FILE, or configure a CA"
+    )]
+    SystemRoots(String),
+    /// The TLS library refuses its own defaults.
+    #[error("cannot set up TLS: {0}")]
+    Library(String),
+}
+
+/// The TLS configuration of an HTTP client: servers are checked against `ca`, or against the system's trust anchors without one;
+/// `identity` is our own certificate and key, in PEM.
+pub fn client_config(ca: Option<&Secret>, identity: Option<(&Secret, &Secret)>) -> Result<ClientConfig, TlsError> {
+    let roots = match ca {
+        Some(ca) => Arc::new(trust_anchors(ca.expose()).map_err(TlsError::Ca)?),
+        None => system_roots()?,
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Library(error.to_string()))?
+        .with_root_certificates(roots);
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates(certificate.expose()).map_err(TlsError::Certificate)?;
+            let key = private_key(key.expose()).map_err(TlsError::Key)?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| TlsError::Pair(error.to_string()))?
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The system's trust anchors, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Read once: a program sees changes of them
+/// after its next start.
+pub fn system_roots() -> Result<Arc<RootCertStore>, TlsError> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    if let Some(roots) = ROOTS.get() {
+        return Ok(Arc::clone(roots));
+    }
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
+        return Err(TlsError::SystemRoots(why));
+    }
+    Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
+}
+
+/// The trust anchors of a PEM text, at least one.
+pub fn trust_anchors(pem: &str) -> Result<RootCertStore, PemError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        roots.add(certificate).map_err(|error| PemError::Anchor(error.to_string()))?;
+    }
+    Ok(roots)
+}
+
+/// The certificates of a PEM text, at least one.
+pub fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
+    if found.is_empty() { Err(PemError::NoCertificate) } else { Ok(found) }
+}
+
+/// The private key of a PEM text.
+pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, PemError> {
+    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| match error {
+        pem::Error::NoItemsFound => PemError::NoKey,
+        error => error.into(),
+    })
+}
+
+/// The library's own words show the line at fault, which is the whole secret where its line breaks were lost.
+impl From<pem::Error> for PemError {
+    fn from(error: pem::Error) -> Self {
+        match error {
+            pem::Error::IllegalSectionStart { .. } => Self::Begin,
+            pem::Error::MissingSectionEnd { .. } => Self::End,
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pem_without_end_is_rejected_without_showing_it() {
+        let lost_breaks = "-----BEGIN PRIVATE KEY-----c2VjcmV0-----END PRIVATE KEY-----";
+        let error = private_key(lost_breaks).unwrap_err().to_string();
+        assert!(!error.contains("c2VjcmV0"), "{error}");
+        assert_eq!(private_key("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n"), Err(PemError::End));
+        assert_eq!(private_key(""), Err(PemError::NoKey));
+        assert_eq!(certificates("no PEM"), Err(PemError::NoCertificate));
+    }
+
+    #[test]
+    fn client_config_names_the_rejected_part() {
+        let (bad, ca) = (Secret::new("bad"), rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap());
+        let (certificate, key) = (Secret::new(ca.cert.pem()), Secret::new(ca.signing_key.serialize_pem()));
+        let error = |ca, identity| client_config(ca, identity).unwrap_err().to_string();
+        assert_eq!(error(Some(&bad), None), "CA: there is no certificate in it");
+        assert_eq!(error(Some(&certificate), Some((&bad, &key))), "client certificate: there is no certificate in it");
+        assert_eq!(error(Some(&certificate), Some((&certificate, &bad))), "client key: there is no private key in it");
+        assert!(client_config(Some(&certificate), Some((&certificate, &key))).is_ok());
+    }
+}
