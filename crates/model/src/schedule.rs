@@ -219,7 +219,7 @@ impl Zone {
 
     /// Day of the week, counted from Monday, and second of the day.
     fn local(&self, at: Timestamp) -> (u8, u64) {
-        let local = self.0.to_datetime(instant(at));
+        let local = self.0.to_datetime(at.to_jiff());
         let day = local.weekday().to_monday_zero_offset().unsigned_abs();
         let [hour, minute, second] =
             [local.hour(), local.minute(), local.second()].map(|n| u64::from(n.unsigned_abs()));
@@ -228,12 +228,13 @@ impl Zone {
 
     /// When its clocks are turned next.
     fn next_turn(&self, at: Timestamp) -> Option<Timestamp> {
-        let turn = self.0.following(instant(at)).next()?;
-        u64::try_from(turn.timestamp().as_second()).ok().map(Timestamp::from_secs)
+        let turn = self.0.following(at.to_jiff()).next()?;
+        Some(turn.timestamp().into())
     }
 
     fn show(&self, moment: Timestamp) -> String {
-        instant(moment).to_zoned(self.0.clone()).to_string()
+        // Whole seconds, as in the text of a moment in UTC.
+        format!("{:.0}", moment.to_jiff().to_zoned_datetime(self.0.clone()))
     }
 }
 
@@ -248,14 +249,6 @@ impl Hash for Zone {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);
     }
-}
-
-/// The moment in whole seconds, as zones count it. A day before the end of 9999 is the last that they know.
-fn instant(at: Timestamp) -> jiff::Timestamp {
-    i64::try_from(at.secs())
-        .ok()
-        .and_then(|secs| jiff::Timestamp::from_second(secs).ok())
-        .unwrap_or(jiff::Timestamp::MAX)
 }
 
 /// Seconds.

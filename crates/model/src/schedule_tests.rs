@@ -155,7 +155,7 @@ fn what_is_no_window_is_refused() {
 
 /// The same, thought through from the face of the clock alone.
 fn shown_open(weekly: &Weekly, at: Timestamp) -> bool {
-    let shown = instant(at).to_zoned(weekly.zone.0.clone());
+    let shown = at.to_jiff().to_zoned_datetime(weekly.zone.0.clone());
     let named = |day: Weekday| weekly.days.0 >> day.to_monday_zero_offset() & 1 == 1;
     let text = format!("{:02}:{:02}", shown.hour(), shown.minute());
     let (from, to) = (weekly.from.to_string(), weekly.to.to_string());
