@@ -2,11 +2,14 @@
 
 use std::{
     fmt,
+    hash::{Hash, Hasher},
     net::{IpAddr, SocketAddr},
     str::FromStr,
     sync::Arc,
     time::Duration,
 };
+
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::MonitorName;
 
@@ -123,19 +126,36 @@ impl Default for TlsCheck {
     }
 }
 
-/// Text that never shows itself in logs or debug output.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Secret(Arc<str>);
+/// A text that logs and debug output never show, and whose memory is overwritten when its last copy is dropped.
+///
+/// Copies share one allocation. Comparison is for configurations, not for authentication: it stops at the first
+/// difference, so its time depends on the text.
+#[derive(Clone)]
+pub struct Secret(Arc<SecretString>);
 
 impl Secret {
     /// Wraps the text.
-    pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self(text.into())
+    pub fn new(text: impl Into<SecretString>) -> Self {
+        Self(Arc::new(text.into()))
     }
 
-    /// The text itself, for its one use.
+    /// Returns the text itself, for its one use.
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
+    }
+}
+
+impl Eq for Secret {}
+
+impl Hash for Secret {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.expose().hash(state);
     }
 }
 
@@ -242,8 +262,8 @@ impl PartialEq for Target {
 
 impl Eq for Target {}
 
-impl std::hash::Hash for Target {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+impl Hash for Target {
+    fn hash<H: Hasher>(&self, state: &mut H) {
         self.address.hash(state);
         self.monitor.hash(state);
     }
