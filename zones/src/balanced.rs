@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Acceptance, ClusterName, Demand, Shares};
-
-use crate::steer::{StableMap, stable_hash};
+use fairway_model::{Acceptance, ClusterName, Demand, Shares, StableMap, stable_hash};
 
 /// Numbers of the clusters that balancing can speak of: those in pools that heed load.
 pub(crate) type BalancedClusters = StableMap<ClusterName, u16>;

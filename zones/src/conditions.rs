@@ -6,13 +6,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use fairway_model::{Health, Shares, Target, Timestamp};
+use fairway_model::{Health, Shares, Target, Timestamp, mix};
 
 use crate::{
     Chunks, Snapshot,
     balanced::{Balanced, BalancedClusters},
     paces::Paces,
-    steer::{SteerPool, mix, target_hash},
+    steer::{SteerPool, target_hash},
     times::Times,
 };
 

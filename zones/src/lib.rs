@@ -10,6 +10,7 @@ mod compile;
 mod conditions;
 mod entries;
 mod explain;
+mod hash;
 mod lookup;
 mod memory;
 mod paces;

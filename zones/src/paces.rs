@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use fairway_model::Pace;
+use fairway_model::{Pace, mix, stable_hash};
 
-use crate::{
-    Conditions, Snapshot,
-    snapshot::Steered,
-    steer::{mix, stable_hash},
-};
+use crate::{Conditions, Snapshot, snapshot::Steered};
 
 /// Paces by the place of the pool; where everybody goes by the declared TTL there is none.
 #[derive(Clone, Debug, Default)]

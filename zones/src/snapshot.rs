@@ -8,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Schedule, Target, Ttl, TtlBounds};
+use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Schedule, Target, Ttl, TtlBounds, stable_hash};
 
 use crate::{
     balanced::BalancedClusters,
     chunks::Chunks,
     entries::{Entries, Extra, Node, Rest, RrSet, UPPER},
     place::{Placed, Placements},
-    steer::{SteerPool, TargetTable, TargetUses, stable_hash},
+    steer::{SteerPool, TargetTable, TargetUses},
     table::Table,
 };
 

@@ -35,6 +35,7 @@ mod schedule;
 mod shared_map;
 mod shares;
 mod spelling;
+mod stable_hash;
 mod timestamp;
 mod units;
 
@@ -70,5 +71,6 @@ pub use schedule::{Schedule, TimeOfDay, Turn, Weekdays, Weekly, Window, WindowEr
 pub use shared_map::{SharedMap, SharedMapIter, SharedSet};
 pub use shares::{Acceptance, Demand, Shares};
 pub use spelling::closest;
+pub use stable_hash::{StableHasher, StableMap, mix, stable_hash};
 pub use timestamp::{Timestamp, TimestampError};
 pub use units::{Permille, Tier, Ttl, UnitError, Weight};

@@ -1,6 +1,6 @@
 //! The records of zones to a layer of names.
 
-use fairway_model::{Fault, Name, Place, Rtype};
+use fairway_model::{Fault, Name, Place, Rtype, mix};
 
 use super::{
     names::Names,
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     entries::{EntryWriter, Extra, Head, Node},
+    hash::digest,
     snapshot::{Layer, TextLayer, Zone},
-    steer::{digest, mix},
     text::ZoneData,
     wire::{ancestors, name_hash},
 };

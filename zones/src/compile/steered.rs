@@ -3,7 +3,8 @@
 use std::{iter, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, SteeredName, Ttl, ZoneSpec,
+    ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, StableMap, SteeredName, Ttl,
+    ZoneSpec, stable_hash,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -13,9 +14,7 @@ use crate::{
     entries::EntryWriter,
     place::{Placed, Placements, TooLarge},
     snapshot::{Made, PoolInfo, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered},
-    steer::{
-        Family, MemberSet, Placement, StableMap, SteerPool, TargetTable, TargetUses, Territory, Variant, stable_hash,
-    },
+    steer::{Family, MemberSet, Placement, SteerPool, TargetTable, TargetUses, Territory, Variant},
     table::Table,
     tally::SLOTS_MAX,
 };

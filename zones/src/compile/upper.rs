@@ -7,7 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    Desired, Fault, Mode, Name, Place, Pool, PoolName, RecordSet, Rtype, SteeredName, Subject, Ttl, Visibility,
+    Desired, Fault, Mode, Name, Place, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName, Subject, Ttl,
+    Visibility, mix,
 };
 
 use super::{
@@ -18,8 +19,8 @@ use super::{
 };
 use crate::{
     entries::{EntryWriter, Head, Node, RrSet, UPPER},
+    hash::digest,
     snapshot::{Layer, ServerOptions, Sizes, Snapshot, Steered, TextLayer},
-    steer::{StableMap, digest, mix},
     table::Table,
     text::ZoneData,
     wire::{ancestors, name_end, name_hash},

@@ -6,10 +6,10 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use fairway_model::{ClientPlace, Desired, Partition, Pool, Rank};
+use fairway_model::{ClientPlace, Desired, Partition, Pool, Rank, StableHasher, StableMap};
 
 use super::{distance::Point, rank, shape::Shape};
-use crate::steer::{Placement, Rows, StableHasher, StableMap, Territory};
+use crate::steer::{Placement, Rows, Territory};
 
 /// A compiled placement, with what it came from.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ impl<'s> Sorter<'s> {
 
 /// A hash of all that a placement says, the same on every machine.
 fn digest(partition: &Partition, rows: &[Box<[u16]>]) -> u64 {
-    static SEED: LazyLock<u64> = LazyLock::new(|| crate::steer::digest(b"placement"));
+    static SEED: LazyLock<u64> = LazyLock::new(|| crate::hash::digest(b"placement"));
     let mut hasher = StableHasher::new(*SEED);
     for (start, value) in partition.starts() {
         hasher.write_u128(start);

@@ -2,9 +2,9 @@
 
 use std::{fmt, net::IpAddr};
 
-use fairway_model::Network;
+use fairway_model::{Network, mix};
 
-use super::hash::{mix, seed};
+use crate::hash::seed;
 
 /// The block of addresses a client is taken for: its network in the fixed partition that the pool's territory and its
 /// `clientPrefix` make together, or everyone where the pool tells no clients apart.

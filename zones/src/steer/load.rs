@@ -13,18 +13,16 @@
 //! are weight × acceptance over its whole weight. What a changed acceptance moves is that margin of that member, and no
 //! one else's clients. The draw is of the group, so that a client which comes to fall to its neighbour is not drawn anew.
 
-use fairway_model::{ClusterName, Demand};
+use fairway_model::{ClusterName, Demand, mix};
 
 use super::{
-    Choice, ClientNet, Kind, Sight, SteerPool, Trace,
-    hash::{mix, seed},
-    log2,
+    Choice, ClientNet, Kind, Sight, SteerPool, Trace, log2,
     order::Step,
     pick::{Entry, Picked, Picking, Score},
     pool::Member,
     weighted,
 };
-use crate::{Conditions, Draw, balanced::Balanced};
+use crate::{Conditions, Draw, balanced::Balanced, hash::seed};
 
 /// How a client came to its member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

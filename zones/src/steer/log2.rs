@@ -70,7 +70,7 @@ mod tests {
     fn a_cost_is_within_a_thousandth_of_the_exact_one() {
         // From 2^-30 up, below which the last place of the cost is coarser than that.
         let near_one = (34..64).map(|bits| u64::MAX - (1 << bits));
-        let spread = (0..200_000u64).map(crate::steer::mix);
+        let spread = (0..200_000u64).map(fairway_model::mix);
         for hash in near_one.chain(spread) {
             // Exact also where the hash is close to 2^64.
             let exact = -(-((u64::MAX - hash) as f64) / 2f64.powi(64)).ln_1p() / 2f64.ln() * ONE;

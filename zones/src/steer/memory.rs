@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use fairway_model::ClusterName;
+use fairway_model::{ClusterName, mix};
 
-use super::{Kind, SteerPool, hash, pick::Lens, standing::LIVE};
-use crate::Conditions;
+use super::{Kind, SteerPool, pick::Lens, standing::LIVE};
+use crate::{Conditions, hash};
 
 /// Words that hold one bit for each of the 255 members a pool may have.
 const WORDS_MAX: usize = 4;
@@ -37,6 +37,6 @@ impl SteerPool {
     /// What the pool's memory adds to the id of conditions.
     pub(crate) fn memory_hash(&self, words: &[u64]) -> u64 {
         let name = hash::text(hash::seed::MEMORY, self.name().as_str());
-        words.iter().fold(name, |hash, word| hash::mix(hash ^ word))
+        words.iter().fold(name, |hash, word| mix(hash ^ word))
     }
 }

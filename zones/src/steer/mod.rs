@@ -13,7 +13,6 @@ mod client_net;
 mod down;
 mod explain;
 mod failover;
-mod hash;
 mod load;
 mod log2;
 mod memory;
@@ -45,7 +44,6 @@ pub use targets::TargetTable;
 pub use territory::{Placement, Rows, Territory};
 pub use trace::{Sight, Trace};
 
-pub(crate) use hash::{StableHasher, StableMap, digest, mix};
-pub(crate) use targets::{TargetUses, stable_hash, target_hash};
+pub(crate) use targets::{TargetUses, target_hash};
 pub(crate) use variant::Variant;
 pub(crate) use views::MemberSet;

@@ -6,13 +6,12 @@ use std::{net::IpAddr, ops::Range, sync::Arc};
 
 use fairway_model::{
     Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Monitor, MonitorName, Network, Policy, Pool, PoolName,
-    ProbeAddress, Spread, ZoneSpec,
+    ProbeAddress, Spread, ZoneSpec, mix,
 };
 
 use super::{
     Family, Kind,
     client_net::ClientNet,
-    hash,
     order::{Orders, Ranking},
     proof::ClientPlace,
     quick::Quick,
@@ -22,7 +21,7 @@ use super::{
     variant::Variant,
     views::{MemberSet, Refined, Seen},
 };
-use crate::{Conditions, ScheduleTurn, TargetIndex, balanced::UNBALANCED};
+use crate::{Conditions, ScheduleTurn, TargetIndex, balanced::UNBALANCED, hash};
 
 /// A pool compiled for choosing. Copies share what is large.
 #[derive(Clone, Debug)]
@@ -373,7 +372,7 @@ impl SteerPool {
     /// What its closed members add to the id of conditions: nothing where there are none.
     pub(crate) fn closed_hash(&self, words: &[u64]) -> u64 {
         let is_open = words.iter().all(|word| *word == 0);
-        let hash = |hash: u64, word: &u64| hash::mix(hash ^ word);
+        let hash = |hash: u64, word: &u64| mix(hash ^ word);
         if is_open { 0 } else { words.iter().fold(self.key ^ hash::seed::CLOSED, hash) }
     }
 
@@ -473,7 +472,7 @@ impl Member {
         let all_standby = pool.members.iter().all(|m| m.weight.0 == 0);
         let cluster_key = hash::text(hash::seed::CLUSTER, cluster.name.as_str());
         Self {
-            key: hash::mix(pool_key ^ cluster_key),
+            key: mix(pool_key ^ cluster_key),
             spots: Family::BOTH.map(|family| Spot::new(cluster, family)),
             weight: declared.weight.0.max(1),
             number,

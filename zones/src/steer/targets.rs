@@ -1,17 +1,12 @@
 //! Gives each target a number: equal address and equal monitor are one target, whoever uses it.
 
-use std::{
-    hash::{Hash, Hasher},
-    net::IpAddr,
-    sync::Arc,
+use std::{net::IpAddr, sync::Arc};
+
+use fairway_model::{
+    Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, StableMap, Target, stable_hash,
 };
 
-use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, Target};
-
-use super::{
-    SteerPool,
-    hash::{StableHasher, StableMap},
-};
+use super::SteerPool;
 use crate::{
     TargetIndex,
     balanced::{BalancedClusters, UNBALANCED},
@@ -205,13 +200,6 @@ fn slot(counts: &mut Vec<u32>, at: usize) -> &mut u32 {
 /// What identifies a target, as a number that is equal on every server.
 pub(crate) fn target_hash(target: &Target) -> u64 {
     stable_hash(target)
-}
-
-/// A hash that is equal on every server.
-pub(crate) fn stable_hash(value: &impl Hash) -> u64 {
-    let mut hasher = StableHasher::default();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

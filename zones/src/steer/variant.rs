@@ -1,8 +1,8 @@
 //! What makes several pools of one: the zone of the name that it answers for.
 
-use fairway_model::{MonitorName, Pool, Visibility, ZoneSpec};
+use fairway_model::{MonitorName, Pool, Visibility, ZoneSpec, mix};
 
-use super::hash;
+use crate::hash;
 
 /// What a pool has from the zone of its name. Names whose zones give the same share one compiled pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ impl<'a> Variant<'a> {
     pub(super) fn key(self, pool_key: u64) -> u64 {
         let monitor = self.monitor.map_or(0, |monitor| hash::text(hash::seed::POOL, monitor.as_str()));
         let of_zone = monitor ^ u64::from(self.hides);
-        if of_zone == 0 { pool_key } else { hash::mix(pool_key ^ of_zone) }
+        if of_zone == 0 { pool_key } else { mix(pool_key ^ of_zone) }
     }
 }
 

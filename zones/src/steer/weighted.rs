@@ -5,15 +5,10 @@
 //! clients only, one that comes back gets exactly those, and a grown weight takes clients without moving any among the
 //! others. The record type is not in the hash: A and AAAA of a client come to one cluster.
 
-use fairway_model::Spread;
+use fairway_model::{Spread, mix};
 
-use super::{
-    ClientNet,
-    hash::{mix, seed},
-    log2,
-    pick::Score,
-};
-use crate::Draw;
+use super::{ClientNet, log2, pick::Score};
+use crate::{Draw, hash::seed};
 
 /// What stands for the client: its network, or the draw of this query.
 #[inline]

@@ -2,12 +2,9 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
-use fairway_model::{Name, Rtype};
+use fairway_model::{Name, Rtype, StableHasher};
 
-use crate::{
-    steer::StableHasher,
-    text::{Record, ZoneData},
-};
+use crate::text::{Record, ZoneData};
 
 /// A name in wire form that is compared and hashed without regard to case.
 #[derive(Clone, Copy, Debug)]
