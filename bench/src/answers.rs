@@ -10,10 +10,8 @@ use fairway_model::{
     Acceptance, Bias, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, Health, Location, MapLayer,
     MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Verdict, Weight, ZoneSpec,
 };
-use fairway_zones::{
-    Client, Conditions, ServerOptions, Snapshot, Transport, View, compile,
-    text::{ZoneData, read_zone},
-};
+use fairway_zonefile::{ZoneData, read_zone};
+use fairway_zones::{Client, Conditions, ServerOptions, Snapshot, Transport, View, compile};
 
 use crate::question;
 

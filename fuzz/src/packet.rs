@@ -12,11 +12,10 @@ use fairway_model::{
     Cluster, ClusterName, Desired, DownAnswer, Forced, Health, Member, Mode, Name, Policy, Pool, PoolName, Rtype,
     Spread, SteeredName, Verdict, Weight, ZoneSpec,
 };
+use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
     Client, Conditions, Draw, Now, Outcome, Query, ServerIdentity, ServerOptions, Tally, Transport, View, compile,
-    find, read,
-    text::{ZoneData, read_zone},
-    write,
+    find, read, write,
 };
 
 use crate::{Target, mutate, packet_check, rng::Rng};

@@ -4,10 +4,8 @@ use std::fmt::Write as _;
 
 use fairway_integration::present::generic;
 use fairway_model::{Desired, Fault, Name, ZoneSpec};
-use fairway_zones::{
-    ServerOptions, compile,
-    text::{ZoneData, check_zone, read_zone},
-};
+use fairway_zonefile::{ZoneData, check_zone, read_zone};
+use fairway_zones::{ServerOptions, compile};
 
 use crate::{Target, mutate, rng::Rng};
 

@@ -11,7 +11,8 @@ use fairway_fuzz::{
 };
 use fairway_health::load::gateway::Shown;
 use fairway_model::{Fault, Name, Rtype};
-use fairway_zones::{Client, Draw, Now, Outcome, Query, Tally, View, find, read, text::ZoneData, write};
+use fairway_zonefile::ZoneData;
+use fairway_zones::{Client, Draw, Now, Outcome, Query, Tally, View, find, read, write};
 
 /// Enough to find each planted bug from any of the seeds tried, little enough for a debug build.
 const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), inputs: 60_000 };

@@ -24,6 +24,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fairway-zones", &["fairway-model"]),
     ("fairway-http", &["fairway-model"]),
     ("fairway-health", &["fairway-model", "fairway-http"]),
+    ("fairway-zonefile", &["fairway-model"]),
+    ("fairway-zones", &["fairway-model", "fairway-zonefile"]),
+    ("fairway-health", &["fairway-model"]),
     ("fairway-sources", &["fairway-model"]),
     ("fairway-providers", &["fairway-model", "fairway-http", "fairway-etcd"]),
     ("fairway-mesh", &["fairway-model"]),
@@ -33,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fairway-model",
             "fairway-etcd",
             "fairway-http",
+            "fairway-zonefile",
             "fairway-zones",
             "fairway-health",
             "fairway-sources",
@@ -42,7 +46,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("fairway-bench", ANY_ROOM),
     ("fairway-integration", ANY_ROOM),
-    ("fairway-fuzz", &["fairway", "fairway-model", "fairway-health", "fairway-zones", "fairway-integration"]),
+    (
+        "fairway-fuzz",
+        &["fairway", "fairway-model", "fairway-health", "fairway-zonefile", "fairway-zones", "fairway-integration"],
+    ),
 ];
 
 const ANY_ROOM: &[&str] = &[
@@ -50,6 +57,7 @@ const ANY_ROOM: &[&str] = &[
     "fairway-model",
     "fairway-etcd",
     "fairway-http",
+    "fairway-zonefile",
     "fairway-zones",
     "fairway-health",
     "fairway-sources",

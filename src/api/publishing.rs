@@ -10,7 +10,7 @@ use axum::{
 };
 use fairway_model::{ProviderSet, SetKey, Timestamp};
 use fairway_providers::publish::{Condition, Draft, Outcome, Publisher, SetStanding};
-use fairway_zones::text::rdata_text;
+use fairway_zonefile::rdata_text;
 
 use super::{
     problem::problem,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fairway_model::{Fault, Name, SharedMap, SharedSet, SteeredName};
-use fairway_zones::text::{Record, ZoneData};
+use fairway_zonefile::{Record, ZoneData};
 
 use super::{maps::KeptMaps, watch::Fingerprint};
 

@@ -48,7 +48,8 @@ mod tests;
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
 
 use fairway_model::{Desired, Fault, Forced, Name, Override, Place};
-use fairway_zones::{ServerOptions, compile, text::ZoneData};
+use fairway_zonefile::ZoneData;
+use fairway_zones::{ServerOptions, compile};
 
 pub use data_dir::data_dir;
 pub use kept::{Before, KeptZones};

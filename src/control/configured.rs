@@ -12,7 +12,8 @@ use fairway_model::{
     Contribution, DeclaredClusters, Desired, Fault, Member, Merged, Name, Origin, Override, Place, Pool, PoolName,
     Severity, SharedSet, SourceKind, Timestamp, merge,
 };
-use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile, text::ZoneData};
+use fairway_zonefile::ZoneData;
+use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile};
 use tokio::sync::oneshot;
 
 use super::{

@@ -14,10 +14,10 @@ use fairway_model::{
     Bias, ClientMap, ClientPlace, Cluster, ClusterName, Demand, Desired, Health, LatencyTable, Location, MapLayer,
     MapName, Name, Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
 };
+use fairway_zonefile::read_zone;
 use fairway_zones::{
     Conditions, Draw, Played, Player, ServerOptions, Snapshot, TargetIndex, View, compile,
     steer::{ClientNet, SteerPool},
-    text::read_zone,
 };
 
 use super::{

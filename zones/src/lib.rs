@@ -1,4 +1,4 @@
-//! Packet in, packet out: zone text, snapshot, lookup, steering, answers.
+//! Packet in, packet out: snapshot, lookup, steering, answers.
 //!
 //! No sockets, no clock, no async. [`respond()`] is the whole border between sockets and DNS.
 #![deny(unsafe_code)]
@@ -21,7 +21,6 @@ mod snapshot;
 pub mod steer;
 mod table;
 mod tally;
-pub mod text;
 mod times;
 mod view;
 mod wire;

@@ -7,9 +7,8 @@ use fairway_model::{
     Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Policy, Pool, PoolName, ProbeAddress, Rtype,
     SteeredName, Ttl, Verdict, ZoneSpec,
 };
-use fairway_zones::{
-    Client, Conditions, Draw, Now, Outcome, ServerOptions, Tally, Transport, View, compile, respond, text::read_zone,
-};
+use fairway_zonefile::read_zone;
+use fairway_zones::{Client, Conditions, Draw, Now, Outcome, ServerOptions, Tally, Transport, View, compile, respond};
 
 const ZONE: &[u8] = b"$ORIGIN a.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
 

@@ -8,9 +8,10 @@ use fairway_model::{
     Cluster, ClusterName, Desired, Forced, Health, Member, Name, Policy, Pool, PoolName, Rtype, SteeredName, Verdict,
     ZoneSpec,
 };
+use fairway_zonefile::read_zone;
 use fairway_zones::{
     Client, Conditions, Draw, Dropped, NodeKind, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile,
-    decode, explain, respond, text::read_zone,
+    decode, explain, respond,
 };
 
 const ZONE: &str = "\

@@ -7,7 +7,8 @@ use fairway_model::{
     Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Pace, Policy, Pool, PoolName, Risk, Rtype,
     SteeredName, Ttl, TtlBounds, Verdict, ZoneSpec,
 };
-use fairway_zones::{Conditions, Explained, ServerOptions, View, compile, explain, text::read_zone};
+use fairway_zonefile::read_zone;
+use fairway_zones::{Conditions, Explained, ServerOptions, View, compile, explain};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()

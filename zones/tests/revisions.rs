@@ -19,10 +19,10 @@ use fairway_model::{
     PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule, Severity, Spread, SteeredName, Tier,
     Timestamp, Ttl, TtlBounds, Verdict, Visibility, Weight, Window, ZoneSpec,
 };
+use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
     Client, Conditions, Draw, Now, Outcome, PoolInfo, ServerOptions, Slot, Snapshot, Tallies, Tally, TargetIndex,
     Touched, Transport, View, compile, explain, recompile, respond, revise,
-    text::{ZoneData, read_zone},
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 use world::{ASKED, CLIENTS, Dice, STEERED, TYPES, cluster, edit, owner, world, zones};

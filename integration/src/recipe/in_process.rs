@@ -7,10 +7,10 @@ use std::{
 
 use fairway::config::{self, Source};
 use fairway_model::{Desired, Forced, Health, ProbeAddress, Target, Verdict, ZoneSpec};
+use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{
     Client, Conditions, Draw, Now, Outcome, ServerIdentity, ServerOptions, Tally, TargetIndex, Transport, View,
     compile, respond,
-    text::{ZoneData, check_zone, read_zone},
 };
 
 use super::{Recipe, Stage, State};

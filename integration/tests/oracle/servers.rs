@@ -31,7 +31,7 @@ pub(crate) struct Zone {
 impl Zone {
     /// The zone of this name, one of [`ZONES`].
     pub(crate) fn new(name: &'static str) -> Self {
-        let rich = root().join("zones/testdata/rich.portable.zone");
+        let rich = root().join("crates/zonefile/testdata/rich.portable.zone");
         let own = root().join("integration/tests/oracle/own.zone");
         let text =
             fs::read_to_string(if name == "rich.test" { rich } else { own }).expect("the file is in the repository");

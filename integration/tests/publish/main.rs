@@ -31,7 +31,7 @@ use fairway_providers::{
     file::ZoneFile,
     publish::{Affix, Bounds, Notes, Obstacle, Ownership, Pacing, Policy, Provider, Publisher, Rules, Setup, Wanted},
 };
-use fairway_zones::text::{rdata_from_text, rdata_text};
+use fairway_zonefile::{rdata_from_text, rdata_text};
 use tempfile::TempDir;
 use tokio::sync::watch;
 

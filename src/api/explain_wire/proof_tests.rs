@@ -8,10 +8,10 @@ use fairway_model::{
     Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp, Verdict, Weight,
     Window, ZoneSpec,
 };
+use fairway_zonefile::read_zone;
 use fairway_zones::{
     Conditions, Draw, ServerOptions, Snapshot, compile,
     steer::{Kind, Placement, Rows, SteerPool, TargetTable, Territory},
-    text::read_zone,
 };
 use serde_json::Value;
 

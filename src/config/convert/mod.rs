@@ -29,7 +29,7 @@ use std::{
 };
 
 use fairway_model::{Desired, Fault, Place, Severity, Subject};
-use fairway_zones::text::ZoneData;
+use fairway_zonefile::ZoneData;
 
 use super::{
     OverrideSpec, Settings, environment::data_dir_of, files::Files, kept::KeptZones, maps::KeptMaps, reader::Reader,

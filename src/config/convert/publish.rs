@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
 use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, SealKey};
-use fairway_zones::text::rdata_from_text;
+use fairway_zonefile::rdata_from_text;
 
 use super::{Meaning, monitors::secret, publish_to::destination};
 use crate::config::{

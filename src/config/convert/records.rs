@@ -3,7 +3,7 @@
 use std::fmt::Arguments;
 
 use fairway_model::{Name, RecordSet, Rtype, SharedMap, Subject};
-use fairway_zones::text::rdata_from_text;
+use fairway_zonefile::rdata_from_text;
 
 use super::Meaning;
 use crate::config::{

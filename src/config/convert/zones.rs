@@ -8,7 +8,7 @@ use std::{
 };
 
 use fairway_model::{Desired, Fault, Name, Place, Rtype, Subject, Ttl, Visibility, ZoneSpec};
-use fairway_zones::text::{Record, ZoneData, check_zone, read_zone};
+use fairway_zonefile::{Record, ZoneData, check_zone, read_zone};
 
 use super::Meaning;
 use crate::config::{

@@ -14,7 +14,8 @@ use fairway_model::{
     Cluster, ClusterName, Desired, Health, Load, LoadReport, LoadSignal, Member, Name, Network, Policy, Pool, PoolName,
     SteeredName, Verdict, ZoneSpec,
 };
-use fairway_zones::{Asked, Conditions, ServerOptions, Snapshot, TargetIndex, compile, text::read_zone};
+use fairway_zonefile::read_zone;
+use fairway_zones::{Asked, Conditions, ServerOptions, Snapshot, TargetIndex, compile};
 
 use super::*;
 

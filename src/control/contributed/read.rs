@@ -9,7 +9,7 @@ use fairway_model::{
     Wanted, Weight, closest,
 };
 use fairway_providers::{Endpoint, plain_name};
-use fairway_zones::text::rdata_from_text;
+use fairway_zonefile::rdata_from_text;
 
 use super::rows_wire::Row;
 use crate::config;

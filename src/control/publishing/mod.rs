@@ -25,7 +25,7 @@ use fairway_providers::{
     rfc2136::Rfc2136,
     webhook::Webhook,
 };
-use fairway_zones::text::{rdata_from_text, rdata_text};
+use fairway_zonefile::{rdata_from_text, rdata_text};
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 pub(super) use self::declared::{DECLARED_MAX, asked};

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
 use fairway_model::{Desired, Member, Name, Pool, ProviderSet, RecordSet, Rtype, SteeredName, Ttl};
 use fairway_providers::publish::{Wanted, Weights};
-use fairway_zones::{View, explain, text::rdata_from_text};
+use fairway_zonefile::rdata_from_text;
+use fairway_zones::{View, explain};
 
 use super::{
     members::eligible,

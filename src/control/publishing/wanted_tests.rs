@@ -3,7 +3,8 @@ use std::{fs, sync::Arc};
 use arc_swap::ArcSwap;
 use fairway_model::{Acceptance, ClusterName, Health, Shares, Timestamp, Verdict};
 use fairway_providers::publish::Ownership;
-use fairway_zones::{Conditions, TargetIndex, text::rdata_text};
+use fairway_zonefile::rdata_text;
+use fairway_zones::{Conditions, TargetIndex};
 
 use super::{
     super::declared::{DECLARED_MAX, places},

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use fairway_model::{Desired, Health, Name, Rtype, Verdict, ZoneSpec};
-use fairway_zones::{Conditions, ServerOptions, View, compile, decode, text::read_zone};
+use fairway_zonefile::read_zone;
+use fairway_zones::{Conditions, ServerOptions, View, compile, decode};
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Declared records answer as if the zone file had them, or are refused with the reason.
 
 use fairway_model::{Desired, Name, RecordSet, Rtype, Ttl};
+use fairway_zonefile::rdata_from_text;
 
 use super::tests::{INNER, OUTER, answers, desired, zone};
 use super::*;
-use crate::text::rdata_from_text;
 
 fn set(name: &str, rtype: Rtype, data: &[&str]) -> RecordSet {
     let name: Name = format!("{name}example.test").parse().unwrap();

@@ -18,11 +18,9 @@ mod tests;
 use std::{collections::BTreeSet, sync::Arc};
 
 use fairway_model::{Desired, Fault, Name, Place, PoolName};
+use fairway_zonefile::ZoneData;
 
-use crate::{
-    snapshot::{ServerOptions, Snapshot},
-    text::ZoneData,
-};
+use crate::snapshot::{ServerOptions, Snapshot};
 
 /// Compiles a wish and its zones. All faults come together, and nothing is compiled if one is an error; the warnings of
 /// a compiled wish come with it.

@@ -3,15 +3,13 @@
 use std::{collections::HashMap, iter};
 
 use fairway_model::{Fault, Name, Place, Rtype};
+use fairway_zonefile::{Record, ZoneData};
 
 use super::{
     names::{Names, is_wildcard, parent_of},
     records::Compiler,
 };
-use crate::{
-    entries::Node,
-    text::{Record, ZoneData},
-};
+use crate::entries::Node;
 
 /// The zones, those with fewer labels first, so that a parent's number is smaller than its child's.
 pub(super) struct Origins<'a> {

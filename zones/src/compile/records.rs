@@ -1,6 +1,7 @@
 //! The records of zones to a layer of names.
 
 use fairway_model::{Fault, Name, Place, Rtype, mix};
+use fairway_zonefile::ZoneData;
 
 use super::{
     names::Names,
@@ -11,7 +12,6 @@ use crate::{
     entries::{EntryWriter, Extra, Head, Node},
     hash::digest,
     snapshot::{Layer, TextLayer, Zone},
-    text::ZoneData,
     wire::{ancestors, name_hash},
 };
 

@@ -4,12 +4,10 @@ use fairway_model::{
     Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Policy, Pool, PoolName, Rtype, SteeredName,
     Verdict, Visibility, ZoneSpec,
 };
+use fairway_zonefile::{ZoneData, read_zone};
 
 use super::*;
-use crate::{
-    Client, Conditions, Draw, Now, Outcome, Tally, Transport, View, respond,
-    text::{ZoneData, read_zone},
-};
+use crate::{Client, Conditions, Draw, Now, Outcome, Tally, Transport, View, respond};
 
 pub(super) const OUTER: &str = "\
     $TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN CNAME shop\n\

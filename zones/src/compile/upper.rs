@@ -10,6 +10,7 @@ use fairway_model::{
     Desired, Fault, Mode, Name, Place, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName, Subject, Ttl,
     Visibility, mix,
 };
+use fairway_zonefile::ZoneData;
 
 use super::{
     declared::{self, Beside},
@@ -22,7 +23,6 @@ use crate::{
     hash::digest,
     snapshot::{Layer, ServerOptions, Sizes, Snapshot, Steered, TextLayer},
     table::Table,
-    text::ZoneData,
     wire::{ancestors, name_end, name_hash},
 };
 

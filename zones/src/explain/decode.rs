@@ -1,11 +1,9 @@
 //! Reads a response back, for people. Bounded, and never trusts its input, though it is our own.
 
 use fairway_model::{Name, Rtype, Ttl};
+use fairway_zonefile::rdata_text;
 
-use crate::{
-    text::rdata_text,
-    wire::{compressible, u16_at},
-};
+use crate::wire::{compressible, u16_at};
 
 /// A record as people read it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use fairway_model::{
     LatencyTable, Location, MapLayer, MapName, Member, Name, Network, PlaceMatch, Policy, Pool, PoolName, Preference,
     Rank, SteeredName, TableName, Weight,
 };
+use fairway_zonefile::read_zone;
 use proptest::prelude::*;
 
 use super::{
@@ -18,7 +19,6 @@ use super::{
 use crate::{
     ServerOptions, Snapshot, compile, recompile,
     steer::{Rows, Territory},
-    text::read_zone,
 };
 
 const LAST: u16 = Rows::LAST;

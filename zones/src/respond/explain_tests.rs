@@ -6,10 +6,11 @@ use fairway_model::{
     Acceptance, Cluster, ClusterName, Desired, Health, Member, Mode, Name, Network, Policy, Pool, PoolName, Rtype,
     Shares, SteeredName, Verdict, ZoneSpec,
 };
+use fairway_zonefile::read_zone;
 
 use crate::{
     Client, Conditions, Draw, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile, decode,
-    explain::question, respond, text::read_zone,
+    explain::question, respond,
 };
 
 const ZONE: &[u8] = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\nwww IN A 192.0.2.1\n\

@@ -6,6 +6,7 @@ use fairway_model::{
     Cluster, ClusterName, Desired, DownAnswer, Forced, Health, Member, Mode, Name, Permille, Policy, Pool, PoolName,
     Rtype, Spread, SteeredName, Tier, Verdict, Weight,
 };
+use fairway_zonefile::read_zone;
 
 use crate::{
     Client, Conditions, Draw, Now, Outcome, Query, ServerIdentity, ServerOptions, Snapshot, Tallies, Tally, Transport,
@@ -16,7 +17,6 @@ use crate::{
     read,
     respond::{LEVELS, Response, read_level, write_traced},
     steer,
-    text::read_zone,
 };
 
 /// Hears nothing, but counts as somebody who listens, so that the long way is taken.

@@ -9,7 +9,7 @@ use super::{
     time::read_number,
     wire::Malformed,
 };
-use crate::text::{
+use crate::{
     faults::{Wrong, show},
     lexer::{Lexer, Word},
 };

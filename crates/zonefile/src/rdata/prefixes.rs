@@ -7,7 +7,7 @@ use super::{
     time::read_number,
     wire::Malformed,
 };
-use crate::text::{faults::Wrong, lexer::Word};
+use crate::{faults::Wrong, lexer::Word};
 
 /// Items follow each other to the end, addresses without the zeros at their end (RFC 3123 section 4).
 pub(super) fn check(mut rest: &[u8]) -> Result<(), Malformed> {

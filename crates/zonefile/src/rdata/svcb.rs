@@ -9,7 +9,7 @@ use super::{
     wire::Malformed,
     write::write_octets,
 };
-use crate::text::{faults::Wrong, lexer::Word};
+use crate::{faults::Wrong, lexer::Word};
 
 /// Keys by number (IANA "Service Parameter Keys (SvcParamKeys)").
 const KEYS: &[&str] =

@@ -5,7 +5,7 @@ use super::{
     time::read_number,
     wire::Malformed,
 };
-use crate::text::faults::Wrong;
+use crate::faults::Wrong;
 
 const PROTOCOLS: &[(&str, u8)] = &[("icmp", 1), ("tcp", 6), ("udp", 17)];
 

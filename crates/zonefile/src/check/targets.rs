@@ -9,7 +9,7 @@ use super::{
     nodes::{Folded, ancestors},
     places::is_host_name,
 };
-use crate::text::{Record, rdata_names};
+use crate::{Record, rdata_names};
 
 /// What a target inside the zone is.
 enum Target<'n> {

@@ -4,7 +4,7 @@ use super::{
     source::{Source, refuse},
     wire::Malformed,
 };
-use crate::text::{faults::Wrong, lexer::Word};
+use crate::{faults::Wrong, lexer::Word};
 
 /// The equator and the prime meridian in wire form; a thousandth of a second of arc is 1.
 const CENTRE: i64 = 1 << 31;

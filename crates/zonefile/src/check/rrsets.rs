@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use fairway_model::{Rtype, Ttl};
 
 use super::{Check, Kinds, Node};
-use crate::text::{Record, rdata_names};
+use crate::{Record, rdata_names};
 
 /// Octets of a message besides name and records: header, type and class of the question, OPT.
 const OVERHEAD: usize = 12 + 4 + 11;

@@ -10,18 +10,13 @@ use super::{
     time::{read_number, read_time, read_ttl},
     wire::{self, Malformed},
 };
-use crate::text::{
+use crate::{
     faults::{Wrong, show},
     lexer::{Lexer, Word},
 };
 
 /// Reads the words that are left of a record as RDATA and appends it to `out`; the record is at its end then.
-pub(in crate::text) fn read(
-    rtype: Rtype,
-    lexer: &mut Lexer<'_>,
-    origin: &Name,
-    out: &mut Vec<u8>,
-) -> Result<(), Wrong> {
+pub(crate) fn read(rtype: Rtype, lexer: &mut Lexer<'_>, origin: &Name, out: &mut Vec<u8>) -> Result<(), Wrong> {
     let first = lexer.word()?;
     let begin = first.map_or_else(|| lexer.at(), |word| word.at);
     let start = out.len();
@@ -47,7 +42,7 @@ pub(in crate::text) fn read(
 }
 
 /// Appends the wire form of a name to `out`: as [`Name::from_text`] does, without its allocations.
-pub(in crate::text) fn read_name(text: &[u8], origin: &Name, out: &mut Vec<u8>) -> Result<(), NameError> {
+pub(crate) fn read_name(text: &[u8], origin: &Name, out: &mut Vec<u8>) -> Result<(), NameError> {
     let begin = out.len();
     let mut length_at = begin;
     out.push(0);
@@ -87,7 +82,7 @@ fn slow_name(text: &[u8], origin: &Name, begin: usize, out: &mut Vec<u8>) -> Res
 }
 
 /// A fault for a word that is no name.
-pub(in crate::text) fn show_name_error(word: Word<'_>, error: NameError) -> Wrong {
+pub(crate) fn show_name_error(word: Word<'_>, error: NameError) -> Wrong {
     Wrong::new(word.at, format!("{} is no domain name: {error}", show(word.text)), "")
 }
 

@@ -3,7 +3,7 @@
 use fairway_model::{Name, Rtype};
 
 use super::{Check, Kinds, Node, nodes::Folded};
-use crate::text::{Record, rdata_names};
+use crate::{Record, rdata_names};
 
 impl Check<'_, '_> {
     /// Tells of data that is never answered because a cut or a DNAME above hides it; says whether all of the node is.

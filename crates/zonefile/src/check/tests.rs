@@ -1,6 +1,6 @@
 use fairway_model::{Fault, Name};
 
-use crate::text::{ZoneData, check_zone, read_zone};
+use crate::{ZoneData, check_zone, read_zone};
 
 /// What every zone of these tests begins with.
 const HEAD: &str = "$TTL 60\n@ SOA ns h 1 1h 15m 2w 5m\n@ NS ns\nns A 192.0.2.1\n";

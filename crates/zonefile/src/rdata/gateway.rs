@@ -13,7 +13,7 @@ use super::{
     table::Field,
     wire::{Malformed, name_length},
 };
-use crate::text::faults::Wrong;
+use crate::faults::Wrong;
 
 /// Kind of a gateway: none, IPv4 address, IPv6 address, name (RFC 4025 section 2.3, RFC 8777 section 4.2.3).
 const KIND_NAME: u8 = 3;

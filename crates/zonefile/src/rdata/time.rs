@@ -3,7 +3,7 @@
 use super::wire::Malformed;
 
 /// A number of seconds: plain, or with units as in `1w2d3h4m5s`; upper or lower case, each unit once or more.
-pub(in crate::text) fn read_ttl(text: &[u8]) -> Option<u32> {
+pub(crate) fn read_ttl(text: &[u8]) -> Option<u32> {
     if let Some(plain) = read_number(text) {
         return u32::try_from(plain).ok();
     }

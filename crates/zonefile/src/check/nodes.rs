@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use fairway_model::{Name, Rtype, StableHasher};
 
-use crate::text::{Record, ZoneData};
+use crate::{Record, ZoneData};
 
 /// A name in wire form that is compared and hashed without regard to case.
 #[derive(Clone, Copy, Debug)]

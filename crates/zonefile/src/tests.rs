@@ -7,8 +7,8 @@ use super::{Record, ZoneData, check_rdata, check_zone, rdata_from_text, rdata_na
 mod cuts;
 mod lines;
 
-const RICH: &str = include_str!("../../testdata/rich.zone");
-const PORTABLE: &str = include_str!("../../testdata/rich.portable.zone");
+const RICH: &str = include_str!("../testdata/rich.zone");
+const PORTABLE: &str = include_str!("../testdata/rich.portable.zone");
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()

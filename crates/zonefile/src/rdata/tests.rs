@@ -94,7 +94,7 @@ fn other_ways_of_writing_mean_the_same() {
 
 #[test]
 fn data_that_is_wrong_is_refused() {
-    for line in include_str!("../../../testdata/wrong-rdata.txt").lines().skip(1) {
+    for line in include_str!("../../testdata/wrong-rdata.txt").lines().skip(1) {
         let (rtype, text) = line.split_once(' ').unwrap_or((line, ""));
         assert!(read(rtype, text).is_err(), "{line} is {:?}", read(rtype, text));
     }
