@@ -26,13 +26,13 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     gate::{Gate, Via},
+    metrics::Metrics,
     routes::{self, Site},
     watch::{self as watching, Hub},
 };
 use crate::{
     access::{ClientKey, names_of},
     control::Control,
-    observe::metrics::Metrics,
 };
 
 /// The listeners of the API.

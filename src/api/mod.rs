@@ -17,6 +17,7 @@ pub mod latency_wire;
 mod listen;
 mod load;
 pub mod load_wire;
+pub(crate) mod metrics;
 mod objects;
 pub mod objects_wire;
 mod openapi;

@@ -27,6 +27,7 @@ use super::{
     intents::{self, of_intents},
     latency::{TABLE_MAX, push_latency},
     load::push_load,
+    metrics::Metrics,
     objects,
     openapi::{self, Document},
     operations,
@@ -40,7 +41,6 @@ use super::{
 use crate::{
     control::{Control, Readiness},
     intents::INTENT_KINDS,
-    observe::metrics::Metrics,
     once::{Given, UnderWay},
     page,
     store::objects::Author,

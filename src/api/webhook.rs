@@ -28,12 +28,12 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{listen::serve, traced::traced};
+use super::{listen::serve, metrics::Metrics, traced::traced};
 use crate::{
     access::{ServerTls, TokenHash},
     config::WebhookSettings,
     control::{Control, contributed::ContributionLedger},
-    observe::{metrics::Metrics, traces::Traces},
+    observe::traces::Traces,
     serve::Computing,
 };
 

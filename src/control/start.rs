@@ -46,9 +46,9 @@ use super::{
     watch::watch_files,
 };
 use crate::{
-    api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET},
+    api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET, metrics::Metrics},
     config::{Settings, watch::Fingerprint},
-    observe::{logs::Logs, metrics::Metrics, query_log::QueryLog, traces::Traces},
+    observe::{logs::Logs, query_log::QueryLog, traces::Traces},
     serve::{
         BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
         handover::{HandoverError, Offer},

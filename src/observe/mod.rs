@@ -3,7 +3,9 @@
 //! Nothing is counted here: counters live where things happen, and are gathered when somebody asks.
 
 pub mod logs;
-pub(crate) mod metrics;
 mod process;
 pub(crate) mod query_log;
+mod sheet;
 pub(crate) mod traces;
+
+pub(crate) use sheet::Sheet;

@@ -2,28 +2,54 @@
 
 use std::fs;
 
+use super::Sheet;
+
+impl Sheet {
+    /// What the kernel says of this process, by the names that Prometheus' own client libraries give.
+    pub(crate) fn process(&mut self) {
+        let process = Process::now();
+        if let Some(seconds) = process.cpu_seconds {
+            self.seconds("process_cpu_seconds_total", "Processor time used, user and system.", seconds);
+        }
+        for (name, help, value) in [
+            ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
+            ("process_virtual_memory_bytes", "Address space.", process.virtual_bytes),
+            ("process_open_fds", "Open file descriptors.", process.open_fds),
+            ("process_max_fds", "Most file descriptors that may be open.", process.max_fds),
+            ("process_threads", "Threads.", process.threads),
+        ] {
+            if let Some(value) = value {
+                self.gauge(name, help, value as f64);
+            }
+        }
+        if let Some(seconds) = process.start_seconds {
+            self.gauge("process_start_time_seconds", "When the process started, since 1970.", seconds);
+        }
+    }
+}
+
 /// Use of the machine by this process. What cannot be read is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Process {
+struct Process {
     /// Processor time used, user and system, in seconds.
-    pub(super) cpu_seconds: Option<f64>,
+    cpu_seconds: Option<f64>,
     /// Resident memory in octets.
-    pub(super) resident_bytes: Option<u64>,
+    resident_bytes: Option<u64>,
     /// Address space in octets.
-    pub(super) virtual_bytes: Option<u64>,
+    virtual_bytes: Option<u64>,
     /// Open file descriptors.
-    pub(super) open_fds: Option<u64>,
+    open_fds: Option<u64>,
     /// Most file descriptors that may be open.
-    pub(super) max_fds: Option<u64>,
+    max_fds: Option<u64>,
     /// Threads.
-    pub(super) threads: Option<u64>,
+    threads: Option<u64>,
     /// When the process started, in seconds since 1970.
-    pub(super) start_seconds: Option<f64>,
+    start_seconds: Option<f64>,
 }
 
 impl Process {
     /// How things stand now.
-    pub(super) fn now() -> Self {
+    fn now() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let boot = fs::read_to_string("/proc/stat").unwrap_or_default();
         let open_fds = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as u64);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::sheet::Sheet;
+use super::Sheet;
 use crate::control::Shared;
 
 /// Writes what concerns traces; nothing where they are off.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::SystemTime};
 
-use super::sheet::Sheet;
+use super::Sheet;
 use crate::control::Shared;
 
 /// Writes how each provider stands.

@@ -19,7 +19,6 @@ mod balance;
 mod health;
 mod load;
 mod publishing;
-mod sheet;
 mod traces;
 mod webhook;
 mod wire;
@@ -30,9 +29,10 @@ use fairway_model::{Forced, Verdict};
 use fairway_zones::{Tallies, View};
 use tokio::sync::Mutex;
 
-use self::sheet::Sheet;
-use super::process::Process;
-use crate::control::{Control, Published, Readiness, Shared};
+use crate::{
+    control::{Control, Published, Readiness, Shared},
+    observe::Sheet,
+};
 
 /// Gathers metrics, one scrape at a time.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl Metrics {
             webhook::write(&mut sheet, &shared, &published);
             traces::write(&mut sheet, &shared);
             write_control(&mut sheet, &shared, &view, &published);
-            write_process(&mut sheet, &Process::now());
+            sheet.process();
             sheet.into_text()
         };
         tokio::task::spawn_blocking(write).await.map_err(|error| MetricsError(error.to_string()))
@@ -145,27 +145,6 @@ fn write_store(sheet: &mut Sheet, shared: &Shared) {
     if let Some((since, _)) = standing.away {
         let since = since.secs() as f64;
         sheet.gauge("fairway_store_away_timestamp_seconds", "Since when the store does not answer.", since);
-    }
-}
-
-/// The names that Prometheus' own client libraries give.
-fn write_process(sheet: &mut Sheet, process: &Process) {
-    if let Some(seconds) = process.cpu_seconds {
-        sheet.seconds("process_cpu_seconds_total", "Processor time used, user and system.", seconds);
-    }
-    for (name, help, value) in [
-        ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
-        ("process_virtual_memory_bytes", "Address space.", process.virtual_bytes),
-        ("process_open_fds", "Open file descriptors.", process.open_fds),
-        ("process_max_fds", "Most file descriptors that may be open.", process.max_fds),
-        ("process_threads", "Threads.", process.threads),
-    ] {
-        if let Some(value) = value {
-            sheet.gauge(name, help, value as f64);
-        }
-    }
-    if let Some(seconds) = process.start_seconds {
-        sheet.gauge("process_start_time_seconds", "When the process started, since 1970.", seconds);
     }
 }
 
