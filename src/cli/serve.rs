@@ -9,9 +9,9 @@ use std::{
 
 use super::{args::ServeArgs, usage, variable, wait};
 use crate::{
-    config::{LogFormat, Source, environment::unknown_variables},
+    config::{Source, environment::unknown_variables},
     control::{Daemon, Environment, Options},
-    observe::logs::Logs,
+    observe::logs::{LineFormat, Logs},
     serve::Sockets,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let inherited = Sockets::inherited()?;
     // Before anything else: the log must not miss why a start fails.
     let filter = args.log.clone().or_else(|| variable("FAIRWAY_LOG")).unwrap_or_else(|| "info".to_owned());
-    let logs = Logs::start(&filter, LogFormat::Auto)?;
+    let logs = Logs::start(&filter, LineFormat::Auto)?;
     warn_of_misspelt_variables();
     let mut options = Options::new(source(&args)?);
     options.inherited = inherited;

@@ -23,6 +23,7 @@ use super::{
     actor::{Actor, Askers},
     changes,
     configured::{Configured, Previous, Reading, What},
+    start::line_format,
 };
 use crate::{
     api::state_wire::ReloadReport,
@@ -140,7 +141,7 @@ impl Actor {
             report.warnings.push(error.to_string());
         }
         if let Some(logs) = &self.logs {
-            logs.set_format(configured.settings.log.format);
+            logs.set_format(line_format(configured.settings.log.format));
         }
         let left_out = configured.left_out.differences(&before.left_out, |_, _| true);
         for (key, faults) in left_out.into_iter().filter_map(|(key, now, _)| Some((key, now?))) {

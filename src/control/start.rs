@@ -16,7 +16,7 @@ use fairway_health::{
     load::{ClusterFeed, Loads},
 };
 use fairway_model::{Fault, Timestamp};
-use fairway_zones::{Snapshot, View, give_back_memory};
+use fairway_zones::{Sample, Snapshot, Transport, View, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{broadcast, mpsc, watch},
@@ -47,8 +47,12 @@ use super::{
 };
 use crate::{
     api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET, metrics::Metrics},
-    config::{Settings, watch::Fingerprint},
-    observe::{logs::Logs, query_log::QueryLog, traces::Traces},
+    config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint},
+    observe::{
+        logs::{LineFormat, Logs},
+        query_log::{self, QueryLog, QueryLogOptions, QuerySample},
+        traces::Traces,
+    },
     serve::{
         BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
         handover::{HandoverError, Offer},
@@ -312,20 +316,48 @@ fn offer(control: &Control, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) 
 }
 
 fn follow_settings(logs: Option<&Logs>, settings: &Settings) {
-    logs.into_iter().for_each(|logs| logs.set_format(settings.log.format));
+    logs.into_iter().for_each(|logs| logs.set_format(line_format(settings.log.format)));
     if let Some(Err(error)) = logs.map(|logs| logs.set_filter(&settings.log.filter)) {
         tracing::warn!(%error, "the log keeps its filter");
     }
 }
 
+/// The format of log lines that the settings ask for.
+pub(super) const fn line_format(format: LogFormat) -> LineFormat {
+    match format {
+        LogFormat::Auto => LineFormat::Auto,
+        LogFormat::Text => LineFormat::Text,
+        LogFormat::Json => LineFormat::Json,
+    }
+}
+
 /// Starts the log of queries; it follows the configuration in force.
 fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
-    let shared = Arc::clone(shared);
-    let wanted = move || {
-        let settings = shared.published.load().configured.settings.query_log.clone();
-        (settings, *shared.hang_ups.borrow())
+    let (shared, counters) = (Arc::clone(shared), server.counters().clone());
+    QueryLog::start(Box::new(move |each| {
+        let published = shared.published.load();
+        let settings = published.configured.settings.query_log.as_ref();
+        let one_in = settings.map_or(0, |settings| settings.one_in.get());
+        for tally in counters.tallies_by_thread() {
+            // Each time: another thread may have begun to serve.
+            tally.sample_every(one_in);
+            tally.take_samples(|sample| each(logged(sample)));
+        }
+        let sink = settings.map(|settings| match &settings.sink {
+            QueryLogSink::Stdout => query_log::QueryLogSink::Stdout,
+            QueryLogSink::File(path) => query_log::QueryLogSink::File(path.clone()),
+        });
+        QueryLogOptions { sink, opened: *shared.hang_ups.borrow() }
+    }))
+}
+
+fn logged(sample: Sample) -> QuerySample {
+    let Sample { at, client, subnet, transport, rcode, question } = sample;
+    let transport = match transport {
+        Transport::Udp => "udp",
+        Transport::Tcp => "tcp",
     };
-    QueryLog::start(server.counters().clone(), Box::new(wanted))
+    QuerySample { at, client, subnet, transport, rcode, question }
 }
 
 /// What is known from before this start.

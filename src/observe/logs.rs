@@ -12,9 +12,9 @@ use std::{io::IsTerminal, sync::Arc};
 
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
+pub use self::form::LineFormat;
 pub(crate) use self::trace::Trace;
 use self::{trace::Traces, writer::LineWriter};
-use crate::config::LogFormat;
 
 /// The running log; clones are the same one. Once the last is dropped, every line so far has been written.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct Logs {
 
 impl Logs {
     /// Starts the log on standard output with this filter and form, once a process.
-    pub fn start(filter: &str, format: LogFormat) -> Result<Self, LogError> {
+    pub fn start(filter: &str, format: LineFormat) -> Result<Self, LogError> {
         let (filter, handle) = reload::Layer::new(parse(filter)?);
         let is_terminal = std::io::stdout().is_terminal();
         let writer = LineWriter::start(std::io::stdout()).map_err(|error| LogError::Thread(error.to_string()))?;
@@ -40,7 +40,7 @@ impl Logs {
     }
 
     /// Writes lines in another form from now on.
-    pub fn set_format(&self, format: LogFormat) {
+    pub fn set_format(&self, format: LineFormat) {
         self.form.set(format);
     }
 

@@ -6,19 +6,15 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
+    net::IpAddr,
     os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread::{self, JoinHandle},
     time::{Duration, UNIX_EPOCH},
 };
 
-use fairway_model::{Name, Rtype, Timestamp};
-use fairway_zones::{Sample, Transport};
-
-use crate::{
-    config::{QueryLogSettings, QueryLogSink},
-    serve::Counters,
-};
+use fairway_model::{Name, Network, Rtype, Timestamp};
 
 /// The running query log. Dropping it writes what is left and ends the thread.
 #[derive(Debug)]
@@ -27,14 +23,49 @@ pub(crate) struct QueryLog {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is wanted now: settings, and a number that changes when files are to be opened anew.
-type Wanted = dyn Fn() -> (Option<QueryLogSettings>, u64) + Send;
+/// One sampled query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuerySample {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// Address of the client.
+    pub client: IpAddr,
+    /// The client subnet of the query (RFC 7871), if it had one.
+    pub subnet: Option<Network>,
+    /// `udp` or `tcp`.
+    pub transport: &'static str,
+    /// Response code.
+    pub rcode: u16,
+    /// The question in wire form: name, type, class.
+    pub question: Vec<u8>,
+}
+
+/// Destination of the lines of the query log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueryLogSink {
+    /// Standard output.
+    Stdout,
+    /// Appended to this file.
+    File(PathBuf),
+}
+
+/// Settings of the query log now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryLogOptions {
+    /// Destination; none switches the log off.
+    pub sink: Option<QueryLogSink>,
+    /// Changes when files are to be opened again, as after a rotation.
+    pub opened: u64,
+}
+
+/// Returns the settings in force, and passes the samples that wait to its argument.
+type Source = dyn FnMut(&mut dyn FnMut(QuerySample)) -> QueryLogOptions + Send;
 
 impl QueryLog {
-    /// Starts the thread; `wanted` is asked again and again, so that a reload is followed.
-    pub(crate) fn start(counters: Counters, wanted: Box<Wanted>) -> io::Result<Self> {
+    /// Starts the thread. It calls `source` ten times a second, so that a reload is followed.
+    pub fn start(source: Box<Source>) -> io::Result<Self> {
         let (stop, stopped) = sync_channel(0);
-        let writer = Writer { counters, wanted, current: (None, 0), to: None, is_failing: false };
+        let writer = Writer { source, current: QueryLogOptions::default(), to: None, is_failing: false };
         let thread = thread::Builder::new().name("fairway-query-log".to_owned()).spawn(move || writer.run(&stopped))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -51,10 +82,9 @@ impl Drop for QueryLog {
 }
 
 struct Writer {
-    counters: Counters,
-    wanted: Box<Wanted>,
+    source: Box<Source>,
     /// What is in force.
-    current: (Option<QueryLogSettings>, u64),
+    current: QueryLogOptions,
     to: Option<Box<dyn Write + Send>>,
     /// Whether the last write failed: told when it begins and when it ends.
     is_failing: bool,
@@ -64,7 +94,6 @@ impl Writer {
     fn run(mut self, stopped: &Receiver<()>) {
         loop {
             let ends = !matches!(stopped.recv_timeout(DRAIN_EVERY), Err(RecvTimeoutError::Timeout));
-            self.follow();
             self.drain();
             if ends {
                 return;
@@ -72,28 +101,18 @@ impl Writer {
         }
     }
 
-    /// Brings sampling and sink in line with what is wanted.
-    fn follow(&mut self) {
-        let wanted = (self.wanted)();
-        let every = wanted.0.as_ref().map_or(0, |settings| settings.one_in.get());
-        // Each time: another thread may have begun to serve.
-        self.counters.tallies_by_thread().for_each(|tally| tally.sample_every(every));
-        if wanted == self.current {
-            return;
-        }
-        self.current = wanted;
-        self.to = None;
-    }
-
+    /// Writes the samples that wait, by the settings in force.
     fn drain(&mut self) {
         let mut lines = String::new();
-        for tally in self.counters.tallies_by_thread() {
-            tally.take_samples(|sample| lines += &line(&sample));
+        let options = (self.source)(&mut |sample| lines += &line(&sample));
+        if options != self.current {
+            self.current = options;
+            self.to = None;
         }
-        let Some(settings) = self.current.0.as_ref().filter(|_| !lines.is_empty()) else { return };
+        let Some(sink) = self.current.sink.as_ref().filter(|_| !lines.is_empty()) else { return };
         let outcome = match &mut self.to {
             Some(to) => to.write_all(lines.as_bytes()).and_then(|()| to.flush()),
-            None => open(&settings.sink).and_then(|mut to| {
+            None => open(sink).and_then(|mut to| {
                 to.write_all(lines.as_bytes())?;
                 to.flush()?;
                 self.to = Some(to);
@@ -124,15 +143,11 @@ fn open(sink: &QueryLogSink) -> io::Result<Box<dyn Write + Send>> {
 
 /// One sample as a JSON line. Names are in presentation form, which leaves nothing that JSON would have to escape but
 /// the backslash.
-fn line(sample: &Sample) -> String {
+fn line(sample: &QuerySample) -> String {
     let time = Timestamp::from(UNIX_EPOCH + Duration::from_secs(sample.at));
-    let transport = match sample.transport {
-        Transport::Udp => "udp",
-        Transport::Tcp => "tcp",
-    };
     let (name, rtype, class) = question(&sample.question);
     let name = serde_json::Value::from(name);
-    let (client, rcode) = (sample.client, sample.rcode);
+    let QuerySample { client, transport, rcode, .. } = sample;
     let subnet = sample.subnet.map(|subnet| format!("\"subnet\":\"{subnet}\",")).unwrap_or_default();
     format!(
         "{{\"time\":\"{time}\",\"msg\":\"query\",\"client\":\"{client}\",{subnet}\"transport\":\"{transport}\",\"name\":{name},\
@@ -158,12 +173,12 @@ const DRAIN_EVERY: Duration = Duration::from_millis(100);
 mod tests {
     use super::*;
 
-    fn sample(question: &[u8]) -> Sample {
-        Sample {
+    fn sample(question: &[u8]) -> QuerySample {
+        QuerySample {
             at: 1_700_000_000,
             client: "192.0.2.1".parse().unwrap(),
             subnet: Some("198.51.100.0/24".parse().unwrap()),
-            transport: Transport::Udp,
+            transport: "udp",
             rcode: 3,
             question: question.to_vec(),
         }
@@ -188,16 +203,15 @@ mod tests {
     #[test]
     fn a_sink_that_cannot_be_opened_is_told_and_does_not_end_the_thread() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = QueryLogSettings {
-            one_in: std::num::NonZeroU32::MIN,
-            sink: QueryLogSink::File(folder.path().join("missing/query.log")),
-        };
+        let sink = QueryLogSink::File(folder.path().join("missing/query.log"));
+        let options = QueryLogOptions { sink: Some(sink), opened: 0 };
         let (asked, asks) = std::sync::mpsc::channel();
-        let wanted = Box::new(move || {
+        let source = Box::new(move |each: &mut dyn FnMut(QuerySample)| {
+            each(sample(b"\x00\x00\x01\x00\x01"));
             let _ = asked.send(());
-            (Some(settings.clone()), 0)
+            options.clone()
         });
-        let log = QueryLog::start(Counters::default(), wanted).unwrap();
+        let log = QueryLog::start(source).unwrap();
         for _ in 0..3 {
             asks.recv_timeout(Duration::from_secs(5)).unwrap();
         }

@@ -21,7 +21,18 @@ use tracing_subscriber::{
 };
 
 use super::json::JsonLines;
-use crate::config::LogFormat;
+
+/// Format of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LineFormat {
+    /// Text on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// Writes events in the form in force; clones share it.
 #[derive(Clone, Debug)]
@@ -33,18 +44,18 @@ pub(super) struct Form {
 
 impl Form {
     /// The form for what is wanted and what is written to.
-    pub(super) fn new(wanted: LogFormat, is_terminal: bool) -> Self {
+    pub(super) fn new(wanted: LineFormat, is_terminal: bool) -> Self {
         let form = Self { is_json: Arc::default(), is_terminal, text: Format::default().with_timer(Clock) };
         form.set(wanted);
         form
     }
 
     /// Another form from the next line on.
-    pub(super) fn set(&self, wanted: LogFormat) {
+    pub(super) fn set(&self, wanted: LineFormat) {
         let is_json = match wanted {
-            LogFormat::Auto => !self.is_terminal,
-            LogFormat::Json => true,
-            LogFormat::Text => false,
+            LineFormat::Auto => !self.is_terminal,
+            LineFormat::Json => true,
+            LineFormat::Text => false,
         };
         self.is_json.store(is_json, Relaxed);
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use fairway_model::Timestamp;
+use opentelemetry::{Context, trace::TraceContextExt};
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
@@ -38,7 +39,7 @@ where
         if let Some(trace) = spans.filter_map(|span| trace::id_of(&span)).next() {
             write!(writer, ",\"trace\":{}", text(&trace))?;
         }
-        if let Some((trace, span)) = crate::observe::traces::current() {
+        if let Some((trace, span)) = current_span() {
             // Hexadecimal digits need no escape.
             write!(writer, ",\"trace_id\":\"{trace}\",\"span_id\":\"{span}\"")?;
         }
@@ -96,6 +97,15 @@ impl Visit for Fields {
             self.add(field, &text(&value));
         }
     }
+}
+
+/// Trace and span ids of OpenTelemetry that this thread works for: 32 and 16 hexadecimal digits.
+fn current_span() -> Option<(String, String)> {
+    Context::map_current(|context| {
+        let span = context.span();
+        let span = span.span_context();
+        span.is_valid().then(|| (span.trace_id().to_string(), span.span_id().to_string()))
+    })
 }
 
 /// A text as JSON: quoted, control characters and line ends escaped.
@@ -159,7 +169,7 @@ mod tests {
 
     #[test]
     fn lines_of_one_happening_carry_one_trace_and_others_none() {
-        use crate::observe::logs::trace::{Trace, Traces};
+        use super::trace::{Trace, Traces};
         let sink = Sink::default();
         let lines = {
             let sink = sink.clone();

@@ -198,15 +198,6 @@ impl Work {
     }
 }
 
-/// The trace and the span that this thread works for, as they are written: 32 and 16 hexadecimal digits.
-pub(super) fn current() -> Option<(String, String)> {
-    Context::map_current(|context| {
-        let span = context.span();
-        let span = span.span_context();
-        span.is_valid().then(|| (span.trace_id().to_string(), span.span_id().to_string()))
-    })
-}
-
 fn resource(settings: &TraceSettings) -> Resource {
     let said = settings.resource.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     Resource::builder_empty()
