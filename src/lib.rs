@@ -1,5 +1,5 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
-//! `serve` moves packets, `api`, `page` and `cli` show, `access` tells who may do what, `observe` counts and logs, `store` keeps what must survive,
+//! `serve` moves packets, `api`, `page` and `cli` show, `access` tells who may do what, `traces` follows a request to its answers, `store` keeps what must survive,
 //! `intents` takes in what is declared over the paths of ONAP and EMCO,
 //! `once` lets writes be sent again,
 //! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
@@ -13,7 +13,6 @@ pub mod demo;
 mod https;
 mod impact;
 pub mod intents;
-pub mod observe;
 pub(crate) mod once;
 mod page;
 mod post;
@@ -22,3 +21,4 @@ mod replay;
 pub mod serve;
 pub mod simulate;
 pub mod store;
+mod traces;

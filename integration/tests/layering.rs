@@ -21,6 +21,7 @@ const GENERATED: &[&str] = &["crates/etcd/src/etcdserverpb.rs"];
 const ARROWS: &[(&str, &[&str])] = &[
     ("fairway-model", &[]),
     ("fairway-etcd", &["fairway-model"]),
+    ("fairway-telemetry", &["fairway-model"]),
     ("fairway-zones", &["fairway-model"]),
     ("fairway-http", &["fairway-model"]),
     ("fairway-health", &["fairway-model", "fairway-http"]),
@@ -37,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fairway-etcd",
             "fairway-http",
             "fairway-zonefile",
+            "fairway-telemetry",
             "fairway-zones",
             "fairway-health",
             "fairway-sources",
@@ -58,6 +60,7 @@ const ANY_ROOM: &[&str] = &[
     "fairway-etcd",
     "fairway-http",
     "fairway-zonefile",
+    "fairway-telemetry",
     "fairway-zones",
     "fairway-health",
     "fairway-sources",
@@ -213,18 +216,20 @@ fn serde_is_used_in_wire_files_only() {
 }
 
 #[test]
-fn the_metrics_library_is_used_in_observe_only() {
+fn the_metrics_library_is_used_in_telemetry_only() {
     let sources = files("rs");
-    let broken = users(&sources, &["prometheus"], |path| path.starts_with("src/observe/"));
-    assert!(broken.is_empty(), "prometheus outside src/observe: {broken:#?}");
+    let broken = users(&sources, &["prometheus"], |path| path.starts_with("crates/telemetry/"));
+    assert!(broken.is_empty(), "prometheus outside crates/telemetry: {broken:#?}");
 }
 
 #[test]
-fn the_libraries_of_traces_are_used_in_observe_only() {
+fn the_libraries_of_traces_are_used_in_telemetry_only() {
     let sources = files("rs");
     let words = ["opentelemetry", "opentelemetry_proto", "opentelemetry_sdk"];
-    let broken = users(&sources, &words, |path| path.starts_with("src/observe/traces/") || !is_shipped(path));
-    assert!(broken.is_empty(), "OpenTelemetry outside src/observe/traces: {broken:#?}");
+    let broken = users(&sources, &words, |path| {
+        path.starts_with("crates/telemetry/") || path.starts_with("src/traces/") || !is_shipped(path)
+    });
+    assert!(broken.is_empty(), "OpenTelemetry outside crates/telemetry and src/traces: {broken:#?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use axum::{
 
 use fairway_providers::webhook_server::Call;
 
-use crate::observe::traces::Traces;
+use crate::traces::Traces;
 
 /// Does all that comes of a request within its span; costs nothing where traces are off.
 pub(super) async fn traced(State(traces): State<Traces>, request: Request, next: Next) -> Response {

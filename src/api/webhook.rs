@@ -33,8 +33,8 @@ use crate::{
     access::{ServerTls, TokenHash},
     config::WebhookSettings,
     control::{Control, contributed::ContributionLedger},
-    observe::traces::Traces,
     serve::Computing,
+    traces::Traces,
 };
 
 /// The webhook of a daemon.

@@ -11,9 +11,9 @@ use super::{args::ServeArgs, usage, variable, wait};
 use crate::{
     config::{Source, environment::unknown_variables},
     control::{Daemon, Environment, Options},
-    observe::logs::{LineFormat, Logs},
     serve::Sockets,
 };
+use fairway_telemetry::logs::{LineFormat, Logs};
 
 /// Runs the name server until it is told to end.
 pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {

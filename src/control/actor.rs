@@ -12,6 +12,7 @@ use std::{
 };
 
 use fairway_health::{Flip, load::LoadNews};
+use fairway_telemetry::logs::{Logs, Trace};
 use fairway_zones::{Conditions, View, give_back_memory};
 use tokio::{
     sync::{broadcast, mpsc, watch},
@@ -30,11 +31,7 @@ use super::{
     trial::Trials,
     truth::Minute,
 };
-use crate::{
-    config::watch::Fingerprint,
-    observe::logs::{Logs, Trace},
-    store::Posted,
-};
+use crate::{config::watch::Fingerprint, store::Posted};
 
 /// The control task.
 pub(super) struct Actor {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use fairway_model::Override;
+use fairway_telemetry::logs::Trace;
 use tokio::sync::oneshot;
 
 use super::{
@@ -19,7 +20,6 @@ use super::{
 };
 use crate::{
     api::state_wire::{OverrideState, ReloadReport},
-    observe::logs::Trace,
     store::{DataFolder, KeptOverride, Posted},
 };
 

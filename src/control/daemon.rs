@@ -2,6 +2,10 @@
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+use fairway_telemetry::{
+    logs::{Logs, Trace},
+    query_log::QueryLog,
+};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::{Instrument, Span};
 
@@ -9,10 +13,6 @@ use super::{Control, StartError, Stopping, announce::Announcer, command::Command
 use crate::{
     api::{Api, Webhook, client::CONTROL_SOCKET},
     config::Source,
-    observe::{
-        logs::{Logs, Trace},
-        query_log::QueryLog,
-    },
     serve::{
         Notifier, Sockets,
         handover::{Offer, Successor},

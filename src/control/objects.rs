@@ -33,11 +33,11 @@ use super::{
 use crate::{
     api::client::{Client, Reach},
     config::{Settings, StoreSettings},
-    observe::traces::Traces,
     store::{
         DataFolder, Posted,
         objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
     },
+    traces::Traces,
 };
 
 /// The declared objects of a server, and where they are kept.

@@ -15,6 +15,7 @@ use std::{
 
 use fairway_health::load::ClusterFeed;
 use fairway_model::{Desired, Fault, Forced, Health, Target, Timestamp, Verdict};
+use fairway_telemetry::logs::Trace;
 use fairway_zones::{Conditions, Snapshot, TargetIndex, Touched, View};
 use tokio::sync::oneshot;
 use tracing::Instrument;
@@ -25,10 +26,7 @@ use super::{
     configured::{Configured, Previous, Reading, What},
     start::line_format,
 };
-use crate::{
-    api::state_wire::ReloadReport,
-    observe::{logs::Trace, traces::Passage},
-};
+use crate::{api::state_wire::ReloadReport, traces::Passage};
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.

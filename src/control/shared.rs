@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     api::state_wire::{ListenerState, ReloadReport},
-    observe::traces::Traces,
+    traces::Traces,
 };
 
 /// Tells the time; tests bring their own.

@@ -16,6 +16,10 @@ use fairway_health::{
     load::{ClusterFeed, Loads},
 };
 use fairway_model::{Fault, Timestamp};
+use fairway_telemetry::{
+    logs::{LineFormat, Logs},
+    query_log::{self, QueryLog, QueryLogOptions, QuerySample},
+};
 use fairway_zones::{Sample, Snapshot, Transport, View, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -48,11 +52,6 @@ use super::{
 use crate::{
     api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET, metrics::Metrics},
     config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint},
-    observe::{
-        logs::{LineFormat, Logs},
-        query_log::{self, QueryLog, QueryLogOptions, QuerySample},
-        traces::Traces,
-    },
     serve::{
         BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
         handover::{HandoverError, Offer},
@@ -61,6 +60,7 @@ use crate::{
     store::{
         DataFolder, FolderError, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides,
     },
+    traces::Traces,
 };
 
 /// Why a daemon does not start.

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::SystemTime};
 use async_trait::async_trait;
 
 use crate::{
-    observe::traces::Traces,
     store::{
         Board,
         objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch},
     },
+    traces::Traces,
 };
 
 /// A store, and where the spans of its writes go.

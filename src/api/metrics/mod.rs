@@ -26,13 +26,11 @@ mod wire;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use fairway_model::{Forced, Verdict};
+use fairway_telemetry::Sheet;
 use fairway_zones::{Tallies, View};
 use tokio::sync::Mutex;
 
-use crate::{
-    control::{Control, Published, Readiness, Shared},
-    observe::Sheet,
-};
+use crate::control::{Control, Published, Readiness, Shared};
 
 /// Gathers metrics, one scrape at a time.
 #[derive(Debug, Default)]

@@ -38,7 +38,7 @@ use super::{
     configured::{Reader, What},
     start::{Parts, Past},
 };
-use crate::{config::Source, observe::traces::Traces, store::DataFolder};
+use crate::{config::Source, store::DataFolder, traces::Traces};
 
 /// Longest wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(20);

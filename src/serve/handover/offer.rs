@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use fairway_telemetry::logs::Trace;
 use nix::unistd::geteuid;
 use tokio::sync::mpsc;
 
@@ -22,7 +23,6 @@ use super::{
     frames,
     v1::{Answer, Hello, PROTOCOL, Say},
 };
-use crate::observe::logs::Trace;
 
 /// A peer that says nothing is given up after this long.
 const WORDS_WITHIN: Duration = Duration::from_secs(5);

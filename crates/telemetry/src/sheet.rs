@@ -10,18 +10,18 @@ use prometheus::{
 
 /// The text of one scrape.
 #[derive(Debug, Default)]
-pub(crate) struct Sheet {
+pub struct Sheet {
     text: Vec<u8>,
 }
 
 impl Sheet {
     /// One counter without labels.
-    pub(crate) fn counter(&mut self, name: &str, help: &str, value: u64) {
+    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.counters(name, help, &[], [([""; 0], value)]);
     }
 
     /// A family of counters. No two rows have the same label values, here as in all families.
-    pub(crate) fn counters<L: AsRef<[V]>, V: AsRef<str>>(
+    pub fn counters<L: AsRef<[V]>, V: AsRef<str>>(
         &mut self,
         name: &str,
         help: &str,
@@ -33,17 +33,17 @@ impl Sheet {
     }
 
     /// One counter of seconds.
-    pub(crate) fn seconds(&mut self, name: &str, help: &str, value: f64) {
+    pub fn seconds(&mut self, name: &str, help: &str, value: f64) {
         self.family(&Head { name, help, kind: MetricType::COUNTER }, &[], [([""; 0], value)]);
     }
 
     /// One gauge without labels.
-    pub(crate) fn gauge(&mut self, name: &str, help: &str, value: f64) {
+    pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
         self.gauges(name, help, &[], [([""; 0], value)]);
     }
 
     /// A family of gauges.
-    pub(crate) fn gauges<L: AsRef<[V]>, V: AsRef<str>>(
+    pub fn gauges<L: AsRef<[V]>, V: AsRef<str>>(
         &mut self,
         name: &str,
         help: &str,
@@ -55,7 +55,7 @@ impl Sheet {
 
     /// A histogram that was counted elsewhere: `buckets` hold upper bounds and what fell between them; `count` and `sum`
     /// speak of all, also of what is over the last bound.
-    pub(crate) fn histogram(&mut self, name: &str, help: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
+    pub fn histogram(&mut self, name: &str, help: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
         let mut below = 0;
         let bucket = |(bound, between): &(f64, u64)| {
             below += between;
@@ -74,7 +74,7 @@ impl Sheet {
     }
 
     /// The text of all families.
-    pub(crate) fn into_text(self) -> String {
+    pub fn into_text(self) -> String {
         String::from_utf8(self.text).expect("names, help, labels and numbers are text")
     }
 

@@ -1,11 +1,10 @@
-//! Metrics, logs and traces: what an operator's own tools read.
+//! Logs, metrics and the query log: what an operator's own tools read.
 //!
 //! Nothing is counted here: counters live where things happen, and are gathered when somebody asks.
 
 pub mod logs;
 mod process;
-pub(crate) mod query_log;
+pub mod query_log;
 mod sheet;
-pub(crate) mod traces;
 
-pub(crate) use sheet::Sheet;
+pub use sheet::Sheet;

@@ -24,7 +24,7 @@ use tracing_subscriber::{
 
 /// The id of one happening: a reload, a command, a hand-over. Shown as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Trace(u64);
+pub struct Trace(u64);
 
 impl Default for Trace {
     /// A new one.
@@ -35,7 +35,7 @@ impl Default for Trace {
 
 impl Trace {
     /// One that no other happening of this process has, and hardly one of another process.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         static FIRST: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNT: AtomicU64 = AtomicU64::new(0);
         // An odd factor takes different counts to different numbers (modulo 2^64), and looks unlike for neighbours.
@@ -43,12 +43,12 @@ impl Trace {
     }
 
     /// The span of what happens. Of the highest level: a filter that lets a line through does not take its id away.
-    pub(crate) fn span(self) -> Span {
+    pub fn span(self) -> Span {
         tracing::error_span!(target: TARGET, "trace", id = %self)
     }
 
     /// Does what logs inside the span.
-    pub(crate) fn of<T>(self, work: impl FnOnce() -> T) -> T {
+    pub fn of<T>(self, work: impl FnOnce() -> T) -> T {
         self.span().in_scope(work)
     }
 }

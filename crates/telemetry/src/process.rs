@@ -6,7 +6,7 @@ use super::Sheet;
 
 impl Sheet {
     /// What the kernel says of this process, by the names that Prometheus' own client libraries give.
-    pub(crate) fn process(&mut self) {
+    pub fn process(&mut self) {
         let process = Process::now();
         if let Some(seconds) = process.cpu_seconds {
             self.seconds("process_cpu_seconds_total", "Processor time used, user and system.", seconds);

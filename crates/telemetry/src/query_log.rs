@@ -18,7 +18,7 @@ use fairway_model::{Name, Network, Rtype, Timestamp};
 
 /// The running query log. Dropping it writes what is left and ends the thread.
 #[derive(Debug)]
-pub(crate) struct QueryLog {
+pub struct QueryLog {
     stop: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }

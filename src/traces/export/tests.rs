@@ -7,7 +7,7 @@ use tokio::{
 use super::*;
 use crate::{
     config::web_url,
-    observe::traces::{Traces, Work},
+    traces::{Traces, Work},
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);

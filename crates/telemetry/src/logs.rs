@@ -12,8 +12,7 @@ use std::{io::IsTerminal, sync::Arc};
 
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
-pub use self::form::LineFormat;
-pub(crate) use self::trace::Trace;
+pub use self::{form::LineFormat, trace::Trace};
 use self::{trace::Traces, writer::LineWriter};
 
 /// The running log; clones are the same one. Once the last is dropped, every line so far has been written.
