@@ -3,17 +3,48 @@
 //! Projects, composite apps and deployment-intent-groups are the orchestrator's: they need not be declared, nor the traffic
 //! group `default`.
 
-use axum::http::StatusCode;
+use std::fmt;
+
 use fairway_model::intent::{Intent, IntentName, SetEntry, TrafficSet};
 
 use super::{
-    answer::{Refusal, not_stored, problem, refused},
     body,
     fault::{Fault, Refused},
     paths::{DEFAULT, Place, What},
     wish::StoredIntent,
 };
-use crate::store::objects::{Key, Kind, Object, ObjectStore, Prefix};
+use crate::store::objects::{Key, Kind, Object, ObjectStore, Prefix, StoreError};
+
+/// Why an object cannot be created, replaced or deleted next to those that exist.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RelationError {
+    /// Another object refers to this one.
+    #[error("the {} is in use by the {}; delete or change that first", Named(.key), Named(.by))]
+    InUse {
+        /// The object to delete.
+        key: Key,
+        /// The object that refers to it.
+        by: Key,
+    },
+    /// The object that it would be below does not exist.
+    #[error("there is no {}; create it first", Named(.0))]
+    NoParent(Key),
+    /// A traffic set names intents that do not exist.
+    #[error("{0}")]
+    NoSuchIntents(Refused),
+    /// The store could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An object in an error text: its kind and its name.
+struct Named<'a>(&'a Key);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.0.kind().word(), self.0.name())
+    }
+}
 
 /// The object right above a place, if it has to be there.
 fn parent(place: &Place) -> Option<Key> {
@@ -48,47 +79,42 @@ pub(crate) fn needs(stored: &StoredIntent) -> Vec<Key> {
     lacks(&stored.key).into_iter().chain(named).collect()
 }
 
-/// Refuses what lies below an object that is not there.
-pub(super) async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), Refusal> {
-    let Some(parent) = parent(place) else { return Ok(()) };
-    match store.read(&parent).await {
-        Ok(Some(_)) => Ok(()),
-        Ok(None) => {
-            let detail = format!("there is no {} {:?}; declare it first", parent.kind().word(), parent.name());
-            Err(problem(StatusCode::NOT_FOUND, detail))
-        }
-        Err(error) => Err(not_stored(&error)),
+/// Fails if the object that the place is below does not exist.
+pub(super) async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), RelationError> {
+    match parent(place) {
+        Some(parent) if store.read(&parent).await?.is_none() => Err(RelationError::NoParent(parent)),
+        _ => Ok(()),
     }
 }
 
-/// Refuses a set that names intents which are not there.
-pub(super) async fn refers(store: &dyn ObjectStore, place: &Place, set: &TrafficSet) -> Result<(), Refusal> {
+/// Fails if a traffic set names intents that do not exist.
+pub(super) async fn refers(store: &dyn ObjectStore, place: &Place, set: &TrafficSet) -> Result<(), RelationError> {
     let mut faults = Vec::new();
     for (at, entry) in set.set.iter().enumerate() {
         let (kind, word, name) = intent_of(entry);
         let key = sibling(place.names.iter().map(IntentName::as_str), kind, name.as_str());
-        if store.read(&key).await.map_err(|error| not_stored(&error))?.is_none() {
+        if store.read(&key).await?.is_none() {
             let detail =
-                format!("there is no {word} intent {:?}; declare it first, or ask with ?defer=true", name.as_str());
+                format!("there is no {word} intent {:?}; create it first, or ask with ?defer=true", name.as_str());
             faults.push(Fault::new(format!("/set/{at}/{word}"), detail));
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(refused(Kind::TrafficSet, &Refused { faults, nameless: false })) }
+    if faults.is_empty() { Ok(()) } else { Err(RelationError::NoSuchIntents(Refused { faults, nameless: false })) }
 }
 
-/// Refuses to take away what others hold on to.
-pub(super) async fn is_free(store: &dyn ObjectStore, key: &Key) -> Result<(), Refusal> {
+/// Fails if other objects refer to this one, so that it cannot be deleted.
+pub(super) async fn is_free(store: &dyn ObjectStore, key: &Key) -> Result<(), RelationError> {
     let names: Vec<&str> = key.names().collect();
     for kind in below(key.kind()) {
         let under = Prefix::new(*kind, &names).expect("children have more names");
-        let listing = store.list(&under, None, 1).await.map_err(|error| not_stored(&error))?;
+        let listing = store.list(&under, None, 1).await?;
         if let Some(child) = listing.objects.first() {
             return Err(held(key, &child.key));
         }
     }
     if key.kind() == Kind::Outbound {
         let server = Key::new(Kind::OutboundServer, &names).expect("the server has the names of its intent");
-        if store.read(&server).await.map_err(|error| not_stored(&error))?.is_some() {
+        if store.read(&server).await?.is_some() {
             return Err(held(key, &server));
         }
     }
@@ -98,11 +124,11 @@ pub(super) async fn is_free(store: &dyn ObjectStore, key: &Key) -> Result<(), Re
     Ok(())
 }
 
-async fn is_in_no_set(store: &dyn ObjectStore, key: &Key, app: &[&str]) -> Result<(), Refusal> {
+async fn is_in_no_set(store: &dyn ObjectStore, key: &Key, app: &[&str]) -> Result<(), RelationError> {
     let under = Prefix::new(Kind::TrafficSet, app).expect("sets lie below a composite app");
     let mut after: Option<Key> = None;
     loop {
-        let listing = store.list(&under, after.as_ref(), PAGE).await.map_err(|error| not_stored(&error))?;
+        let listing = store.list(&under, after.as_ref(), PAGE).await?;
         if let Some(set) = listing.objects.iter().find(|object| names_intent(object, key)) {
             return Err(held(key, &set.key));
         }
@@ -119,11 +145,8 @@ fn names_intent(object: &Object, key: &Key) -> bool {
     set.set.iter().map(intent_of).any(|(kind, _, name)| kind == key.kind() && name.as_str() == key.name())
 }
 
-fn held(key: &Key, by: &Key) -> Refusal {
-    let (own, other) = (key.kind().word(), by.kind().word());
-    let detail =
-        format!("the {own} {:?} is held by the {other} {:?}; delete or change that first", key.name(), by.name());
-    problem(StatusCode::CONFLICT, detail)
+fn held(key: &Key, by: &Key) -> RelationError {
+    RelationError::InUse { key: key.clone(), by: by.clone() }
 }
 
 fn intent_of(entry: &SetEntry) -> (Kind, &'static str, &IntentName) {

@@ -27,7 +27,7 @@ use super::{
     json_wire::Json,
     parameters_wire::IntentParameters,
     paths::{Family, KEY_FORM, PathError, Place, What, path_of},
-    relations,
+    relations::{self, RelationError},
     status_wire::IntentStatus,
 };
 use crate::{
@@ -166,7 +166,7 @@ impl Site {
     }
 
     async fn list(&self, asked: &Asked) -> Result<Response, Refusal> {
-        relations::has_parent(&*self.store, &asked.place).await?;
+        relations::has_parent(&*self.store, &asked.place).await.map_err(unrelated)?;
         let most = asked.query.limit.unwrap_or(PAGE_MAX);
         if !(1..=PAGE_MAX).contains(&most) {
             return Err(problem(StatusCode::BAD_REQUEST, format!("limit is a number from 1 to {PAGE_MAX}")));
@@ -197,7 +197,7 @@ impl Site {
     }
 
     async fn create(&self, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
-        relations::has_parent(&*self.store, &asked.place).await?;
+        relations::has_parent(&*self.store, &asked.place).await.map_err(unrelated)?;
         let intent = asked.read(octets, None)?;
         let key = match &intent {
             Intent::CompositeApp(app) => asked.below(&format!("{}/{}", app.metadata.name, app.version))?,
@@ -238,7 +238,7 @@ impl Site {
     }
 
     async fn replace(&self, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
-        relations::has_parent(&*self.store, &asked.place).await?;
+        relations::has_parent(&*self.store, &asked.place).await.map_err(unrelated)?;
         let key = asked.place.key(None);
         for _ in 0..TRIES_MAX {
             let before = self.store.read(&key).await.map_err(|error| not_stored(&error))?;
@@ -265,7 +265,7 @@ impl Site {
         let _alone = self.order.write().await;
         let object = self.there(&asked.place).await?;
         asked.if_match(Some(&object))?;
-        relations::is_free(&*self.store, &object.key).await?;
+        relations::is_free(&*self.store, &object.key).await.map_err(unrelated)?;
         let change = Change { key: object.key.clone(), expect: Expect::Revision(object.revision), value: None };
         if asked.query.dry_run {
             return Ok(self.server.supposed(change).await);
@@ -287,13 +287,13 @@ impl Site {
         let committed = if let Intent::TrafficSet(set) = intent {
             let _alone = self.order.write().await;
             if !asked.query.defer {
-                relations::refers(&*self.store, &asked.place, set).await.map_err(Unwritten::Refused)?;
+                relations::refers(&*self.store, &asked.place, set).await.map_err(unwritten)?;
             }
             self.commit_or_try(asked, change, before).await?
         } else {
             let _beside = self.order.read().await;
             // Its parent may have gone since it was first looked for.
-            relations::has_parent(&*self.store, &asked.place).await.map_err(Unwritten::Refused)?;
+            relations::has_parent(&*self.store, &asked.place).await.map_err(unwritten)?;
             self.commit_or_try(asked, change, before).await?
         };
         committed
@@ -438,6 +438,20 @@ fn understood(object: &Object) -> Result<Intent, Refusal> {
     let kind: Kind = object.key.kind();
     body::read_kept(kind, &object.value)
         .map_err(|error| problem(StatusCode::INTERNAL_SERVER_ERROR, body::unreadable(&error).detail))
+}
+
+/// The answer to a write that does not fit the objects that exist.
+fn unrelated(error: RelationError) -> Refusal {
+    match error {
+        RelationError::InUse { .. } => problem(StatusCode::CONFLICT, error.to_string()),
+        RelationError::NoParent(_) => problem(StatusCode::NOT_FOUND, error.to_string()),
+        RelationError::NoSuchIntents(missing) => refused(Kind::TrafficSet, &missing),
+        RelationError::Store(error) => not_stored(&error),
+    }
+}
+
+fn unwritten(error: RelationError) -> Unwritten {
+    Unwritten::Refused(unrelated(error))
 }
 
 /// Why an object was not written.

@@ -361,7 +361,7 @@ fn an_intent_that_others_hold_on_to_is_not_pruned() {
         let rest: Vec<Value> = rest.into_iter().cloned().collect();
         for arguments in [&["apply", "--prune"][..], &["apply", "--prune", "--dry-run"], &["diff", "--prune"]] {
             let (code, text) = applied(&server, &rest, arguments);
-            assert!(code == Some(1) && text.contains(&format!("{held} is held by {by}")), "{text}");
+            assert!(code == Some(1) && text.contains(&format!("{held} is in use by {by}")), "{text}");
         }
     }
     // Parent and child together hold on to nothing else.

@@ -138,7 +138,7 @@ fn all_sound(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, V
     let alone =
         wanted.keys().filter_map(|key| intents::lacks(key).filter(|above| !is_there(above)).map(|above| (key, above)));
     flaws.extend(alone.map(|(key, above)| {
-        let detail = format!("{key}: there is no {} {:?}; declare it first", above.kind().word(), above.name());
+        let detail = format!("{key}: there is no {} {:?}; create it first", above.kind().word(), above.name());
         Flaw { pointer: "/intents".to_owned(), detail }
     }));
     (wanted, flaws)

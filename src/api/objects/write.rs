@@ -249,7 +249,7 @@ fn needed(declared: &Declared, changes: &[Change]) -> Vec<Flaw> {
     let needs = declared.all_intents().flat_map(|of| intents::needs(of).into_iter().map(move |key| (key, &of.key)));
     let told = |(key, by): (Key, &Key)| Flaw {
         pointer: String::new(),
-        detail: format!("{key} is held by {by}: keep it among the intents, or delete or change that first"),
+        detail: format!("{key} is in use by {by}: keep it among the intents, or delete or change that first"),
     };
     needs.filter(|(key, _)| gone.contains(key)).map(told).collect()
 }

@@ -346,7 +346,7 @@ async fn a_set_names_what_is_there_and_holds_it() {
     assert_eq!(site.ask("POST", &format!("{E}/inbound-intents"), &inbound("n")).await.status, 201);
     let held = site.ask("DELETE", &format!("{W}/inbound-intents/n"), "").await;
     assert_eq!(held.status, 409);
-    assert!(held.text.contains("is held by the traffic-set \\\"grp1\\\""), "{}", held.text);
+    assert!(held.text.contains("is in use by the traffic-set \\\"grp1\\\""), "{}", held.text);
     let shown = site.ask("GET", &format!("{W}/grp1"), "").await;
     assert_eq!((&shown.body["name"], &shown.body["set"][0]["inbound"]), (&json!("grp1"), &json!("n")));
     assert_eq!(site.ask("DELETE", &format!("{W}/grp1/"), "").await.status, 204);
