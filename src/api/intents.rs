@@ -1,5 +1,12 @@
 //! Intents on this server: one router for all their paths and all listeners, what it asks of the control task, and the list of all.
 
+mod answer;
+mod backend;
+mod handler;
+mod parameters_wire;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,6 +20,8 @@ use axum::{
 use fairway_model::intent::Intent;
 use tower::Service;
 
+use self::backend::Behold;
+pub(super) use self::parameters_wire::IntentParameters;
 use super::{
     intents_wire::{IntentItem, IntentList, IntentListParameters},
     objects::{HISTORY_SHOWN, SERVED_MAX, Watched, follow, metadata, remembered, supposed},
@@ -21,7 +30,7 @@ use super::{
 };
 use crate::{
     control::{Control, declared::Declared},
-    intents::{self, Behold, INTENT_KINDS, IntentStatus},
+    intents::{self, INTENT_KINDS, IntentStatus},
     store::objects::{Author, Change, Key, Object},
 };
 
@@ -72,7 +81,7 @@ pub(super) async fn items(control: &Control, objects: Vec<Object>) -> Vec<Intent
     let all: Vec<_> = objects.into_iter().map(understood).collect();
     let readable: Vec<_> = all.iter().filter_map(|(object, intent)| Some((object.clone(), intent.clone()?))).collect();
     let mut statuses = control.intent_statuses(&readable).await.into_iter();
-    let mut shown = |intent: Intent| intents::shown_with(&intent, &statuses.next().unwrap_or_default());
+    let mut shown = |intent: Intent| answer::shown_with(&intent, &statuses.next().unwrap_or_default());
     let item = |(object, intent): (Object, Option<Intent>)| IntentItem {
         key: object.key.to_string(),
         metadata: metadata(&object),
@@ -100,7 +109,7 @@ pub(super) async fn of_intents(State(site): State<Site>, request: Request) -> Re
     };
     let made = || {
         let server = Arc::new(Server(site.control.clone()));
-        intents::router(objects.store(), server, site.under_way.clone()).layer(middleware::from_fn(signed))
+        handler::router(objects.store(), server, site.under_way.clone()).layer(middleware::from_fn(signed))
     };
     let mut router = site.intents.get_or_init(made).clone();
     router.call(request).await.unwrap_or_else(|never| match never {})

@@ -5,6 +5,7 @@ use axum::http::Method;
 use super::{
     contributions_wire::{Contributions, Evicted, Eviction},
     explain_wire::Explanation,
+    intents::IntentParameters,
     intents_wire::{IntentList, IntentListParameters, NewIntent},
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
@@ -14,7 +15,6 @@ use super::{
     state_wire::{ExplainParameters, NewOverride, OverrideState, ReloadReport, State, Version},
     watch_wire::WatchParameters,
 };
-use crate::intents::IntentParameters;
 
 pub(super) fn healthz() -> Operation {
     let operation = Operation::new(Method::GET, "/healthz", "server", "Whether the process answers");

@@ -32,7 +32,7 @@ pub(crate) fn read(kind: Kind, octets: &[u8], before: Option<&Intent>) -> Result
 }
 
 /// Reads what the store keeps.
-pub(super) fn read_kept(kind: Kind, octets: &[u8]) -> Result<Intent, Refused> {
+pub(crate) fn read_kept(kind: Kind, octets: &[u8]) -> Result<Intent, Refused> {
     let json = Json::read(octets)?;
     read_sorted(kind, &json, Body::sort(table(kind), &json).kept(), None)
 }
@@ -122,7 +122,7 @@ pub(crate) fn to_keep(intent: &Intent) -> Vec<u8> {
 }
 
 /// The canonical form that anybody may be shown.
-pub(super) fn to_show(intent: &Intent) -> Json {
+pub(crate) fn to_show(intent: &Intent) -> Json {
     write(intent, Keys::Shown)
 }
 
@@ -159,6 +159,6 @@ pub(crate) fn understood(object: &Object) -> Option<Intent> {
 }
 
 /// A kept text that cannot be read: the store holds what this version did not write.
-pub(super) fn unreadable(refused: &Refused) -> Fault {
+pub(crate) fn unreadable(refused: &Refused) -> Fault {
     Fault::new("", format!("what the store keeps is no canonical text: {refused}; see `fairway store verify`"))
 }

@@ -13,7 +13,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// A fault at a place.
-    pub(super) fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), detail: detail.into() }
     }
 }
@@ -29,7 +29,7 @@ pub(crate) struct Refused {
 
 impl Refused {
     /// The same of a body that is a part of another one, at this pointer.
-    pub(super) fn within(mut self, at: &str) -> Self {
+    pub(crate) fn within(mut self, at: &str) -> Self {
         self.faults.iter_mut().for_each(|fault| fault.pointer.insert_str(0, at));
         self
     }
@@ -53,10 +53,10 @@ impl fmt::Display for Refused {
 }
 
 /// A step of a JSON pointer.
-pub(super) fn step(key: &str) -> String {
+pub(crate) fn step(key: &str) -> String {
     let short: String = key.chars().take(128).collect();
     format!("/{}", short.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Most faults that are told of one body.
-pub(super) const FAULTS_MAX: usize = 100;
+pub(crate) const FAULTS_MAX: usize = 100;

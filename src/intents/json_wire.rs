@@ -15,7 +15,7 @@ use super::fault::Fault;
 
 /// A JSON value whose objects keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Json {
+pub(crate) enum Json {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -32,7 +32,7 @@ pub(super) enum Json {
 
 impl Json {
     /// Reads a body. Everything in it is bounded by its length, which the caller bounds, and [`DEPTH_MAX`].
-    pub(super) fn read(body: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn read(body: &[u8]) -> Result<Self, Fault> {
         let mut deserializer = serde_json::Deserializer::from_slice(body);
         let read = Depth(0).deserialize(&mut deserializer).and_then(|json| deserializer.end().map(|()| json));
         read.map_err(|error| {
@@ -44,18 +44,18 @@ impl Json {
     }
 
     /// What something of the wire looks like.
-    pub(super) fn of(value: &impl Serialize) -> Self {
+    pub(crate) fn of(value: &impl Serialize) -> Self {
         let text = serde_json::to_vec(value).expect("texts, numbers and maps of texts have a JSON form");
         Self::read(&text).expect("it is JSON that lies not deep")
     }
 
     /// The value as text, with nothing between.
-    pub(super) fn to_text(&self) -> Vec<u8> {
+    pub(crate) fn to_text(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts, numbers and maps of texts have a JSON form")
     }
 
     /// The same without entries of objects that say nothing: `null`, empty texts, lists and objects. Lists keep what they have.
-    pub(super) fn pruned(self) -> Self {
+    pub(crate) fn pruned(self) -> Self {
         let Self::Map(entries) = self else { return self };
         let says = |json: &Self| match json {
             Self::Null => false,
@@ -69,18 +69,18 @@ impl Json {
     }
 
     /// An object of these keys, in this order.
-    pub(super) fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
+    pub(crate) fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
         Self::Map(entries.map(|(key, value)| (key.to_owned(), value)).into())
     }
 
     /// The value of a key, as it is written.
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// What it is, for a fault.
-    pub(super) fn what(&self) -> String {
+    pub(crate) fn what(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
             Self::Bool(bool) => bool.to_string(),

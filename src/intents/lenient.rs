@@ -3,7 +3,7 @@
 //! What it mends keeps its line. Missing commas stay missing, and are told with line and column: where one belongs is a guess.
 
 /// The same body without what JSON does not have.
-pub(super) fn mend(octets: &[u8]) -> Vec<u8> {
+pub(crate) fn mend(octets: &[u8]) -> Vec<u8> {
     let mut mended = Vec::with_capacity(octets.len() + 16);
     let mut at = 0;
     while at < octets.len() {

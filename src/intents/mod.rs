@@ -1,16 +1,14 @@
-//! Intents over HTTP: what is exposed, as ONAP's wiki (W) and EMCO (E) declare it, and by their keys below `/v1/intents`.
+//! Intents: the services to expose, as ONAP's wiki (W) and EMCO (E) declare them, and by their keys below `/v1/intents`.
 //!
 //! ```text
-//! path ─► kind and names     body ─► Intent ─► ObjectStore          stored objects + clusters ─► what is steered
-//!         (paths)                    (body)    (routes)                                          (wish)
+//! path ─► kind and names     body ─► Intent          stored objects + clusters ─► what is steered
+//!         (paths)                    (body)                                       (wish)
 //! ```
 //!
-//! Everything but `routes` is pure. What is stored is one form, whichever family it came by. What is steered because of it is
+//! HTTP is the matter of `api`; here is no request and no response. `relations` alone reads the store. What is stored is one form, whichever family it came by. What is steered because of it is
 //! joined with the configuration by `control`; so is what is published because of records of where to (`updates`).
 
-mod answer;
-mod behold;
-mod body;
+pub(crate) mod body;
 mod certificates;
 mod common;
 mod fault;
@@ -19,13 +17,11 @@ mod groups;
 mod gslb;
 mod inbound;
 mod json_wire;
-mod lenient;
+pub(crate) mod lenient;
 mod others;
-mod parameters_wire;
 mod paths;
 mod probe;
-mod relations;
-mod routes;
+pub(crate) mod relations;
 mod schema;
 mod shares;
 mod status_wire;
@@ -35,16 +31,15 @@ mod updates;
 mod values;
 mod wish;
 
-pub(crate) use answer::shown_with;
-pub use behold::Behold;
 pub use body::shown;
 pub(crate) use body::{sound, understood};
-pub(crate) use fault::Refused;
-pub(crate) use parameters_wire::IntentParameters;
+pub(crate) use fault::{Fault, Refused};
+pub(crate) use json_wire::Json;
 pub use paths::{Family, path_of};
-pub(crate) use paths::{INTENT_KINDS, What, declares_updates, forms, history_of, project_of};
+pub(crate) use paths::{
+    INTENT_KINDS, KEY_FORM, PathError, Place, What, declares_updates, forms, history_of, project_of,
+};
 pub(crate) use relations::{lacks, needs};
-pub(crate) use routes::router;
 pub(crate) use schema::{NAME, body_schemas, component};
 pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};
 pub(crate) use updates::{Site as UpdateSite, instance, publish_to};

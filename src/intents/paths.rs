@@ -141,7 +141,7 @@ pub(crate) fn forms() -> impl Iterator<Item = (String, Kind, What)> {
 }
 
 /// Whether a text is a word of the paths, and cannot name a set.
-pub(super) fn is_collection_word(text: &str) -> bool {
+pub(crate) fn is_collection_word(text: &str) -> bool {
     ["inbound-intents", "outbound-intents", "compound-intents"].iter().any(|word| is_word(word, text))
 }
 
@@ -292,7 +292,7 @@ templates! {
 pub(crate) const INTENT_KINDS: [Kind; 4] = [Kind::InboundOfCompound, Kind::Compound, Kind::Inbound, Kind::Outbound];
 
 /// How a key is written.
-pub(super) const KEY_FORM: &str =
+pub(crate) const KEY_FORM: &str =
     "write inbound/PROJECT/APP/VERSION/GROUP/TRAFFIC-GROUP/NAME, or compound/…, compound-inbound/…, outbound/…";
 
 /// What the groups are called that W has no names for.

@@ -80,7 +80,7 @@ pub(crate) fn needs(stored: &StoredIntent) -> Vec<Key> {
 }
 
 /// Fails if the object that the place is below does not exist.
-pub(super) async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), RelationError> {
+pub(crate) async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), RelationError> {
     match parent(place) {
         Some(parent) if store.read(&parent).await?.is_none() => Err(RelationError::NoParent(parent)),
         _ => Ok(()),
@@ -88,7 +88,7 @@ pub(super) async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result
 }
 
 /// Fails if a traffic set names intents that do not exist.
-pub(super) async fn refers(store: &dyn ObjectStore, place: &Place, set: &TrafficSet) -> Result<(), RelationError> {
+pub(crate) async fn refers(store: &dyn ObjectStore, place: &Place, set: &TrafficSet) -> Result<(), RelationError> {
     let mut faults = Vec::new();
     for (at, entry) in set.set.iter().enumerate() {
         let (kind, word, name) = intent_of(entry);
@@ -103,7 +103,7 @@ pub(super) async fn refers(store: &dyn ObjectStore, place: &Place, set: &Traffic
 }
 
 /// Fails if other objects refer to this one, so that it cannot be deleted.
-pub(super) async fn is_free(store: &dyn ObjectStore, key: &Key) -> Result<(), RelationError> {
+pub(crate) async fn is_free(store: &dyn ObjectStore, key: &Key) -> Result<(), RelationError> {
     let names: Vec<&str> = key.names().collect();
     for kind in below(key.kind()) {
         let under = Prefix::new(*kind, &names).expect("children have more names");
@@ -184,7 +184,7 @@ fn below(kind: Kind) -> &'static [Kind] {
 }
 
 /// Whether a body's name must be that of the path, and is not.
-pub(super) fn is_named_otherwise(place: &Place, intent: &Intent) -> Option<String> {
+pub(crate) fn is_named_otherwise(place: &Place, intent: &Intent) -> Option<String> {
     let own = intent.metadata().name.as_str();
     let mut given = vec![own];
     if let Intent::CompositeApp(app) = intent {

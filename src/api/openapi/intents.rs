@@ -4,8 +4,11 @@ use axum::http::Method;
 
 use super::{IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, KNOWN, Operation, Shape};
 use crate::{
-    api::objects_wire::{ApplyReport, HistoryEntry},
-    intents::{INTENT_KINDS, IntentParameters, What, component, forms},
+    api::{
+        intents::IntentParameters,
+        objects_wire::{ApplyReport, HistoryEntry},
+    },
+    intents::{INTENT_KINDS, What, component, forms},
     store::objects::Kind,
 };
 

@@ -11,29 +11,10 @@ use crate::{
 };
 
 /// Appendix A's body, with what only stands for certificates.
-pub(in crate::intents) const CANONICAL: &str = r#"{"metadata":{"name":"shop-in","description":"","userData1":"","userData2":""},
- "spec":{"app":"shop","serviceName":"shop","appLabel":"app=shop","externalName":"shop.gslb.example",
-  "localDomain":"","publicDomain":"","port":443,"protocol":"HTTPS","headless":false,"externalSupport":true,
-  "trafficWeight":80,"serviceMesh":"istio","sidecarProxy":true,"tlsMode":"MUTUAL",
-  "traffic":{"lbType":"consistentHash","lbMode":"httpCookie","httpCookie":"user1","httpHeader":null,"minimumRingSize":null,
-   "maxConnections":10,"http2MaxRequests":1000,"maxRequestsPerConnection":100,
-   "consecutiveErrors":8,"baseEjectionTime":"15s","sweepInterval":"5m"},
-  "certificates":{"service":"PEM","privateKey":"PEMwriteonly","ca":"PEM"},
-  "access":{"namespaces":["foo"],"serviceAccounts":[{"name":"sa1","rules":[{"method":"GET","path":"/status"}]}]},
-  "gslb":{"ttl":30,"mode":"address","policy":"weighted","downResponse":{"type":"fallback","fallback":["192.0.2.1"]},
-   "probe":{"path":"/healthz/ready","port":15021,"interval":"10s","timeout":"4s","rise":3,"fall":3}}},
- "status":{"members":[]}}"#;
+pub(in crate::intents) const CANONICAL: &str = include_str!("canonical.json");
 
 /// The seed's own body, its commas mended, its comments and placeholders (`<>`) filled in.
-pub(in crate::intents) const SEED: &str = r#"{
- "metadata": { "name": "httpbin-in", "description": "connectivity intent for inbound communication", "userdata1": "a", "userdata2": "b" },
- "spec": { "application": "app1", "servicename": "httpbin", "externalName": "httpbin.k8s.com", "traffic-weeight": "",
-  "protocol": "HTTP", "headless": "false", "mutualTLS": "MUTUAL", "port" : "80", "serviceMesh": "istio", "sidecar-proxy": "yes",
-  "traffic-management-info" : { "loadbalancingType": "ConsistenHash", "loadBalancerMode": "httpCookie", "httpCookie": "user1",
-   "maxConnections": 10, "concurrenthttp2Requests": 1000, "httpRequestPerConnection": 100, "consecutiveErrors": 8,
-   "baseEjectionTime" : 15, "intervalSweep": "5m" },
-  "Servicecertificate" : "", "ServicePrivateKey" : "", "caCertificate" : "UEVN",
-  "namespaces": [], "serviceAccountAccess" : [{ "SaDetails": [{"ACTION": "URI"}] }] } }"#;
+pub(in crate::intents) const SEED: &str = include_str!("seed.json");
 
 fn inbound(body: &str) -> Inbound {
     match read(Kind::Inbound, body.as_bytes(), None) {

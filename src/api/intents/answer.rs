@@ -6,13 +6,8 @@ use axum::{
 };
 use fairway_model::intent::Intent;
 
-use super::{
-    body::to_show,
-    fault::{Fault, Refused},
-    json_wire::Json,
-    status_wire::IntentStatus,
-};
 use crate::{
+    intents::{Fault, IntentStatus, Json, Refused, body::to_show},
     once::FASTER,
     problem::{Flaw, detailed},
     store::objects::{Kind, Object, StoreError},
@@ -68,7 +63,7 @@ pub(super) fn found(intent: &Intent, object: &Object, status: &IntentStatus) -> 
 }
 
 /// An intent as answers show it, as a value.
-pub(crate) fn shown_with(intent: &Intent, status: &IntentStatus) -> serde_json::Value {
+pub(super) fn shown_with(intent: &Intent, status: &IntentStatus) -> serde_json::Value {
     serde_json::from_slice(&with_status(to_show(intent), status).to_text()).unwrap_or_default()
 }
 

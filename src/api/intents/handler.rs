@@ -21,22 +21,20 @@ use tokio::sync::RwLock;
 
 use super::{
     answer::{self, Refusal, not_stored, problem, refused, tag},
-    behold::Behold,
-    body,
-    fault::{Fault, Refused},
-    json_wire::Json,
+    backend::Behold,
     parameters_wire::IntentParameters,
-    paths::{Family, KEY_FORM, PathError, Place, What, path_of},
-    relations::{self, RelationError},
-    status_wire::IntentStatus,
 };
 use crate::{
+    intents::{
+        Family, Fault, IntentStatus, Json, KEY_FORM, PathError, Place, Refused, What, body, lenient, path_of,
+        relations::{self, RelationError},
+    },
     once::{Begun, Done, Given, Once, UnderWay},
     store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError},
 };
 
 /// The routes below `/v2` and `/v1/intents`. Who writes is told by an [`Author`] among the request's extensions.
-pub(crate) fn router(store: Arc<dyn ObjectStore>, server: Arc<dyn Behold>, under_way: UnderWay) -> Router {
+pub(super) fn router(store: Arc<dyn ObjectStore>, server: Arc<dyn Behold>, under_way: UnderWay) -> Router {
     let site = Site { store, server, order: Arc::default(), under_way };
     let by_path = Router::new().route("/v2/{*path}", any(handle)).route("/v1/intents/{*key}", any(handle));
     let routes = by_path.route(OWN, post(handle));
@@ -128,7 +126,7 @@ fn item(octets: &[u8], is_lenient: bool) -> Result<(Place, Bytes), Refusal> {
     if octets.iter().all(u8::is_ascii_whitespace) {
         return Err(problem(StatusCode::BAD_REQUEST, "the body is empty; give an intent with its key as JSON"));
     }
-    let mended = if is_lenient { Some(super::lenient::mend(octets)) } else { None };
+    let mended = if is_lenient { Some(lenient::mend(octets)) } else { None };
     let faulty = |fault| refused(Kind::Inbound, &Refused { faults: vec![fault], nameless: false });
     let json = Json::read(mended.as_deref().unwrap_or(octets)).map_err(faulty)?;
     let (Some(Json::Text(key)), Some(intent)) = (json.get("key"), json.get("intent")) else {
@@ -363,7 +361,7 @@ impl Asked {
         if octets.iter().all(u8::is_ascii_whitespace) {
             return Err(problem(StatusCode::BAD_REQUEST, "the body is empty; give the object as JSON"));
         }
-        let mended = if self.query.lenient { Some(super::lenient::mend(octets)) } else { None };
+        let mended = if self.query.lenient { Some(lenient::mend(octets)) } else { None };
         let octets = mended.as_deref().unwrap_or(octets);
         let kind = self.place.kind;
         // Of a body that has the key, too, the intent is a part.

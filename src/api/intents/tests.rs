@@ -1,5 +1,7 @@
 //! The routes: every code on both families, and that each reads what the other wrote.
 
+mod memory;
+
 use std::sync::{Arc, atomic::Ordering};
 
 use axum::{
@@ -13,19 +15,20 @@ use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 
-use super::{
-    bodies::{CANONICAL, SEED},
-    memory::MemoryStore,
-};
+use self::memory::MemoryStore;
+use super::{backend::Behold, handler::router};
 use crate::{
-    intents::{Behold, IntentStatus, router},
+    intents::IntentStatus,
     once::UnderWay,
     store::objects::{Change, Object},
 };
 
-pub(super) const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";
-pub(super) const E: &str =
-    "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default";
+const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";
+const E: &str = "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default";
+
+/// An inbound intent in the canonical form, and the same as the ONAP wiki prints it: the fixtures of the tests of `intents`.
+const CANONICAL: &str = include_str!("../../intents/tests/canonical.json");
+const SEED: &str = include_str!("../../intents/tests/seed.json");
 
 /// A router over a store of its own.
 struct Site {

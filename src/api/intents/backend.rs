@@ -4,12 +4,14 @@ use async_trait::async_trait;
 use axum::response::Response;
 use fairway_model::intent::Intent;
 
-use super::status_wire::IntentStatus;
-use crate::store::objects::{Change, Object};
+use crate::{
+    intents::IntentStatus,
+    store::objects::{Change, Object},
+};
 
 /// A server that serves what is declared.
 #[async_trait]
-pub trait Behold: std::fmt::Debug + Send + Sync {
+pub(super) trait Behold: std::fmt::Debug + Send + Sync {
     /// What has become of each of these.
     async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus>;
 
