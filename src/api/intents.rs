@@ -1,4 +1,4 @@
-//! Intents on this server: one router for all their paths and all listeners, what it asks of the control task, and the list of all.
+//! Intents: reads and writes on all their paths, the list of all, and the history of one.
 
 mod answer;
 mod backend;
@@ -9,29 +9,26 @@ mod tests;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::{
     Json,
-    extract::{Query, Request, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, StatusCode, Uri},
-    middleware::{self, Next},
     response::{IntoResponse, Response},
 };
 use fairway_model::intent::Intent;
-use tower::Service;
 
-use self::backend::Behold;
-pub(super) use self::parameters_wire::IntentParameters;
+use self::handler::{IntentApi, IntentRequest};
+pub(super) use self::{handler::BODY_MAX, parameters_wire::IntentParameters};
 use super::{
     intents_wire::{IntentItem, IntentList, IntentListParameters},
-    objects::{HISTORY_SHOWN, SERVED_MAX, Watched, follow, metadata, remembered, supposed},
-    problem::{Refusal, problem, refusal},
-    routes::{Caller, Site},
+    objects::{HISTORY_SHOWN, Watched, follow, metadata, remembered},
+    problem::{Refusal, problem},
+    routes::Site,
 };
 use crate::{
     control::{Control, declared::Declared},
-    intents::{self, INTENT_KINDS, IntentStatus},
-    store::objects::{Author, Change, Key, Object},
+    intents::{self, INTENT_KINDS},
+    store::objects::{Key, Object},
 };
 
 /// Intents of all projects, or of one; or their changes.
@@ -101,48 +98,13 @@ pub(super) async fn history(State(site): State<Site>, uri: Uri) -> Result<Respon
     Ok(Json(remembered(entries, |value| intents::shown(key.kind(), value))).into_response())
 }
 
-/// Answers on these paths. The store may come later than the listener, and all listeners share one order of writes.
-pub(super) async fn of_intents(State(site): State<Site>, request: Request) -> Response {
-    let objects = match site.control.objects() {
-        Ok(objects) => objects,
-        Err(error) => return refusal(&error),
-    };
-    let made = || {
-        let server = Arc::new(Server(site.control.clone()));
-        handler::router(objects.store(), server, site.under_way.clone()).layer(middleware::from_fn(signed))
-    };
-    let mut router = site.intents.get_or_init(made).clone();
-    router.call(request).await.unwrap_or_else(|never| match never {})
-}
-
-/// Who asks stands in the history of what they change.
-async fn signed(mut request: Request, next: Next) -> Response {
-    if let Some(Caller(who)) = request.extensions().get::<Caller>().cloned() {
-        request.extensions_mut().insert(Author::new(who, ""));
-    }
-    next.run(request).await
-}
-
-/// The server that serves them.
-#[derive(Debug)]
-struct Server(Control);
-
-#[async_trait]
-impl Behold for Server {
-    async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus> {
-        self.0.intent_statuses(of).await
-    }
-
-    async fn served(&self, revision: u64) {
-        self.0.served(revision, SERVED_MAX).await;
-    }
-
-    async fn supposed(&self, change: Change) -> Response {
-        match supposed(&self.0, &change).await {
-            Ok(report) => Json(report).into_response(),
-            Err(refusal) => refusal.into_response(),
-        }
-    }
+/// Answers a request about one intent, or about a collection below a path of ONAP or EMCO.
+pub(super) async fn of_intents(State(site): State<Site>, request: IntentRequest) -> Result<Response, Refusal> {
+    // The store may be ready later than the listener.
+    let store = site.control.objects()?.store();
+    let api =
+        IntentApi { store, backend: Arc::new(site.control), order: site.intent_writes, under_way: site.under_way };
+    api.handle(request).await
 }
 
 /// Intents of one page: usually, and at most.

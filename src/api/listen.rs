@@ -60,9 +60,9 @@ impl Api {
         let hub = Arc::new(Hub::new());
         let follower = tokio::spawn(watching::follow(control.clone(), Arc::clone(&hub), ending.subscribe()));
         let gate = Gate::new(control);
-        let intents = Arc::default();
+        let intent_writes = Arc::default();
         let (control, under_way) = (control.clone(), Default::default());
-        let site = Site { control, metrics, hub, gate, intents, under_way, ending: ending.subscribe() };
+        let site = Site { control, metrics, hub, gate, intent_writes, under_way, ending: ending.subscribe() };
         let (listener, socket) = routes::of_both(&site);
         Self { gate: site.gate, listener, socket, ending, tasks: vec![follower] }
     }

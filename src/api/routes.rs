@@ -1,9 +1,6 @@
 //! What is answered on which path, to whoever the gate lets through.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
@@ -51,8 +48,8 @@ use crate::{
 pub(super) struct Site {
     pub(super) control: Control,
     pub(super) metrics: Arc<Metrics>,
-    /// The paths of ONAP and EMCO, once they were asked for.
-    pub(super) intents: Arc<OnceLock<Router>>,
+    /// Orders the writes of intents: see `intents`.
+    pub(super) intent_writes: Arc<tokio::sync::RwLock<()>>,
     /// What lets requests through.
     pub(super) gate: Gate,
     /// Writes with a key that are under way.
@@ -98,9 +95,10 @@ pub(super) fn table() -> Table {
         .on(operations::publishing(), publishing::all)
         .on(operations::publish_plan(), publishing::plan)
         .within(page::routes(), operations::page());
+    let limit = DefaultBodyLimit::max(intents::BODY_MAX);
     let of_paths = Router::new().route("/v2/{*path}", any(of_intents)).route("/v1/intents/{*key}", any(of_intents));
-    let all = objects::add(reads.bounded(commands, BODY_MAX)).within(of_paths, openapi::of_intents());
-    let all = all.on(operations::intents(), intents::list).on(operations::create_intent(), of_intents);
+    let all = objects::add(reads.bounded(commands, BODY_MAX)).within(of_paths.layer(limit), openapi::of_intents());
+    let all = all.on(operations::intents(), intents::list).on(operations::create_intent(), of_intents.layer(limit));
     INTENT_KINDS.into_iter().fold(all, |all, kind| all.on(openapi::history_of_intent(kind), intents::history))
 }
 

@@ -6,6 +6,7 @@ use axum::{
 };
 use fairway_model::intent::Intent;
 
+use super::super::problem::Refusal;
 use crate::{
     intents::{Fault, IntentStatus, Json, Refused, body::to_show},
     once::FASTER,
@@ -13,12 +14,9 @@ use crate::{
     store::objects::{Kind, Object, StoreError},
 };
 
-/// An answer that is a problem.
-pub(super) type Refusal = Box<Response>;
-
-/// A problem of one sentence.
+/// An error of one sentence.
 pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Refusal {
-    problems(status, detail.into(), &[])
+    detailed(status, detail.into(), vec![]).into()
 }
 
 /// A body that was not taken: all its faults, each with its pointer.
@@ -42,19 +40,20 @@ pub(super) fn not_stored(error: &StoreError) -> Refusal {
             StatusCode::INTERNAL_SERVER_ERROR
         }
     };
-    let mut response = match error {
-        StoreError::Conflict { key, .. } if key.kind() == Kind::Receipt => problem(status, FASTER),
-        _ => problem(status, error.to_string()),
+    let detail = match error {
+        StoreError::Conflict { key, .. } if key.kind() == Kind::Receipt => FASTER.to_owned(),
+        _ => error.to_string(),
     };
+    let mut response = detailed(status, detail, vec![]);
     if status == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
-    response
+    response.into()
 }
 
 fn problems(status: StatusCode, detail: String, faults: &[Fault]) -> Refusal {
     let flaw = |fault: &Fault| Flaw { pointer: fault.pointer.clone(), detail: fault.detail.clone() };
-    Box::new(detailed(status, detail, faults.iter().map(flaw).collect()))
+    detailed(status, detail, faults.iter().map(flaw).collect()).into()
 }
 
 /// An object that is there.

@@ -1,23 +1,43 @@
-//! What the routes ask the server that serves the intents: what has become of them, and what would.
+//! What the handlers of intents need of the running server. A trait, so that tests run them over a store in memory.
 
 use async_trait::async_trait;
-use axum::response::Response;
 use fairway_model::intent::Intent;
 
+use super::super::{
+    objects::{SERVED_MAX, supposed},
+    objects_wire::ApplyReport,
+    problem::Refusal,
+};
 use crate::{
+    control::Control,
     intents::IntentStatus,
     store::objects::{Change, Object},
 };
 
-/// A server that serves what is declared.
+/// The server that answers for the intents of a store.
 #[async_trait]
-pub(super) trait Behold: std::fmt::Debug + Send + Sync {
-    /// What has become of each of these.
+pub(super) trait Backend: std::fmt::Debug + Send + Sync {
+    /// Returns the status of each of these intents, in their order.
     async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus>;
 
-    /// Waits until a revision is in the answers, within reason.
+    /// Waits until the answers follow a revision of the store, at most [`SERVED_MAX`].
     async fn served(&self, revision: u64);
 
-    /// What a change would do, as the answer that tells it; or why it cannot be told.
-    async fn supposed(&self, change: Change) -> Response;
+    /// Returns what a change would do, without making it.
+    async fn dry_run(&self, change: Change) -> Result<ApplyReport, Refusal>;
+}
+
+#[async_trait]
+impl Backend for Control {
+    async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus> {
+        self.intent_statuses(of).await
+    }
+
+    async fn served(&self, revision: u64) {
+        Self::served(self, revision, SERVED_MAX).await;
+    }
+
+    async fn dry_run(&self, change: Change) -> Result<ApplyReport, Refusal> {
+        supposed(self, &change).await
+    }
 }

@@ -1,27 +1,27 @@
-//! One router for both families of paths, over the store.
+//! Reads and writes of one intent, or of one collection, on every path that leads to it: ONAP's, EMCO's, and by key.
 //!
-//! Writes that depend on other objects (sets, deletions) run alone, the others beside each other: so that no set comes to name
-//! an intent that is just being deleted. Several servers on one store are not kept apart by this.
+//! Writes that depend on other objects (sets, deletions) run alone, the others side by side: a set cannot come to name an intent that
+//! is being deleted. Several servers on one store are not kept apart by this.
 
 use std::{sync::Arc, time::SystemTime};
 
 use axum::{
-    Extension, Router,
+    Json as JsonBody, RequestExt, RequestPartsExt,
     body::Bytes,
     extract::{
-        DefaultBodyLimit, Query, State,
+        FromRequest, Query, Request,
         rejection::{BytesRejection, QueryRejection},
     },
-    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
-    routing::{any, post},
 };
 use fairway_model::intent::Intent;
 use tokio::sync::RwLock;
 
 use super::{
-    answer::{self, Refusal, not_stored, problem, refused, tag},
-    backend::Behold,
+    super::{problem::Refusal, routes::Caller},
+    answer::{self, not_stored, problem, refused, tag},
+    backend::Backend,
     parameters_wire::IntentParameters,
 };
 use crate::{
@@ -33,59 +33,63 @@ use crate::{
     store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError},
 };
 
-/// The routes below `/v2` and `/v1/intents`. Who writes is told by an [`Author`] among the request's extensions.
-pub(super) fn router(store: Arc<dyn ObjectStore>, server: Arc<dyn Behold>, under_way: UnderWay) -> Router {
-    let site = Site { store, server, order: Arc::default(), under_way };
-    let by_path = Router::new().route("/v2/{*path}", any(handle)).route("/v1/intents/{*key}", any(handle));
-    let routes = by_path.route(OWN, post(handle));
-    routes.layer(DefaultBodyLimit::max(BODY_MAX)).with_state(site)
-}
-
+/// The intents of one store.
 #[derive(Clone, Debug)]
-struct Site {
-    store: Arc<dyn ObjectStore>,
-    /// What serves them.
-    server: Arc<dyn Behold>,
-    /// Held for reading by writes that touch one object, for writing by those that depend on others.
-    order: Arc<RwLock<()>>,
-    /// Writes with a key that are under way.
-    under_way: UnderWay,
+pub(super) struct IntentApi {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) backend: Arc<dyn Backend>,
+    /// Read lock: writes that touch one object. Write lock: writes that depend on others. One for all listeners.
+    pub(super) order: Arc<RwLock<()>>,
+    /// Idempotency keys of requests in progress.
+    pub(super) under_way: UnderWay,
 }
 
-/// One request, taken apart.
+/// A request, before its path is known to lead to an intent.
+pub(in crate::api) struct IntentRequest {
+    head: Parts,
+    query: Result<Query<IntentParameters>, QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for IntentRequest {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
+        let (mut head, body) = request.into_parts();
+        let query = head.extract().await;
+        let body = Request::from_parts(head.clone(), body).extract().await;
+        Ok(Self { head, query, body })
+    }
+}
+
+/// A request whose path and body are known to be about an intent.
 struct Asked {
     place: Place,
     path: String,
     query: IntentParameters,
     headers: HeaderMap,
     by: Author,
-    /// By which it is known when it is sent again.
+    /// Its idempotency key, if it has one.
     once: Option<Once>,
 }
 
-async fn handle(
-    State(site): State<Site>,
-    method: Method,
-    uri: Uri,
-    query: Result<Query<IntentParameters>, QueryRejection>,
-    headers: HeaderMap,
-    author: Option<Extension<Author>>,
-    octets: Result<Bytes, BytesRejection>,
-) -> Response {
-    let by = author.map(|Extension(author)| author).unwrap_or_default();
-    let answer = async {
+impl IntentApi {
+    /// Answers one request.
+    pub(super) async fn handle(&self, request: IntentRequest) -> Result<Response, Refusal> {
+        let IntentRequest { head, query, body } = request;
+        let (method, uri, headers) = (head.method, head.uri, head.headers);
         let place = Some(uri.path()).filter(|path| *path != OWN).map(place_of).transpose()?;
-        // One that is passed over would be taken for heeded.
         let Query(query) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
         if query.reason.len() > REASON_MAX || query.reason.chars().any(char::is_control) {
             let detail = format!("reason: give one line of at most {REASON_MAX} octets");
             return Err(problem(StatusCode::BAD_REQUEST, detail));
         }
-        let octets = octets.map_err(|error| {
+        let octets = body.map_err(|error| {
             let detail = format!("{}; {} KiB are the most", error.body_text(), BODY_MAX >> 10);
             problem(error.status(), detail)
         })?;
-        let by = Author { why: query.reason.clone(), ..by };
+        let who = head.extensions.get().map(|Caller(who)| who.clone()).unwrap_or_default();
+        let by = Author::new(who, query.reason.clone());
         let given = match method.is_safe() || query.dry_run {
             true => None,
             false => Given::read(&headers, &by, &sent(&method, &uri, &headers, &octets))?,
@@ -94,14 +98,13 @@ async fn handle(
             Some(place) => (place, octets),
             None => item(&octets, query.lenient)?,
         };
-        let once = match site.under_way.begin(given.as_ref(), &*site.store).await? {
-            Begun::Before(before) => return site.again(&method, uri.path(), *before).await,
+        let once = match self.under_way.begin(given.as_ref(), &*self.store).await? {
+            Begun::Before(before) => return self.again(&method, uri.path(), *before).await,
             Begun::Now(once) => once,
         };
         let asked = Asked { place, path: uri.path().to_owned(), query, headers, by, once };
-        site.answer(&method, &asked, &octets).await
-    };
-    answer.await.unwrap_or_else(|refusal| *refusal)
+        self.answer(&method, &asked, &octets).await
+    }
 }
 
 fn place_of(path: &str) -> Result<Place, Refusal> {
@@ -144,13 +147,13 @@ fn wrong_method(method: &Method, what: What) -> Refusal {
         What::Object => "GET, HEAD, PUT, DELETE",
         What::Only => "GET, HEAD, POST, PUT, DELETE",
     };
-    let mut response =
-        problem(StatusCode::METHOD_NOT_ALLOWED, format!("{method} does nothing here; there are {allowed}"));
+    let detail = format!("{method} is not allowed on this path; allowed are {allowed}");
+    let mut response = problem(StatusCode::METHOD_NOT_ALLOWED, detail).into_response();
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-    response
+    response.into()
 }
 
-impl Site {
+impl IntentApi {
     async fn answer(&self, method: &Method, asked: &Asked, octets: &[u8]) -> Result<Response, Refusal> {
         match (method.as_str(), asked.place.what) {
             ("GET" | "HEAD", What::Collection) => self.list(asked).await,
@@ -180,7 +183,7 @@ impl Site {
         let both = |object: Object| understood(&object).map(|intent| (object, intent));
         let found: Result<Vec<_>, Refusal> = listing.objects.into_iter().map(both).collect();
         let found = found?;
-        let statuses = self.server.statuses(&found).await;
+        let statuses = self.backend.statuses(&found).await;
         Ok(answer::listed(&found, &statuses, next))
     }
 
@@ -202,7 +205,7 @@ impl Site {
             intent => asked.place.key(Some(&intent.metadata().name)),
         };
         let object = self.write(asked, key, None, &intent).await.map_err(|error| match error {
-            Unwritten::Refused(refusal) | Unwritten::Tried(refusal) => refusal,
+            Unwritten::Answered(refusal) => refusal,
             Unwritten::Store(StoreError::Conflict { key, .. }) if key.kind() != Kind::Receipt => {
                 let detail = format!("the {} {:?} exists already; PUT replaces it", key.kind().word(), key.name());
                 problem(StatusCode::CONFLICT, detail)
@@ -252,7 +255,7 @@ impl Site {
                 // Somebody was faster: what they wrote is looked at anew.
                 Err(Unwritten::Store(StoreError::Conflict { key, .. })) if key.kind() != Kind::Receipt => {}
                 Err(Unwritten::Store(error)) => return Err(not_stored(&error)),
-                Err(Unwritten::Refused(refusal) | Unwritten::Tried(refusal)) => return Err(refusal),
+                Err(Unwritten::Answered(refusal)) => return Err(refusal),
             }
         }
         let detail = format!("others changed it {TRIES_MAX} times meanwhile; try again");
@@ -266,7 +269,7 @@ impl Site {
         relations::is_free(&*self.store, &object.key).await.map_err(unrelated)?;
         let change = Change { key: object.key.clone(), expect: Expect::Revision(object.revision), value: None };
         if asked.query.dry_run {
-            return Ok(self.server.supposed(change).await);
+            return Ok(JsonBody(self.backend.dry_run(change).await?).into_response());
         }
         self.commit(asked, change, Some(&object)).await.map_err(|error| not_stored(&error))?;
         Ok(StatusCode::NO_CONTENT.into_response())
@@ -319,7 +322,8 @@ impl Site {
         if !is_met {
             return Ok(Err(StoreError::Conflict { key: change.key, expect: change.expect, found }));
         }
-        Err(Unwritten::Tried(Box::new(self.server.supposed(change).await)))
+        let report = self.backend.dry_run(change).await.map_err(Unwritten::Answered)?;
+        Err(Unwritten::Answered(JsonBody(report).into_response().into()))
     }
 
     /// Makes a change, and leaves its receipt where the request has a key; both or none.
@@ -336,13 +340,13 @@ impl Site {
         }
         let batch = Batch { changes, by: asked.by.clone(), at: SystemTime::now().into() };
         let committed = self.store.commit(batch).await?;
-        self.server.served(committed.revision).await;
+        self.backend.served(committed.revision).await;
         Ok(committed.objects.into_iter().next().flatten())
     }
 
     /// What has become of one object.
     async fn status(&self, object: &Object, intent: &Intent) -> IntentStatus {
-        self.server.statuses(&[(object.clone(), intent.clone())]).await.pop().unwrap_or_default()
+        self.backend.statuses(&[(object.clone(), intent.clone())]).await.pop().unwrap_or_default()
     }
 
     /// The object of a place.
@@ -449,21 +453,20 @@ fn unrelated(error: RelationError) -> Refusal {
 }
 
 fn unwritten(error: RelationError) -> Unwritten {
-    Unwritten::Refused(unrelated(error))
+    Unwritten::Answered(unrelated(error))
 }
 
 /// Why an object was not written.
 enum Unwritten {
-    Refused(Refusal),
+    /// The answer is known: an error, or the result of a dry run.
+    Answered(Refusal),
     Store(StoreError),
-    /// It was only to be told what would come of it.
-    Tried(Box<Response>),
 }
 
 /// Where intents of all projects are listed, and made with their keys in the body.
 const OWN: &str = "/v1/intents";
 /// Most octets of a body: an intent with three certificates of 64 KiB, and room for the rest.
-const BODY_MAX: usize = 256 << 10;
+pub(in crate::api) const BODY_MAX: usize = 256 << 10;
 /// Most objects of one answer.
 const PAGE_MAX: usize = 1_000;
 /// Most octets of a reason.

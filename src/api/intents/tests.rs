@@ -1,14 +1,10 @@
-//! The routes: every code on both families, and that each reads what the other wrote.
+//! The handlers: every code on both families, and that each reads what the other wrote.
 
 mod memory;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use axum::{
-    body::Body,
-    http::Request,
-    response::{IntoResponse, Response},
-};
+use axum::{body::Body, extract::DefaultBodyLimit, http::Request};
 use fairway_model::intent::Intent;
 use http_body_util::BodyExt as _;
 use hyper::service::Service as _;
@@ -16,7 +12,11 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 
 use self::memory::MemoryStore;
-use super::{backend::Behold, handler::router};
+use super::{
+    super::{objects_wire::ApplyReport, problem::Refusal},
+    backend::Backend,
+    handler::{BODY_MAX, IntentApi, IntentRequest},
+};
 use crate::{
     intents::IntentStatus,
     once::UnderWay,
@@ -41,15 +41,15 @@ struct Site {
 struct Nobody;
 
 #[async_trait::async_trait]
-impl Behold for Nobody {
+impl Backend for Nobody {
     async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus> {
         vec![IntentStatus::default(); of.len()]
     }
 
     async fn served(&self, _: u64) {}
 
-    async fn supposed(&self, _: Change) -> Response {
-        "supposed".into_response()
+    async fn dry_run(&self, _: Change) -> Result<ApplyReport, Refusal> {
+        Ok(ApplyReport { dry_run: true, ..ApplyReport::default() })
     }
 }
 
@@ -64,7 +64,11 @@ struct Came {
 impl Site {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::default());
-        Self { router: router(store.clone(), Arc::new(Nobody), UnderWay::default()), store }
+        let (backend, order, under_way) = (Arc::new(Nobody), Arc::default(), UnderWay::default());
+        let api = IntentApi { store: store.clone(), backend, order, under_way };
+        let handle = move |request: IntentRequest| async move { api.handle(request).await };
+        let limit = DefaultBodyLimit::max(BODY_MAX);
+        Self { router: axum::Router::new().fallback(handle).layer(limit), store }
     }
 
     async fn send(&self, request: Request<Body>) -> Came {
