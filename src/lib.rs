@@ -4,13 +4,10 @@
 //! `once` lets writes be sent again,
 //! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
 
-pub mod access;
 pub mod api;
 pub mod cli;
-pub mod config;
 pub mod control;
 pub mod demo;
-mod https;
 mod impact;
 pub mod intents;
 pub(crate) mod once;

@@ -13,7 +13,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::{config::WebUrl, https};
+use fairway_config::WebUrl;
+use fairway_http::https;
 
 /// Why a message was not taken.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use fairway::config::{Loaded, Source, load};
+use fairway_config::{Loaded, Source, load};
 use fairway_model::{Fault, Severity};
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fairway::config::{Loaded, Source};
+use fairway_config::{Loaded, Source};
 use fairway_fuzz::{
     Bounds, Target, config, corpus, fuzz, metrics,
     packet::{self, in_stages},

@@ -30,9 +30,9 @@ use crate::{
         publishing_wire::{PublishPlan, PublishingState, TakeOrder, TakeReport},
         state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
     },
-    https,
     problem::Problem,
 };
+use fairway_http::https;
 
 /// Where a running daemon is reached.
 #[derive(Clone, Debug)]

@@ -17,14 +17,12 @@ use axum::{
     response::Response,
 };
 
+use super::need::need;
 use super::{patient_body::PatientBody, problem::problem, routes::Caller};
-use crate::{
-    access::{
-        Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, Need, Subject, Verbs,
-        is_foreign, need,
-    },
-    control::Control,
-    serve::Computing,
+use crate::{control::Control, serve::Computing};
+use fairway_access::{
+    Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, Need, Subject, Verbs,
+    is_foreign,
 };
 
 /// How a request came.

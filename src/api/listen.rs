@@ -30,10 +30,8 @@ use super::{
     routes::{self, Site},
     watch::{self as watching, Hub},
 };
-use crate::{
-    access::{ClientKey, names_of},
-    control::Control,
-};
+use crate::control::Control;
+use fairway_access::{ClientKey, names_of};
 
 /// The listeners of the API.
 pub(crate) struct Api {

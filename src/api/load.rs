@@ -17,7 +17,7 @@ use super::{
     problem::{problem, refusal},
     routes::Site,
 };
-use crate::config::parse_duration;
+use fairway_config::parse_duration;
 
 /// Takes it, or refuses it with nothing touched.
 pub(super) async fn push_load(

@@ -18,6 +18,7 @@ mod listen;
 mod load;
 pub mod load_wire;
 pub(crate) mod metrics;
+mod need;
 mod objects;
 pub mod objects_wire;
 mod openapi;

@@ -24,7 +24,9 @@ use self::{
     operation::{Answer, problem},
     schemas::Schemas,
 };
-use crate::access::{Need, need};
+use fairway_access::Need;
+
+use super::need::need;
 
 /// The document of a listener's routes, made when it is first asked for.
 pub(super) struct Document {

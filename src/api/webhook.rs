@@ -30,12 +30,12 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{listen::serve, metrics::Metrics, traced::traced};
 use crate::{
-    access::{ServerTls, TokenHash},
-    config::WebhookSettings,
     control::{Control, contributed::ContributionLedger},
     serve::Computing,
     traces::Traces,
 };
+use fairway_access::{ServerTls, TokenHash};
+use fairway_config::WebhookSettings;
 
 /// The webhook of a daemon.
 pub(crate) struct Webhook {

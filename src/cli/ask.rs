@@ -11,10 +11,8 @@ use anyhow::{Context, bail};
 use fairway_model::Secret;
 
 use super::{server_args::ServerArgs, variable};
-use crate::{
-    api::client::{Client, Reach, Remote},
-    https,
-};
+use crate::api::client::{Client, Reach, Remote};
+use fairway_http::https;
 
 /// A client of the server that flags and environment mean. FAIRWAY_URL counts only where no flag is given.
 pub(super) fn asked(args: &ServerArgs) -> anyhow::Result<Client> {
@@ -34,7 +32,7 @@ pub(super) fn asked(args: &ServerArgs) -> anyhow::Result<Client> {
 pub(super) fn data_dir(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match given {
         Some(folder) => Ok(folder),
-        None => crate::config::data_dir(&variable)
+        None => fairway_config::data_dir(&variable)
             .context("no data folder is known; name it with --data-dir, or give --server"),
     }
 }

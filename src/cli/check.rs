@@ -11,7 +11,7 @@ use super::{
     output::{Out, Palette, Tone, count},
     usage, variable,
 };
-use crate::config::{self, Loaded, Source};
+use fairway_config::{Loaded, Source};
 
 /// Checks, prints, and tells by the exit status whether there was an error.
 pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
@@ -19,12 +19,12 @@ pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
     if args.impact.impact {
         return impact(out, &source, &args.impact, args.strict);
     }
-    let mut faults = config::check(&source, &variable);
+    let mut faults = fairway_config::check(&source, &variable);
     // Read once more, only where nothing is wrong with it: for the variables that it names, and for the sum.
-    let loaded = if faults.iter().any(Fault::is_error) { None } else { config::load(&source, &variable).ok() };
+    let loaded = if faults.iter().any(Fault::is_error) { None } else { fairway_config::load(&source, &variable).ok() };
     if let Some(loaded) = &loaded {
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-        faults.extend(config::environment::unknown_variables(names, &loaded.variables));
+        faults.extend(fairway_config::environment::unknown_variables(names, &loaded.variables));
     }
     let errors = faults.iter().filter(|f| f.is_error()).count();
     let warnings = faults.len() - errors;

@@ -10,7 +10,7 @@ const EXAMPLE: &str = include_str!("example.yaml");
 /// Prints the one or the other.
 pub(super) fn config(out: Out, command: &ConfigCommand) -> anyhow::Result<ExitCode> {
     match command {
-        ConfigCommand::Schema => out.line(crate::config::schema().trim_end())?,
+        ConfigCommand::Schema => out.line(fairway_config::schema().trim_end())?,
         ConfigCommand::Example => out.print(EXAMPLE)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -21,7 +21,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::config::{Source, load};
+    use fairway_config::{Source, load};
 
     #[test]
     fn the_example_has_no_fault_and_no_warning() {

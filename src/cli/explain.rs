@@ -19,9 +19,9 @@ use crate::{
         explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},
         percent,
     },
-    config::Source,
     control::{self, Environment},
 };
+use fairway_config::Source;
 
 /// Explains and prints.
 pub(super) fn explain(out: Out, args: ExplainArgs) -> anyhow::Result<ExitCode> {

@@ -11,10 +11,10 @@ use super::{
     variable,
 };
 use crate::{
-    config::Source,
     control::{Environment, Offline},
     impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms},
 };
+use fairway_config::Source;
 
 /// Judges, prints, and tells by the exit status whether a rule is broken, and whether it was before.
 pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool) -> anyhow::Result<ExitCode> {

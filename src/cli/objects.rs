@@ -11,12 +11,9 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, table},
     wait,
 };
-use crate::{
-    api::{
-        client::Applying,
-        objects_wire::{ApplyReport, Difference, ObjectBody, ObjectList, ObjectStatus},
-    },
-    config,
+use crate::api::{
+    client::Applying,
+    objects_wire::{ApplyReport, Difference, ObjectBody, ObjectList, ObjectStatus},
 };
 
 /// Declares what files say.
@@ -42,7 +39,7 @@ pub(super) fn diff(out: Out, args: &DiffArgs) -> anyhow::Result<ExitCode> {
 
 /// What files say, by section.
 fn sections(files: &[PathBuf]) -> anyhow::Result<Value> {
-    config::sections(files).map_err(|faults| {
+    fairway_config::sections(files).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("nothing was sent:\n{}", lines.join("\n"))
     })

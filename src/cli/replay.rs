@@ -17,10 +17,10 @@ use super::{
     variable,
 };
 use crate::{
-    config::Source,
     control::{self, Environment, Offline},
     replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides},
 };
+use fairway_config::Source;
 
 /// Plays the log and prints what it comes to.
 pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<ExitCode> {

@@ -9,10 +9,10 @@ use std::{
 
 use super::{args::ServeArgs, usage, variable, wait};
 use crate::{
-    config::{Source, environment::unknown_variables},
     control::{Daemon, Environment, Options},
     serve::Sockets,
 };
+use fairway_config::{Source, environment::unknown_variables};
 use fairway_telemetry::logs::{LineFormat, Logs};
 
 /// Runs the name server until it is told to end.

@@ -15,7 +15,7 @@ use super::{
     output::Out,
     server_args::{TokenCommand, TokenCreateArgs},
 };
-use crate::access::{TokenHash, new_token};
+use fairway_access::{TokenHash, new_token};
 
 /// Runs one of the commands.
 pub(super) fn token(out: Out, command: TokenCommand) -> anyhow::Result<ExitCode> {
@@ -53,7 +53,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("f.yaml");
         std::fs::write(&file, format!("version: 1\n{text}")).unwrap();
-        let loaded = crate::config::load(&crate::config::Source::Path(file), &|_| None).unwrap();
+        let loaded = fairway_config::load(&fairway_config::Source::Path(file), &|_| None).unwrap();
         let access = &loaded.settings.access;
         assert!(access.is_enabled() && access.grants.len() == 1 && access.tokens[0].hash == hash);
         assert_eq!(access.tokens[0].expires, Some(Timestamp::from_secs(4_000_000_000)));

@@ -31,7 +31,8 @@ use super::{
     trial::Trials,
     truth::Minute,
 };
-use crate::{config::watch::Fingerprint, store::Posted};
+use crate::store::Posted;
+use fairway_config::watch::Fingerprint;
 
 /// The control task.
 pub(super) struct Actor {

@@ -18,10 +18,8 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::shared::{Clock, Readiness, Shared};
-use crate::{
-    config::{Settings, WebUrl},
-    post::{PostError, post},
-};
+use crate::post::{PostError, post};
+use fairway_config::{Settings, WebUrl};
 
 /// The task that tells; it is cut off when this is dropped.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use tokio::net::TcpListener;
 use super::StartError;
 use crate::{
     api::{client::CONTROL_SOCKET, state_wire::ListenerState},
-    config::Settings,
     serve::Sockets,
 };
+use fairway_config::Settings;
 
 /// What is bound.
 pub(super) struct Bound {

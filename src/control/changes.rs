@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr};
 use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap};
 use fairway_zones::Touched;
 
-use crate::config::Settings;
+use fairway_config::Settings;
 
 /// What differs between two wishes, a line a kind of object: `pools: 1 added, 2 changed, 0 removed`.
 pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {

@@ -24,11 +24,8 @@ use super::{
     trial::Trial,
     uses::Uses,
 };
-use crate::{
-    config::{self, Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint},
-    serve::let_all_others_first,
-    store::objects::Key,
-};
+use crate::{serve::let_all_others_first, store::objects::Key};
+use fairway_config::{Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
 
 /// A configuration that was accepted, apart from what is compiled of it.
 #[derive(Debug)]
@@ -211,7 +208,7 @@ impl Reader {
     }
 
     fn load(&self, before: Option<Before<'_>>) -> (Fingerprint, Result<Loaded, Vec<Fault>>) {
-        let attempt = config::attempt_after(before, &self.source, &*self.environment);
+        let attempt = fairway_config::attempt_after(before, &self.source, &*self.environment);
         (attempt.fingerprint, attempt.outcome)
     }
 

@@ -12,13 +12,13 @@ use tracing::{Instrument, Span};
 use super::{Control, StartError, Stopping, announce::Announcer, command::Command, shared::Readiness, start};
 use crate::{
     api::{Api, Webhook, client::CONTROL_SOCKET},
-    config::Source,
     serve::{
         Notifier, Sockets,
         handover::{Offer, Successor},
     },
     store::DataFolder,
 };
+use fairway_config::Source;
 
 /// Asked for environment variables, so that tests need no environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

@@ -18,11 +18,11 @@ use self::intents::Claim;
 pub(super) use self::intents::{Concerned, is_of_intents};
 use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
-    config::{self, ObjectFault},
     control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
     intents::StoredIntent,
     store::objects::{Author, Event, Key, Kind, Object},
 };
+use fairway_config::ObjectFault;
 
 /// All declared objects of one revision.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Wish {
         let says = match section(object.key.kind()) {
             Some(section) => {
                 let text = String::from_utf8_lossy(&object.value);
-                config::object(section, &text).map(|own| Says::Element(own.into()))
+                fairway_config::object(section, &text).map(|own| Says::Element(own.into()))
             }
             None if object.key.kind() == Kind::Contribution => read_part(&object.value).map(Says::Rows).map_err(whole),
             None if object.key.kind() == Kind::Contributor => read_seen(&object.value).map(Says::Seen).map_err(whole),
@@ -94,7 +94,7 @@ impl Wish {
         };
         let texts: Vec<_> = objects.iter().map(|object| String::from_utf8_lossy(&object.value)).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        let all = config::objects(section, &texts).unwrap_or_default();
+        let all = fairway_config::objects(section, &texts).unwrap_or_default();
         let own = |key: &Key| {
             let mut own = Desired::default();
             match kind {

@@ -7,9 +7,9 @@ use fairway_model::{LatencyTable, TableName};
 use super::{Control, ControlError};
 use crate::{
     api::latency_wire::LatencyState,
-    config::{check_latencies, pushed_file},
     store::{read_table, replace_table},
 };
+use fairway_config::{check_latencies, pushed_file};
 
 impl Control {
     /// Takes the text of a table, as its file would have it; returns once it is on disk and in force.

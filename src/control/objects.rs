@@ -32,13 +32,13 @@ use super::{
 };
 use crate::{
     api::client::{Client, Reach},
-    config::{Settings, StoreSettings},
     store::{
         DataFolder, Posted,
         objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
     },
     traces::Traces,
 };
+use fairway_config::{Settings, StoreSettings};
 
 /// The declared objects of a server, and where they are kept.
 #[derive(Clone, Debug)]

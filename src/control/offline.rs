@@ -11,7 +11,7 @@ use super::{
     configured::{Reader, What},
     reload::view_of,
 };
-use crate::config::Source;
+use fairway_config::Source;
 
 /// A configuration as it would answer, and what it wishes for.
 #[derive(Debug)]

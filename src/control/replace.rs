@@ -14,13 +14,13 @@ use super::{
     command::Command,
 };
 use crate::{
-    config::Settings,
     serve::{
         Server, Sockets,
         handover::{HandoverError, Offer, Parcel, Release, Taken, take},
     },
     store::DataFolder,
 };
+use fairway_config::Settings;
 
 /// Name of the socket in the data folder that a replacing process connects to.
 const HANDOVER_SOCKET: &str = "handover.sock";

@@ -51,7 +51,6 @@ use super::{
 };
 use crate::{
     api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET, metrics::Metrics},
-    config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint},
     serve::{
         BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
         handover::{HandoverError, Offer},
@@ -62,6 +61,7 @@ use crate::{
     },
     traces::Traces,
 };
+use fairway_config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint};
 
 /// Why a daemon does not start.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::{command::Command, configured::What};
-use crate::config::watch::Fingerprint;
+use fairway_config::watch::Fingerprint;
 
 /// Looks at the files of the last reading every second, and asks for a reload when they have changed. `read` tells what
 /// each reading saw; ends with the control task.

@@ -17,10 +17,8 @@ use super::{
     envoy,
     gateway::{Gateway, Ports},
 };
-use crate::{
-    config::Source,
-    control::{Daemon, Options},
-};
+use crate::control::{Daemon, Options};
+use fairway_config::Source;
 
 /// A cluster of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +258,7 @@ mod tests {
         let (dns, http) = ("127.0.0.1:5353".parse().unwrap(), "127.0.0.1:8053".parse().unwrap());
         fs::write(&config, configuration(dns, http, &folder.path().join("data"), 15_021)).unwrap();
         fs::write(folder.path().join("demo.example.zone"), ZONE).unwrap();
-        let loaded = crate::config::load(&Source::Path(config), &|_| None).unwrap();
+        let loaded = fairway_config::load(&Source::Path(config), &|_| None).unwrap();
         assert_eq!(loaded.warnings, []);
         assert_eq!((loaded.desired.pools.len(), loaded.desired.names.len()), (2, 2));
         assert!(loaded.desired.names.contains_key(&shop()) && loaded.desired.names.contains_key(&pay()));

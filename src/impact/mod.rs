@@ -17,10 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_model::{Fault, PoolName, Verdict};
 
-use crate::{
-    config::Source,
-    control::{Environment, Offline, of_files},
-};
+use crate::control::{Environment, Offline, of_files};
+use fairway_config::Source;
 
 pub(crate) use ask::samples;
 pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};

@@ -3,7 +3,8 @@
 use std::{fs, sync::Arc};
 
 use super::*;
-use crate::{config::Source, control::Environment};
+use crate::control::Environment;
+use fairway_config::Source;
 
 /// A configuration with these clusters (name, region, capacity or 0 for none) and pools.
 fn offline(clusters: &[(&str, &str, u32)], rest: &str) -> Offline {

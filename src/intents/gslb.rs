@@ -13,7 +13,7 @@ use super::{
     json_wire::Json,
     values::{Flaws, below, flaw, list, text, whole},
 };
-use crate::config::{policy_of_words, show_duration};
+use fairway_config::{policy_of_words, show_duration};
 
 /// The fields; a compound has them in `spec` itself, too.
 pub(super) const FIELDS: &[Field] = &[

@@ -18,7 +18,7 @@ use super::{
     json_wire::Json,
     values::{Flaws, below, flaw, list, text},
 };
-use crate::config::show_duration;
+use fairway_config::show_duration;
 
 /// Every field of an inbound intent.
 pub(super) static TABLE: Table = Table::of(&[common::METADATA, SPEC, TRAFFIC, certificates::SERVICE, gslb::FIELDS]);

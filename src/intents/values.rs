@@ -9,7 +9,7 @@ use super::{
     fields::{Body, folds_alike},
     json_wire::Json,
 };
-use crate::config::{parse_duration, show_duration};
+use fairway_config::{parse_duration, show_duration};
 
 /// What a value is at fault with; pointers go on from it.
 pub(super) type Flaws = Vec<Fault>;

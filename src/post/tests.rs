@@ -12,7 +12,7 @@ use tokio_rustls::{
 };
 
 use super::*;
-use crate::config::web_url;
+use fairway_config::web_url;
 
 fn as_json() -> HeaderMap {
     HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))])

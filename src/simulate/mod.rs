@@ -34,11 +34,10 @@ pub use self::{
     recording::{Drained, Recording, Sample, Turned},
     verdict::{Reached, Runs},
 };
-use crate::config;
 
 /// Reads a scenario; what is wrong with it, in words.
 pub fn read_file(path: &Path) -> Result<Scenario, String> {
-    let tree = config::read_tree(path).map_err(|faults| {
+    let tree = fairway_config::read_tree(path).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         faults.join("\n")
     })?;

@@ -7,7 +7,6 @@ use fairway_model::{ClientPlace, Desired, Fault, MapName, Pool, Spread};
 use serde_json::{Value, json};
 
 use super::{scenario::SimulatedCluster, steering};
-use crate::config;
 
 /// What stands around the pool in its configuration.
 pub(super) struct Surroundings {
@@ -48,7 +47,7 @@ impl Surroundings {
         let tree = json!({
             "version": 1, "clusters": self.clusters, "maps": maps, "latencies": self.latencies, "pools": [pool],
         });
-        let desired = config::desired(&tree).map_err(|faults| words(&faults))?;
+        let desired = fairway_config::desired(&tree).map_err(|faults| words(&faults))?;
         let places = self.places(&desired);
         let (_, pool) = desired.pools.into_iter().next().ok_or("pool: there is none")?;
         if pool.members.iter().any(|member| member.probe.is_some()) {

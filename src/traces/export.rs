@@ -40,11 +40,9 @@ use tokio::{
 };
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::{
-    config::{CallTls, TraceSettings, WebUrl},
-    https,
-    post::{PostError, post},
-};
+use crate::post::{PostError, post};
+use fairway_config::{CallTls, TraceSettings, WebUrl};
+use fairway_http::https;
 
 /// What became of spans that ended.
 #[derive(Debug, Default)]

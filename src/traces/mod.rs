@@ -36,7 +36,7 @@ use self::{
     carried::{Carried, Writer},
     export::Sending,
 };
-use crate::config::TraceSettings;
+use fairway_config::TraceSettings;
 
 /// Where spans come from; clones are the same. By default it is off, and everything here does nothing.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@
 
 mod client;
 mod error;
+pub mod https;
 mod proxy;
 mod resolver;
 pub mod tls;

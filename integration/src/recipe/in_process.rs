@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway::config::{self, Source};
+use fairway_config::Source;
 use fairway_model::{Desired, Forced, Health, ProbeAddress, Target, Verdict, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{
@@ -92,7 +92,7 @@ fn read_config(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
     for (name, text) in files {
         std::fs::write(folder.path().join(&name), text).map_err(|e| format!("{name}: {e}"))?;
     }
-    let loaded = config::load(&Source::Path(folder.path().join("fairway.yaml")), &|_| None);
+    let loaded = fairway_config::load(&Source::Path(folder.path().join("fairway.yaml")), &|_| None);
     let loaded = loaded.map_err(|faults| format!("the configuration is refused: {faults:#?}"))?;
     Ok((loaded.desired, loaded.zones))
 }

@@ -19,7 +19,6 @@ use super::super::{
     state_wire::Body,
 };
 use crate::{
-    config,
     control::declared::{Declared, key_name, section},
     intents,
     once::Given,
@@ -151,7 +150,7 @@ fn sound(kind: Kind, body: &ObjectBody) -> Result<(Key, Vec<u8>), Vec<Flaw>> {
     if text.len() > VALUE_MAX {
         return Err(flaw("", format!("it has {} octets; {VALUE_MAX} are the most", text.len())));
     }
-    config::object(section(kind).unwrap_or_default(), &text).map_err(|faults| {
+    fairway_config::object(section(kind).unwrap_or_default(), &text).map_err(|faults| {
         faults.into_iter().map(|fault| Flaw { pointer: fault.pointer, detail: fault.what }).collect::<Vec<_>>()
     })?;
     let name = body.spec.get("name").and_then(Value::as_str).unwrap_or_default();

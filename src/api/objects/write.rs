@@ -31,7 +31,6 @@ use super::{
     shown::{answer, standing, unknown},
 };
 use crate::{
-    config::ObjectFault,
     control::{
         Control,
         declared::{Declared, LeftOut, section},
@@ -42,6 +41,7 @@ use crate::{
     once::{Begun, Done, Once},
     store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
 };
+use fairway_config::ObjectFault;
 
 /// Declares an object that is not there.
 pub(super) async fn create(kind: Kind, State(site): State<Site>, asked: Asked) -> Result<Response, Refusal> {

@@ -7,7 +7,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::operation::{Make, Shape};
-use crate::{config, control::declared::section, intents, store::objects::Kind};
+use crate::{control::declared::section, intents, store::objects::Kind};
 
 /// Schemas, as they are asked for.
 pub(super) struct Schemas {
@@ -86,7 +86,7 @@ impl Schemas {
 
     /// Declared objects: elements of the configuration, and what the server says of them.
     fn add_objects(&mut self) {
-        let mut schema = config::schema_value();
+        let mut schema = fairway_config::schema_value();
         relocate(&mut schema);
         let definitions = schema["$defs"].take();
         self.named.extend(definitions.as_object().cloned().unwrap_or_default());
@@ -106,7 +106,7 @@ impl Schemas {
 
 /// The component of objects of a kind: the configuration's own word.
 pub(in crate::api) fn element(kind: Kind) -> String {
-    let schema = config::schema_value();
+    let schema = fairway_config::schema_value();
     let items = &schema["properties"][section(kind).unwrap_or_default()]["items"]["$ref"];
     items.as_str().and_then(|of| of.rsplit('/').next()).unwrap_or_default().to_owned()
 }
@@ -127,7 +127,7 @@ fn relocate(value: &mut Value) {
             if let Some(Value::String(to)) = object.get_mut("$ref") {
                 *to = to.replace("#/$defs/", "#/components/schemas/");
             }
-            let example = object.get("format").and_then(Value::as_str).and_then(config::format_example);
+            let example = object.get("format").and_then(Value::as_str).and_then(fairway_config::format_example);
             if let Some(example) = example {
                 object.entry("examples").or_insert_with(|| json!([example]));
             }

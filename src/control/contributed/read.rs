@@ -12,7 +12,6 @@ use fairway_providers::{Endpoint, plain_name};
 use fairway_zonefile::rdata_from_text;
 
 use super::rows_wire::Row;
-use crate::config;
 
 /// An endpoint that is kept, with what it means.
 #[derive(Clone, Debug, PartialEq)]
@@ -255,7 +254,7 @@ fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
 /// A number of seconds, or a time with its unit.
 fn ttl_of_text(text: &str) -> Option<Ttl> {
     let secs = text.parse().ok().or_else(|| {
-        let time = config::parse_duration(text).ok().filter(|time| time.subsec_nanos() == 0)?;
+        let time = fairway_config::parse_duration(text).ok().filter(|time| time.subsec_nanos() == 0)?;
         u32::try_from(time.as_secs()).ok()
     });
     secs.and_then(|secs| Ttl::from_secs(secs).ok())
@@ -263,7 +262,7 @@ fn ttl_of_text(text: &str) -> Option<Ttl> {
 
 fn policy(text: &str) -> Option<fairway_model::Policy> {
     let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
-    config::policy_of_words(&words).ok()
+    fairway_config::policy_of_words(&words).ok()
 }
 
 fn path(text: &str) -> Option<String> {

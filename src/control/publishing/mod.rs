@@ -31,11 +31,9 @@ use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 pub(super) use self::declared::{DECLARED_MAX, asked};
 use self::{wanted::Served, weights::Shown};
 use super::shared::{Readiness, Shared};
-use crate::{
-    config::{CallTls, Destination, PublishTo},
-    https,
-    intents::instance,
-};
+use crate::intents::instance;
+use fairway_config::{CallTls, Destination, PublishTo};
+use fairway_http::https;
 
 /// A publisher with its task, which ends when this is dropped.
 struct Running {

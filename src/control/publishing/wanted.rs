@@ -12,10 +12,8 @@ use super::{
     members::eligible,
     weights::{Part, Shown},
 };
-use crate::{
-    config::{AliasForm, PublishTo, ServedDelegation, Steered, address_sets},
-    control::configured::Configured,
-};
+use crate::control::configured::Configured;
+use fairway_config::{AliasForm, PublishTo, ServedDelegation, Steered, address_sets};
 
 /// What is served, for a provider.
 #[derive(Clone, Copy)]

@@ -11,13 +11,13 @@ use super::{
     *,
 };
 use crate::{
-    config::Source,
     control::{
         configured::{Reader, What},
         declared::Declared,
     },
     store::objects::{Author, Key, Kind, Object},
 };
+use fairway_config::Source;
 
 /// A configuration as it is served, with health that is set by hand.
 struct Scene {

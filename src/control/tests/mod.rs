@@ -38,7 +38,8 @@ use super::{
     configured::{Reader, What},
     start::{Parts, Past},
 };
-use crate::{config::Source, store::DataFolder, traces::Traces};
+use crate::{store::DataFolder, traces::Traces};
+use fairway_config::Source;
 
 /// Longest wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -363,8 +363,8 @@ async fn a_daemon_that_takes_over_has_what_was_declared_before_it_answers() {
     server.daemon.stop().await;
 }
 
-fn settings(data_dir: Option<PathBuf>) -> crate::config::Settings {
-    crate::config::Settings { data_dir, ..crate::config::Settings::default() }
+fn settings(data_dir: Option<PathBuf>) -> fairway_config::Settings {
+    fairway_config::Settings { data_dir, ..fairway_config::Settings::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]

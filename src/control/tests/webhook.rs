@@ -244,7 +244,7 @@ async fn the_listener_negotiates_its_zones_and_the_other_shows_health_and_metric
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_asked_for_as_the_configuration_in_force_says() {
-    let token = |shown: &str| format!(", token: {}", crate::access::TokenHash::of(shown));
+    let token = |shown: &str| format!(", token: {}", fairway_access::TokenHash::of(shown));
     let server = Server::new(&hooked("")).await;
     let hook = listener(&server.daemon, "webhook");
     let status = |shown: &str| {

@@ -28,7 +28,7 @@ use fairway_providers::{
 pub(super) use self::body::{TABLE, read, write};
 use self::given::Given;
 use super::{certificates::sha256, fault::Refused};
-use crate::config::{PublishTo, Steered, is_owner};
+use fairway_config::{PublishTo, Steered, is_owner};
 
 /// Whose a record is, and what the server has that runs it.
 #[derive(Clone, Copy, Debug)]

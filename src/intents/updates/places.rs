@@ -18,10 +18,8 @@ use fairway_providers::{
 };
 
 use super::given::Given;
-use crate::{
-    config::{CallTls, Destination, show_duration},
-    https,
-};
+use fairway_config::{CallTls, Destination, show_duration};
+use fairway_http::https;
 
 /// The place. `folder` is the one for files of the record.
 pub(super) fn destination(given: &mut Given<'_>, folder: Option<&Path>) -> Option<Destination> {

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::{Site, instance, publish_to};
 use crate::{
-    config::{CallTls, Destination, PublishTo, Steered},
     intents::{
         body::{read, read_kept},
         fault::Refused,
     },
     store::objects::Kind,
 };
+use fairway_config::{CallTls, Destination, PublishTo, Steered};
 
 const SECRET: &str = "c2VjcmV0LW9mLXRoZS10ZXN0cy0zMi1vY3RldHMhIQ==";
 

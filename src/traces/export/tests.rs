@@ -5,10 +5,8 @@ use tokio::{
 };
 
 use super::*;
-use crate::{
-    config::web_url,
-    traces::{Traces, Work},
-};
+use crate::traces::{Traces, Work};
+use fairway_config::web_url;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -186,10 +186,8 @@ fn config(scenario: &Scenario, population: &Population, gateways: &[Gateway], ad
 
 #[cfg(test)]
 mod tests {
-    use fairway::{
-        config::{self, Source},
-        simulate::{self, Chance},
-    };
+    use fairway::simulate::{self, Chance};
+    use fairway_config::Source;
 
     use super::*;
 
@@ -209,7 +207,7 @@ mod tests {
             let text = config(&scenario, &population, &gateways, "127.0.0.1:5300".parse().unwrap());
             let file = folder.path().join("fairway.yaml");
             fs::write(&file, text).unwrap();
-            let faults = config::check(&Source::Path(file), &|_| None);
+            let faults = fairway_config::check(&Source::Path(file), &|_| None);
             assert!(faults.is_empty(), "{}: {faults:?}", path.display());
         }
     }

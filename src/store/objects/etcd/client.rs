@@ -28,7 +28,7 @@ use super::{
         LeaseRequest, RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreate, WatchRequest, WatchResponse,
     },
 };
-use crate::config::EtcdSettings;
+use fairway_config::EtcdSettings;
 
 /// The servers of one etcd.
 #[derive(Debug)]

@@ -40,10 +40,8 @@ use super::{
     Batch, Committed, Entry, Key, Listing, LocalStore, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
     local::Fetcher,
 };
-use crate::{
-    config::EtcdSettings,
-    store::{Board, Posted},
-};
+use crate::store::{Board, Posted};
+use fairway_config::EtcdSettings;
 
 /// Objects on an etcd.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ use super::{
     },
     EtcdStore,
 };
-use crate::config::EtcdSettings;
+use fairway_config::EtcdSettings;
 
 /// What a test has to hold on to.
 #[derive(Debug)]

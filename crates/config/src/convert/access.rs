@@ -1,0 +1,274 @@
+//! Who may do what: what each name leads to, and what cannot hold together.
+
+use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
+
+use fairway_model::{Fault, Place, closest};
+
+use super::{Meaning, monitors::secret};
+use crate::{
+    Settings,
+    bounds_wire::{Int, List, Text},
+    files::SECRET_MAX,
+    reader::Reader,
+    v1_access::{self as v1, Limits, Role, Token},
+    values_access::AccessName,
+    values_wire::As,
+};
+use fairway_access::{
+    Access, Algorithm, BUILT_IN_ROLES, Grant, Issuer, KeySource, LimitSettings, Projects, ServerTls, Subject, TlsFault,
+    TokenEntry, TokenHash, Verbs, check_keys,
+};
+
+/// What the section says; none where there is none.
+pub(super) fn access(meaning: &mut Meaning<'_, '_>, wire: Option<v1::Access>) -> Access {
+    let Some(wire) = wire else { return Access::default() };
+    let v1::Access { tls, tokens, issuers, roles, grants, limits, hosts } = wire;
+    let tls = tls.and_then(|tls| self::tls(meaning, &tls));
+    let tokens = self::tokens(meaning, tokens);
+    let issuers = self::issuers(meaning, issuers);
+    let roles = self::roles(meaning, roles);
+    let mut access = Access { tls, tokens, issuers, ..Access::default() };
+    access.grants = grants
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, grant)| self::grant(meaning, &access, &roles, index, grant))
+        .collect();
+    access.limits = limits.as_ref().map(limited).or_else(|| access.is_enabled().then(LimitSettings::default));
+    access.hosts =
+        hosts.into_iter().flat_map(|List(names)| names).map(|Text(name)| name.to_ascii_lowercase()).collect();
+    if meaning.whole && !access.grants.is_empty() && !access.is_enabled() {
+        let what =
+            "somebody is granted something, and nobody can show who they are: everybody on this machine may do all";
+        meaning.error("/access/grants", what, "declare tokens, issuers or tls.clientCa, or take the grants out");
+    }
+    if meaning.whole && access.is_enabled() && access.grants.is_empty() {
+        meaning.warn("/access", "nobody is granted anything, so that all is denied", "add grants");
+    }
+    access
+}
+
+/// A listener that others than this machine reach takes TLS, and somebody who shows who they are.
+pub(crate) fn check_listener(settings: &Settings, place: Place, reader: &mut Reader<'_>) {
+    let Some(address) = settings.http.filter(|address| !address.ip().to_canonical().is_loopback()) else { return };
+    if reader.refused {
+        // What seems missing may be what is at fault.
+        return;
+    }
+    let missing = match (&settings.access.tls, settings.access.is_enabled()) {
+        (Some(_), true) => return,
+        (None, true) => "access.tls",
+        (Some(_), false) => "access.tokens, access.issuers or access.tls.clientCa",
+        (None, false) => "access.tls, and access.tokens, access.issuers or access.tls.clientCa",
+    };
+    reader.fault(open_listener(address, missing, place));
+}
+
+fn open_listener(address: SocketAddr, missing: &str, place: Place) -> Fault {
+    let what = format!("listen.http: {address} is reached from other machines, and takes TLS and authentication");
+    Fault::error(place, what, format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()))
+}
+
+fn tls(meaning: &mut Meaning<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls> {
+    let cert = secret(meaning, "/access/tls/cert", &wire.cert);
+    let key = secret(meaning, "/access/tls/key", &wire.key);
+    let ca = wire.client_ca.as_ref().map(|ca| secret(meaning, "/access/tls/clientCa", ca));
+    // Whoever is asked for certificates and cannot be held against anybody must not pass for somebody without.
+    let ca = match ca {
+        Some(None) => return None,
+        other => other.flatten(),
+    };
+    match ServerTls::new(&cert?, &key?, ca.as_ref()) {
+        Ok(tls) => Some(tls),
+        Err(fault) => {
+            let (at, what) = match fault {
+                TlsFault::Certificate(what) => ("cert", what),
+                TlsFault::ClientCa(what) => ("clientCa", what),
+                TlsFault::Key(what) => ("key", what),
+            };
+            meaning.error(format_args!("/access/tls/{at}"), what, "give a certificate and its key, both in PEM");
+            None
+        }
+    }
+}
+
+fn tokens(meaning: &mut Meaning<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
+    let mut names = BTreeMap::new();
+    let mut hashes: BTreeMap<TokenHash, usize> = BTreeMap::new();
+    let mut entries = Vec::with_capacity(wires.len());
+    for (index, Token { name: As(AccessName(name)), sha256: As(hash), expires }) in wires.into_iter().enumerate() {
+        once(meaning, &mut names, "tokens", index, &name);
+        if let Some(first) = hashes.insert(hash.clone(), index) {
+            let what = format!("this is the token of access.tokens[{first}], too");
+            meaning.error(
+                format_args!("/access/tokens/{index}/sha256"),
+                what,
+                "make another one: fairway token create",
+            );
+        }
+        entries.push(TokenEntry { name, hash, expires: expires.map(|As(at)| at) });
+    }
+    entries
+}
+
+/// Declares a name of a section; a second of the same is a fault.
+fn once(meaning: &mut Meaning<'_, '_>, names: &mut BTreeMap<String, usize>, section: &str, index: usize, name: &str) {
+    if let Some(first) = names.insert(name.to_owned(), index) {
+        let what = format!("{name} is declared in access.{section}[{first}] already");
+        meaning.error(format_args!("/access/{section}/{index}/name"), what, "rename or remove one of both");
+    }
+}
+
+fn issuers(meaning: &mut Meaning<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc<Issuer>> {
+    let mut names = BTreeMap::new();
+    let mut found: Vec<Arc<Issuer>> = Vec::new();
+    for (index, wire) in wires.into_iter().enumerate() {
+        let at = format!("/access/issuers/{index}");
+        let As(AccessName(name)) = wire.name.clone();
+        once(meaning, &mut names, "issuers", index, &name);
+        if found.iter().any(|other| other.issuer == wire.issuer.0) {
+            let what = format!("{} is the issuer of another element, too", wire.issuer.0);
+            meaning.error(format_args!("{at}/issuer"), what, "join both: audiences are a list");
+        }
+        let Some(keys) = keys(meaning, &at, &wire) else { continue };
+        let text = |given: Option<Text<1, 128>>, usual: &str| given.map_or_else(|| usual.to_owned(), |Text(text)| text);
+        let bounds = Duration::ZERO..=Duration::from_secs(600);
+        let leeway = meaning.bounded(&format!("{at}/leeway"), wire.leeway.as_ref(), &bounds, Duration::from_secs(30));
+        let bounds = Duration::from_secs(10)..=Duration::from_secs(86_400);
+        let refresh =
+            meaning.bounded(&format!("{at}/refresh"), wire.refresh.as_ref(), &bounds, Duration::from_secs(600));
+        found.push(Arc::new(Issuer {
+            name,
+            issuer: wire.issuer.0,
+            audiences: wire.audiences.0.into_iter().map(|Text(audience)| audience).collect(),
+            keys,
+            algorithms: wire
+                .algorithms
+                .map_or_else(|| Algorithm::USUAL.to_vec(), |List(all)| all.into_iter().map(|As(one)| one).collect()),
+            subject: text(wire.subject_claim, "sub"),
+            groups: text(wire.groups_claim, "groups"),
+            leeway,
+            refresh,
+            ca: wire.ca.and_then(|ca| secret(meaning, &format!("{at}/ca"), &ca)),
+        }));
+    }
+    found
+}
+
+fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<KeySource> {
+    match (&wire.keys_url, &wire.keys_file) {
+        (Some(_), Some(_)) => {
+            meaning.error(
+                format_args!("{at}/keysFile"),
+                "keysUrl says where the keys are, too",
+                "take one of both out",
+            );
+            None
+        }
+        (Some(As(url)), None) => Some(KeySource::Url(url.clone())),
+        (None, Some(Text(file))) => {
+            let pointer = format!("{at}/keysFile");
+            let path = meaning.path(&pointer, file);
+            let read = meaning.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.way_out));
+            let read = read.and_then(|octets| {
+                check_keys(&octets).map_err(|why| (format!("holds {why}"), "give a JSON Web Key Set (RFC 7517)"))?;
+                Ok(String::from_utf8_lossy(&octets).into())
+            });
+            match read {
+                Ok(text) => Some(KeySource::Given(text)),
+                Err((what, way_out)) => {
+                    meaning.error(pointer, format!("{} {what}", path.display()), way_out);
+                    None
+                }
+            }
+        }
+        (None, None) => match wire.issuer.0.parse() {
+            Ok(url) => Some(KeySource::Discovered(url)),
+            Err(()) => {
+                let what = "its keys cannot be found below it, since it is no https URL without query";
+                meaning.error(format_args!("{at}/issuer"), what, "say where they are: keysUrl or keysFile");
+                None
+            }
+        },
+    }
+}
+
+fn roles(meaning: &mut Meaning<'_, '_>, wires: Vec<Role>) -> BTreeMap<String, Verbs> {
+    let mut roles: BTreeMap<String, Verbs> =
+        BUILT_IN_ROLES.iter().map(|(name, verbs)| ((*name).to_owned(), *verbs)).collect();
+    let mut names = BTreeMap::new();
+    for (index, Role { name: As(AccessName(name)), verbs: List(verbs) }) in wires.into_iter().enumerate() {
+        if BUILT_IN_ROLES.iter().any(|(known, _)| *known == name) {
+            meaning.error(
+                format_args!("/access/roles/{index}/name"),
+                format!("{name} is a built-in role"),
+                "rename it",
+            );
+            continue;
+        }
+        once(meaning, &mut names, "roles", index, &name);
+        roles.insert(name, verbs.into_iter().map(|As(verb)| verb).collect());
+    }
+    roles
+}
+
+fn grant(
+    meaning: &mut Meaning<'_, '_>,
+    access: &Access,
+    roles: &BTreeMap<String, Verbs>,
+    index: usize,
+    wire: v1::Grant,
+) -> Option<Grant> {
+    let v1::Grant { role: As(AccessName(role)), to: List(to), projects } = wire;
+    let verbs = roles.get(&role).copied();
+    if verbs.is_none() && meaning.whole {
+        let way_out = match closest(&role, roles.keys().map(String::as_str)) {
+            Some(word) => format!("did you mean {word}?"),
+            None => format!("there are {}", roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+        };
+        meaning.error(format_args!("/access/grants/{index}/role"), format!("no role is called {role}"), way_out);
+    }
+    for (number, As(subject)) in to.iter().enumerate() {
+        if let Some((what, way_out)) = unfit(access, subject, verbs.unwrap_or_default()).filter(|_| meaning.whole) {
+            meaning.error(format_args!("/access/grants/{index}/to/{number}"), what, way_out);
+        }
+    }
+    let projects = projects
+        .map_or(Projects::All, |List(names)| Projects::Named(names.into_iter().map(|Text(name)| name).collect()));
+    Some(Grant { to: to.into_iter().map(|As(subject)| subject).collect(), verbs: verbs?, projects })
+}
+
+/// Why a grant to somebody means nothing, or too much; and the way out.
+fn unfit(access: &Access, subject: &Subject, verbs: Verbs) -> Option<(String, String)> {
+    match subject {
+        Subject::Anyone if !verbs.without(Verbs::SEEING).is_empty() => {
+            let what = format!("whoever asks, unknown, would get {}", verbs.without(Verbs::SEEING));
+            Some((what, "grant anyone a role of observe and read alone, like viewer".to_owned()))
+        }
+        Subject::Anyone => None,
+        Subject::Certificate(_) if access.tls.as_ref().is_none_or(|tls| !tls.asks_clients()) => {
+            Some(("nobody vouches for certificates of clients".to_owned(), "add access.tls.clientCa".to_owned()))
+        }
+        Subject::Certificate(_) => None,
+        Subject::Group(issuer, _) | Subject::Jwt(issuer, _) => {
+            let is_known = access.issuers.iter().any(|known| known.name == *issuer);
+            (!is_known).then(|| (format!("no issuer is called {issuer}"), "declare it in access.issuers".to_owned()))
+        }
+        Subject::Token(name) => {
+            let is_known = access.tokens.iter().any(|known| known.name == *name);
+            (!is_known).then(|| (format!("no token is called {name}"), "declare it in access.tokens".to_owned()))
+        }
+    }
+}
+
+fn limited(wire: &Limits) -> LimitSettings {
+    let usual = LimitSettings::default();
+    let count = |given: Option<Int<u32, 1, 1_000_000>>, usual| {
+        given.and_then(|Int(count)| NonZeroU32::new(count)).unwrap_or(usual)
+    };
+    LimitSettings {
+        per_second: count(wire.per_second, usual.per_second),
+        burst: count(wire.burst, usual.burst),
+        failures_per_minute: count(wire.failures_per_minute, usual.failures_per_minute),
+        connections: wire.connections.map_or(usual.connections, |Int(count)| count as usize),
+    }
+}

@@ -1,0 +1,239 @@
+//! Sources of load, and which cluster is read from which.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use fairway_health::{MonitorError, load::check_load_source};
+use fairway_model::{
+    ClusterName, LoadAim, LoadFeed, LoadMetric, LoadName, LoadPlace, LoadRead, LoadSignal, LoadSource, LoadUnit,
+    Subject,
+};
+
+use super::{Meaning, monitors};
+use crate::{
+    bounds_wire::{Int, List, Text},
+    load_wire::{Load, LoadType, Metric, MetricType, Signal, Unit},
+    v1,
+    values_wire::{As, Fraction},
+};
+
+/// Keys that have a meaning for a type and not for all; the types that a key belongs to follow from this table.
+const OWN: &[(LoadType, &str, &[&str])] = &[
+    (LoadType::Prometheus, "prometheus", &["port", "path", "signal", "metric", "overloadAt"]),
+    (LoadType::Json, "json", &["port", "path", "pointer"]),
+    (LoadType::Promql, "promql", &["query", "label"]),
+];
+
+/// Sources by name.
+pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMap<LoadName, Arc<LoadSource>> {
+    let mut sources = BTreeMap::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/load/{index}");
+        let As(name) = wire.name.clone();
+        refuse_foreign_keys(meaning, &pointer, &wire);
+        let source = source(meaning, &pointer, wire);
+        if meaning.declare(Subject::LoadSource(name.clone()), index) {
+            sources.insert(name, Arc::new(source));
+        }
+    }
+    sources
+}
+
+/// Which cluster is read from which source; the first of two clusters of one name counts, as for all that is said of it.
+pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadFeed> {
+    let mut feeds = BTreeMap::new();
+    for (index, cluster) in list.iter().enumerate() {
+        let gateways = cluster.scrape.as_ref().map(|List(list)| list.iter().map(|As(at)| at.clone()).collect());
+        match (&cluster.load, gateways) {
+            (Some(As(source)), gateways) => {
+                let feed = LoadFeed { source: source.clone(), gateways: gateways.unwrap_or_default() };
+                feeds.entry(cluster.name.0.clone()).or_insert(feed);
+            }
+            (None, Some(_)) => {
+                let what = "gateways are named, and no source of load that would ask them";
+                meaning.error(format_args!("/clusters/{index}/scrape"), what, "add load, or take scrape out");
+            }
+            (None, None) => {}
+        }
+    }
+    feeds
+}
+
+/// How far each cluster is loaded on purpose, where that is declared.
+pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadAim> {
+    let mut aims = BTreeMap::new();
+    for (index, cluster) in list.iter().enumerate() {
+        if cluster.target.is_none() && cluster.limit.is_none() {
+            continue;
+        }
+        let usual = LoadAim::DEFAULT;
+        let limit = cluster.limit.as_ref().map_or_else(|| usual.limit(), Fraction::permille);
+        let target = cluster.target.as_ref().map_or_else(|| usual.target().min(limit), Fraction::permille);
+        match LoadAim::new(target, limit) {
+            Ok(aim) => _ = aims.entry(cluster.name.0.clone()).or_insert(aim),
+            Err(error) => {
+                let key = if cluster.target.is_some() { "target" } else { "limit" };
+                let said = error.to_string();
+                let (what, way_out) = said.split_once("; ").unwrap_or((&said, ""));
+                meaning.error(format_args!("/clusters/{index}/{key}"), what, way_out);
+            }
+        }
+    }
+    aims
+}
+
+/// A key that another type has is a misunderstanding: what it asks for would silently not be read.
+fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Load) {
+    let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
+    let given = [
+        ("label", wire.label.is_some()),
+        ("metric", wire.metric.is_some()),
+        ("overloadAt", wire.overload_at.is_some()),
+        ("path", wire.path.is_some()),
+        ("pointer", wire.pointer.is_some()),
+        ("port", wire.port.is_some()),
+        ("query", wire.query.is_some()),
+        ("signal", wire.signal.is_some()),
+    ];
+    for (key, _) in given.iter().filter(|(_, given)| *given) {
+        if !own.contains(key) {
+            let others: Vec<&str> =
+                OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
+            let way_out = format!("take it out; it belongs to type {}", others.join(" and "));
+            meaning.error(format_args!("{pointer}/{key}"), format!("{key} has no meaning for type {word}"), way_out);
+        } else if wire.url.is_some() && ["path", "port"].contains(key) {
+            let what = format!("{key} is of the gateways, and url is asked in their place");
+            meaning.error(format_args!("{pointer}/{key}"), what, "take one of both out");
+        }
+    }
+}
+
+fn source(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: Load) -> LoadSource {
+    let bounds = LoadSource::PERIOD_MIN..=LoadSource::PERIOD_MAX;
+    let read = read(meaning, pointer, &mut wire);
+    let default = LoadSource::new(read);
+    let period = meaning.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
+    let timeout = wire.timeout.map_or_else(|| default.timeout.min(period), |As(timeout): As<Duration>| timeout);
+    let source = LoadSource {
+        unit: match wire.unit {
+            None | Some(Unit::Capacity) => LoadUnit::Capacity,
+            Some(Unit::Permille) => LoadUnit::Permille,
+        },
+        period,
+        timeout,
+        token: wire.token.and_then(|wire| monitors::secret(meaning, &format!("{pointer}/token"), &wire)),
+        tls: wire.tls.map(|wire| monitors::tls(meaning, &format!("{pointer}/tls"), wire)),
+        ..default
+    };
+    if source.unit == LoadUnit::Permille && matches!(source.read, LoadRead::Prometheus { metric: None, .. }) {
+        let what = "the signals of a gateway are amounts and no permille";
+        meaning.error(format_args!("{pointer}/unit"), what, "take it out, or declare a metric that is");
+    }
+    refuse_unfit(meaning, pointer, &source);
+    source
+}
+
+fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadRead {
+    let mut need = |key: &str| meaning.error(pointer, format!("key {key} is missing"), format!("add {key}"));
+    match wire.kind {
+        LoadType::Prometheus => {
+            let metric = wire.metric.take().map(|wire| metric(meaning, &format!("{pointer}/metric"), wire));
+            if metric.is_some() && wire.signal.is_some() {
+                let what = "a metric is declared, so no other signal can count";
+                meaning.error(format_args!("{pointer}/signal"), what, "take one of both out");
+            }
+            LoadRead::Prometheus {
+                at: place(wire, 15_090, "/stats/prometheus"),
+                signal: wire.signal.map(signal),
+                metric,
+                overload_at: wire.overload_at.map_or(95, |Int(percent)| percent),
+            }
+        }
+        LoadType::Json => {
+            if wire.url.is_none() && wire.port.is_none() {
+                need("port");
+            }
+            let found = wire.pointer.take().map(|Text(pointer)| pointer);
+            if found.is_none() {
+                need("pointer");
+            }
+            let found = found.unwrap_or_default();
+            if !found.is_empty() && !found.starts_with('/') {
+                let what = format!("{found:?} is no JSON pointer");
+                meaning.error(format_args!("{pointer}/pointer"), what, "write it like /load (RFC 6901)");
+            }
+            LoadRead::Json { at: place(wire, 1, "/"), pointer: found }
+        }
+        LoadType::Promql => {
+            if wire.query.is_none() {
+                need("query");
+            }
+            if wire.url.is_none() {
+                need("url");
+            }
+            let nowhere = || As(super::super::values::TextValue::parse("http://localhost").expect("a valid literal"));
+            LoadRead::Promql {
+                url: wire.url.take().unwrap_or_else(nowhere).0,
+                query: wire.query.take().map(|Text(query)| query).unwrap_or_default(),
+                label: wire.label.take().map_or_else(|| "cluster".to_owned(), |Text(label)| label),
+            }
+        }
+    }
+}
+
+fn place(wire: &mut Load, port: u16, path: &str) -> LoadPlace {
+    let (port, path) = (wire.port.map_or(port, |Int(port)| port), wire.path.take().unwrap_or_else(|| path.to_owned()));
+    wire.url.take().map_or(LoadPlace::Gateways { port, path }, |As(url)| LoadPlace::Url(url))
+}
+
+fn metric(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Metric) -> LoadMetric {
+    let word = |text: &str, colon: bool| {
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || (colon && c == ':');
+        text.chars().all(letter) && !text.starts_with(|c: char| c.is_ascii_digit()) && !text.is_empty()
+    };
+    let Text(name) = wire.name;
+    if !word(&name, true) {
+        let what = format!("{name:?} is no name of a metric");
+        meaning.error(format_args!("{pointer}/name"), what, "write the name alone; labels have a key of their own");
+    }
+    let labels = wire.labels.unwrap_or_default();
+    for label in labels.keys().filter(|label| !word(label, false)) {
+        let key = label.replace('~', "~0").replace('/', "~1");
+        let what = format!("{label:?} is no name of a label");
+        meaning.error(format_args!("{pointer}/labels/{key}"), what, "write it like reporter: source");
+    }
+    LoadMetric { name, labels: labels.into_iter().collect(), is_rate: wire.kind == Some(MetricType::Rate) }
+}
+
+const fn signal(wire: Signal) -> LoadSignal {
+    match wire {
+        Signal::Connections => LoadSignal::Connections,
+        Signal::InFlight => LoadSignal::InFlight,
+        Signal::RequestRate => LoadSignal::RequestRate,
+    }
+}
+
+/// What could not be asked: paths, tokens, certificates and keys that are none.
+fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSource) {
+    let Err(error) = check_load_source(source) else { return };
+    let key = match &error {
+        MonitorError::Ca(_) => "/tls/ca",
+        MonitorError::ClientCertificate(_) => "/tls/cert",
+        MonitorError::ClientKey(_) => "/tls/key",
+        MonitorError::Path(_) if source.asks_gateways() => "/path",
+        MonitorError::Path(_) => "/url",
+        MonitorError::ServerName(_) => "/tls/serverName",
+        // The words of a header would show the token.
+        MonitorError::Header(_) => {
+            let what = "the token cannot be sent: it is not one line of visible text";
+            return meaning.error(
+                format_args!("{pointer}/token"),
+                what,
+                "look at the file or variable for line breaks",
+            );
+        }
+        _ => "",
+    };
+    let text = error.to_string();
+    let (what, way_out) = text.split_once("; ").unwrap_or((&text, ""));
+    meaning.error(format_args!("{pointer}{key}"), what, way_out);
+}

@@ -1,0 +1,221 @@
+//! Monitors, and the secrets they name.
+
+use std::{sync::Arc, time::Duration};
+
+use fairway_health::{MonitorError, check_monitor};
+use fairway_model::{
+    Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, SharedMap, StatusSet, Subject, TlsCheck,
+};
+
+use super::Meaning;
+use crate::{
+    bounds_wire::{Int, Text},
+    tree::quoted,
+    v1::{self, Method, MonitorType},
+    values_wire::{As, Reference, Statuses},
+};
+
+/// Keys that have a meaning for this type and not for all; the types that a key belongs to follow from this table.
+const OWN: &[(MonitorType, &str, &[&str])] = &[
+    (MonitorType::Always, "always", &[]),
+    (MonitorType::Tcp, "tcp", &["port"]),
+    (MonitorType::Http, "http", &["port", "path", "method", "host", "headers", "status", "body", "responseHeader"]),
+    (
+        MonitorType::Https,
+        "https",
+        &["port", "path", "method", "host", "headers", "status", "body", "responseHeader", "tls"],
+    ),
+    (MonitorType::Grpc, "grpc", &["port", "service", "tls"]),
+];
+
+/// Monitors by name.
+pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) -> SharedMap<MonitorName, Arc<Monitor>> {
+    let mut monitors = SharedMap::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/monitors/{index}");
+        let As(name) = wire.name.clone();
+        refuse_foreign_keys(meaning, &pointer, &wire);
+        let monitor = monitor(meaning, &pointer, wire);
+        if meaning.declare(Subject::Monitor(name.clone()), index) {
+            monitors.insert(name, Arc::new(monitor));
+        }
+    }
+    monitors
+}
+
+/// A key that another type has is a misunderstanding: what it asks for would silently not be checked.
+fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Monitor) {
+    let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
+    let given = [
+        ("body", wire.body.is_some()),
+        ("headers", wire.headers.is_some()),
+        ("host", wire.host.is_some()),
+        ("method", wire.method.is_some()),
+        ("path", wire.path.is_some()),
+        ("port", wire.port.is_some()),
+        ("responseHeader", wire.response_header.is_some()),
+        ("service", wire.service.is_some()),
+        ("status", wire.status.is_some()),
+        ("tls", wire.tls.is_some()),
+    ];
+    for (key, _) in given.iter().filter(|(key, given)| *given && !own.contains(key)) {
+        let others: Vec<&str> = OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
+        let what = format!("{key} has no meaning for type {word}");
+        meaning.error(
+            format_args!("{pointer}/{key}"),
+            what,
+            format!("take it out; it belongs to type {}", others.join(" and ")),
+        );
+    }
+}
+
+fn monitor(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: v1::Monitor) -> Monitor {
+    let count = |given: Option<Int<u8, 1, 255>>, default| given.map_or(default, |Int(count)| count);
+    let (rise, fall) = (wire.rise, wire.fall);
+    let bounds = Monitor::PERIOD_MIN..=Duration::from_secs(86_400);
+    let default = Monitor::new(Check::Always);
+    let period = meaning.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
+    let timeout = wire.timeout.as_ref().map_or_else(|| default.timeout.min(period), |As(timeout)| *timeout);
+    let check = check(meaning, pointer, &mut wire);
+    let monitor = Monitor { check, period, timeout, rise: count(rise, default.rise), fall: count(fall, default.fall) };
+    refuse_unfit(meaning, pointer, &monitor);
+    monitor
+}
+
+fn check(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -> Check {
+    let tls = wire.tls.take().map(|wire| tls(meaning, &format!("{pointer}/tls"), wire));
+    match wire.kind {
+        MonitorType::Always => Check::Always,
+        MonitorType::Grpc => {
+            let port = wire.port.map(|Int(port)| port).unwrap_or_else(|| {
+                let what = "type grpc has no usual port";
+                meaning.error(pointer, what, "add port");
+                1
+            });
+            Check::Grpc(GrpcCheck { port, service: wire.service.take().unwrap_or_default(), tls })
+        }
+        MonitorType::Http => Check::Http(http(meaning, pointer, wire, 80, None)),
+        MonitorType::Https => Check::Http(http(meaning, pointer, wire, 443, Some(tls.unwrap_or_default()))),
+        MonitorType::Tcp => Check::Tcp { port: wire.port.map_or(443, |Int(port)| port) },
+    }
+}
+
+fn http(
+    meaning: &mut Meaning<'_, '_>,
+    pointer: &str,
+    wire: &mut v1::Monitor,
+    port: u16,
+    tls: Option<TlsCheck>,
+) -> HttpCheck {
+    let headers = wire.headers.take().unwrap_or_default();
+    if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case("host")) {
+        meaning.error(
+            format_args!("{pointer}/headers/{name}"),
+            "the Host header has a key of its own",
+            "write it as host",
+        );
+    }
+    HttpCheck {
+        port: wire.port.map_or(port, |Int(port)| port),
+        path: wire.path.take().unwrap_or_else(|| "/".to_owned()),
+        method: match wire.method {
+            None | Some(Method::Get) => "GET".to_owned(),
+            Some(Method::Head) => "HEAD".to_owned(),
+        },
+        host: wire.host.take().map(|Text(host)| host),
+        headers: headers.into_iter().collect(),
+        status: wire.status.take().map(|wire| statuses(meaning, pointer, &wire)).unwrap_or_default(),
+        body: wire.body.take().map(|Text(body)| body),
+        response_header: wire.response_header.take().map(|wire| (wire.name.0, wire.contains.map(|Text(text)| text))),
+        tls,
+    }
+}
+
+fn statuses(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Statuses) -> StatusSet {
+    wire.text().parse().unwrap_or_else(|fault: String| {
+        let (what, way_out) = fault.split_once("; ").unwrap_or((&fault, ""));
+        meaning.error(format_args!("{pointer}/status"), what, way_out);
+        StatusSet::default()
+    })
+}
+
+pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck {
+    if wire.cert.is_some() != wire.key.is_some() {
+        let missing = if wire.cert.is_some() { "key" } else { "cert" };
+        meaning.error(
+            pointer,
+            "cert and key go together, and one is missing",
+            format!("add {missing}, or take the other out"),
+        );
+    }
+    if wire.verify == Some(false) {
+        if wire.ca.is_some() {
+            meaning.error(
+                format_args!("{pointer}/ca"),
+                "a ca has no meaning where verify is false",
+                "take one of both out",
+            );
+        } else {
+            let what = "the gateway's certificate is not verified, so anyone can pass for it";
+            meaning.warn(format_args!("{pointer}/verify"), what, "give its ca, and leave verify out");
+        }
+    }
+    let ca = wire.ca.and_then(|wire| secret(meaning, &format!("{pointer}/ca"), &wire));
+    let cert = wire.cert.and_then(|wire| secret(meaning, &format!("{pointer}/cert"), &wire));
+    let key = wire.key.and_then(|wire| secret(meaning, &format!("{pointer}/key"), &wire));
+    TlsCheck {
+        server_name: wire.server_name.map(|Text(name)| name),
+        ca,
+        client: cert.zip(key),
+        verify: wire.verify.unwrap_or(true),
+    }
+}
+
+/// What a reference leads to; none, with a fault, if it leads nowhere. The text itself never shows in a fault.
+pub(super) fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
+    let file = match wire {
+        Reference::Env(Text(name)) => return secret_variable(meaning, pointer, name),
+        Reference::File(Text(file)) => file,
+    };
+    let pointer = format!("{pointer}/file");
+    let path = meaning.path(&pointer, file);
+    match meaning.reader.secret(&path) {
+        Ok(secret) => Some(secret),
+        Err(why) => {
+            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.way_out);
+            None
+        }
+    }
+}
+
+fn secret_variable(meaning: &mut Meaning<'_, '_>, pointer: &str, name: &str) -> Option<Secret> {
+    let found = meaning.reader.variable(name);
+    if found.is_none() {
+        let what = format!("the environment variable {} is not set, or empty", quoted(name));
+        meaning.error(format_args!("{pointer}/env"), what, "set it where fairway is started");
+    }
+    found.map(Secret::new)
+}
+
+/// What the checker could not run: headers, names, certificates and keys that are none. Times and counts are left to the
+/// rules across objects, which tell all of them at once.
+fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor) {
+    let Err(error) = check_monitor(monitor) else { return };
+    let key = match &error {
+        MonitorError::Count(_) | MonitorError::Period(_) | MonitorError::Timeout { .. } => return,
+        MonitorError::Ca(_) => "/tls/ca",
+        MonitorError::ClientCertificate(_) => "/tls/cert",
+        MonitorError::ClientKey(_) => "/tls/key",
+        MonitorError::Framing(_) | MonitorError::Header(_) => "/headers",
+        MonitorError::Host(_) => "/host",
+        MonitorError::HeadBody => "/body",
+        MonitorError::Method(_) => "/method",
+        MonitorError::Path(_) => "/path",
+        MonitorError::Port => "/port",
+        MonitorError::ServerName(_) => "/tls/serverName",
+        _ => "/tls",
+    };
+    let text = error.to_string();
+    let (what, way_out) = text.split_once("; ").unwrap_or((&text, ""));
+    meaning.error(format_args!("{pointer}{key}"), what, way_out);
+}

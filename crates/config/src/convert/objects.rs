@@ -1,0 +1,249 @@
+//! Clusters, pools, steered names, overrides.
+
+use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
+
+use fairway_model::{
+    Bias, ClientPrefix, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Forced, Location, Member, Mode, Name,
+    Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+};
+
+use super::{Meaning, places, schedule};
+use crate::{
+    OverrideSpec,
+    bounds_wire::{Int, List, Text},
+    v1,
+    values::{TextValue, show},
+    values_wire::{As, Down, DownWord, Fallback, FallbackTo, Fraction, Prefix, PrefixLength},
+};
+
+/// Clusters by name.
+pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) -> BTreeMap<ClusterName, Cluster> {
+    let mut clusters = BTreeMap::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format_args!("/clusters/{index}");
+        let As(name) = wire.name;
+        let List(addresses) = wire.addresses;
+        for (at, As(address)) in addresses.iter().enumerate() {
+            if address.is_unspecified() || address.is_multicast() {
+                let what = format!("{address} is nowhere that traffic can be sent to");
+                meaning.error(
+                    format_args!("{pointer}/addresses/{at}"),
+                    what,
+                    "give the address of the ingress gateway",
+                );
+            }
+        }
+        if !meaning.declare(Subject::Cluster(name.clone()), index) {
+            continue;
+        }
+        let location = wire.location.map(|wire| Location {
+            at: Coordinates::from_degrees(wire.latitude.0, wire.longitude.0),
+            region: wire.region.map(|Text(region)| region),
+            bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)).unwrap_or_default(),
+        });
+        let cluster = Cluster {
+            name: name.clone(),
+            addresses: addresses.into_iter().map(|As(address)| address).collect(),
+            dns_name: wire.dns_name.map(|As(name)| name),
+            location,
+            capacity: wire.capacity.map(|Int(capacity)| capacity),
+            services: wire
+                .services
+                .map_or_else(every_service, |List(list)| list.into_iter().map(|Text(of)| of).collect()),
+        };
+        clusters.insert(name, cluster);
+    }
+    clusters
+}
+
+/// What a cluster runs that says nothing of it.
+fn every_service() -> Vec<String> {
+    vec!["*".to_owned()]
+}
+
+/// Pools by name.
+pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> SharedMap<PoolName, Pool> {
+    let mut pools = Vec::with_capacity(list.len());
+    for (index, wire) in list.into_iter().enumerate() {
+        let pool = pool(meaning, format_args!("/pools/{index}"), wire);
+        if meaning.declare(Subject::Pool(pool.name.clone()), index) {
+            pools.push((pool.name.clone(), pool));
+        }
+    }
+    pools.into_iter().collect()
+}
+
+fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
+    let policy = super::policy::policy(meaning, pointer, &wire);
+    schedule::agrees(meaning, pointer, &wire);
+    let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
+    let said = places::Said { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
+    let place = places::rules(meaning, pointer, said);
+    let default = Pool::new(wire.name.0, policy);
+    let mut members = Vec::with_capacity(wire.members.0.len());
+    for (number, wire) in wire.members.0.into_iter().enumerate() {
+        members.push(member(meaning, format_args!("{pointer}/members/{number}"), wire));
+    }
+    let own = ttl(meaning, pointer, wire.ttl).unwrap_or(default.ttl);
+    Pool {
+        mode: match wire.mode {
+            None | Some(v1::Mode::Address) => Mode::Address,
+            Some(v1::Mode::Cname) => Mode::Cname,
+        },
+        ttl: own,
+        ttl_bounds: ttl_bounds(meaning, pointer, own, (wire.ttl_min, wire.ttl_max)),
+        answers: wire.answers.map_or(default.answers, |Int(answers)| answers),
+        down: wire.down.map_or(DownAnswer::All, |wire| down(meaning, pointer, wire)),
+        spread: match wire.spread {
+            None | Some(v1::Spread::Client) => Spread::Client,
+            Some(v1::Spread::Query) => Spread::Query,
+        },
+        client_prefix: wire.client_prefix.map_or_else(ClientPrefix::default, client_prefix),
+        panic_threshold: fraction(wire.panic_threshold.as_ref()),
+        min_healthy: fraction(wire.min_healthy.as_ref()),
+        place,
+        monitor: wire.monitor.map(|As(name)| name),
+        members,
+        ..default
+    }
+}
+
+fn member(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Member) -> Member {
+    Member {
+        open: schedule::schedule(meaning, pointer, wire.open),
+        cluster: wire.cluster.0,
+        weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
+        // Its type holds the tier to 1..=255.
+        tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
+        cost: wire.cost.map_or(0, |Int(cost)| cost),
+        bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)),
+        networks: wire
+            .networks
+            .map_or_else(Vec::new, |List(list)| list.into_iter().map(|As(network)| network).collect()),
+        internal: wire.internal.unwrap_or(false),
+        monitor: wire.monitor.map(|As(name)| name),
+        probe: wire.probe.map(|As(probe)| probe),
+    }
+}
+
+fn client_prefix(wire: Prefix) -> ClientPrefix {
+    let default = ClientPrefix::default();
+    match wire {
+        Prefix::V4(As(PrefixLength(v4))) => ClientPrefix { v4, ..default },
+        Prefix::Both(both) => {
+            ClientPrefix { v4: both.v4.map_or(default.v4, |Int(v4)| v4), v6: both.v6.map_or(default.v6, |Int(v6)| v6) }
+        }
+    }
+}
+
+fn down(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Down) -> DownAnswer {
+    let fallback = match wire {
+        Down::Word(DownWord::All) => return DownAnswer::All,
+        Down::Word(DownWord::Empty) => return DownAnswer::Empty,
+        Down::Word(DownWord::LastGood) => return DownAnswer::LastGood,
+        Down::Word(DownWord::Refuse) => return DownAnswer::Refuse,
+        Down::Fallback(Fallback { fallback }) => fallback,
+    };
+    match fallback {
+        FallbackTo::Addresses(List(list)) => {
+            DownAnswer::FallbackAddresses(list.into_iter().map(|As(address)| address).collect())
+        }
+        FallbackTo::Text(text) => match (text.parse::<IpAddr>(), Name::parse(&text)) {
+            (Ok(address), _) => DownAnswer::FallbackAddresses(vec![address]),
+            (_, Ok(name)) => DownAnswer::FallbackCname(name),
+            (_, Err(refusal)) => {
+                meaning.error(format_args!("{pointer}/down/fallback"), refusal.what, refusal.way_out);
+                DownAnswer::All
+            }
+        },
+    }
+}
+
+/// The TTL of a steered name, a day at most: health would not be followed any more.
+fn ttl(meaning: &mut Meaning<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl>>) -> Option<Ttl> {
+    let As(ttl) = given?;
+    if ttl.secs() > 86_400 {
+        let shown = show(std::time::Duration::from_secs(ttl.secs().into()));
+        meaning.error(
+            format_args!("{owner}/ttl"),
+            format!("{shown} is over a day, and no answer follows health for that long"),
+            "the default is 30s",
+        );
+    }
+    Some(ttl)
+}
+
+/// The bounds within which a pool's TTL goes by risk, where any is declared.
+fn ttl_bounds(
+    meaning: &mut Meaning<'_, '_>,
+    pool: Arguments<'_>,
+    own: Ttl,
+    (min, max): (Option<As<Ttl>>, Option<As<Ttl>>),
+) -> Option<TtlBounds> {
+    if min.is_none() && max.is_none() {
+        return None;
+    }
+    let bounds = TtlBounds { short: min.map_or(own, |As(ttl)| ttl), long: max.map_or(own, |As(ttl)| ttl) };
+    if bounds.short > own {
+        let what = format!("ttlMin {} is over the TTL {own}", bounds.short);
+        meaning.error(format_args!("{pool}/ttlMin"), what, "give at most the TTL");
+    }
+    if bounds.long < own {
+        let what = format!("ttlMax {} is under the TTL {own}", bounds.long);
+        meaning.error(format_args!("{pool}/ttlMax"), what, "give at least the TTL");
+    }
+    if bounds.long.secs() > 86_400 {
+        let what = format!("ttlMax {} is over a day, and no answer follows health for that long", bounds.long);
+        meaning.error(format_args!("{pool}/ttlMax"), what, "give at most 1d");
+    }
+    Some(bounds)
+}
+
+/// Steered names.
+pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -> SharedMap<Name, SteeredName> {
+    // Collected first: a map is made of many at once in a fraction of the time, and most lists come in order.
+    let mut names = Vec::with_capacity(list.len());
+    for (index, wire) in list.into_iter().enumerate() {
+        let As(name) = wire.name;
+        let ttl = ttl(meaning, format_args!("/names/{index}"), wire.ttl);
+        if meaning.declare(Subject::Name(name.clone()), index) {
+            names.push((name.clone(), SteeredName { name, pool: wire.pool.0, ttl }));
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// Overrides as declared. One that matches nothing is a warning: the cluster it was meant for may be misspelt.
+pub(super) fn overrides(
+    meaning: &mut Meaning<'_, '_>,
+    list: Vec<v1::Override>,
+    desired: &Desired,
+) -> Vec<OverrideSpec> {
+    let mut overrides = Vec::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/overrides/{index}");
+        let As(scope) = wire.scope;
+        let matched = |c: &Cluster| c.addresses.iter().any(|address| scope.matches(&c.name, *address));
+        if meaning.whole && !desired.clusters.values().any(matched) {
+            let what = format!("{scope} matches no address of any cluster");
+            meaning.warn(format_args!("{pointer}/match"), what, "mend it, or take the override out");
+        }
+        let reason = wire.reason.0.trim();
+        if reason.is_empty() || reason.chars().any(char::is_control) {
+            let what = "the reason is empty or not one line";
+            meaning.error(format_args!("{pointer}/reason"), what, "say why in one line, for whoever finds it later");
+        }
+        overrides.push(OverrideSpec {
+            pattern: scope.to_string(),
+            action: match wire.action {
+                v1::Action::Drain => Forced::Drain,
+                v1::Action::Down => Forced::Down,
+                v1::Action::Up => Forced::Up,
+            },
+            reason: reason.to_owned(),
+            until: SystemTime::from(wire.until.0),
+            place: meaning.place(&pointer),
+        });
+    }
+    overrides
+}

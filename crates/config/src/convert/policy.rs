@@ -1,0 +1,104 @@
+//! The steps of a policy: which rankings, whether load is heeded, who is taken of equals.
+
+use std::{fmt::Arguments, time::Duration};
+
+use fairway_model::{Choose, Policy, Rank};
+
+use super::{Meaning, places};
+use crate::{bounds_wire::List, policy_wire as wire, policy_wire::Step, tree::quoted, v1};
+
+/// A pool's policy. What contradicts itself is a fault, and left out.
+pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
+    let (steps, listed) = match &pool.policy {
+        wire::Policy::Word(step) => (std::slice::from_ref(step), false),
+        wire::Policy::Steps(List(steps)) => (&steps[..], true),
+    };
+    let tolerance = places::latency_tolerance(pool.latency.as_ref());
+    let mut policy = Policy::WEIGHTED;
+    for (at, step) in steps.iter().enumerate() {
+        let (before, last) = (&steps[..at], at + 1 == steps.len());
+        if let Some((what, way_out)) = contradiction(before, *step) {
+            let place = if listed { format!("{pointer}/policy/{at}") } else { format!("{pointer}/policy") };
+            meaning.error(place, what, way_out);
+            continue;
+        }
+        add(&mut policy, *step, last, tolerance);
+    }
+    if steps.contains(&Step::Sticky) && matches!(pool.spread, Some(v1::Spread::Query)) {
+        let what = "a policy that is sticky keeps each client's member, and spread: query draws anew for each query";
+        meaning.error(format_args!("{pointer}/spread"), what, "take one of both out");
+    }
+    let said = [
+        ("geo", pool.geo.is_some(), Step::Geo),
+        ("nearest", pool.nearest.is_some(), Step::Nearest),
+        ("latency", pool.latency.is_some(), Step::Latency),
+    ];
+    for (key, _, _) in said.iter().filter(|(_, said, step)| *said && !steps.contains(step)) {
+        let what = format!("the policy does not rank by {key}, so this says nothing");
+        meaning.warn(format_args!("{pointer}/{key}"), what, format!("take it out, or add {key} to the policy"));
+    }
+    policy
+}
+
+fn add(policy: &mut Policy, step: Step, last: bool, tolerance: Duration) {
+    match step {
+        Step::Cost => policy.ranks.push(Rank::Cost),
+        Step::Geo => policy.ranks.push(Rank::Geo),
+        Step::Latency => policy.ranks.push(Rank::Latency { tolerance }),
+        Step::Nearest => policy.ranks.push(Rank::Nearest),
+        Step::Schedule => policy.schedule = true,
+        Step::Load => policy.load = true,
+        Step::Sticky | Step::Weighted => policy.choose = Choose::Weighted,
+        Step::Failover if last => policy.choose = Choose::First,
+        Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
+    }
+}
+
+/// The policy of these words, which need nothing but weights, tiers and load; or which of them is at fault, and why.
+pub(crate) fn of_words(words: &[String]) -> Result<Policy, (usize, String)> {
+    let mut steps = Vec::with_capacity(words.len());
+    let mut policy = Policy::WEIGHTED;
+    for (at, word) in words.iter().enumerate() {
+        let step = match word.to_ascii_lowercase().as_str() {
+            "failover" => Step::Failover,
+            "load" => Step::Load,
+            "sticky" => Step::Sticky,
+            "tier" => Step::Tier,
+            "weighted" => Step::Weighted,
+            _ => {
+                let way_out = "give weighted, failover, sticky, or a list of tier, load and one of them; others need a declared pool";
+                return Err((at, format!("{} is no step here; {way_out}", quoted(word))));
+            }
+        };
+        if let Some((what, way_out)) = contradiction(&steps, step) {
+            return Err((at, format!("{what}; {way_out}")));
+        }
+        steps.push(step);
+        add(&mut policy, step, at + 1 == words.len(), Duration::ZERO);
+    }
+    Ok(policy)
+}
+
+/// Why a step cannot follow those before it, and what to do.
+fn contradiction(before: &[Step], step: Step) -> Option<(String, &'static str)> {
+    let chooses = |step: &Step| matches!(step, Step::Sticky | Step::Weighted);
+    let word = format!("{step:?}").to_lowercase();
+    let ranks_by_tier = |step: &Step| matches!(step, Step::Tier | Step::Failover);
+    if before.contains(&step) || step == Step::Tier && before.iter().any(ranks_by_tier) {
+        return Some((format!("{word} stands twice"), "keep the first one"));
+    }
+    if let Some(chooser) = before.iter().find(|before| chooses(before)) {
+        let what =
+            format!("nothing follows {}, which says who of equals is taken", format!("{chooser:?}").to_lowercase());
+        return Some((what, "put it last"));
+    }
+    if before.contains(&Step::Load) && step == Step::Schedule {
+        let what = "schedule says who takes part, and load passes clients on among those".to_owned();
+        return Some((what, "put schedule before load"));
+    }
+    if before.contains(&Step::Load) && !chooses(&step) && step != Step::Failover {
+        let what = format!("{word} ranks members, and load comes after all rankings");
+        return Some((what, "put load right before weighted, sticky or failover"));
+    }
+    None
+}

@@ -1,0 +1,190 @@
+//! What is published to other DNS servers.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, SealKey};
+use fairway_zonefile::rdata_from_text;
+
+use super::{Meaning, monitors::secret, publish_to::destination};
+use crate::{
+    AliasForm, PublishTo, PublishedAlias, ServedDelegation, Settings, Steered, address_sets,
+    bounds_wire::{Int, List, Text},
+    is_owner,
+    publish_wire::{self as wire, Publish},
+    values_access::AccessName,
+    values_wire::As,
+};
+
+/// Who we are in registries of providers that say nothing else.
+pub(super) fn owner(publish: &Publish) -> &str {
+    publish.owner.as_ref().map_or(Settings::PUBLISH_OWNER, |Text(owner)| owner)
+}
+
+pub(super) fn publish(meaning: &mut Meaning<'_, '_>, publish: &Publish) -> Vec<PublishTo> {
+    let owner = owner(publish);
+    if !is_owner(owner) {
+        told_owner(meaning, "/publish/owner", owner);
+    }
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for (index, provider) in publish.providers.iter().enumerate() {
+        let pointer = format!("/publish/providers/{index}");
+        let As(AccessName(name)) = &provider.name;
+        if !seen.insert(name) {
+            meaning.error(
+                format_args!("{pointer}/name"),
+                format!("{name} stands here twice"),
+                "give each its own name",
+            );
+        }
+        all.extend(self::provider(meaning, &pointer, provider, owner));
+    }
+    all
+}
+
+fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Option<PublishTo> {
+    let As(AccessName(name)) = &from.name;
+    let List(zones) = &from.zones;
+    let zones: Vec<Name> = zones.iter().map(|As(zone)| zone.clone()).collect();
+    let default = Bounds::default();
+    let rules = Rules {
+        policy: match from.policy {
+            None | Some(wire::PublishPolicy::Sync) => Policy::Sync,
+            Some(wire::PublishPolicy::UpsertOnly) => Policy::UpsertOnly,
+            Some(wire::PublishPolicy::CreateOnly) => Policy::CreateOnly,
+        },
+        ownership: ownership(meaning, pointer, from, owner),
+        bounds: Bounds {
+            deletions_max: from.deletions.max.map_or(default.deletions_max, |Int(max)| max as usize),
+            deletions_percent: from.deletions.percent.map_or(default.deletions_percent, |Int(percent)| percent),
+        },
+        zones: zones.clone(),
+    };
+    let pacing = Pacing::default();
+    let secs = Duration::from_secs;
+    let pacing = Pacing {
+        resync: meaning.bounded(
+            &format!("{pointer}/resync"),
+            from.resync.as_ref(),
+            &(secs(10)..=secs(86_400)),
+            pacing.resync,
+        ),
+        call_gap: meaning.bounded(
+            &format!("{pointer}/callGap"),
+            from.call_gap.as_ref(),
+            &(Duration::ZERO..=secs(60)),
+            pacing.call_gap,
+        ),
+    };
+    let (mut fixed, mut served) = (Vec::new(), Vec::new());
+    for (index, delegation) in from.delegations.iter().enumerate() {
+        let all = ServedDelegation {
+            zone: delegation.zone.0.clone(),
+            ttl: delegation.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl),
+            ds: ds(meaning, &format!("{pointer}/delegations/{index}/ds"), &delegation.ds),
+        };
+        match &delegation.servers {
+            Some(List(servers)) => fixed.extend(delegation_sets(all, servers, &zones)),
+            None => served.push(all),
+        }
+    }
+    Some(PublishTo {
+        name: name.clone(),
+        rules,
+        pacing,
+        auto: from.auto.unwrap_or(true),
+        destination: destination(meaning, pointer, from)?,
+        steered: if from.steered.unwrap_or(true) { Steered::All } else { Steered::None },
+        records: from.records.unwrap_or(false),
+        aliases: from.aliases.iter().map(alias).collect(),
+        fixed,
+        served,
+    })
+}
+
+fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Ownership {
+    let (pointer, registry) = (format!("{pointer}/registry"), &from.registry);
+    if from.dnsendpoint.is_some() {
+        if registry.kind.is_some() {
+            let what = "the objects in the folder are all ours, and ExternalDNS keeps the registry of their records";
+            meaning.error(&pointer, what, "take it out");
+        }
+        return Ownership::Whole;
+    }
+    match registry.kind {
+        Some(wire::RegistryKind::Store) => return Ownership::Store,
+        Some(wire::RegistryKind::None) => return Ownership::Unknown,
+        Some(wire::RegistryKind::Txt) | None => {}
+    }
+    if let Some(Text(own)) = &registry.owner
+        && !is_owner(own)
+    {
+        told_owner(meaning, &format!("{pointer}/owner"), own);
+    }
+    let owner = registry.owner.as_ref().map_or(owner, |Text(owner)| owner);
+    let prefix = registry.prefix.as_ref().map_or("", |Text(prefix)| prefix);
+    let suffix = registry.suffix.as_ref().map_or("", |Text(suffix)| suffix);
+    let wildcard = registry.wildcard.as_ref().map_or("", |Text(wildcard)| wildcard);
+    let affix = Affix::new(prefix, suffix, wildcard).unwrap_or_else(|error| {
+        meaning.error(&pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
+        Affix::default()
+    });
+    let key = registry.key.as_ref().and_then(|key| {
+        let pointer = format!("{pointer}/key");
+        let key = SealKey::new(secret(meaning, &pointer, key)?);
+        key.map_err(|error| meaning.error(&pointer, error.to_string(), "put the key of ExternalDNS there")).ok()
+    });
+    Ownership::Txt { affix, owner: owner.to_owned(), key }
+}
+
+fn told_owner(meaning: &mut Meaning<'_, '_>, pointer: &str, owner: &str) {
+    let what = format!("{owner:?} cannot stand in a registry record");
+    meaning.error(pointer, what, "leave out commas, quotes and equals signs");
+}
+
+fn alias(from: &wire::Alias) -> PublishedAlias {
+    let (As(name), As(of)) = (&from.name, &from.of);
+    let form = match from.form {
+        None | Some(wire::AliasForm::Cname) => AliasForm::Cname,
+        Some(wire::AliasForm::Addresses) => AliasForm::Addresses,
+    };
+    PublishedAlias { name: name.clone(), of: of.clone(), form }
+}
+
+fn ds(meaning: &mut Meaning<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> Vec<Box<[u8]>> {
+    let mut ds = Vec::new();
+    for (place, Text(text)) in texts.iter().enumerate() {
+        match rdata_from_text(Rtype::DS, text.as_bytes(), &Name::root()) {
+            Ok(rdata) => ds.push(rdata),
+            Err(error) => meaning.error(
+                format_args!("{pointer}/{place}"),
+                format!("{text:?} is no DS record: {error}"),
+                "write TAG ALGORITHM DIGEST-TYPE DIGEST, the digest in hexadecimal",
+            ),
+        }
+    }
+    ds
+}
+
+/// NS, glue and DS of a delegation to these servers.
+fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[Name]) -> Vec<ProviderSet> {
+    let ServedDelegation { zone, ttl, ds } = of;
+    let names = servers.iter().map(|wire::NameServer { name: As(name), .. }| Box::from(name.as_wire()));
+    let mut sets =
+        vec![RecordSet::new(zone.clone(), Rtype::NS, ttl, names), RecordSet::new(zone.clone(), Rtype::DS, ttl, ds)];
+    for wire::NameServer { name: As(name), addresses } in servers {
+        if !zones.iter().any(|zone| name.is_within(zone)) {
+            continue;
+        }
+        let addresses: Vec<_> = addresses.iter().map(|As(address)| *address).collect();
+        sets.extend(address_sets(name, ttl, &addresses));
+    }
+    sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderSet::plain).collect()
+}
+
+/// TTL of delegations: they change seldom.
+const HOUR: Ttl = match Ttl::from_secs(3_600) {
+    Ok(ttl) => ttl,
+    Err(_) => Ttl::MAX,
+};

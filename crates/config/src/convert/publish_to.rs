@@ -1,0 +1,213 @@
+//! Where records are published to.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use fairway_model::Secret;
+use fairway_providers::{
+    http::ApiUrl,
+    publish::Weights,
+    rfc2136::{TsigAlgorithm, TsigKey},
+};
+
+use super::{Meaning, monitors::secret};
+use crate::{
+    CallTls, Destination,
+    bounds_wire::{List, Text},
+    publish_to_wire as wire,
+    publish_wire::Provider,
+    values_wire::{As, Reference},
+};
+use fairway_http::https;
+
+/// The place that a provider says, which is one alone.
+pub(super) fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &Provider) -> Option<Destination> {
+    let Provider { rfc2136, powerdns, etcd, webhook, dnsendpoint, file, .. } = from;
+    let said = [
+        rfc2136.is_some(),
+        powerdns.is_some(),
+        etcd.is_some(),
+        webhook.is_some(),
+        dnsendpoint.is_some(),
+        file.is_some(),
+    ];
+    match said.into_iter().filter(|said| *said).count() {
+        0 => {
+            let way_out = "give it rfc2136, powerdns, etcd, webhook, dnsendpoint or file";
+            meaning.error(pointer, "it says no place to publish to", way_out);
+            return None;
+        }
+        1 => {}
+        _ => {
+            meaning.error(pointer, "it says several places to publish to", "make a provider of each");
+            return None;
+        }
+    }
+    if let Some(Text(path)) = file {
+        return Some(Destination::File(meaning.path(&format!("{pointer}/file"), path)));
+    }
+    if let Some(from) = rfc2136 {
+        return self::rfc2136(meaning, &format!("{pointer}/rfc2136"), from);
+    }
+    if let Some(from) = powerdns {
+        return self::powerdns(meaning, &format!("{pointer}/powerdns"), from);
+    }
+    if let Some(from) = etcd {
+        return self::etcd(meaning, &format!("{pointer}/etcd"), from);
+    }
+    if let Some(from) = webhook {
+        return self::webhook(meaning, &format!("{pointer}/webhook"), from);
+    }
+    dnsendpoint.as_ref().map(|from| dnsendpoints(meaning, &format!("{pointer}/dnsendpoint"), from))
+}
+
+fn rfc2136(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Rfc2136) -> Option<Destination> {
+    let As(server) = from.server;
+    let key = match &from.tsig {
+        Some(tsig) => Some(tsig_key(meaning, &format!("{pointer}/tsig"), tsig)?),
+        None => None,
+    };
+    Some(Destination::Rfc2136 { server, key, timeout: timeout(meaning, pointer, from.timeout.as_ref()) })
+}
+
+fn powerdns(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::PowerDns) -> Option<Destination> {
+    let url = url(meaning, &format!("{pointer}/url"), &from.url);
+    let key = secret(meaning, &format!("{pointer}/key"), &from.key);
+    let timeout = timeout(meaning, pointer, from.timeout.as_ref());
+    Some(Destination::PowerDns { url: url?, key: key?, timeout })
+}
+
+fn etcd(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::SkyDns) -> Option<Destination> {
+    let List(endpoints) = &from.endpoints;
+    let endpoints = endpoints.iter().enumerate();
+    let endpoints: Vec<_> =
+        endpoints.map(|(at, text)| url(meaning, &format!("{pointer}/endpoints/{at}"), text)).collect();
+    let prefix = from.prefix.as_ref().map_or("/skydns/", |Text(prefix)| prefix);
+    if !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
+        meaning.error(
+            format_args!("{pointer}/prefix"),
+            format!("{prefix:?} is not printable ASCII"),
+            "write it as /skydns/",
+        );
+    }
+    let password = from.password.as_ref().map(|password| secret(meaning, &format!("{pointer}/password"), password));
+    let user = match (&from.user, password) {
+        (None, None) => None,
+        (Some(Text(user)), Some(password)) => Some((user.clone(), password?)),
+        _ => {
+            meaning.error(pointer, "user and password mean nothing without each other", "give both or none");
+            None
+        }
+    };
+    let endpoints = endpoints.into_iter().collect::<Option<Vec<_>>>()?;
+    refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls, &endpoints);
+    Some(Destination::Etcd {
+        endpoints,
+        prefix: format!("/{}/", prefix.trim_matches('/')),
+        user,
+        tls: tls(meaning, &format!("{pointer}/tls"), &from.tls)?,
+        timeout: timeout(meaning, pointer, from.timeout.as_ref()),
+    })
+}
+
+fn webhook(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::WebhookProvider) -> Option<Destination> {
+    let url = url(meaning, &format!("{pointer}/url"), &from.url);
+    let token = from.token.as_ref().map(|token| secret(meaning, &format!("{pointer}/token"), token));
+    let authorization = match token {
+        Some(token) => Some(Secret::new(format!("Bearer {}", token?.expose().trim()))),
+        None => None,
+    };
+    let url = url?;
+    refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls, std::slice::from_ref(&url));
+    Some(Destination::Webhook {
+        url,
+        authorization,
+        tls: tls(meaning, &format!("{pointer}/tls"), &from.tls)?,
+        weights: from.weights.map(weights),
+        timeout: timeout(meaning, pointer, from.timeout.as_ref()),
+    })
+}
+
+fn dnsendpoints(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::DnsEndpoints) -> Destination {
+    let Text(folder) = &from.folder;
+    let namespace = from.namespace.as_ref().map_or("default", |Text(namespace)| namespace);
+    let plain = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
+    if !namespace.bytes().all(plain) || namespace.starts_with('-') || namespace.ends_with('-') {
+        let what = format!("{namespace:?} is no name of a namespace");
+        meaning.error(format_args!("{pointer}/namespace"), what, "give lower-case letters, digits and dashes");
+    }
+    Destination::DnsEndpoints {
+        folder: meaning.path(&format!("{pointer}/folder"), folder),
+        namespace: namespace.to_owned(),
+        weights: from.weights.map(weights),
+    }
+}
+
+fn weights(field: wire::WeightField) -> Weights {
+    match field {
+        wire::WeightField::Aws => Weights::Aws,
+        wire::WeightField::Fairway => Weights::Fairway,
+    }
+}
+
+fn url(meaning: &mut Meaning<'_, '_>, pointer: &str, Text(text): &Text<1, 512>) -> Option<ApiUrl> {
+    let url = ApiUrl::parse(text);
+    url.map_err(|what| meaning.error(pointer, what, "write http://HOST:PORT or https://HOST:PORT")).ok()
+}
+
+fn timeout(meaning: &mut Meaning<'_, '_>, pointer: &str, given: Option<&As<Duration>>) -> Duration {
+    meaning.bounded(&format!("{pointer}/timeout"), given, &TIMEOUTS, TIMEOUT)
+}
+
+/// Refuses certificates where a server is spoken to without TLS: whoever gives them takes it for safe.
+fn refuse_unused(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls, urls: &[ApiUrl]) {
+    let is_given = from.ca.is_some() || from.cert.is_some() || from.key.is_some();
+    if is_given && urls.iter().any(|url| !url.is_tls()) {
+        let what = "certificates are given, and a URL that is spoken to without TLS";
+        meaning.error(pointer, what, "write https:// everywhere, or take the certificates out");
+    }
+}
+
+/// TLS of calls, tried out.
+pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) -> Option<CallTls> {
+    let mut read = |name: &str, given: &Option<Reference>| match given {
+        Some(given) => secret(meaning, &format!("{pointer}/{name}"), given).map(Some),
+        None => Some(None),
+    };
+    let (ca, cert, key) = (read("ca", &from.ca)?, read("cert", &from.cert)?, read("key", &from.key)?);
+    if cert.is_some() != key.is_some() {
+        meaning.error(pointer, "cert and key mean nothing without each other", "give both or none");
+        return None;
+    }
+    let tls = CallTls { ca, own: cert.zip(key) };
+    let own = tls.own.as_ref().map(|(cert, key)| (cert, key));
+    if tls != CallTls::default()
+        && let Err(error) = https::client_config(tls.ca.as_ref(), own)
+    {
+        meaning.error(pointer, error.to_string(), "give certificates and a key that belongs to them, all in PEM");
+        return None;
+    }
+    Some(tls)
+}
+
+fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> Option<TsigKey> {
+    let As(name) = &tsig.name;
+    let key = TsigKey {
+        name: name.clone(),
+        algorithm: match tsig.algorithm {
+            None | Some(wire::TsigAlgorithm::Sha256) => TsigAlgorithm::Sha256,
+            Some(wire::TsigAlgorithm::Sha384) => TsigAlgorithm::Sha384,
+            Some(wire::TsigAlgorithm::Sha512) => TsigAlgorithm::Sha512,
+        },
+        secret: secret(meaning, &format!("{pointer}/secret"), &tsig.secret)?,
+    };
+    if key.octets().is_none() {
+        let way_out = "put the base64 of the key there, as in the other server's configuration";
+        meaning.error(format_args!("{pointer}/secret"), "the secret is no base64", way_out);
+    }
+    Some(key)
+}
+
+/// How long a call may take.
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
+/// How long it may take where nothing is said.
+const TIMEOUT: Duration = Duration::from_secs(30);

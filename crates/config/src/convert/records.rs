@@ -1,0 +1,60 @@
+//! Records that are declared one name at a time.
+
+use std::fmt::Arguments;
+
+use fairway_model::{Name, RecordSet, Rtype, SharedMap, Subject};
+use fairway_zonefile::rdata_from_text;
+
+use super::Meaning;
+use crate::{
+    bounds_wire::{List, Text},
+    v1_records,
+    values_wire::As,
+};
+
+/// Record sets by name and type.
+pub(super) fn records(
+    meaning: &mut Meaning<'_, '_>,
+    list: Vec<v1_records::Records>,
+) -> SharedMap<(Name, Rtype), RecordSet> {
+    let mut sets = Vec::with_capacity(list.len());
+    for (index, wire) in list.into_iter().enumerate() {
+        let (As(name), List(own)) = (wire.name, wire.sets);
+        for (at, wire) in own.into_iter().enumerate() {
+            let As(rtype) = wire.rtype;
+            let pointer = format_args!("/records/{index}/sets/{at}");
+            if let Some(set) = set(meaning, pointer, &name, wire)
+                && meaning.declare(Subject::Records(name.clone(), rtype), index)
+            {
+                sets.push((set.key(), set));
+            }
+        }
+    }
+    sets.into_iter().collect()
+}
+
+fn set(
+    meaning: &mut Meaning<'_, '_>,
+    pointer: Arguments<'_>,
+    name: &Name,
+    wire: v1_records::RecordSet,
+) -> Option<RecordSet> {
+    let (As(rtype), List(data)) = (wire.rtype, wire.data);
+    if !rtype.is_declarable() {
+        let way_out = "zones have an SOA of their own; take it out";
+        meaning.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), way_out);
+        return None;
+    }
+    let ttl = wire.ttl.map_or(RecordSet::TTL_USUAL, |As(ttl)| ttl);
+    let mut rdatas = Vec::with_capacity(data.len());
+    for (at, Text(text)) in data.iter().enumerate() {
+        match rdata_from_text(rtype, text.as_bytes(), &Name::root()) {
+            Ok(rdata) => rdatas.push(rdata),
+            Err(error) => {
+                let way_out = "write it as a zone file has it behind the type";
+                meaning.error(format_args!("{pointer}/data/{at}"), error.to_string(), way_out);
+            }
+        }
+    }
+    (rdatas.len() == data.len()).then(|| RecordSet::new(name.clone(), rtype, ttl, rdatas))
+}

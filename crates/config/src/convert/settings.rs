@@ -1,0 +1,136 @@
+//! Settings of the process.
+
+use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
+
+use fairway_zones::ServerIdentity;
+
+use super::{Meaning, publish, store, traces, webhook};
+use crate::{
+    HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
+    bounds_wire::{Int, List, Text},
+    v1,
+    values::Sample,
+    values_wire::{As, HttpAddress},
+};
+
+/// What the sections about the process say; the environment and who runs it are not known here.
+pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Settings {
+    let default = Settings::default();
+    let dns = config.listen.dns.as_ref().map(|List(list)| listen(meaning, list));
+    Settings {
+        dns: dns.unwrap_or(default.dns),
+        http: config.listen.http.as_ref().map_or(default.http, |As(HttpAddress(address))| *address),
+        access: default.access,
+        data_dir: config.data_dir.as_ref().map(|Text(path)| meaning.path("/dataDir", path)),
+        user: text(config.user.as_ref()),
+        log: log(meaning, &config.log),
+        identity: ServerIdentity {
+            version: text(config.identity.version.as_ref()),
+            id: text(config.identity.id.as_ref()),
+        },
+        explain: config.explain.networks.iter().flat_map(|List(list)| list).map(|As(network)| *network).collect(),
+        tcp: tcp(meaning, &config.tcp),
+        udp: UdpSettings {
+            workers: config.udp.workers.map(|Int(workers)| usize::from(workers)),
+            payload_max: config.udp.payload_max.map_or(default.udp.payload_max, |Int(octets)| octets),
+        },
+        health: HealthSettings {
+            sockets_max: count(config.health.sockets_max, default.health.sockets_max),
+            first_round: meaning.bounded(
+                "/health/firstRound",
+                config.health.first_round.as_ref(),
+                &(Duration::ZERO..=TEN_MINUTES),
+                default.health.first_round,
+            ),
+        },
+        callback: config.ready.callback.as_ref().map(|As(url)| url.clone()),
+        traces: traces::traces(meaning, config.traces.as_ref()),
+        query_log: config.query_log.as_ref().map(|query_log| self::query_log(meaning, query_log)),
+        store: store::store(meaning, &config.store),
+        publish: publish::publish(meaning, &config.publish),
+        publish_owner: publish::owner(&config.publish).to_owned(),
+        webhook: config.webhook.as_ref().map(|wire| webhook::webhook(meaning, wire)),
+        drain_timeout: meaning.bounded(
+            "/drainTimeout",
+            config.drain_timeout.as_ref(),
+            &(Duration::ZERO..=TEN_MINUTES),
+            default.drain_timeout,
+        ),
+    }
+}
+
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+const SHORTEST: Duration = Duration::from_millis(100);
+
+fn listen(meaning: &mut Meaning<'_, '_>, list: &[As<SocketAddr>]) -> Vec<SocketAddr> {
+    let mut seen = BTreeSet::new();
+    for (index, As(address)) in list.iter().enumerate() {
+        // Port 0 is another port each time.
+        if address.port() != 0 && !seen.insert(*address) {
+            meaning.error(format_args!("/listen/dns/{index}"), format!("{address} stands here twice"), "keep one");
+        }
+    }
+    list.iter().map(|As(address)| *address).collect()
+}
+
+fn log(meaning: &mut Meaning<'_, '_>, log: &v1::Log) -> LogSettings {
+    let default = LogSettings::default();
+    if let Some(what) = log.level.as_ref().and_then(|Text(level)| filter_fault(level)) {
+        meaning.error("/log/level", what, FILTER_WAY_OUT);
+    }
+    LogSettings {
+        filter: text(log.level.as_ref()).unwrap_or(default.filter),
+        format: match log.format {
+            None | Some(v1::LogFormat::Auto) => LogFormat::Auto,
+            Some(v1::LogFormat::Json) => LogFormat::Json,
+            Some(v1::LogFormat::Text) => LogFormat::Text,
+        },
+    }
+}
+
+/// What is wrong with a log filter; none if it is right.
+pub(crate) fn filter_fault(filter: &str) -> Option<String> {
+    // The parser takes any word for the name of a target that is to be logged whole; a misspelt level is one, too.
+    let word = filter.split(',').map(str::trim).find(|directive| {
+        !directive.contains(['=', ':', '[', '_']) && directive.parse::<tracing::level_filters::LevelFilter>().is_err()
+    });
+    if let Some(word) = word {
+        return Some(format!("{word:?} is no level"));
+    }
+    let parsed = tracing_subscriber::EnvFilter::try_new(filter);
+    parsed.err().map(|error| format!("{filter:?} is no filter of the log: {error}"))
+}
+
+/// How a log filter is written.
+pub(crate) const FILTER_WAY_OUT: &str =
+    "write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, with commas between";
+
+fn tcp(meaning: &mut Meaning<'_, '_>, tcp: &v1::Tcp) -> TcpSettings {
+    let default = TcpSettings::default();
+    let bounds = SHORTEST..=TEN_MINUTES;
+    let idle = meaning.bounded("/tcp/idleTimeout", tcp.idle_timeout.as_ref(), &bounds, default.idle_timeout);
+    let query = meaning.bounded("/tcp/queryTimeout", tcp.query_timeout.as_ref(), &bounds, default.query_timeout);
+    TcpSettings {
+        connections_max: count(tcp.connections_max, default.connections_max),
+        per_client_max: count(tcp.per_client_max, default.per_client_max),
+        idle_timeout: idle,
+        query_timeout: query,
+    }
+}
+
+fn text<const MIN: usize, const MAX: usize>(given: Option<&Text<MIN, MAX>>) -> Option<String> {
+    given.map(|Text(text)| text.clone())
+}
+
+fn count(given: Option<Int<u32, 1, 1_000_000>>, default: usize) -> usize {
+    given.map_or(default, |Int(count)| usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+fn query_log(meaning: &Meaning<'_, '_>, query_log: &v1::QueryLog) -> QueryLogSettings {
+    let one_in = query_log.sample.as_ref().map_or(Sample::DEFAULT, |As(sample)| *sample).0;
+    let sink = match query_log.file.as_ref().map(|Text(file)| file.as_str()) {
+        None | Some("stdout") => QueryLogSink::Stdout,
+        Some(path) => QueryLogSink::File(meaning.path("/queryLog/file", path)),
+    };
+    QueryLogSettings { one_in, sink }
+}

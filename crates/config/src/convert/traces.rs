@@ -1,0 +1,67 @@
+//! Where traces go.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use hyper::header::{HeaderName, HeaderValue};
+
+use super::{Meaning, monitors::secret, publish_to::tls};
+use crate::{
+    TraceSettings,
+    bounds_wire::{List, Text},
+    otel,
+    traces_wire::Traces,
+    values_wire::As,
+};
+
+/// What the section and the variables of OpenTelemetry say together; none where neither names a collector.
+pub(super) fn traces(meaning: &mut Meaning<'_, '_>, wire: Option<&Traces>) -> Option<TraceSettings> {
+    let said = otel::said(meaning.reader);
+    let of_file = wire.and_then(|wire| wire.endpoint.as_ref()).map(|As(url)| url.below(TraceSettings::PATH));
+    let endpoint = said.endpoint.clone().or(of_file);
+    if wire.is_some() && endpoint.is_none() && !said.is_off {
+        let way_out = "give endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, or take the section out";
+        meaning.error("/traces", "it names no collector", way_out);
+    }
+    let mut settings = TraceSettings::to(endpoint?);
+    if let Some(wire) = wire {
+        read(meaning, wire, &mut settings);
+    }
+    let is_off = said.is_off;
+    said.apply(&mut settings);
+    (!is_off).then_some(settings)
+}
+
+fn read(meaning: &mut Meaning<'_, '_>, wire: &Traces, settings: &mut TraceSettings) {
+    let bounds: RangeInclusive<_> = Duration::from_millis(100)..=Duration::from_secs(60);
+    settings.timeout = meaning.bounded("/traces/timeout", wire.timeout.as_ref(), &bounds, settings.timeout);
+    for (at, header) in wire.headers.iter().flat_map(|List(all)| all).enumerate() {
+        let Text(name) = &header.name;
+        let value = secret(meaning, &format!("/traces/headers/{at}/value"), &header.value);
+        match (name.parse::<HeaderName>(), value) {
+            (Err(_), _) => {
+                let what = format!("{name:?} is no name of a header");
+                meaning.error(format_args!("/traces/headers/{at}/name"), what, "write it like Authorization");
+            }
+            // The value is not shown: it is a secret.
+            (_, Some(value)) if HeaderValue::from_str(value.expose().trim()).is_err() => {
+                let what = "what stands there is no value of a header";
+                meaning.error(format_args!("/traces/headers/{at}/value"), what, "give one line of printable ASCII");
+            }
+            (Ok(name), Some(value)) => settings.headers.push((name, value)),
+            (Ok(_), None) => {}
+        }
+    }
+    if let Some(tls) = tls(meaning, "/traces/tls", &wire.tls) {
+        settings.tls = tls;
+    }
+    let is_given = wire.tls.ca.is_some() || wire.tls.cert.is_some();
+    if is_given && wire.endpoint.as_ref().is_some_and(|As(url)| !url.is_https()) {
+        let what = "certificates are given, and a URL that is spoken to without TLS";
+        meaning.error("/traces/tls", what, "write https://, or take the certificates out");
+    }
+    settings.per_million = wire.ratio.as_ref().map_or(settings.per_million, |ratio| ratio.per_million());
+    if let Some(Text(service)) = &wire.service {
+        settings.service.clone_from(service);
+    }
+    settings.resource = wire.resource.clone().unwrap_or_default();
+}

@@ -1,0 +1,66 @@
+//! Where ExternalDNS brings names and records.
+
+use std::{net::SocketAddr, time::Duration};
+
+use fairway_model::SharedNames;
+
+use super::{Meaning, monitors::secret};
+use crate::{
+    WebhookSettings,
+    values_wire::{As, HttpAddress},
+    webhook_wire::{Lease, OnShared, Webhook, WebhookTls},
+};
+use fairway_access::{ServerTls, TlsFault};
+
+pub(super) fn webhook(meaning: &mut Meaning<'_, '_>, wire: &Webhook) -> WebhookSettings {
+    let default = WebhookSettings::default();
+    let lease = wire.lease.as_ref().and_then(|As(Lease(lease))| *lease);
+    if let Some(short) = lease.filter(|lease| *lease < LEASE_MIN || *lease > LEASE_MAX) {
+        let what = format!("{short:?} is not between {LEASE_MIN:?} and {LEASE_MAX:?}");
+        meaning.error("/webhook/lease", what, "give a longer or a shorter time, or off");
+    }
+    let settings = WebhookSettings {
+        listen: wire.listen.as_ref().map_or(default.listen, |As(address)| *address),
+        metrics: wire.metrics.as_ref().map_or(default.metrics, |As(HttpAddress(address))| *address),
+        tls: wire.tls.as_ref().and_then(|tls| self::tls(meaning, tls)),
+        token: wire.token.as_ref().map(|As(hash)| hash.clone()),
+        shared: match wire.shared {
+            Some(OnShared::Merge) => SharedNames::Merge,
+            None | Some(OnShared::Refuse) => SharedNames::Refuse,
+        },
+        lease,
+    };
+    if settings.metrics.is_some_and(|metrics| same(metrics, settings.listen)) {
+        meaning.error("/webhook/metrics", "this is webhook.listen, too", "give another port, or off");
+    }
+    if !settings.listen.ip().to_canonical().is_loopback() && settings.token.is_none() {
+        let what = format!("whoever reaches {} can change what is served", settings.listen);
+        meaning.warn("/webhook/listen", what, "give webhook.token, or keep others away by other means");
+    }
+    settings
+}
+
+fn same(a: SocketAddr, b: SocketAddr) -> bool {
+    a == b && a.port() != 0
+}
+
+fn tls(meaning: &mut Meaning<'_, '_>, wire: &WebhookTls) -> Option<ServerTls> {
+    let cert = secret(meaning, "/webhook/tls/cert", &wire.cert);
+    let key = secret(meaning, "/webhook/tls/key", &wire.key);
+    match ServerTls::new(&cert?, &key?, None) {
+        Ok(tls) => Some(tls),
+        Err(fault) => {
+            let (at, what) = match fault {
+                TlsFault::Certificate(what) | TlsFault::ClientCa(what) => ("cert", what),
+                TlsFault::Key(what) => ("key", what),
+            };
+            meaning.error(format_args!("/webhook/tls/{at}"), what, "give a certificate and its key, both in PEM");
+            None
+        }
+    }
+}
+
+/// Shortest lease: ExternalDNS comes once a minute where nothing is said, and each second at the most.
+const LEASE_MIN: Duration = Duration::from_secs(10);
+/// Longest lease.
+const LEASE_MAX: Duration = Duration::from_secs(30 * 86_400);

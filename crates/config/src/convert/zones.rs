@@ -1,0 +1,263 @@
+//! Zones: read from their files, or made from the configuration where they have none.
+
+use std::{
+    collections::BTreeMap,
+    mem,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use fairway_model::{Desired, Fault, Name, Place, Rtype, Subject, Ttl, Visibility, ZoneSpec};
+use fairway_zonefile::{Record, ZoneData, check_zone, read_zone};
+
+use super::Meaning;
+use crate::{
+    bounds_wire::{Int, List, Text},
+    files::{Files, Unreadable, ZONE_MAX},
+    kept::{KeptZones, Origin},
+    v1,
+    values_wire::{As, NameServer},
+};
+
+/// The records of every zone, or none where all are as before; the zones themselves are added to `desired`, whose names must be
+/// complete.
+pub(super) fn zones(
+    meaning: &mut Meaning<'_, '_>,
+    list: Vec<v1::Zone>,
+    desired: &mut Desired,
+) -> (Option<Vec<ZoneData>>, KeptZones) {
+    let mut declared = Vec::new();
+    for (index, wire) in list.into_iter().enumerate() {
+        let pointer = format!("/zones/{index}");
+        let text = text(meaning, &pointer, &wire);
+        let As(name) = &wire.name;
+        if !meaning.declare(Subject::Zone(name.clone()), index) {
+            continue;
+        }
+        let monitor = wire.monitor.map(|As(name)| name);
+        let visibility = match wire.visibility {
+            None | Some(v1::Visibility::Public) => Visibility::Public,
+            Some(v1::Visibility::Private) => Visibility::Private,
+        };
+        desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor, visibility });
+        declared.extend(text.map(|text| (pointer, name.clone(), text)));
+    }
+    let origins: Vec<_> = declared.iter().map(|(_, name, text)| text.origin(name)).collect();
+    if let Some(before) = meaning.reader.before.filter(|before| before.holds(&origins, &desired.names)) {
+        meaning.files().fingerprint.join(&before.zones.files);
+        meaning.reader.faults(before.zones.warnings.clone());
+        return (None, before.zones.clone());
+    }
+    let (others, faults) = (mem::take(&mut meaning.files().fingerprint), meaning.reader.faults.len());
+    let zones = declared.into_iter().filter_map(|(pointer, name, text)| {
+        let data = match text {
+            Records::File(path) => from_file(meaning, &pointer, &name, &path),
+            Records::Made(data) => Some(data),
+        };
+        data.map(|data| checked(meaning, &pointer, data, desired))
+    });
+    let zones = zones.collect();
+    let files = mem::replace(&mut meaning.files().fingerprint, others);
+    meaning.files().fingerprint.join(&files);
+    let warnings = meaning.reader.faults.get(faults..).unwrap_or_default().to_vec();
+    let settled = files.is_settled(SystemTime::now());
+    (Some(zones), KeptZones { origins, files, warnings, settled })
+}
+
+/// Where the records of a zone stand.
+enum Records {
+    /// In this file.
+    File(PathBuf),
+    /// Nowhere: they are made.
+    Made(ZoneData),
+}
+
+impl Records {
+    fn origin(&self, name: &Name) -> Origin {
+        match self {
+            Self::File(path) => Origin::file(name, path),
+            Self::Made(data) => Origin::made(data),
+        }
+    }
+}
+
+fn text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option<Records> {
+    match (&wire.file, &wire.ns) {
+        (Some(file), None) => {
+            refuse_made_keys(meaning, pointer, wire);
+            Some(Records::File(meaning.path(&format!("{pointer}/file"), &file.0)))
+        }
+        (None, Some(List(ns))) => made(meaning, pointer, wire, ns).map(Records::Made),
+        (Some(_), Some(_)) => {
+            meaning.error(pointer, "file and ns exclude each other", "keep file, or give ns and contact");
+            None
+        }
+        (None, None) => {
+            let what = format!("zone {} has neither file nor ns", wire.name.0);
+            meaning.error(pointer, what, "give its file, or the names of its servers as ns");
+            None
+        }
+    }
+}
+
+/// Checks the records of a zone, if nothing that they may speak of was left out.
+fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, desired: &Desired) -> ZoneData {
+    if meaning.whole {
+        let mut faults = check(&mut data, desired);
+        // The records of a made zone stand where it is declared, which may not have been known.
+        if data.records.first().is_some_and(|record| record.line == 0) && !faults.is_empty() {
+            let place = Place { column: 1, ..meaning.place(pointer) };
+            faults.iter_mut().for_each(|fault| fault.place.clone_from(&place));
+        }
+        meaning.reader.faults(faults);
+    }
+    data
+}
+
+/// Checks what the records of a zone say together.
+pub(crate) fn check(data: &mut ZoneData, desired: &Desired) -> Vec<Fault> {
+    check_zone(data, &|name| desired.names.contains_key(name))
+}
+
+fn refuse_made_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone) {
+    let given = [
+        ("contact", wire.contact.is_some()),
+        ("serial", wire.serial.is_some()),
+        ("ttl", wire.ttl.is_some()),
+        ("negativeTtl", wire.negative_ttl.is_some()),
+    ];
+    for (key, _) in given.iter().filter(|(_, given)| *given) {
+        meaning.error(
+            format_args!("{pointer}/{key}"),
+            format!("{key} has no meaning beside file"),
+            "the zone file says it; take the key out",
+        );
+    }
+}
+
+fn from_file(meaning: &mut Meaning<'_, '_>, pointer: &str, origin: &Name, path: &Path) -> Option<ZoneData> {
+    let pointer = format!("{pointer}/file");
+    match read(meaning.files(), origin, path) {
+        Ok((data, faults)) => {
+            meaning.reader.faults(faults);
+            Some(data)
+        }
+        Err(why) => {
+            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.way_out);
+            None
+        }
+    }
+}
+
+/// Reads a zone file and what it includes. Relative paths of inclusions begin at the zone file's folder.
+pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(ZoneData, Vec<Fault>), Unreadable> {
+    let text = files.read(path, ZONE_MAX)?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let mut include = |included: &str| files.read(&folder.join(included), ZONE_MAX).map_err(|why| why.what);
+    Ok(read_zone(origin, &path.to_string_lossy(), &text, &mut include))
+}
+
+/// Makes a zone of SOA, NS and the addresses of its servers.
+fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[NameServer]) -> Option<ZoneData> {
+    let origin = &wire.name.0;
+    let line = meaning.tree.known_spot(pointer).line;
+    let ttl = wire.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl);
+    let record = |owner: &Name, rtype: Rtype, rdata: Vec<u8>| Record {
+        owner: owner.clone(),
+        rtype,
+        ttl,
+        rdata: rdata.into(),
+        file: 0,
+        line,
+    };
+    let servers = servers(meaning, pointer, origin, ns);
+    let soa = soa(meaning, pointer, wire, servers.first()?.0)?;
+    let mut records = vec![record(origin, Rtype::SOA, soa)];
+    records.extend(servers.iter().map(|(name, _)| record(origin, Rtype::NS, name.as_wire().to_vec())));
+    let mut known = BTreeMap::new();
+    for (name, addresses) in &servers {
+        for As(address) in *addresses {
+            let (rtype, rdata) = match address {
+                std::net::IpAddr::V4(v4) => (Rtype::A, v4.octets().to_vec()),
+                std::net::IpAddr::V6(v6) => (Rtype::AAAA, v6.octets().to_vec()),
+            };
+            if known.insert((*name, *address), ()).is_none() {
+                records.push(record(name, rtype, rdata));
+            }
+        }
+    }
+    Some(ZoneData { origin: origin.clone(), records, files: vec![meaning.file(pointer)] })
+}
+
+/// Names of the servers with their addresses; each name once.
+fn servers<'w>(
+    meaning: &mut Meaning<'_, '_>,
+    pointer: &str,
+    origin: &Name,
+    ns: &'w [NameServer],
+) -> Vec<(&'w Name, &'w [As<std::net::IpAddr>])> {
+    let mut servers: Vec<(&Name, &[As<std::net::IpAddr>])> = Vec::new();
+    for (index, server) in ns.iter().enumerate() {
+        let pointer = format!("{pointer}/ns/{index}");
+        let (name, addresses) = match server {
+            NameServer::Name(As(name)) => (name, &[][..]),
+            NameServer::WithAddresses(wire) => (&wire.name.0, &wire.addresses.0[..]),
+        };
+        if !addresses.is_empty() && !name.is_within(origin) {
+            let what = format!("{name} lies outside the zone, which cannot give it addresses");
+            meaning.error(&pointer, what, "give the name alone");
+        }
+        if servers.iter().any(|(known, _)| *known == name) {
+            meaning.error(&pointer, format!("{name} stands here twice"), "keep one");
+        } else {
+            servers.push((name, addresses));
+        }
+    }
+    servers
+}
+
+/// SOA data (RFC 1035 section 3.3.13).
+fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &Name) -> Option<Vec<u8>> {
+    let origin = &wire.name.0;
+    let contact = wire
+        .contact
+        .as_ref()
+        .map_or_else(|| origin.child(b"hostmaster").map_err(|e| e.to_string()), |Text(contact)| mailbox(contact));
+    let contact = match contact {
+        Ok(contact) => contact,
+        Err(why) => {
+            let what = format!("the contact is no mail address or name: {why}");
+            meaning.error(format_args!("{pointer}/contact"), what, "write it like hostmaster@example.com");
+            return None;
+        }
+    };
+    let negative = wire.negative_ttl.as_ref().map_or(MINUTE, |As(ttl)| *ttl);
+    let numbers = [wire.serial.map_or(1, |Int(serial)| serial), REFRESH, RETRY, EXPIRE, negative.secs()];
+    let numbers = numbers.map(u32::to_be_bytes).concat();
+    Some([primary.as_wire(), contact.as_wire(), &numbers].concat())
+}
+
+/// The mailbox of a SOA: the part before the `@` is one label, its dots included (RFC 1035 section 8).
+fn mailbox(text: &str) -> Result<Name, String> {
+    let Some((local, domain)) = text.rsplit_once('@') else { return text.parse().map_err(name_fault) };
+    let domain: Name = domain.parse().map_err(name_fault)?;
+    domain.child(local.as_bytes()).map_err(name_fault)
+}
+
+fn name_fault(error: fairway_model::NameError) -> String {
+    error.to_string()
+}
+
+const fn seconds(secs: u32) -> Ttl {
+    match Ttl::from_secs(secs) {
+        Ok(ttl) => ttl,
+        Err(_) => Ttl::MAX,
+    }
+}
+
+const HOUR: Ttl = seconds(3_600);
+const MINUTE: Ttl = seconds(60);
+// For secondaries, which a zone without file seldom has: the values that RIPE-203 recommends for small zones.
+const REFRESH: u32 = 86_400;
+const RETRY: u32 = 7_200;
+const EXPIRE: u32 = 3_600_000;

@@ -1,0 +1,205 @@
+//! Tables of latencies as text: a line of names, then a line a network.
+//!
+//! ```text
+//! network,eu1,us1
+//! 203.0.113.0/24,12.5,98
+//! 2001:db8::/32,,87
+//! ```
+//! Milliseconds with up to three decimals; an empty cell is unknown. Empty lines and lines that begin with `#` are passed over.
+
+use std::{collections::HashSet, sync::Arc};
+
+use fairway_model::{ClusterName, Fault, Latency, LatencyRow, LatencyTable, Network, Place, TableName};
+
+use crate::{FAULTS_MAX, tree::quoted};
+
+/// The table that a text holds, or all its faults.
+pub(super) fn read(name: &TableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Fault>> {
+    let file: Arc<str> = file.into();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let mut reader = Lines { file, faults: Vec::new(), seen: HashSet::new() };
+    let mut lines = lines.peekable();
+    let clusters = lines.next().map_or_else(Vec::new, |(number, line)| reader.head(number, line));
+    let mut rows = Vec::new();
+    for (number, line) in lines {
+        rows.extend(reader.row(number, line, clusters.len()));
+        if reader.faults.len() >= FAULTS_MAX || !reader.has_room(number, rows.len(), clusters.len()) {
+            break;
+        }
+    }
+    if rows.is_empty() && reader.faults.is_empty() {
+        reader.fault(0, "it holds no network", "write a line of names, \"network,eu1,us1\", and a line a network");
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        let last = text.lines().count().try_into().unwrap_or(u32::MAX);
+        reader.fault(last, "the text ends without a line break, so the file may be cut", "complete its last line");
+    }
+    if reader.faults.is_empty() { Ok(LatencyTable::new(name.clone(), clusters, rows)) } else { Err(reader.faults) }
+}
+
+struct Lines {
+    file: Arc<str>,
+    faults: Vec<Fault>,
+    seen: HashSet<Network>,
+}
+
+impl Lines {
+    fn fault(&mut self, line: u32, what: impl Into<String>, way_out: &str) {
+        let place = Place { file: Arc::clone(&self.file), line, column: 0 };
+        self.faults.push(Fault::error(place, what, way_out));
+    }
+
+    /// The clusters that the first line names.
+    fn head(&mut self, number: u32, line: &str) -> Vec<ClusterName> {
+        let mut cells = line.split(',').map(str::trim);
+        if cells.next() != Some("network") {
+            self.fault(number, "the first line does not begin with \"network\"", "write it like network,eu1,us1");
+            return Vec::new();
+        }
+        let mut clusters: Vec<ClusterName> = Vec::new();
+        for cell in cells {
+            match ClusterName::new(cell) {
+                Ok(cluster) if clusters.contains(&cluster) => {
+                    self.fault(number, format!("cluster {cluster} stands here twice"), "keep one of its columns");
+                }
+                Ok(cluster) => clusters.push(cluster),
+                Err(error) => self.fault(number, format!("{} is no name of a cluster: {error}", quoted(cell)), ""),
+            }
+        }
+        if clusters.is_empty() && self.faults.is_empty() {
+            self.fault(number, "the first line names no cluster", "write it like network,eu1,us1");
+        }
+        if clusters.len() > LatencyTable::CLUSTERS_MAX {
+            let what = format!("{} clusters; {} is the most", clusters.len(), LatencyTable::CLUSTERS_MAX);
+            self.fault(number, what, "make several tables of it");
+        }
+        clusters
+    }
+
+    fn row(&mut self, number: u32, line: &str, clusters: usize) -> Option<LatencyRow> {
+        let mut cells = line.split(',').map(str::trim);
+        let network = cells.next().unwrap_or_default();
+        let network = match network.parse::<Network>() {
+            Ok(network) => network,
+            Err(error) => {
+                self.fault(number, error.to_string(), "");
+                return None;
+            }
+        };
+        if !self.seen.insert(network) {
+            self.fault(number, format!("{network} stands in this table twice"), "keep one of its lines");
+        }
+        let latencies: Vec<_> = cells.map(|cell| self.cell(number, cell)).collect();
+        if latencies.len() != clusters {
+            let what = format!("{network} has {} latencies; the first line names {clusters} clusters", latencies.len());
+            self.fault(number, what, "write a cell a cluster, empty where nothing is known");
+        }
+        Some((network, latencies))
+    }
+
+    fn cell(&mut self, number: u32, cell: &str) -> Option<Latency> {
+        if cell.is_empty() {
+            return None;
+        }
+        let latency = micros(cell).filter(|micros| *micros <= LATENCY_MAX);
+        if latency.is_none() {
+            let what = format!("{} is no latency from 0 to 60000 milliseconds", quoted(cell));
+            self.fault(number, what, "write milliseconds like 12 or 12.5, or nothing");
+        }
+        latency.map(Latency)
+    }
+
+    fn has_room(&mut self, number: u32, rows: usize, clusters: usize) -> bool {
+        let fits = rows <= LatencyTable::ROWS_MAX && rows.saturating_mul(clusters) <= LatencyTable::CELLS_MAX;
+        if !fits {
+            let (rows, cells) = (LatencyTable::ROWS_MAX, LatencyTable::CELLS_MAX);
+            self.fault(number, format!("more than {rows} networks or {cells} cells"), "join neighbouring networks");
+        }
+        fits
+    }
+}
+
+/// Milliseconds with up to three decimals, as microseconds.
+fn micros(text: &str) -> Option<u32> {
+    let (whole, decimals) = text.split_once('.').map_or((text, "0"), |(whole, decimals)| (whole, decimals));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+    if !digits(whole) || !digits(decimals) || decimals.len() > 3 {
+        return None;
+    }
+    let decimals: u32 = format!("{decimals:0<3}").parse().ok()?;
+    whole.parse::<u32>().ok()?.checked_mul(1_000)?.checked_add(decimals)
+}
+
+/// A minute, in microseconds: what is slower than that is an error of measurement.
+const LATENCY_MAX: u32 = 60_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Result<LatencyTable, Vec<String>> {
+        let name = TableName::new("rtt").unwrap();
+        read(&name, "rtt.csv", text).map_err(|faults| faults.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_table_gives_each_network_its_latencies_and_an_empty_cell_is_unknown() {
+        let text = "# measured on Monday\nnetwork, eu1, us1\n\n192.0.2.0/24, 12.5, 98\n2001:db8::/32,,0.25\n";
+        let table = table(text).unwrap();
+        let row = |address: &str| table.entry(address.parse().unwrap()).1.to_vec();
+        assert_eq!(row("192.0.2.7"), [Some(Latency(12_500)), Some(Latency(98_000))]);
+        assert_eq!(row("2001:db8::7"), [None, Some(Latency(250))]);
+        assert_eq!(table.clusters()[1].as_str(), "us1");
+    }
+
+    #[test]
+    fn all_faults_are_told_with_their_lines() {
+        let text =
+            "network,eu1,us1,eu1\n192.0.2.0/24,1\n192.0.2.1/24,1,2\n198.51.100.0/24,fast,60001\n192.0.2.0/24,1,2\nx";
+        let expected = [
+            "rtt.csv:1: cluster eu1 stands here twice; keep one of its columns",
+            "rtt.csv:2: 192.0.2.0/24 has 1 latencies; the first line names 2 clusters; write a cell a cluster, empty where nothing is known",
+            "rtt.csv:3: 192.0.2.1/24 has bits set past its length; the block is 192.0.2.0/24",
+            "rtt.csv:4: \"fast\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
+            "rtt.csv:4: \"60001\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
+            "rtt.csv:5: 192.0.2.0/24 stands in this table twice; keep one of its lines",
+            "rtt.csv:6: \"x\" is no address block; write it like 10.0.0.0/8 or 2001:db8::/32",
+            "rtt.csv:6: the text ends without a line break, so the file may be cut; complete its last line",
+        ];
+        assert_eq!(table(text).unwrap_err(), expected);
+    }
+
+    #[test]
+    fn a_table_without_networks_or_names_is_none() {
+        for (text, fault) in [
+            ("", "rtt.csv: it holds no network; write a line of names, \"network,eu1,us1\", and a line a network"),
+            ("network\n", "rtt.csv:1: the first line names no cluster; write it like network,eu1,us1"),
+            (
+                "10.0.0.0/8,1\n",
+                "rtt.csv:1: the first line does not begin with \"network\"; write it like network,eu1,us1",
+            ),
+        ] {
+            assert_eq!(table(text).unwrap_err(), [fault]);
+        }
+    }
+
+    #[test]
+    fn cells_are_bounded() {
+        let head: Vec<String> = (0..1_001).map(|number| format!("c{number}")).collect();
+        let fault = &table(&format!("network,{}\n10.0.0.0/8{}\n", head.join(","), ",1".repeat(1_001))).unwrap_err()[0];
+        assert_eq!(fault, "rtt.csv:1: 1001 clusters; 1000 is the most; make several tables of it");
+        let mut lines = Lines { file: "f".into(), faults: Vec::new(), seen: HashSet::new() };
+        assert!(lines.has_room(1, LatencyTable::ROWS_MAX, 16) && !lines.has_room(1, LatencyTable::ROWS_MAX + 1, 1));
+        assert!(!lines.has_room(1, 20_000, 1_000));
+        assert_eq!(lines.faults.len(), 2);
+    }
+
+    #[test]
+    fn milliseconds_have_at_most_three_decimals() {
+        assert_eq!(["0", "12", "12.5", "0.001"].map(micros), [Some(0), Some(12_000), Some(12_500), Some(1)]);
+        for wrong in ["-1", "1.", ".5", "1.2345", "1e3", "", "+1", "99999999999"] {
+            assert_eq!(micros(wrong), None, "{wrong}");
+        }
+    }
+}

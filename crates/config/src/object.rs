@@ -1,0 +1,176 @@
+//! One object that came by another way than a file: an element of a list of the configuration, in JSON.
+//!
+//! The same words, bounds and faults hold as in a file. Rules across objects are looked at where all of them are at hand; files and
+//! environment variables cannot be named, since whoever declares objects need not be who runs the server.
+
+use std::{fmt, sync::Arc};
+
+use fairway_model::{Desired, Fault};
+
+use super::{
+    attempt::{from_yaml, json},
+    convert,
+    reader::Reader,
+    tree_wire::is_json_object,
+};
+
+/// What is wrong with an object, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectFault {
+    /// JSON pointer (RFC 6901) from the object's root; empty for the whole.
+    pub pointer: String,
+    /// What is wrong, and why; then the way out.
+    pub what: String,
+}
+
+impl fmt::Display for ObjectFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.pointer.is_empty() { "" } else { ": " };
+        write!(f, "{}{separator}{}", self.pointer, self.what)
+    }
+}
+
+/// Reads an object of a section: `clusters`, `monitors`, `names` or `pools`. All faults at once.
+pub fn object(section: &str, text: &str) -> Result<Desired, Vec<ObjectFault>> {
+    let whole = |what: String| vec![ObjectFault { pointer: String::new(), what }];
+    // Held against JSON by itself, so that no text can end the list that it is put into.
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(serde_json::Value::Object(_)) => {}
+        Ok(_) => return Err(whole("the body is no JSON object; write it like {\"name\": \"…\"}".to_owned())),
+        Err(error) => return Err(whole(format!("the body is no JSON: {error}"))),
+    }
+    read(section, &[text]).map_err(|faults| {
+        let faults = faults.iter().filter(|fault| fault.is_error());
+        faults.map(|fault| in_object(section, fault)).collect()
+    })
+}
+
+/// Reads many objects of a section together, in a fraction of the time that each by itself takes. None where not all of them are
+/// sound: which ones are at fault, [`object`] tells.
+pub fn objects(section: &str, texts: &[&str]) -> Option<Desired> {
+    let all_plain = texts.iter().all(|text| is_json_object(text));
+    all_plain.then(|| read(section, texts).ok()).flatten()
+}
+
+/// Reads objects each of which is an object of JSON.
+fn read(section: &str, objects: &[&str]) -> Result<Desired, Vec<Fault>> {
+    let list = objects.join(",");
+    let texts = [Some(format!("{{\"version\": 1, \"dataDir\": \"/nonexistent\", \"{section}\": [{list}]}}"))];
+    let names = [Arc::from("")];
+    let mut reader = Reader::apart();
+    let config = json(&texts, &names).or_else(|| from_yaml(&texts, &names, &mut reader));
+    let converted = config.map(|(config, tree)| convert::convert(config, &tree, &mut reader));
+    let Reader { faults, refused, .. } = reader;
+    converted.filter(|_| !refused).map(|converted| converted.desired).ok_or(faults)
+}
+
+/// A fault of a list of one object, as one of that object.
+fn in_object(section: &str, fault: &Fault) -> ObjectFault {
+    let (path, what) = fault.what.split_once(": ").unwrap_or(("", &fault.what));
+    let (pointer, what) = match pointer(path, section) {
+        Some(pointer) => (pointer, what),
+        None => (String::new(), fault.what.as_str()),
+    };
+    let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
+    ObjectFault { pointer, what: format!("{what}{way_out}") }
+}
+
+/// The JSON pointer of a path as people write it, from the object on: `pools[0].members[1].weight` is `/members/1/weight`.
+fn pointer(path: &str, section: &str) -> Option<String> {
+    let mut rest = path.strip_prefix(section)?.strip_prefix("[0]")?;
+    let mut pointer = String::new();
+    while !rest.is_empty() {
+        let step;
+        if let Some(after) = rest.strip_prefix("[\"") {
+            (step, rest) = after.split_once("\"]")?;
+        } else if let Some(after) = rest.strip_prefix('[') {
+            (step, rest) = after.split_once(']')?;
+        } else {
+            let after = rest.strip_prefix('.')?;
+            (step, rest) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
+        }
+        pointer.push('/');
+        pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+    }
+    Some(pointer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(section: &str, text: &str) -> Vec<(String, String)> {
+        object(section, text).unwrap_err().into_iter().map(|fault| (fault.pointer, fault.what)).collect()
+    }
+
+    #[test]
+    fn an_object_is_read_as_an_element_of_its_section() {
+        let text = r#"{"name": "shop", "policy": "weighted", "ttl": "20s", "members": [{"cluster": "nobody-knows-it", "weight": 7}]}"#;
+        let desired = object("pools", text).unwrap();
+        let pool = desired.pools.values().next().unwrap();
+        assert_eq!((pool.name.as_str(), pool.ttl.secs(), pool.members[0].weight.0), ("shop", 20, 7));
+        assert!(object("names", r#"{"name": "shop.gslb.example", "pool": "elsewhere"}"#).is_ok());
+    }
+
+    #[test]
+    fn objects_that_are_read_together_are_what_each_is_alone_and_one_at_fault_spoils_all() {
+        let one = r#"{"name": "a", "policy": "weighted", "members": [{"cluster": "c"}]}"#;
+        let two = r#"{"name": "b", "policy": "failover", "ttl": "7s", "members": [{"cluster": "d", "weight": 2}]}"#;
+        let together = objects("pools", &[one, two]).unwrap();
+        let mut each = object("pools", one).unwrap();
+        each.pools.extend(object("pools", two).unwrap().pools);
+        assert_eq!(together, each);
+        for other in [one, r#"{"name": "a b"}"#, "7", r#"{"name":"x"}], "user": "root", "names": [{"name":"y"}"#] {
+            assert_eq!(objects("pools", &[one, other]), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_fault_has_its_pointer() {
+        let text = r#"{"name": "a b", "members": [{"cluster": "c", "weight": 70000}, {"cluster": "d", "colour": 1}]}"#;
+        let found = faults("pools", text);
+        let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
+        for wanted in ["/name", "/members/0/weight", "/members/1/colour"] {
+            assert!(pointers.contains(&wanted), "{wanted}: {found:?}");
+        }
+        assert!(found.iter().any(|(_, what)| what.contains("70000 is over 65535")), "{found:?}");
+    }
+
+    #[test]
+    fn no_text_ends_the_list_that_it_is_put_into() {
+        for text in [
+            r#"{"name":"a"}], "user": "root", "names": [{"name":"b"}"#,
+            "{\"name\": \"a\"} ]",
+            "",
+            "[]",
+            "# no",
+            "{\"a\":1",
+        ] {
+            let found = faults("pools", text);
+            assert!(
+                found.len() == 1 && found[0].0.is_empty() && found[0].1.starts_with("the body is no JSON"),
+                "{text}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_file_and_no_variable_of_the_server_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "not to be told").unwrap();
+        let tls = |what: &str| format!(r#"{{"name": "m", "type": "https", "tls": {{"ca": {what}}}}}"#);
+        for what in [format!(r#"{{"file": {:?}}}"#, secret.to_str().unwrap()), r#"{"env": "PATH"}"#.to_owned()] {
+            let found = faults("monitors", &tls(&what));
+            assert!(found.len() == 1 && found[0].0.starts_with("/tls/ca"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn odd_keys_have_a_pointer_too() {
+        assert_eq!(pointer("pools[0].members[1].weight", "pools").as_deref(), Some("/members/1/weight"));
+        assert_eq!(pointer("pools[0][\"a/b\"].c", "pools").as_deref(), Some("/a~1b/c"));
+        assert_eq!(pointer("pools[0]", "pools").as_deref(), Some(""));
+        assert_eq!(pointer("somewhere else", "pools"), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! The JSON Schema of the configuration, and every structural fault of a file by it.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::LazyLock,
+    time::Duration,
+};
+
+use fairway_model::{
+    ClusterName, Continent, Country, LoadUrl, Name, Network, Permille, ProbeAddress, Rtype, Scope, Subdivision,
+    TimeOfDay, Timestamp, Ttl, Weekdays, Zone,
+};
+use jsonschema::{ValidationOptions, Validator};
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::webhook_wire::Lease;
+use super::{
+    WebUrl, v1,
+    values::{Refusal, Sample, TextValue},
+    values_place::{Distance, Milliseconds},
+    values_wire::{HttpAddress, PrefixLength, StatusText},
+    wording::{self, Worded},
+};
+use fairway_access::{Algorithm, IssuerUrl, Subject, TokenHash, Verb};
+
+/// The JSON Schema (2020-12) of a configuration file of version 1, for editors and for `fairway config schema`.
+///
+/// It knows each thing by its one word; the aliases that are accepted on input are put in its place before it is asked.
+pub fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<v1::Config>().to_value();
+    tidy(&mut schema);
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("title".to_owned(), json!("Fairway configuration, version 1"));
+    }
+    schema
+}
+
+/// Every structural fault of a value, unsorted.
+pub(super) fn faults(value: &Value) -> Vec<Worded> {
+    let errors = COMPILED.validator.iter_errors(value);
+    errors.flat_map(|error| wording::words(&error, &COMPILED.schema)).take(super::FAULTS_MAX).collect()
+}
+
+struct Compiled {
+    schema: Value,
+    validator: Validator,
+}
+
+static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
+    let schema = schema();
+    let options = FORMATS.iter().fold(jsonschema::options(), |options, format| (format.register)(options));
+    let validator = options.should_validate_formats(true).build(&schema).expect("tests build this schema");
+    Compiled { schema, validator }
+});
+
+/// A kind of text value, by the name that the schema calls it.
+struct Format {
+    name: &'static str,
+    example: &'static str,
+    refusal: fn(&str) -> Option<Refusal>,
+    register: fn(ValidationOptions<'_>) -> ValidationOptions<'_>,
+}
+
+const fn format<T: TextValue + 'static>() -> Format {
+    Format {
+        name: T::FORMAT,
+        example: T::EXAMPLE,
+        refusal: |text| T::parse(text).err(),
+        register: |options| options.with_format(T::FORMAT, |text: &str| T::parse(text).is_ok()),
+    }
+}
+
+static FORMATS: [Format; 32] = [
+    format::<Algorithm>(),
+    format::<WebUrl>(),
+    // One check for the names of all objects.
+    format::<ClusterName>(),
+    format::<Continent>(),
+    format::<Country>(),
+    format::<Distance>(),
+    format::<Duration>(),
+    format::<HttpAddress>(),
+    format::<IpAddr>(),
+    format::<IssuerUrl>(),
+    format::<LoadUrl>(),
+    format::<Milliseconds>(),
+    format::<Name>(),
+    format::<Network>(),
+    format::<Permille>(),
+    format::<PrefixLength>(),
+    format::<ProbeAddress>(),
+    format::<Rtype>(),
+    format::<Sample>(),
+    format::<Scope>(),
+    format::<SocketAddr>(),
+    format::<StatusText>(),
+    format::<Subdivision>(),
+    format::<Subject>(),
+    format::<TimeOfDay>(),
+    format::<Timestamp>(),
+    format::<TokenHash>(),
+    format::<Lease>(),
+    format::<Ttl>(),
+    format::<Verb>(),
+    format::<Weekdays>(),
+    format::<Zone>(),
+];
+
+/// Why a text is not of the format; none where it is, or where the format is unknown.
+pub(super) fn refusal(format: &str, text: &str) -> Option<Refusal> {
+    FORMATS.iter().find(|known| known.name == format).and_then(|known| (known.refusal)(text))
+}
+
+/// One value of a format: the first of those that people are shown.
+pub fn sound_example(format: &str) -> Option<&'static str> {
+    let first = example(format)?.split([',', ' ']).next()?;
+    refusal(format, first).is_none().then_some(first)
+}
+
+/// How a value of a format is written.
+pub(super) fn example(format: &str) -> Option<&'static str> {
+    FORMATS.iter().find(|known| known.name == format).map(|known| known.example)
+}
+
+/// Takes out of a generated schema what only the generator needs: null for what is optional (a key is left out
+/// instead), one schema a variant for plain words, formats of Rust's integers.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Object(object) => {
+            drop_null(object);
+            join_words(object);
+            // The words of an enum say the type; a second rule would give a second fault.
+            if object.contains_key("enum") {
+                object.remove("type");
+            }
+            let numeric = |format: &str| format.starts_with("uint") || format == "double";
+            if object.get("format").and_then(Value::as_str).is_some_and(numeric) {
+                object.remove("format");
+            }
+            if object.get("default").is_some_and(|default| *default == json!([]) || *default == json!({})) {
+                object.remove("default");
+            }
+            for (key, inner) in object.iter_mut() {
+                if let Value::String(text) = inner
+                    && key == "description"
+                {
+                    *text = text.replace('\n', " ");
+                }
+                tidy(inner);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn drop_null(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [one] = &types[..] {
+            let one = one.clone();
+            object.insert("type".to_owned(), one);
+        }
+    }
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    if let Some(Value::Array(forms)) = object.get_mut("anyOf") {
+        forms.retain(|form| form.get("type") != Some(&json!("null")));
+        if let [one] = &mut forms[..] {
+            let one = one.take();
+            object.remove("anyOf");
+            for (key, inner) in one.as_object().into_iter().flatten() {
+                object.entry(key.clone()).or_insert_with(|| inner.clone());
+            }
+        }
+    }
+}
+
+/// `oneOf` over constants becomes `enum`.
+fn join_words(object: &mut Map<String, Value>) {
+    let words = |form: &Value| match (form.get("const"), form.get("enum")) {
+        (Some(word), _) => Some(vec![word.clone()]),
+        (_, Some(Value::Array(words))) => Some(words.clone()),
+        _ => None,
+    };
+    let Some(Value::Array(forms)) = object.get("oneOf") else { return };
+    let Some(words) = forms.iter().map(words).collect::<Option<Vec<_>>>() else { return };
+    object.remove("oneOf");
+    object.insert("enum".to_owned(), words.concat().into());
+}

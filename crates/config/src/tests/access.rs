@@ -1,0 +1,147 @@
+//! Who may do what: what a section means, and what is refused.
+
+use super::{
+    sources::{CERTIFICATE, KEY},
+    *,
+};
+use fairway_access::{Identity, LimitSettings, Need, Verb};
+
+const HASH: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+/// A configuration with this section, and the files it may name.
+fn folder(http: &str, access: &str) -> Folder {
+    let text = format!("version: 1\nlisten: {{ http: \"{http}\" }}\n{access}\n");
+    Folder::new(&[("f.yaml", &text), ("cert.pem", CERTIFICATE), ("key.pem", KEY), ("keys.json", "{\"keys\": []}")])
+}
+
+const TLS: &str = "tls: { cert: { file: cert.pem }, key: { file: key.pem } }";
+
+#[test]
+fn without_a_section_nothing_is_granted_and_nobody_is_limited() {
+    let access = loaded("version: 1\n").settings.access;
+    assert!(!access.is_enabled() && access.limits.is_none() && access.tls.is_none());
+}
+
+#[test]
+fn a_section_says_who_may_do_what_and_where() {
+    let access = format!(
+        "access:
+  {TLS}
+  tokens: [ {{ name: ci, sha256: {HASH}, expires: 2030-01-01T00:00:00Z }} ]
+  roles: [ {{ name: pusher, verbs: [report] }} ]
+  grants:
+    - {{ role: pusher, to: [\"token:ci\"] }}
+    - {{ role: editor, to: [\"token:ci\"], projects: [shop] }}
+  limits: {{ burst: 7 }}
+  hosts: [DNS.example]"
+    );
+    let access = folder("192.0.2.1:8053", &access).load("f.yaml").unwrap().settings.access;
+    assert!(access.is_enabled() && access.tls.is_some());
+    let ci = Identity::known(["token:ci".parse().unwrap()]);
+    let may = |verb: Verb, project: Option<&str>| {
+        access.decide(&ci, &Need { verbs: verb.into(), project: project.map(str::to_owned) }).is_ok()
+    };
+    assert!(may(Verb::Report, None) && may(Verb::Write, Some("shop")) && !may(Verb::Write, None));
+    let limits = access.limits.unwrap();
+    assert_eq!((limits.burst.get(), limits.per_second), (7, LimitSettings::default().per_second));
+    assert_eq!(access.hosts, ["dns.example"]);
+    assert_eq!(access.of_token("abc", fairway_model::Timestamp::from_secs(1)), Some(ci));
+    assert_eq!(access.of_token("abc", fairway_model::Timestamp::from_secs(4_000_000_000)), None, "it has expired");
+    assert_eq!(access.of_token("abd", fairway_model::Timestamp::from_secs(1)), None);
+}
+
+#[test]
+fn a_listener_that_others_reach_takes_tls_and_somebody_who_shows_who_they_are() {
+    let tokens = format!("tokens: [ {{ name: ci, sha256: {HASH} }} ]");
+    for (http, section, missing) in [
+        ("0.0.0.0:8053", String::new(), Some("access.tls, and access.tokens, access.issuers or access.tls.clientCa")),
+        ("[::]:8053", format!("access: {{ {TLS} }}"), Some("access.tokens, access.issuers or access.tls.clientCa")),
+        ("192.0.2.1:80", format!("access: {{ {tokens} }}"), Some("add access.tls (docs/access.md)")),
+        ("192.0.2.1:80", format!("access: {{ {tokens}, {TLS} }}"), None),
+        ("127.0.0.9:80", String::new(), None),
+        ("[::ffff:127.0.0.1]:80", String::new(), None),
+        ("off", String::new(), None),
+    ] {
+        match (folder(http, &section).load("f.yaml"), missing) {
+            (Ok(_), None) => {}
+            (Err(faults), Some(missing)) => {
+                let fault =
+                    faults.iter().find(|fault| fault.starts_with("f.yaml:2:17: listen.http")).expect(&faults[0]);
+                assert!(fault.contains(missing), "{fault}");
+            }
+            (other, _) => panic!("{http} {section}: {other:?}"),
+        }
+    }
+    let by_variable = folder("off", "").load_with("f.yaml", &[("FAIRWAY_LISTEN_HTTP", "[::]:8053")]).unwrap_err();
+    assert!(by_variable[0].starts_with("environment: listen.http: [::]:8053"), "{by_variable:?}");
+}
+
+#[test]
+fn every_fault_is_told_at_once_and_in_its_place() {
+    let text = format!(
+        "access:
+  tls: {{ cert: {{ file: cert.pem }}, key: {{ file: cert.pem }} }}
+  tokens:
+    - {{ name: ci, sha256: {HASH} }}
+    - {{ name: ci, sha256: {HASH} }}
+  issuers:
+    - {{ name: corp, issuer: corp, audiences: [a] }}
+    - {{ name: file, issuer: x, audiences: [a], keysFile: keys.json }}
+    - {{ name: both, issuer: y, audiences: [a], keysFile: keys.json, keysUrl: \"https://a.example/\", leeway: 1h }}
+  roles: [ {{ name: admin, verbs: [read] }} ]
+  grants:
+    - {{ role: edito, to: [\"token:cd\", \"jwt:nobody:alice\", \"certificate:a\"] }}
+    - {{ role: editor, to: [anyone] }}"
+    );
+    let faults = folder("off", &text).load("f.yaml").unwrap_err();
+    for wanted in [
+        ("f.yaml:4:", "access.tls.key: there is no private key in it"),
+        ("f.yaml:7:", "ci is declared in access.tokens[0] already"),
+        ("f.yaml:7:", "this is the token of access.tokens[0], too"),
+        ("f.yaml:9:", "its keys cannot be found below it"),
+        ("f.yaml:10:", "it has no public key that signs"),
+        ("f.yaml:11:", "keysUrl says where the keys are, too"),
+        ("f.yaml:12:", "admin is a built-in role"),
+        ("f.yaml:14:", "no role is called edito; did you mean editor?"),
+        ("f.yaml:14:", "no token is called cd"),
+        ("f.yaml:14:", "no issuer is called nobody"),
+        ("f.yaml:14:", "nobody vouches for certificates of clients"),
+        ("f.yaml:15:", "whoever asks, unknown, would get delete, write"),
+    ] {
+        let is_told = faults.iter().any(|fault| fault.starts_with(wanted.0) && fault.contains(wanted.1));
+        assert!(is_told, "{wanted:?} is not in {faults:#?}");
+    }
+}
+
+#[test]
+fn values_are_refused_with_the_way_out_and_a_token_is_not_shown() {
+    let faults = faults_of(
+        "version: 1
+access:
+  tokens: [ { name: a, sha256: fairway_0123456789 } ]
+  issuers: [ { name: i, issuer: \"https://i.example\", audiences: [a], algorithms: [HS256], keysUrl: \"http://i.example/\" } ]
+  roles: [ { name: r, verbs: [wirte] } ]
+  grants: [ { role: r, to: [alice] } ]
+",
+    );
+    let told = faults.join("\n");
+    for wanted in [
+        "SHA-256 of a token",
+        "signature algorithm with a public key",
+        "https URL",
+        "did you mean write?",
+        "token:NAME",
+    ] {
+        assert!(told.contains(wanted), "{wanted} is not in {told}");
+    }
+    assert!(!told.contains("fairway_0123456789"), "{told}");
+}
+
+#[test]
+fn grants_that_nobody_can_use_and_identities_without_grants_are_told() {
+    let faults = faults_of("version: 1\naccess: { grants: [ { role: viewer, to: [anyone] } ] }\n");
+    assert!(faults[0].contains("nobody can show who they are"), "{faults:?}");
+    let text = format!("version: 1\naccess: {{ tokens: [ {{ name: ci, sha256: {HASH} }} ] }}\n");
+    let warnings = loaded(&text).warnings;
+    assert!(warnings.iter().any(|fault| fault.to_string().contains("all is denied")), "{warnings:?}");
+}

@@ -1,0 +1,56 @@
+//! A configuration in JSON is read another way than one in YAML, and says the same.
+
+use proptest::prelude::*;
+
+use super::{good::EVERYTHING, *};
+use crate::{join::join, yaml};
+
+/// A configuration as JSON.
+fn as_json(text: &str) -> String {
+    let files = ["f.yaml".into()];
+    let tree = yaml::parse(text, 0, &files).unwrap().unwrap();
+    join(vec![tree], &files, &mut Vec::new()).to_json().to_string()
+}
+
+/// The same text, which is then read as YAML: the comment is no JSON.
+fn read_as_yaml(json: &str) -> String {
+    format!("{json}\n# this is YAML\n")
+}
+
+#[test]
+fn everything_in_json_means_what_it_means_in_yaml() {
+    let json = as_json(EVERYTHING);
+    assert!(outcome(&json).is_ok());
+    assert_eq!(outcome(&json), outcome(&read_as_yaml(&json)));
+}
+
+#[test]
+fn what_is_at_fault_in_json_is_told_in_its_place() {
+    let at_fault = [
+        "{\"version\": 1,\n\"log\": {\"level\": null}}",
+        "{\"version\": 1,\n\"user\": \"a\",\n\"user\": \"b\"}",
+        "{\"version\": 1,\n\"udp\": {\"workers\": 0}}",
+        "{\"version\": 1,\n\"pools\": [{\"name\": \"p\", \"policy\": \"weighted\", \"members\": [{\"cluster\": \"c\"}]}]}",
+        "{\"version\": 1,\n\"zones\": [{\"name\": \"a.example\", \"ns\": [\"ns.a.example\"]}]}",
+        "{\"version\": 1,\n\"monitors\": [{\"name\": \"m\", \"type\": \"http\", \"headers\": {\"a\": \"b\", \"a\": \"c\"}}]}",
+    ];
+    for json in at_fault {
+        let faults = outcome(json).unwrap_err();
+        assert!(faults[0].starts_with("f.yaml:2:") || faults[0].starts_with("f.yaml:3:"), "{faults:?}");
+        assert_eq!(Err(faults), outcome(&read_as_yaml(json)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_changed_text_gets_one_verdict(changes in proptest::collection::vec((any::<prop::sample::Index>(), 0x20..0x7fu8), 1..4)) {
+        let mut octets = as_json(EVERYTHING).into_bytes();
+        for (at, octet) in changes {
+            let at = at.index(octets.len());
+            octets[at] = octet;
+        }
+        let json = String::from_utf8(octets).unwrap();
+        // Where it is refused, both are read as YAML.
+        prop_assert_eq!(outcome(&json).ok(), outcome(&read_as_yaml(&json)).ok());
+    }
+}

@@ -1,0 +1,121 @@
+//! A reading after another leaves zones unread that are as they were, and only those.
+
+use fairway_model::{SharedMap, SharedSet};
+
+use super::*;
+use crate::{Before, attempt_after};
+
+const ZONE: &str = "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n$INCLUDE more\n";
+
+/// A configuration whose parts can be changed one by one.
+struct Parts<'a> {
+    weight: u16,
+    names: &'a str,
+    file: &'a str,
+    serial: u32,
+    before_zones: &'a str,
+}
+
+impl Parts<'_> {
+    const START: Self = Parts { weight: 1, names: "www.a.example", file: "a.zone", serial: 7, before_zones: "" };
+
+    fn text(&self) -> String {
+        let Self { weight, names, file, serial, before_zones } = self;
+        let names: String = names.split(' ').map(|name| format!("{{name: {name}, pool: web}}, ")).collect();
+        format!(
+            "version: 1{before_zones}
+zones: [{{name: a.example, file: {file}}}, {{name: b.example, ns: [ns.a.example], serial: {serial}}}]
+clusters: [{{name: eu1, addresses: [192.0.2.1]}}]
+monitors: [{{name: up, type: always}}]
+pools: [{{name: web, policy: weighted, monitor: up, members: [{{cluster: eu1, weight: {weight}}}]}}]
+names: [{names}]
+"
+        )
+    }
+}
+
+/// A folder that was read once, its files old enough.
+fn read_before() -> (Folder, Loaded) {
+    let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("b.zone", ZONE), ("more", "\n")]);
+    let mut loaded = folder.load("f.yaml").unwrap();
+    loaded.kept.settled = true;
+    (folder, loaded)
+}
+
+fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
+    folder.write("f.yaml", parts.text());
+    let before = Before {
+        zones: &before.kept,
+        maps: &before.kept_maps,
+        names: &before.desired.names,
+        beside: &SharedSet::new(),
+    };
+    attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
+}
+
+#[test]
+fn a_changed_pool_leaves_the_zones_unread() {
+    let (folder, before) = read_before();
+    let longer = "\n\n# Lines that move what comes behind.\nlog: {level: warn}";
+    for parts in [
+        Parts { weight: 7, ..Parts::START },
+        Parts { names: "www.a.example more.a.example", ..Parts::START },
+        Parts { before_zones: longer, ..Parts::START },
+    ] {
+        let after = read_after(&folder, &before, &parts);
+        assert!(after.zones_as_before && after.zones.is_empty());
+        assert_eq!(after.files, before.files, "all files are watched all the same");
+        assert!(after.fingerprint.is_current());
+        // So does the reading after that.
+        let again = read_after(&folder, &Loaded { kept: after.kept, ..after }, &parts);
+        assert!(again.zones_as_before);
+    }
+}
+
+#[test]
+fn a_zone_that_may_be_another_one_is_read() {
+    for parts in [
+        Parts { names: "other.a.example", ..Parts::START },
+        Parts { file: "b.zone", ..Parts::START },
+        Parts { serial: 8, ..Parts::START },
+    ] {
+        let (folder, before) = read_before();
+        let after = read_after(&folder, &before, &parts);
+        assert!(!after.zones_as_before && after.zones.len() == 2);
+    }
+    for file in ["a.zone", "more"] {
+        let (folder, before) = read_before();
+        let text = fs::read_to_string(folder.path().join(file)).unwrap();
+        folder.write(file, format!("{text}\n; changed\n"));
+        assert!(!read_after(&folder, &before, &Parts::START).zones_as_before, "{file}");
+    }
+    let (folder, mut before) = read_before();
+    before.kept.settled = false;
+    assert!(!read_after(&folder, &before, &Parts::START).zones_as_before);
+}
+
+#[test]
+fn warnings_of_unread_zones_are_told_again_and_a_name_that_may_mend_one_has_them_read() {
+    let (folder, _) = read_before();
+    folder.write("more", "mx MX 10 mail\n");
+    let mut before = folder.load("f.yaml").unwrap();
+    before.kept.settled = true;
+    assert_eq!(before.warnings.len(), 1, "{:?}", before.warnings);
+    let after = read_after(&folder, &before, &Parts { weight: 3, ..Parts::START });
+    assert!(after.zones_as_before);
+    assert_eq!(after.warnings, before.warnings);
+    let mended = read_after(&folder, &before, &Parts { names: "www.a.example mail.a.example", ..Parts::START });
+    assert!(!mended.zones_as_before);
+    assert_eq!(mended.warnings, []);
+}
+
+#[test]
+fn what_was_written_just_now_is_not_settled() {
+    let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("more", "\n")]);
+    assert!(!folder.load("f.yaml").unwrap().kept.settled);
+    let none = SharedMap::new();
+    assert!(
+        !Before { zones: &Default::default(), maps: &Default::default(), names: &none, beside: &SharedSet::new() }
+            .holds(&[], &none)
+    );
+}

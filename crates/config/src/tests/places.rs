@@ -1,0 +1,236 @@
+//! Maps, tables of latencies and what pools say of places.
+
+use std::sync::Arc;
+
+use fairway_model::SharedSet;
+
+use super::*;
+use crate::{
+    Before, attempt_after,
+    maps::mmdb_writer::{Mmdb, Value},
+};
+
+const GOOD: &str = "version: 1
+maps:
+- name: world
+  databases: [city.mmdb, asn.mmdb]
+  networks:
+  - {network: 10.0.0.0/8, region: office}
+  - {network: 10.1.0.0/16, subdivision: US-CA, latitude: 34.05, longitude: -118.24}
+  - {network: \"2001:db8::/32\", asn: 64500}
+latencies: [{name: rtt, file: rtt.csv}]
+clusters:
+- {name: eu1, addresses: [192.0.2.1], location: {latitude: 1, longitude: 2, region: eu, bias: -20}}
+- {name: us1, addresses: [192.0.2.2], location: {latitude: 1, longitude: 2, region: us}}
+pools:
+- name: p
+  policy: [geo, nearest, latency, weighted]
+  map: world
+  geo: {prefer: [{where: {country: de}, regions: [eu, us]}, {where: {continent: EU}, regions: [eu]}], default: [us]}
+  nearest: {tolerance: 50km}
+  latency: {table: rtt, tolerance: 5ms}
+  members: [{cluster: eu1, bias: 30}, {cluster: us1}]
+";
+
+fn city() -> Mmdb {
+    Mmdb::new(&[("192.0.2.0/24", Value::city("DE", Some((50.11, 8.68)))), ("10.0.0.0/8", Value::city("FR", None))])
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new(&[("f.yaml", GOOD), ("rtt.csv", "network,eu1\n192.0.2.0/24,12\n")]);
+    folder.write("city.mmdb", city().octets());
+    folder.write("asn.mmdb", Mmdb::new(&[("192.0.2.0/24", Value::asn(64_496))]).octets());
+    folder
+}
+
+#[test]
+fn maps_tables_and_rules_become_what_they_say() {
+    let loaded = folder().load("f.yaml").unwrap();
+    let desired = &loaded.desired;
+    let map = desired.maps.values().next().unwrap();
+    let shown = |address: &str| {
+        let entry = map.entry(address.parse().unwrap());
+        let from = |source: Option<&fairway_model::MapSource>| source.map_or_else(String::new, ToString::to_string);
+        format!("{} | {} | {}", entry.place, from(entry.place_from), from(entry.asn_from))
+    };
+    assert_eq!(
+        shown("192.0.2.1"),
+        "country DE, continent EU, 50.1100 N 8.6800 E, AS 64496 | database city.mmdb | database asn.mmdb"
+    );
+    assert_eq!(
+        shown("10.1.2.3"),
+        "subdivision US-CA, country US, continent NA, 34.0500 N 118.2400 W | network 10.1.0.0/16 of the map | "
+    );
+    assert_eq!(shown("10.2.0.1"), "region office | network 10.0.0.0/8 of the map | ");
+    assert_eq!(shown("2001:db8::1"), "AS 64500 |  | network 2001:db8::/32 of the map");
+    let table = desired.latencies.values().next().unwrap();
+    assert_eq!(table.entry("192.0.2.1".parse().unwrap()).1[0].unwrap().to_string(), "12 ms");
+    let pool = desired.pools.values().next().unwrap();
+    assert_eq!((pool.place.tolerance_metres, pool.place.geo.prefer.len()), (50_000, 2));
+    assert_eq!(pool.place.geo.prefer[0].clients.country.unwrap().to_string(), "DE");
+    assert_eq!(pool.members[0].bias.unwrap().hundredths(), 30);
+    let location = desired.clusters.values().next().unwrap().location.as_ref().unwrap();
+    assert_eq!(location.bias.hundredths(), -20);
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.files.len(), 4, "all are watched: {:?}", loaded.files);
+}
+
+#[test]
+fn faults_of_maps_are_told_at_their_keys() {
+    let text = "version: 1
+maps:
+- {name: a}
+- name: b
+  networks:
+  - {network: 10.0.0.1/8, country: UK}
+- name: c
+  networks: [{network: 10.0.0.0/8, asn: 1}, {network: 10.0.0.0/8, region: x}, {network: 11.0.0.0/8}, {network: 12.0.0.0/8, latitude: 1}]
+- {name: c, databases: [none.mmdb]}
+pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest: {tolerance: 5}, geo: {prefer: [{where: {}, regions: [eu]}]}}]
+";
+    let faults = faults_of(text);
+    let expected = [
+        "f.yaml:6:15: maps[1].networks[0].network: \"10.0.0.1/8\" has bits set past its length; write 10.0.0.0/8",
+        "f.yaml:6:36: maps[1].networks[0].country: \"UK\" is the code of no country; give its two letters (ISO 3166-1), like DE",
+        "f.yaml:10:66: pools[0].members[0].bias: 100 is over 99; give -99 to 99",
+        "f.yaml:10:94: pools[0].nearest.tolerance: 5 has no unit; write 5km or 5m",
+    ];
+    for (number, expected) in expected.iter().enumerate() {
+        assert!(faults.iter().any(|fault| fault == expected), "{number} {faults:#?}");
+    }
+    let meant = [
+        "f.yaml:3:3: maps[0]: map a has neither databases nor networks; give one of both",
+        "f.yaml:8:55: maps[2].networks[1].network: 10.0.0.0/8 stands in this map twice; keep one",
+        "f.yaml:8:79: maps[2].networks[2]: 11.0.0.0/8 has no place: nothing is said of it; give region, country, continent, subdivision, coordinates or asn",
+        "f.yaml:8:102: maps[2].networks[3]: latitude and longitude go together, and one is missing; add it, or take the other out",
+        "f.yaml:9:10: maps[3].name: map c is declared in f.yaml:7:3 already; rename or remove one of both",
+    ];
+    let mended = text.replace("10.0.0.1/8, country: UK", "10.0.0.0/8, country: GB").replace("pools:", "#");
+    assert_eq!(faults_of(&mended), meant);
+}
+
+#[test]
+fn a_preference_says_whom_it_holds_for_and_stands_once() {
+    let text = "version: 1
+clusters: [{name: eu1, addresses: [192.0.2.1], location: {latitude: 1, longitude: 2, region: eu}}]
+maps: [{name: m, networks: [{network: 10.0.0.0/8, region: x}]}]
+pools:
+- name: p
+  policy: geo
+  members: [{cluster: eu1}]
+  geo: {prefer: [{where: {}, regions: [eu]}, {where: {asn: 1}, regions: [eu]}, {where: {asn: 1}, regions: [eu]}]}
+";
+    let expected = [
+        "f.yaml:8:26: pools[0].geo.prefer[0].where: nothing is said of whom it holds for; give a place, or write its regions as default",
+        "f.yaml:8:88: pools[0].geo.prefer[2].where: there is a preference of the same clients before it; join the two",
+    ];
+    assert_eq!(faults_of(text), expected);
+}
+
+#[test]
+fn a_missing_or_damaged_file_is_told_where_it_is_named_and_a_line_where_it_stands() {
+    let folder = folder();
+    let whole = city().octets();
+    folder.write("city.mmdb", &whole[..whole.len() / 2]);
+    fs::remove_file(folder.path().join("asn.mmdb")).unwrap();
+    folder.write("rtt.csv", "network,eu1\n192.0.2.0/24,soon\n");
+    let faults = folder.load("f.yaml").unwrap_err();
+    assert!(
+        faults[0].starts_with("f.yaml:4:15: maps[0].databases[0]: city.mmdb is no MMDB database, or a damaged one: "),
+        "{faults:#?}"
+    );
+    assert_eq!(
+        faults[1..],
+        [
+            "f.yaml:4:26: maps[0].databases[1]: asn.mmdb does not exist; mend the path; relative ones begin at the configuration file's folder",
+            "rtt.csv:2: \"soon\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
+        ]
+    );
+}
+
+#[test]
+fn a_change_beside_a_map_leaves_it_unread_and_a_changed_file_does_not() {
+    let folder = folder();
+    let before = folder.load("f.yaml").unwrap();
+    let after = |before: &Loaded| {
+        let before = Before {
+            zones: &before.kept,
+            maps: &before.kept_maps,
+            names: &before.desired.names,
+            beside: &SharedSet::new(),
+        };
+        attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
+    };
+    let same = |a: &Loaded, b: &Loaded| {
+        let map = |loaded: &Loaded| Arc::clone(loaded.desired.maps.values().next().unwrap());
+        let table = |loaded: &Loaded| Arc::clone(loaded.desired.latencies.values().next().unwrap());
+        (Arc::ptr_eq(&map(a), &map(b)), Arc::ptr_eq(&table(a), &table(b)))
+    };
+    assert_eq!(same(&before, &after(&before)), (false, false), "written just now: a further change might not show");
+    let mut settled = folder.load("f.yaml").unwrap();
+    settled.kept_maps.settle();
+    folder.write("f.yaml", GOOD.replace("bias: 30", "bias: 31"));
+    let second = after(&settled);
+    assert_eq!(same(&settled, &second), (true, true));
+    assert_eq!(second.files, settled.files, "all files are watched all the same");
+    folder.write("rtt.csv", "network,eu1\n192.0.2.0/24,13\n");
+    assert_eq!(same(&settled, &after(&second)), (true, false));
+    folder.write("f.yaml", GOOD.replace("region: office", "region: home"));
+    assert_eq!(same(&settled, &after(&second)), (false, false));
+}
+
+/// The problems of a pool with this policy and these rules, in a configuration with so many maps and tables.
+fn problems(policy: &str, rules: &str, maps: &str) -> Vec<String> {
+    let text = format!(
+        "version: 1\n{maps}clusters:
+- {{name: eu1, addresses: [192.0.2.1], location: {{latitude: 1, longitude: 2, region: eu}}}}
+- {{name: us1, addresses: [192.0.2.2]}}
+pools: [{{name: p, policy: {policy}, members: [{{cluster: eu1}}, {{cluster: us1}}]{rules}}}]
+"
+    );
+    let folder = Folder::new(&[("f.yaml", &text)]);
+    let faults = match folder.load("f.yaml") {
+        Ok(loaded) => folder.lines(&loaded.warnings),
+        Err(faults) => faults,
+    };
+    faults.iter().map(|fault| fault.split_once(' ').unwrap().1.to_owned()).collect()
+}
+
+#[test]
+fn what_a_policy_by_place_lacks_is_told() {
+    let map = |name: &str| format!("{{name: {name}, networks: [{{network: 10.0.0.0/8, region: eu}}]}}");
+    let (one, two) = (format!("maps: [{}]\n", map("world")), format!("maps: [{}, {}]\n", map("world"), map("office")));
+    let geo = ", geo: {default: [eu]}";
+    assert_eq!(problems("geo", geo, &one), Vec::<String>::new());
+    assert_eq!(problems("geo", geo, ""), ["pool p: its policy needs a map, and none is declared; declare one"]);
+    assert_eq!(problems("geo", geo, &two), ["pool p: its policy needs a map, and 2 are declared; say which"]);
+    assert_eq!(
+        problems("geo", ", map: wrold, geo: {default: [eu]}", &two),
+        ["pool p: map wrold is not declared; did you mean world?"]
+    );
+    assert_eq!(
+        problems("latency", "", &one),
+        ["pool p: its policy needs a table of latencies, and none is declared; declare one"]
+    );
+    assert_eq!(
+        problems("geo", "", &one),
+        ["pool p ranks by geo, and says no preference; give geo.prefer or geo.default, or take geo out of the policy"]
+    );
+    assert_eq!(
+        problems("geo", ", geo: {default: [ue, eu]}", &one),
+        ["warning: pool p prefers region ue, where none of its members is; did you mean eu?"]
+    );
+    assert_eq!(
+        problems("nearest", "", &one),
+        [
+            "warning: pool p ranks by nearest, and cluster us1 has no location: it comes last; give the cluster a location"
+        ]
+    );
+    let unused = problems("weighted", geo, &one);
+    assert_eq!(
+        unused,
+        [
+            "warning: pools[0].geo: the policy does not rank by geo, so this says nothing; take it out, or add geo to the policy"
+        ]
+    );
+}

@@ -1,0 +1,218 @@
+//! What comes from beside the configuration file: zone files, secrets, environment, flags.
+
+use super::*;
+use crate::{environment, load};
+
+/// A key that guards nothing, and its certificate.
+pub(super) const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgaDDZRZcH29ji5bPF\n\
+2ZS50qtNOPEgC/UgIvfPGQ7jtiGhRANCAATA70ComlB0MTKX0y7BTnUQ5AAmJc9g\n\
+cU3QVT00hUnscTk0CY4ycmYCPB0zBvoQ2V+jRAoHOHXaUX8699H8kjFx\n\
+-----END PRIVATE KEY-----\n";
+pub(super) const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
+MIIBizCCATGgAwIBAgIUBcv9zdowA7azvcr7pphqbJRC+0kwCgYIKoZIzj0EAwIw\n\
+GjEYMBYGA1UEAwwPZ2F0ZXdheS5leGFtcGxlMCAXDTI2MTEyMTE1NTgzOVoYDzIx\n\
+MjYxMDI4MTU1ODM5WjAaMRgwFgYDVQQDDA9nYXRld2F5LmV4YW1wbGUwWTATBgcq\n\
+hkjOPQIBBggqhkjOPQMBBwNCAATA70ComlB0MTKX0y7BTnUQ5AAmJc9gcU3QVT00\n\
+hUnscTk0CY4ycmYCPB0zBvoQ2V+jRAoHOHXaUX8699H8kjFxo1MwUTAdBgNVHQ4E\n\
+FgQUCkYELxkljo1wekgZgXTvAYXFSJswHwYDVR0jBBgwFoAUCkYELxkljo1wekgZ\n\
+gXTvAYXFSJswDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiAS9dDT\n\
+Ty+v+Cx8AcsyHlk7OFFav5sDOcCygQeOk2W9cAIhAICNxj7IWTZRypmMweS+6dox\n\
+acnu86ff6bXSbGLq3LON\n\
+-----END CERTIFICATE-----\n";
+
+#[test]
+fn zone_files_and_what_they_include_are_read_from_their_own_folder() {
+    let folder = Folder::new(&[
+        ("f.yaml", "version: 1\nzones: [{name: a.example, file: zones/a.zone}]\n"),
+        (
+            "zones/a.zone",
+            "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n$INCLUDE more/www\n",
+        ),
+        ("zones/more/www", "www A 192.0.2.80\n"),
+    ]);
+    let loaded = folder.load("f.yaml").unwrap();
+    assert_eq!((loaded.zones[0].records.len(), &loaded.warnings[..]), (4, &[][..]));
+    let files: Vec<_> =
+        loaded.files.iter().map(|file| file.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
+    assert_eq!(files, ["f.yaml", "zones/a.zone", "zones/more/www"]);
+    fs::remove_file(folder.path().join("zones/more/www")).unwrap();
+    let faults = folder.load("f.yaml").unwrap_err();
+    assert!(faults[0].starts_with("zones/a.zone:5:"), "{faults:?}");
+}
+
+#[test]
+fn faults_of_config_and_zones_come_together_sorted_by_place() {
+    let folder = Folder::new(&[
+        ("f.yaml", "version: 1\nzones: [{name: a.example, file: a.zone}]\nuser: 7\n"),
+        ("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.530\n"),
+    ]);
+    let faults = folder.check("f.yaml");
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].starts_with("a.zone:4:") && faults[1].starts_with("f.yaml:3:7: user"), "{faults:?}");
+}
+
+#[test]
+fn an_address_in_the_zone_file_at_a_steered_name_is_refused() {
+    let folder = Folder::new(&[
+        (
+            "f.yaml",
+            "version: 1
+zones: [{name: a.example, file: a.zone}]
+clusters: [{name: c, addresses: [192.0.2.1]}]
+pools: [{name: p, policy: failover, members: [{cluster: c}]}]
+names: [{name: www.a.example, pool: p}]
+overrides: [{match: c, action: drain, reason: x, until: 2025-12-31T00:00:00Z}]
+",
+        ),
+        ("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww A 192.0.2.80\n"),
+    ]);
+    let faults = folder.check("f.yaml");
+    assert!(faults.iter().any(|fault| fault.starts_with("a.zone:5:") && !fault.contains("warning")), "{faults:?}");
+    folder.write("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww TXT x\n");
+    let ended =
+        "f.yaml:6:13: warning: the override of c ended at 2025-12-31T00:00:00Z; it does nothing any more: take it out";
+    assert_eq!(folder.check("f.yaml"), [ended]);
+}
+
+#[test]
+fn secrets_show_in_no_output_and_no_fault() {
+    let text = "version: 1
+monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}, key: {env: KEY}}}]
+";
+    let folder = Folder::new(&[("f.yaml", text), ("ca.pem", CERTIFICATE)]);
+    let one_line = KEY.replace('\n', "");
+    let fused = KEY.replacen("-----\n", "----", 1);
+    let cut = &KEY[..KEY.len() / 2];
+    let parts: Vec<&str> = KEY.lines().filter(|line| !line.starts_with('-')).collect();
+    let table = [
+        (KEY, None),
+        ("", Some("the environment variable \"KEY\" is not set, or empty")),
+        (&one_line, Some("client key: its END line is missing, or its line breaks are lost")),
+        (&fused, Some("client key: its BEGIN line is malformed")),
+        (cut, Some("client key: its END line is missing")),
+        (CERTIFICATE, Some("client key: no items found")),
+    ];
+    for (key, fault) in table {
+        let attempt = attempt(&Source::Path(folder.path().join("f.yaml")), &|name| match name {
+            "KEY" => Some(key.to_owned()),
+            name => variable(&[], name),
+        });
+        let shown = match &attempt.outcome {
+            Ok(loaded) => format!("{loaded:?} {:?}", loaded.desired.problems()),
+            Err(faults) => faults.iter().map(Fault::to_string).collect(),
+        };
+        assert!(fault.is_none_or(|fault| shown.contains(fault)), "{shown}");
+        assert_eq!(fault.is_none(), attempt.outcome.is_ok(), "{shown}");
+        // As text, or as the numbers of its octets.
+        let hidden =
+            |part: &&str| !shown.contains(*part) && !shown.contains(&format!("{:?}", &part.as_bytes()[..8])[1..20]);
+        assert!(parts.iter().all(hidden), "{shown}");
+        assert!(attempt.fingerprint.files().any(|file| file.ends_with("ca.pem")));
+    }
+}
+
+#[test]
+fn what_no_probe_can_use_is_told_at_its_key() {
+    let text = "version: 1
+monitors:
+- {name: a, type: https, tls: {ca: {file: f.yaml}}}
+- {name: b, type: https, tls: {serverName: \"a b\"}}
+- {name: c, type: http, path: healthz}
+- {name: d, type: http, headers: {\"a b\": c}}
+- {name: e, type: http, method: HEAD, body: ok}
+- {name: f, type: http, host: \"a@b\"}
+";
+    let expected = [
+        "f.yaml:3:36: monitors[0].tls.ca: ca: there is no certificate in it; give at least one certificate in PEM",
+        "f.yaml:4:44: monitors[1].tls.serverName: server name \"a b\" is no DNS name or address; write it like gateway.example",
+        "f.yaml:5:31: monitors[2].path: path \"healthz\" is no request target; write it like /healthz/ready",
+        "f.yaml:6:34: monitors[3].headers: header \"a b\" cannot be sent: a name is letters, digits and hyphens, a value is visible text",
+        "f.yaml:7:45: monitors[4].body: body: an answer to HEAD has none; write method GET, or leave body out",
+        "f.yaml:8:31: monitors[5].host: host \"a@b\" is no host name; write it like shop.example or shop.example:8443",
+    ];
+    assert_eq!(faults_of(text), expected);
+}
+
+#[test]
+fn secrets_that_lead_nowhere_are_told_by_their_name() {
+    let text = "version: 1
+monitors: [{name: m, type: https, tls: {cert: {env: CERT}, key: {file: key.pem}}}, {name: n, type: https, tls: {key: {file: f.yaml}}}]
+";
+    let expected = [
+        "f.yaml:2:53: monitors[0].tls.cert.env: the environment variable \"CERT\" is not set, or empty; set it where fairway is started",
+        "f.yaml:2:72: monitors[0].tls.key.file: key.pem does not exist; mend the path; relative ones begin at the configuration file's folder",
+        "f.yaml:2:112: monitors[1].tls: cert and key go together, and one is missing; add cert, or take the other out",
+    ];
+    assert_eq!(faults_of(text), expected);
+}
+
+#[test]
+fn the_environment_wins_over_the_file() {
+    let text = "version: 1\nlisten: {dns: [\"127.0.0.1:1\"], http: \"127.0.0.1:2\"}\nlog: {level: warn}\ndataDir: d\nuser: a\n";
+    let folder = Folder::new(&[("f.yaml", text)]);
+    let env = [
+        ("FAIRWAY_LISTEN_DNS", "127.0.0.1:53, [::1]:53"),
+        ("FAIRWAY_LISTEN_HTTP", "off"),
+        ("FAIRWAY_LOG", "debug"),
+        ("FAIRWAY_DATA_DIR", "/data"),
+        ("FAIRWAY_USER", "b"),
+        ("STATE_DIRECTORY", "/state"),
+    ];
+    let settings = folder.load_with("f.yaml", &env).unwrap().settings;
+    assert_eq!((settings.dns.len(), settings.http, settings.log.filter.as_str()), (2, None, "debug"));
+    assert_eq!((settings.data_dir, settings.user.as_deref()), (Some("/data".into()), Some("b")));
+    let of_file = folder.load_with("f.yaml", &env[5..]).unwrap().settings;
+    assert_eq!((of_file.data_dir, of_file.log.filter.as_str()), (Some(folder.path().join("d")), "warn"));
+    folder.write("f.yaml", "version: 1\n");
+    assert_eq!(folder.load_with("f.yaml", &env[5..]).unwrap().settings.data_dir, Some("/state".into()));
+}
+
+#[test]
+fn faults_of_the_environment_are_told_by_variable() {
+    let folder = Folder::new(&[("f.yaml", "version: 1\n")]);
+    let table = [
+        ("FAIRWAY_LISTEN_DNS", "::1", "\"::1\" has no port; write \"[::1]:53\""),
+        ("FAIRWAY_LISTEN_DNS", ",", "it names no address; write it like 0.0.0.0:53,[::]:53, or unset it"),
+        ("FAIRWAY_LISTEN_HTTP", "on", "\"on\" is not ADDRESS:PORT or off; write it like 127.0.0.1:8053 or off"),
+        (
+            "FAIRWAY_LOG",
+            "loud",
+            "\"loud\" is no level; write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, with commas between",
+        ),
+    ];
+    for (name, value, fault) in table {
+        assert_eq!(
+            folder.load_with("f.yaml", &[(name, value)]).unwrap_err(),
+            [format!("environment: {name}: {fault}")]
+        );
+    }
+}
+
+#[test]
+fn unknown_variables_are_warned_of_and_those_of_secrets_are_known() {
+    let names = ["FAIRWAY_LISTEN_DSN", "FAIRWAY_LOG", "FAIRWAY_KEY", "FAIRWAY_CONFIG", "PATH"].map(str::to_owned);
+    let others = ["FAIRWAY_KEY".to_owned()].into();
+    let warnings: Vec<_> = environment::unknown_variables(names, &others).iter().map(Fault::to_string).collect();
+    assert_eq!(
+        warnings,
+        ["environment: warning: FAIRWAY_LISTEN_DSN: unknown variable; did you mean FAIRWAY_LISTEN_DNS?"]
+    );
+}
+
+#[test]
+fn flags_alone_serve_static_zones_with_no_folder_and_no_listener() {
+    let folder =
+        Folder::new(&[("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n")]);
+    let zone = |name: &str| ("a.example".parse().unwrap(), folder.path().join(name));
+    let listen = vec!["127.0.0.1:5353".parse().unwrap()];
+    let source = Source::Flags { listen: listen.clone(), zones: vec![zone("a.zone")] };
+    let loaded = load(&source, &|name| variable(&[("FAIRWAY_LISTEN_DNS", "127.0.0.1:1")], name)).unwrap();
+    assert_eq!((loaded.settings.dns, loaded.settings.http, loaded.settings.data_dir), (listen, None, None));
+    assert_eq!((loaded.zones.len(), loaded.desired.zones.len(), loaded.files.len()), (1, 1, 1));
+    let source = Source::Flags { listen: vec![], zones: vec![zone("a.zone"), zone("a.zone")] };
+    let faults = load(&source, &|_| None).unwrap_err();
+    assert_eq!(folder.lines(&faults), ["command line: zone a.example. is given twice; keep one"]);
+    let source = Source::Flags { listen: vec![], zones: vec![zone("none")] };
+    assert!(load(&source, &|_| None).unwrap_err()[0].to_string().contains("does not exist"));
+}

@@ -1,0 +1,90 @@
+//! Where declared objects are kept.
+
+use super::*;
+use crate::StoreSettings;
+
+#[test]
+fn without_a_word_they_are_kept_in_the_data_folder() {
+    assert_eq!(loaded("version: 1\n").settings.store, StoreSettings::Embedded);
+    assert_eq!(loaded("version: 1\nstore: {}\n").settings.store, StoreSettings::Embedded);
+}
+
+#[cfg(not(feature = "etcd"))]
+#[test]
+fn a_program_without_etcd_says_so() {
+    let told = faults_of("version: 1\nstore: { etcd: { endpoints: [\"http://127.0.0.1:2379\"] } }\n");
+    let what = "f.yaml:2:16: store.etcd: this program was built without etcd; build it with the cargo feature etcd \
+        (docs/operations/etcd.md), or take the section out";
+    assert_eq!(told, [what]);
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn an_etcd_is_reached_as_it_is_told() {
+    use std::time::Duration;
+
+    use crate::EtcdSettings;
+
+    let store = |text: &str| {
+        let folder = Folder::new(&[("f.yaml", &format!("version: 1\nstore: {{ etcd: {{ {text} }} }}\n"))]);
+        let at = |name: &str| folder.path().join(name);
+        match folder.load("f.yaml").unwrap().settings.store {
+            StoreSettings::Etcd(settings) => (settings, at("ca.pem"), at("c.pem"), at("k.pem"), at("word")),
+            StoreSettings::Embedded => panic!("it is said"),
+        }
+    };
+    let (settings, ..) = store("endpoints: [\"http://127.0.0.1:2379/\"]");
+    let plain = EtcdSettings {
+        endpoints: vec!["http://127.0.0.1:2379".to_owned()],
+        prefix: "/fairway/".to_owned(),
+        user: None,
+        ca: None,
+        identity: None,
+        timeout: Duration::from_secs(2),
+    };
+    assert_eq!(settings, plain);
+    let (settings, ca, certificate, key, password) = store(
+        "endpoints: [\"https://a:2379\", \"https://[::1]:2379\"], prefix: /eu, user: ann, passwordFile: word, ca: ca.pem, \
+         certificate: c.pem, key: k.pem, timeout: 500ms",
+    );
+    let whole = EtcdSettings {
+        endpoints: vec!["https://a:2379".to_owned(), "https://[::1]:2379".to_owned()],
+        prefix: "/eu/".to_owned(),
+        user: Some(("ann".to_owned(), password)),
+        ca: Some(ca),
+        identity: Some((certificate, key)),
+        timeout: Duration::from_millis(500),
+    };
+    assert_eq!(settings, whole);
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn every_fault_of_an_etcd_is_told_and_no_password() {
+    let told = faults_of(
+        "version: 1
+store:
+  etcd:
+    endpoints: [\"etcd:2379\", \"http://ann:secret@etcd:2379\", \"http://etcd:2379/path\"]
+    prefix: \"a b\"
+    user: ann
+    certificate: c.pem
+    timeout: 1m
+",
+    );
+    let told = told.join("\n");
+    for part in [
+        "store.etcd.endpoints[0]: etcd:2379: it has no scheme",
+        "store.etcd.endpoints[1]: etcd:2379: user and password stand in user and passwordFile",
+        "store.etcd.endpoints[2]: http://etcd:2379/path: it has a path",
+        "store.etcd.endpoints: certificates are given, and an endpoint that is spoken to without TLS",
+        "store.etcd.prefix: \"a b\" is not printable ASCII",
+        "store.etcd.user: it means nothing without passwordFile",
+        "store.etcd.certificate: it means nothing without key",
+        "store.etcd.timeout: 1m is not between 100ms and 30s",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert!(!told.contains("secret"), "{told}");
+    assert!(faults_of("version: 1\nstore: { etcd: { endpoints: [] } }\n")[0].contains("endpoints"));
+}

@@ -1,0 +1,150 @@
+//! Where traces go: what the section says, what OpenTelemetry's variables say, and which of them holds.
+
+use std::time::Duration;
+
+use super::{sources::CERTIFICATE, *};
+use crate::{TraceSettings, web_url};
+
+/// What is read of a section and of variables, and what is warned of.
+fn read(section: &str, env: &[(&str, &str)]) -> (Option<TraceSettings>, Vec<String>) {
+    let text = format!("version: 1\n{section}\n");
+    let folder = Folder::new(&[("f.yaml", &text), ("word", "Basic YTpi\n"), ("ca.pem", CERTIFICATE)]);
+    let loaded = folder.load_with("f.yaml", env).unwrap();
+    (loaded.settings.traces, folder.lines(&loaded.warnings))
+}
+
+fn none(section: &str, env: &[(&str, &str)]) -> Vec<String> {
+    let (traces, warnings) = read(section, env);
+    assert_eq!(traces, None, "{section} {env:?}");
+    warnings
+}
+
+const FILE: &str = "traces: { endpoint: \"http://otel.example:4318\", timeout: 2s, ratio: 25%, service: dns, \
+    resource: { deployment.environment.name: live, zone: a }, headers: [ { name: Authorization, value: { file: word } } ] }";
+
+#[test]
+fn there_are_none_unless_a_collector_is_named() {
+    assert_eq!(none("", &[]), [""; 0]);
+    assert_eq!(none("", &[("OTEL_SERVICE_NAME", "dns"), ("OTEL_TRACES_SAMPLER", "parentbased_always_on")]), [""; 0]);
+    let traces = read("traces: { endpoint: \"https://otel.example\" }", &[]).0.unwrap();
+    assert_eq!(traces, TraceSettings::to(web_url("https://otel.example/v1/traces")));
+    assert_eq!((traces.timeout, traces.per_million, &*traces.service), (Duration::from_secs(10), 1_000_000, "fairway"));
+    let own_path = read("traces: { endpoint: \"http://otel.example/otlp?tenant=1\" }", &[]).0.unwrap();
+    assert_eq!(own_path.endpoint, web_url("http://otel.example/otlp?tenant=1"));
+}
+
+#[test]
+fn a_section_says_where_they_go_and_which() {
+    let (traces, warnings) = read(FILE, &[]);
+    let traces = traces.unwrap();
+    assert_eq!((traces.timeout, traces.per_million, &*traces.service), (Duration::from_secs(2), 250_000, "dns"));
+    assert_eq!(traces.resource["deployment.environment.name"], "live");
+    let (name, value) = &traces.headers[0];
+    assert_eq!((name.as_str(), value.expose().trim()), ("authorization", "Basic YTpi"));
+    assert_eq!(warnings, [""; 0]);
+    let tls = "traces: { endpoint: \"https://otel.example\", tls: { ca: { file: ca.pem } } }";
+    assert_eq!(read(tls, &[]).0.unwrap().tls.ca.unwrap().expose(), CERTIFICATE);
+}
+
+#[test]
+fn variables_win_over_the_section_key_by_key() {
+    let env = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all.example:4318/"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=a%2Cb, x-word=c"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "700"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "service.name=no,zone=b,host.name=ns1"),
+        ("OTEL_SERVICE_NAME", "gslb"),
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.00025"),
+    ];
+    for (section, resources) in [(FILE, 3), ("", 2)] {
+        let (traces, warnings) = read(section, &env);
+        let traces = traces.unwrap();
+        assert_eq!(traces.endpoint, web_url("http://all.example:4318/v1/traces"));
+        let headers: Vec<_> = traces.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        assert_eq!(headers, [("x-tenant", "a,b"), ("x-word", "c")]);
+        assert_eq!((traces.timeout, traces.per_million, &*traces.service), (Duration::from_millis(700), 250, "gslb"));
+        assert_eq!((traces.resource.len(), &*traces.resource["zone"]), (resources, "b"));
+        assert_eq!(warnings, [""; 0]);
+    }
+    let both = [env[0], ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://own.example:4318/as/it/is")];
+    assert_eq!(read("", &both).0.unwrap().endpoint, web_url("http://own.example:4318/as/it/is"));
+    let left = read(FILE, &[("OTEL_SERVICE_NAME", "gslb")]).0.unwrap();
+    assert_eq!((&*left.service, left.per_million), ("gslb", 250_000));
+}
+
+#[test]
+fn a_variable_that_cannot_be_heeded_is_warned_of_and_keeps_nobody_from_starting() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel.example:4317");
+    for off in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
+        assert_eq!(none(FILE, &[endpoint, off]), [""; 0]);
+    }
+    let told = none("", &[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
+    assert!(
+        told[0].starts_with("environment: warning: OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not spoken; set it"),
+        "{told:?}"
+    );
+    assert!(none(FILE, &[("OTEL_TRACES_EXPORTER", "zipkin")])[0].contains("zipkin is not known"));
+    let secret = "http://me:secret@otel.example";
+    let told = none("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", secret)]).join("\n");
+    assert!(told.contains("holds a user or a password") && !told.contains("secret@"), "{told}");
+    let table = [
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "10s is not 100 to 60000"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "secret", "a part of it is no KEY=VALUE"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a b=secret", "\"a b\" is no header with its value"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0a", "\"a\" is no header with its value"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%f", "a part of it is no KEY=VALUE"),
+        ("OTEL_TRACES_SAMPLER", "jaeger_remote", "jaeger_remote is not known"),
+    ];
+    for (name, value, what) in table {
+        let (traces, warnings) = read(FILE, &[(name, value)]);
+        let [warning] = &warnings[..] else { panic!("{name}={value}: {warnings:?}") };
+        assert!(traces.is_some() && warning.starts_with(&format!("environment: warning: {name}: {what}")), "{warning}");
+        assert!(!warning.contains("secret"), "{warning}");
+    }
+    for ratio in ["2", "-1", "half", "NaN"] {
+        let env = [("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", ratio)];
+        let (traces, warnings) = read(FILE, &env);
+        assert_eq!(traces.unwrap().per_million, 250_000);
+        assert!(warnings[0].contains(&format!("{ratio} is not between 0 and 1")), "{warnings:?}");
+    }
+}
+
+#[test]
+fn every_fault_of_the_section_is_told_and_no_secret() {
+    assert_eq!(
+        faults_of("version: 1\ntraces: {}\n"),
+        [
+            "f.yaml:2:9: traces: it names no collector; give endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, or take the section out"
+        ]
+    );
+    let told = faults_of(
+        "version: 1
+traces:
+  endpoint: \"http://otel.example\"
+  timeout: 2h
+  headers: [ { name: \"a b\", value: { env: HOME } }, { name: a, value: { env: NOWHERE } } ]
+  tls: { cert: { env: HOME } }
+",
+    )
+    .join("\n");
+    for part in [
+        "traces.timeout: 2h is not between 100ms and 1m; the default is 10s",
+        "traces.headers[0].name: \"a b\" is no name of a header; write it like Authorization",
+        "traces.headers[1].value.env: the environment variable \"NOWHERE\" is not set, or empty",
+        "traces.tls: cert and key mean nothing without each other",
+        "traces.tls: certificates are given, and a URL that is spoken to without TLS",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    for (section, part) in [
+        ("endpoint: \"grpc://otel.example\"", "http or https URL"),
+        ("endpoint: \"http://me:word@otel.example\"", "traces.endpoint: the URL holds a user or a password"),
+        ("endpoint: \"http://otel.example\", ratio: 2", "traces.ratio"),
+        ("endpoint: \"http://otel.example\", sampling: 1", "sampling: unknown key"),
+    ] {
+        let told = faults_of(&format!("version: 1\ntraces: {{ {section} }}\n")).join("\n");
+        assert!(told.contains(part) && !told.contains("word@"), "{part} in {told}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Values of access that are written as text: names, verbs, subjects, hashes, URLs. Text in, value or a refusal out.
+
+use fairway_model::{ClusterName, closest};
+
+use super::{
+    tree::quoted,
+    values::{Refusal, TextValue},
+};
+use fairway_access::{Algorithm, IssuerUrl, Subject, TokenHash, Verb};
+
+/// The name of a token, an issuer or a role: written as those of all objects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AccessName(pub(super) String);
+
+impl TextValue for AccessName {
+    const FORMAT: &'static str = ClusterName::FORMAT;
+    const EXPECTED: &'static str = "the name of a token, an issuer or a role";
+    const EXAMPLE: &'static str = "ci";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        ClusterName::parse(text).map(|_| Self(text.to_owned()))
+    }
+}
+
+impl TextValue for Algorithm {
+    const FORMAT: &'static str = "signature-algorithm";
+    const EXPECTED: &'static str = "a signature algorithm with a public key";
+    const EXAMPLE: &'static str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|()| Self::refuse(text))
+    }
+}
+
+impl TextValue for IssuerUrl {
+    const FORMAT: &'static str = "https-url";
+    const EXPECTED: &'static str = "an https URL without user, query and fragment (http on this machine only)";
+    const EXAMPLE: &'static str = "https://id.example/keys";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|()| Self::refuse(text))
+    }
+}
+
+impl TextValue for Subject {
+    const FORMAT: &'static str = "subject";
+    const EXPECTED: &'static str = "who a role is granted to";
+    const EXAMPLE: &'static str = "token:NAME, certificate:NAME, jwt:ISSUER:SUBJECT, group:ISSUER:GROUP, or anyone";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|()| Self::refuse(text))
+    }
+}
+
+impl TextValue for TokenHash {
+    const FORMAT: &'static str = "sha256";
+    const EXPECTED: &'static str = "the SHA-256 of a token";
+    const EXAMPLE: &'static str = "64 hexadecimal digits, as `fairway token create` prints them";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        // The text is not shown: it may be the token itself, by mistake.
+        let what = "it is not the SHA-256 of a token";
+        Self::from_hex(text).ok_or_else(|| Refusal::new(what, format!("write {}", Self::EXAMPLE)))
+    }
+}
+
+impl TextValue for Verb {
+    const FORMAT: &'static str = "verb";
+    const EXPECTED: &'static str = "a verb";
+    const EXAMPLE: &'static str = "read, or another of delete, force, observe, operate, read, report, write";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|()| match closest(text, Self::ALL.iter().map(|verb| verb.word())) {
+            Some(word) => Refusal::new(format!("{} is no verb", quoted(text)), format!("did you mean {word}?")),
+            None => Self::refuse(text),
+        })
+    }
+}

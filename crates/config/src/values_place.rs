@@ -1,0 +1,135 @@
+//! Values of places that are written as text: networks, countries, distances. Text in, model type or a refusal out.
+
+use std::time::Duration;
+
+use fairway_model::{Continent, Country, Subdivision};
+
+use super::{
+    tree::quoted,
+    values::{Refusal, TextValue},
+};
+
+impl TextValue for Country {
+    const FORMAT: &'static str = "country";
+    const EXPECTED: &'static str = "a country by its two letters (ISO 3166-1)";
+    const EXAMPLE: &'static str = "DE";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let country = Self::new(text).ok_or_else(|| Self::refuse(text))?;
+        // A country that there is not would never match a client, and nobody would be told.
+        country.continent().map(|_| country).ok_or_else(|| {
+            Refusal::new(
+                format!("{} is the code of no country", quoted(text)),
+                "give its two letters (ISO 3166-1), like DE",
+            )
+        })
+    }
+}
+
+impl TextValue for Continent {
+    const FORMAT: &'static str = "continent";
+    const EXPECTED: &'static str = "a continent by its two letters";
+    const EXAMPLE: &'static str = "AF, AN, AS, EU, NA, OC or SA";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+impl TextValue for Subdivision {
+    const FORMAT: &'static str = "subdivision";
+    const EXPECTED: &'static str = "a subdivision of a country (ISO 3166-2)";
+    const EXAMPLE: &'static str = "US-CA";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| Self::refuse(text))
+    }
+}
+
+/// A distance in metres, up to half-way round the earth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Distance(pub(super) u32);
+
+impl TextValue for Distance {
+    const FORMAT: &'static str = "distance-with-unit";
+    const EXPECTED: &'static str = "a distance with its unit, m or km";
+    const EXAMPLE: &'static str = "100km or 500m";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let (number, unit) = match (text.strip_suffix("km"), text.strip_suffix('m')) {
+            (Some(number), _) => (number.trim_end(), 1_000),
+            (_, Some(number)) => (number.trim_end(), 1),
+            (None, None) => return Err(Self::refuse(text)),
+        };
+        if number.is_empty() || !number.bytes().all(|octet| octet.is_ascii_digit()) {
+            return Err(Self::refuse(text));
+        }
+        let metres = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+        let metres = metres.filter(|metres| *metres <= HALF_WAY_ROUND);
+        metres.map(Self).ok_or_else(|| {
+            Refusal::new(format!("{} is farther than half-way round the earth", quoted(text)), "give at most 20000km")
+        })
+    }
+}
+
+/// Metres.
+const HALF_WAY_ROUND: u32 = 20_000_000;
+
+/// Whole milliseconds, a minute at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Milliseconds(pub(super) u16);
+
+impl TextValue for Milliseconds {
+    const FORMAT: &'static str = "milliseconds-with-unit";
+    const EXPECTED: &'static str = "a duration of at most a minute with its unit";
+    const EXAMPLE: &'static str = "10ms or 1s";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let duration = Duration::parse(text)?;
+        let millis = u16::try_from(duration.as_millis()).ok().filter(|millis| *millis <= 60_000);
+        millis.map(Self).ok_or_else(|| Refusal::new(format!("{} is over a minute", quoted(text)), "give at most 1m"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::refusal;
+
+    #[test]
+    fn distances_have_a_unit_and_stay_on_earth() {
+        let metres = |text: &str| Distance::parse(text).map(|Distance(metres)| metres).unwrap();
+        assert_eq!(["0km", "100km", "500m", "20000km", "50 km"].map(metres), [0, 100_000, 500, 20_000_000, 50_000]);
+        assert_eq!(
+            refusal::<Distance>("20001km"),
+            "\"20001km\" is farther than half-way round the earth; give at most 20000km"
+        );
+        for wrong in ["100", "km", "-1km", "1.5km", "1mi"] {
+            assert!(refusal::<Distance>(wrong).ends_with("write it like 100km or 500m"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_tolerance_of_time_is_at_most_a_minute() {
+        assert_eq!(Milliseconds::parse("1m").unwrap(), Milliseconds(60_000));
+        assert_eq!(refusal::<Milliseconds>("61s"), "\"61s\" is over a minute; give at most 1m");
+        assert_eq!(refusal::<Milliseconds>("10"), "\"10\" has no unit; write 10s, 10ms or 10m");
+    }
+
+    #[test]
+    fn what_is_no_place_is_told_with_the_way_out() {
+        assert_eq!(
+            refusal::<Country>("UK"),
+            "\"UK\" is the code of no country; give its two letters (ISO 3166-1), like DE"
+        );
+        assert_eq!(
+            refusal::<fairway_model::Network>("10.1.0.0/8"),
+            "\"10.1.0.0/8\" has bits set past its length; write 10.0.0.0/8"
+        );
+        assert_eq!(
+            refusal::<Continent>("Europe"),
+            "\"Europe\" is not a continent by its two letters; write it like AF, AN, AS, EU, NA, OC or SA"
+        );
+        assert!(refusal::<Subdivision>("CA").ends_with("write it like US-CA"));
+    }
+}

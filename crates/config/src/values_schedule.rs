@@ -1,0 +1,119 @@
+//! Values of schedules that are written as text: days, times of day, zones. Text in, model type or a refusal out.
+
+use fairway_model::{TimeOfDay, Weekdays, Zone, closest};
+use jiff::tz;
+
+use super::{
+    tree::quoted,
+    values::{Refusal, TextValue},
+};
+
+impl TextValue for Weekdays {
+    const FORMAT: &'static str = "weekdays";
+    const EXPECTED: &'static str = "days of the week";
+    const EXAMPLE: &'static str = "mon-fri, or sat,sun";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let day = |name: &str| {
+            let name = name.trim();
+            (0u8..).zip(Self::NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(day, _)| day)
+        };
+        let days = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            // A range may go over the end of the week.
+            day(first).zip(day(last)).map(|(first, last)| first..=if last < first { last + 7 } else { last })
+        };
+        let parts: Option<Vec<_>> = text.split(',').map(days).collect();
+        let parts = parts.ok_or_else(|| Self::refuse(text))?;
+        Ok(parts.into_iter().flatten().fold(Self::default(), Self::with))
+    }
+}
+
+impl TextValue for TimeOfDay {
+    const FORMAT: &'static str = "time-of-day";
+    const EXPECTED: &'static str = "a time of day from 00:00 to 24:00";
+    const EXAMPLE: &'static str = "\"08:00\"";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let two_digits = |text: &str| {
+            let are_two = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
+            are_two.then(|| text.parse().ok()).flatten()
+        };
+        let time = text.split_once(':').and_then(|(hour, minute)| Self::new(two_digits(hour)?, two_digits(minute)?));
+        time.ok_or_else(|| Self::refuse(text))
+    }
+}
+
+impl TextValue for Zone {
+    const FORMAT: &'static str = "time-zone";
+    const EXPECTED: &'static str = "a zone of the IANA database";
+    const EXAMPLE: &'static str = "Europe/Berlin or UTC";
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        if let Some(zone) = tz::db().get(text).ok().and_then(Self::new) {
+            return Ok(zone);
+        }
+        let known: Vec<String> = tz::db().available().map(|name| name.to_string()).collect();
+        let meant = closest(text, known.iter().map(String::as_str));
+        let way_out = match meant {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => format!("write it like {}", Self::EXAMPLE),
+        };
+        Err(Refusal::new(format!("{} is not {}", quoted(text), Self::EXPECTED), way_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::values::refusal;
+
+    #[test]
+    fn days_are_names_and_ranges_also_over_the_end_of_the_week() {
+        let days = |numbers: &[u8]| numbers.iter().fold(Weekdays::default(), |days, day| days.with(*day));
+        for (text, numbers) in [
+            ("mon-fri", &[0, 1, 2, 3, 4][..]),
+            ("sat,sun", &[5, 6]),
+            ("Mon, wed-fri", &[0, 2, 3, 4]),
+            ("fri-mon", &[4, 5, 6, 0]),
+            ("tue-tue", &[1]),
+            ("mon-sun", &[0, 1, 2, 3, 4, 5, 6]),
+        ] {
+            assert_eq!(Weekdays::parse(text), Ok(days(numbers)), "{text}");
+        }
+        for text in ["", "monday", "mon-", "-fri", "mon,", "mo", "mon-fri-sat"] {
+            let expected = format!("{text:?} is not days of the week; write it like mon-fri, or sat,sun");
+            assert_eq!(refusal::<Weekdays>(text), expected);
+        }
+    }
+
+    #[test]
+    fn times_of_day_have_two_digits_each_and_end_at_24() {
+        assert_eq!(TimeOfDay::parse("08:30"), Ok(TimeOfDay::new(8, 30).unwrap()));
+        assert_eq!(TimeOfDay::parse("24:00"), Ok(TimeOfDay::END));
+        for text in ["", "8:00", "08", "24:01", "12:60", "08:00:00", "+8:00", "08.00"] {
+            assert!(refusal::<TimeOfDay>(text).contains("is not a time of day from 00:00 to 24:00"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_zone_is_told_with_the_one_that_was_meant() {
+        assert_eq!(Zone::parse("Europe/Berlin").unwrap().name(), "Europe/Berlin");
+        assert_eq!(
+            refusal::<Zone>("Europe/Berlim"),
+            "\"Europe/Berlim\" is not a zone of the IANA database; did you mean Europe/Berlin?"
+        );
+        for text in ["", "../../etc/passwd", "/etc/localtime", "+02:00"] {
+            assert!(refusal::<Zone>(text).contains("is not a zone"), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in "\\PC{0,20}|[a-z,-]{0,20}|[0-9:]{0,8}|[A-Za-z/_+-]{0,20}") {
+            let _ = (Weekdays::parse(&text), TimeOfDay::parse(&text), Zone::parse(&text));
+        }
+    }
+}
