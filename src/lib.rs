@@ -17,5 +17,4 @@ pub mod problem;
 mod replay;
 pub mod serve;
 pub mod simulate;
-pub mod store;
 mod traces;

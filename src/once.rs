@@ -29,9 +29,9 @@ use ring::digest::{Context, SHA256};
 
 use self::receipt_wire::Receipt;
 pub(crate) use self::receipt_wire::{Done, Same};
-use crate::{
-    problem::problem,
-    store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, Prefix, StoreError, VALUE_MAX},
+use crate::problem::problem;
+use fairway_store::objects::{
+    Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, Prefix, StoreError, VALUE_MAX,
 };
 
 /// An answer that is a problem.
@@ -215,7 +215,7 @@ const _: () = assert!(RECEIPT_MAX < VALUE_MAX);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::objects::LocalStore;
+    use fairway_store::objects::LocalStore;
 
     fn headers(values: &[&str]) -> HeaderMap {
         values.iter().map(|value| (HEADER.parse().unwrap(), value.parse().unwrap())).collect()

@@ -6,8 +6,8 @@
 use std::{fs::File, io::Write, path::Path, sync::Arc};
 
 use divan::{Bencher, counter::ItemsCount};
-use fairway::store::objects::{Author, Batch, Change, Expect, Key, Kind, LocalStore, ObjectStore, Prefix};
 use fairway_model::Timestamp;
+use fairway_store::objects::{Author, Batch, Change, Expect, Key, Kind, LocalStore, ObjectStore, Prefix};
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, task::JoinSet};
 

@@ -14,11 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway::store::{
+use fairway_model::Timestamp;
+use fairway_store::{
     DataFolder,
     objects::{Author, Batch, Change, Expect, Key, Kind, LocalStore, ObjectStore, Prefix, StoreFile},
 };
-use fairway_model::Timestamp;
 use tempfile::TempDir;
 
 /// Writers at a time, and objects that each changes in one batch.

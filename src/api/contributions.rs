@@ -11,7 +11,7 @@ use super::{
     problem::{Refusal, problem},
     routes::{Caller, Site},
 };
-use crate::store::objects::Author;
+use fairway_store::objects::Author;
 
 /// Everything that is brought.
 pub(super) async fn list(State(site): State<Site>) -> Result<Json<Contributions>, Refusal> {

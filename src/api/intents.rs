@@ -28,8 +28,8 @@ use super::{
 use crate::{
     control::{Control, declared::Declared},
     intents::{self, INTENT_KINDS},
-    store::objects::{Key, Object},
 };
+use fairway_store::objects::{Key, Object};
 
 /// Intents of all projects, or of one; or their changes.
 pub(super) async fn list(

@@ -28,10 +28,8 @@ use super::{
     routes::Site,
     table::Table,
 };
-use crate::{
-    control::declared::section,
-    store::objects::{Entry, Kind, Object},
-};
+use crate::control::declared::section;
+use fairway_store::objects::{Entry, Kind, Object};
 
 /// The kinds that are elements of a configuration's lists.
 pub(super) const KINDS: [Kind; 5] = [Kind::Monitor, Kind::Cluster, Kind::Pool, Kind::Name, Kind::Records];

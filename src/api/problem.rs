@@ -5,8 +5,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+use crate::control::ControlError;
 pub(super) use crate::problem::{Flaw, flawed, problem};
-use crate::{control::ControlError, store::objects::StoreError};
+use fairway_store::objects::StoreError;
 
 /// A request that is refused, with its answer. In a box: an answer is far larger than what is mostly returned beside it.
 #[derive(Debug)]

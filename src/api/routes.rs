@@ -40,8 +40,8 @@ use crate::{
     intents::INTENT_KINDS,
     once::{Given, UnderWay},
     page,
-    store::objects::Author,
 };
+use fairway_store::objects::Author;
 
 /// What the routes read from, and command.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use super::{
     ask::data_dir,
     output::{Cell, Out, Palette, Tone, count, table},
 };
-use crate::store::{
+use fairway_store::{
     DataFolder, FolderError,
     objects::{Entry, Key, StoreError, StoreFile, Verified},
 };
@@ -150,7 +150,7 @@ mod tests {
     use fairway_model::Timestamp;
 
     use super::*;
-    use crate::store::objects::Author;
+    use fairway_store::objects::Author;
 
     #[test]
     fn a_history_shows_who_changed_what_and_why() {

@@ -31,8 +31,8 @@ use super::{
     trial::Trials,
     truth::Minute,
 };
-use crate::store::Posted;
 use fairway_config::watch::Fingerprint;
+use fairway_store::Posted;
 
 /// The control task.
 pub(super) struct Actor {

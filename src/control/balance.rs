@@ -42,7 +42,7 @@ use self::{
     past::Past,
 };
 use super::truth::Answered;
-use crate::store::{KeptBalance, Posted, encode_decision};
+use fairway_store::{KeptBalance, Posted, encode_decision};
 
 /// Balances the clusters of pools that heed load; nothing where there are none.
 #[derive(Default)]

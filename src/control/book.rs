@@ -6,7 +6,7 @@ use fairway_model::{Forced, Override, Timestamp};
 use fairway_zones::TargetIndex;
 
 use super::uses::{Site, Uses};
-use crate::store::KeptOverride;
+use fairway_store::KeptOverride;
 
 /// Most overrides given by command: enough for every cluster of a large fleet, few enough to match at once.
 pub(crate) const OVERRIDES_MAX: usize = 256;

@@ -18,10 +18,8 @@ use super::{
     trial::{Attempt, Tried},
     uses::Uses,
 };
-use crate::{
-    api::state_wire::{OverrideState, ReloadReport},
-    store::{DataFolder, KeptOverride, Posted},
-};
+use crate::api::state_wire::{OverrideState, ReloadReport};
+use fairway_store::{DataFolder, KeptOverride, Posted};
 
 /// One command to the control task.
 #[derive(Debug)]

@@ -16,9 +16,9 @@ use crate::{
         Notifier, Sockets,
         handover::{Offer, Successor},
     },
-    store::DataFolder,
 };
 use fairway_config::Source;
+use fairway_store::DataFolder;
 
 /// Asked for environment variables, so that tests need no environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

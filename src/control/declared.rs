@@ -20,9 +20,9 @@ use crate::{
     api::objects_wire::{ExportedObject, ObjectsExport},
     control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
     intents::StoredIntent,
-    store::objects::{Author, Event, Key, Kind, Object},
 };
 use fairway_config::ObjectFault;
+use fairway_store::objects::{Author, Event, Key, Kind, Object};
 
 /// All declared objects of one revision.
 #[derive(Clone, Debug, Default)]

@@ -19,8 +19,8 @@ use crate::{
     intents::{
         Answered, EffectiveWeight, IntentMember, IntentStatus, answered_name, is_of_intent, object_name, weight_source,
     },
-    store::objects::{Key, Kind, Object},
 };
+use fairway_store::objects::{Key, Kind, Object};
 
 impl Control {
     /// What has become of each of these.

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::shared::Shared;
-use crate::store::{DataFolder, KeptBalance, KeptOverride};
+use fairway_store::{DataFolder, KeptBalance, KeptOverride};
 
 /// Writes what must survive a restart, if there is a data folder.
 #[derive(Debug, Default)]

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use fairway_model::{LatencyTable, TableName};
 
 use super::{Control, ControlError};
-use crate::{
-    api::latency_wire::LatencyState,
-    store::{read_table, replace_table},
-};
+use crate::api::latency_wire::LatencyState;
 use fairway_config::{check_latencies, pushed_file};
+use fairway_store::{read_table, replace_table};
 
 impl Control {
     /// Takes the text of a table, as its file would have it; returns once it is on disk and in force.

@@ -27,7 +27,7 @@ use super::{
     declared::{Concerned, Declared, is_of_intents, key_of, overruled},
     uses::Uses,
 };
-use crate::store::objects::{Key, Kind};
+use fairway_store::objects::{Key, Kind};
 
 /// A configuration made of the one before, with what it changed.
 #[derive(Debug)]

@@ -32,13 +32,13 @@ use super::{
 };
 use crate::{
     api::client::{Client, Reach},
-    store::{
-        DataFolder, Posted,
-        objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
-    },
     traces::Traces,
 };
 use fairway_config::{Settings, StoreSettings};
+use fairway_store::{
+    DataFolder, Posted,
+    objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
+};
 
 /// The declared objects of a server, and where they are kept.
 #[derive(Clone, Debug)]
@@ -226,7 +226,7 @@ fn opened(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn Obje
         (StoreSettings::Embedded, None) => Err(NO_FOLDER.to_owned()),
         #[cfg(feature = "etcd")]
         (StoreSettings::Etcd(settings), folder) => {
-            Ok(Arc::new(crate::store::objects::EtcdStore::open(settings, folder).map_err(told)?))
+            Ok(Arc::new(fairway_store::objects::EtcdStore::open(settings, folder).map_err(told)?))
         }
         #[cfg(not(feature = "etcd"))]
         (StoreSettings::Etcd(_), _) => Err("this program was built without etcd".to_owned()),

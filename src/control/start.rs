@@ -56,12 +56,12 @@ use crate::{
         handover::{HandoverError, Offer},
         raise_open_files,
     },
-    store::{
-        DataFolder, FolderError, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides,
-    },
     traces::Traces,
 };
 use fairway_config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint};
+use fairway_store::{
+    DataFolder, FolderError, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides,
+};
 
 /// Why a daemon does not start.
 #[derive(Debug, thiserror::Error)]

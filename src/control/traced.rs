@@ -4,12 +4,10 @@ use std::{sync::Arc, time::SystemTime};
 
 use async_trait::async_trait;
 
-use crate::{
-    store::{
-        Board,
-        objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch},
-    },
-    traces::Traces,
+use crate::traces::Traces;
+use fairway_store::{
+    Board,
+    objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch},
 };
 
 /// A store, and where the spans of its writes go.

@@ -23,7 +23,7 @@ use super::{
     reload::differences,
     shared::{Clock, Shared},
 };
-use crate::store::objects::Key;
+use fairway_store::objects::Key;
 
 /// Objects of which somebody wants to know what would come of them.
 #[derive(Debug)]

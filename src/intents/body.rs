@@ -20,10 +20,8 @@ use super::{
     relations::is_named_otherwise,
     updates,
 };
-use crate::{
-    problem::Flaw,
-    store::objects::{Key, Kind, Object},
-};
+use crate::problem::Flaw;
+use fairway_store::objects::{Key, Kind, Object};
 
 /// Reads a body of a kind. `before` is the object it takes the place of, whose secrets it may keep.
 pub(crate) fn read(kind: Kind, octets: &[u8], before: Option<&Intent>) -> Result<Intent, Refused> {

@@ -14,7 +14,7 @@
 
 use fairway_model::intent::{IntentName, IntentNameError};
 
-use crate::store::objects::{Key, Kind, Prefix};
+use fairway_store::objects::{Key, Kind, Prefix};
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::{
     paths::{DEFAULT, Place, What},
     wish::StoredIntent,
 };
-use crate::store::objects::{Key, Kind, Object, ObjectStore, Prefix, StoreError};
+use fairway_store::objects::{Key, Kind, Object, ObjectStore, Prefix, StoreError};
 
 /// Why an object cannot be created, replaced or deleted next to those that exist.
 #[derive(Debug, thiserror::Error)]

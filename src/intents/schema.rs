@@ -9,7 +9,7 @@ use super::{
     body::{notes, table},
     paths::forms,
 };
-use crate::store::objects::Kind;
+use fairway_store::objects::Kind;
 
 /// The component that describes bodies of a kind.
 pub(crate) fn component(kind: Kind) -> String {

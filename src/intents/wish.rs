@@ -15,7 +15,7 @@ use fairway_model::{
 };
 
 use super::{body, certificates::sha256, probe, shares};
-use crate::store::objects::{Key, Kind, Object};
+use fairway_store::objects::{Key, Kind, Object};
 
 /// A stored object that was read.
 #[derive(Clone, Debug)]

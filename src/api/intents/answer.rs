@@ -11,8 +11,8 @@ use crate::{
     intents::{Fault, IntentStatus, Json, Refused, body::to_show},
     once::FASTER,
     problem::{Flaw, detailed},
-    store::objects::{Kind, Object, StoreError},
 };
+use fairway_store::objects::{Kind, Object, StoreError};
 
 /// An error of one sentence.
 pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Refusal {

@@ -8,11 +8,8 @@ use super::super::{
     objects_wire::ApplyReport,
     problem::Refusal,
 };
-use crate::{
-    control::Control,
-    intents::IntentStatus,
-    store::objects::{Change, Object},
-};
+use crate::{control::Control, intents::IntentStatus};
+use fairway_store::objects::{Change, Object};
 
 /// The server that answers for the intents of a store.
 #[async_trait]

@@ -30,8 +30,8 @@ use crate::{
         relations::{self, RelationError},
     },
     once::{Begun, Done, Given, Once, UnderWay},
-    store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError},
 };
+use fairway_store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError};
 
 /// The intents of one store.
 #[derive(Clone, Debug)]

@@ -17,11 +17,8 @@ use super::{
     backend::Backend,
     handler::{BODY_MAX, IntentApi, IntentRequest},
 };
-use crate::{
-    intents::IntentStatus,
-    once::UnderWay,
-    store::objects::{Change, Object},
-};
+use crate::{intents::IntentStatus, once::UnderWay};
+use fairway_store::objects::{Change, Object};
 
 const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";
 const E: &str = "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default";

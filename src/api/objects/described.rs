@@ -9,7 +9,7 @@ use super::{
     },
     path,
 };
-use crate::store::objects::Kind;
+use fairway_store::objects::Kind;
 
 pub(super) fn list(kind: Kind) -> Operation {
     let operation = new(Method::GET, path(kind), format!("Every {} that was declared here", kind.word()));

@@ -8,8 +8,8 @@ use super::{super::objects_wire::Difference, write::shown_key};
 use crate::{
     control::declared::{Declared, section},
     intents,
-    store::objects::{Change, Key},
 };
+use fairway_store::objects::{Change, Key};
 
 /// What changes would make other in what is declared; the first [`DIFFERENCES_MAX`] fields of it.
 pub(super) fn differences(declared: &Declared, changes: &[Change]) -> Vec<Difference> {

@@ -18,8 +18,8 @@ use super::{
 use crate::{
     control::objects::Objects,
     once::{Done, FASTER, Once, Same},
-    store::objects::{Author, Change, Committed, Expect, Key, Object, StoreError},
 };
+use fairway_store::objects::{Author, Change, Committed, Expect, Key, Object, StoreError};
 
 /// Makes a change and leaves its receipt, both or none. What is there is looked at first, so that the receipt says what will come of it.
 pub(super) async fn commit_once(

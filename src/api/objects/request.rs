@@ -22,8 +22,8 @@ use crate::{
     control::declared::{Declared, key_name, section},
     intents,
     once::Given,
-    store::objects::{Author, Expect, Key, Kind, VALUE_MAX},
 };
+use fairway_store::objects::{Author, Expect, Key, Kind, VALUE_MAX};
 
 /// A write, as it was asked for.
 pub(super) struct Asked {

@@ -13,10 +13,8 @@ use super::super::{
     problem::{Refusal, problem},
     routes::Site,
 };
-use crate::{
-    control::{Configured, declared::section},
-    store::objects::{Kind, Object},
-};
+use crate::control::{Configured, declared::section};
+use fairway_store::objects::{Kind, Object};
 
 /// What objects are held against: what is served, and the revision of the objects in it.
 pub(super) fn standing(site: &Site) -> (Arc<Configured>, u64) {

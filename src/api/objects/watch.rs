@@ -22,10 +22,8 @@ use super::{
     shown::{shown, standing},
     write::SERVED_MAX,
 };
-use crate::{
-    intents::INTENT_KINDS,
-    store::objects::{Event, Key, Kind, StoreError},
-};
+use crate::intents::INTENT_KINDS;
+use fairway_store::objects::{Event, Key, Kind, StoreError};
 
 /// What a watcher is told of.
 #[derive(Clone, Debug)]

@@ -39,9 +39,9 @@ use crate::{
     },
     intents::{self, INTENT_KINDS},
     once::{Begun, Done, Once},
-    store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError},
 };
 use fairway_config::ObjectFault;
+use fairway_store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError};
 
 /// Declares an object that is not there.
 pub(super) async fn create(kind: Kind, State(site): State<Site>, asked: Asked) -> Result<Response, Refusal> {

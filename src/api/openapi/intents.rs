@@ -9,8 +9,8 @@ use crate::{
         objects_wire::{ApplyReport, HistoryEntry},
     },
     intents::{INTENT_KINDS, What, component, forms},
-    store::objects::Kind,
 };
+use fairway_store::objects::Kind;
 
 pub(super) use crate::intents::NAME;
 

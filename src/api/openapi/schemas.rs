@@ -7,7 +7,8 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::operation::{Make, Shape};
-use crate::{control::declared::section, intents, store::objects::Kind};
+use crate::{control::declared::section, intents};
+use fairway_store::objects::Kind;
 
 /// Schemas, as they are asked for.
 pub(super) struct Schemas {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairway_health::balance::Caution;
 use fairway_model::Shares;
 
-use crate::store::{Posted, decode_decision};
+use fairway_store::{Posted, decode_decision};
 
 /// Whose decisions hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,7 +63,7 @@ const NOBODY: &str = "nobody holds the lease; a server that hears of load takes 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::encode_decision;
+    use fairway_store::encode_decision;
 
     #[test]
     fn what_another_server_says_is_followed_if_it_is_understood() {

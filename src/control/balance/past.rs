@@ -7,7 +7,7 @@ use fairway_model::{Demand, Timestamp};
 use fairway_zones::{Draw, Snapshot, steer::ClientNet};
 
 use super::{clusters::balanced_pools, learnt::Learnt};
-use crate::store::KeptBalance;
+use fairway_store::KeptBalance;
 
 /// What was learnt, and whose each demand is.
 #[derive(Debug)]

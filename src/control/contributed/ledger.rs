@@ -21,15 +21,13 @@ use super::{
     leases::{Strengths, strength},
     part_key, rows_wire, seen_key,
 };
-use crate::{
-    control::{
-        Control, Readiness,
-        configured::{Configured, What},
-        declared::Declared,
-        objects::Objects,
-    },
-    store::objects::{Author, Batch, Change, Committed, Expect, Key, StoreError},
+use crate::control::{
+    Control, Readiness,
+    configured::{Configured, What},
+    declared::Declared,
+    objects::Objects,
 };
+use fairway_store::objects::{Author, Batch, Change, Committed, Expect, Key, StoreError};
 
 /// Keeps what clients contribute, once there is a daemon to keep it in; until then it is busy.
 #[derive(Debug, Default)]

@@ -13,8 +13,8 @@ use super::{ContributionLedger, Owners};
 use crate::{
     api::contributions_wire::{ContributedMember, ContributionCondition, ContributionState, Eviction},
     control::{Control, ControlError, Published, configured::Contributor, declared::Declared},
-    store::objects::Author,
 };
+use fairway_store::objects::Author;
 
 /// One contribution, while it is counted.
 #[derive(Default)]

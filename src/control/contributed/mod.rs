@@ -35,8 +35,8 @@ use self::{
     owners::Owners,
 };
 pub(crate) use self::{leases::Strengths, ledger::ContributionLedger, read::ReadRow};
-use crate::store::objects::{Key, Kind};
 use fairway_access::TokenHash;
+use fairway_store::objects::{Key, Kind};
 
 /// Names that are left out of the answers, with the reason.
 pub(super) type LeftNames = BTreeMap<Name, String>;

@@ -11,10 +11,8 @@ use super::{
     owners::Owners,
     part_key, records_at,
 };
-use crate::{
-    control::declared::Declared,
-    store::objects::{Key, Kind},
-};
+use crate::control::declared::Declared;
+use fairway_store::objects::{Key, Kind};
 
 /// The texts of the names whose rows other rows tell of at these keys, before and now; none where one of them is spelled in another way,
 /// so that its name has rows elsewhere, too.

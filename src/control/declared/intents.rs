@@ -15,9 +15,9 @@ use super::{Declared, LeftOut, Says, Wish, key_of, section, whole};
 use crate::{
     control::Configured,
     intents::{self, Clusters, Elements, StoredIntent, object_name, runs, wishes},
-    store::objects::{Key, Kind, Prefix},
 };
 use fairway_config::ObjectFault;
+use fairway_store::objects::{Key, Kind, Prefix};
 
 /// That an intent wants to be answered at a name. In order, the oldest of a name comes first.
 pub(super) type Claim = (Name, Timestamp, Key);

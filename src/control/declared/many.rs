@@ -45,10 +45,8 @@ mod tests {
     use fairway_model::{Desired, Timestamp};
 
     use super::*;
-    use crate::{
-        control::declared::{Declared, LeftOut},
-        store::objects::{Author, Key, Kind, Object},
-    };
+    use crate::control::declared::{Declared, LeftOut};
+    use fairway_store::objects::{Author, Key, Kind, Object};
 
     fn project(number: usize, value: String) -> Object {
         let key = Key::new(Kind::Project, &[&format!("p{number:05}")]).unwrap();

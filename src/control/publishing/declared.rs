@@ -5,9 +5,9 @@ use fairway_model::intent::DnsUpdateRecord;
 use crate::{
     control::configured::Configured,
     intents::{Refused, UpdateSite, publish_to},
-    store::objects::Key,
 };
 use fairway_config::PublishTo;
+use fairway_store::objects::Key;
 
 /// All of them, in the order of the configuration and then of the records' keys, of these at most [`DECLARED_MAX`]. A record that cannot
 /// be run has none, and says so itself; one that is left out with everything else that is declared has none either, so that what it

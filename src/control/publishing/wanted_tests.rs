@@ -10,14 +10,12 @@ use super::{
     super::declared::{DECLARED_MAX, places},
     *,
 };
-use crate::{
-    control::{
-        configured::{Reader, What},
-        declared::Declared,
-    },
-    store::objects::{Author, Key, Kind, Object},
+use crate::control::{
+    configured::{Reader, What},
+    declared::Declared,
 };
 use fairway_config::Source;
+use fairway_store::objects::{Author, Key, Kind, Object};
 
 /// A configuration as it is served, with health that is set by hand.
 struct Scene {

@@ -38,8 +38,9 @@ use super::{
     configured::{Reader, What},
     start::{Parts, Past},
 };
-use crate::{store::DataFolder, traces::Traces};
+use crate::traces::Traces;
 use fairway_config::Source;
+use fairway_store::DataFolder;
 
 /// Longest wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(20);

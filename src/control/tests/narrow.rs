@@ -8,17 +8,15 @@ use fairway_zones::{Snapshot, Touched, steer::SteerPool};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    control::{
-        configured::{Configured, Previous, Reading},
-        contributed::part_key,
-        declared::Declared,
-        narrow::Narrow,
-        pace::Pacer,
-        trial::Trials,
-    },
-    store::objects::{Author, Key, Kind, Object},
+use crate::control::{
+    configured::{Configured, Previous, Reading},
+    contributed::part_key,
+    declared::Declared,
+    narrow::Narrow,
+    pace::Pacer,
+    trial::Trials,
 };
+use fairway_store::objects::{Author, Key, Kind, Object};
 
 /// Clusters, and a pool and a name that objects meet too. The second zone has a monitor of its own.
 const FILES: &str = "version: 1

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     api::client::Applying,
     control::{Daemon, Options},
-    store::objects::Kind,
 };
+use fairway_store::objects::Kind;
 
 /// What was answered to a request.
 pub(super) struct Reply {

@@ -5,13 +5,11 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::{
-    control::{
-        declared::Declared,
-        trial::{Attempt, Tried},
-    },
-    store::objects::{Author, Key, Kind, Object},
+use crate::control::{
+    declared::Declared,
+    trial::{Attempt, Tried},
 };
+use fairway_store::objects::{Author, Key, Kind, Object};
 
 /// What is declared with one pool more.
 fn with_pool(actor: &Actor, name: &str, body: Value) -> Attempt {

@@ -2,13 +2,11 @@
 
 use fairway_model::intent::{Inbound, Intent};
 
-use crate::{
-    intents::{
-        body::{read, to_keep, to_show},
-        fault::Refused,
-    },
-    store::objects::Kind,
+use crate::intents::{
+    body::{read, to_keep, to_show},
+    fault::Refused,
 };
+use fairway_store::objects::Kind;
 
 /// Appendix A's body, with what only stands for certificates.
 pub(in crate::intents) const CANONICAL: &str = include_str!("canonical.json");

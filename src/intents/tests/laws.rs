@@ -4,15 +4,13 @@ use fairway_model::intent::Intent;
 use proptest::prelude::*;
 
 use super::bodies::CANONICAL;
-use crate::{
-    intents::{
-        body::{read, to_keep},
-        fields::{Field, fold},
-        inbound,
-        json_wire::Json,
-    },
-    store::objects::Kind,
+use crate::intents::{
+    body::{read, to_keep},
+    fields::{Field, fold},
+    inbound,
+    json_wire::Json,
 };
+use fairway_store::objects::Kind;
 
 /// Every way to say a field: place and name, folded.
 fn ways(field: &Field) -> Vec<String> {

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use fairway_model::{Check, Cluster, ClusterName, DownAnswer, Mode, Policy, Timestamp};
 use serde_json::{Value, json};
 
-use crate::{
-    intents::{self, Elements, StoredIntent, Unanswered, Wish, body::read, object_name},
-    store::objects::{Key, Kind},
-};
+use crate::intents::{self, Elements, StoredIntent, Unanswered, Wish, body::read, object_name};
+use fairway_store::objects::{Key, Kind};
 
 fn cluster(name: &str, services: &[&str]) -> (ClusterName, Cluster) {
     let name = ClusterName::new(name).unwrap();

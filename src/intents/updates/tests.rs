@@ -11,14 +11,12 @@ use fairway_providers::{
 use serde_json::{Value, json};
 
 use super::{Site, instance, publish_to};
-use crate::{
-    intents::{
-        body::{read, read_kept},
-        fault::Refused,
-    },
-    store::objects::Kind,
+use crate::intents::{
+    body::{read, read_kept},
+    fault::Refused,
 };
 use fairway_config::{CallTls, Destination, PublishTo, Steered};
+use fairway_store::objects::Kind;
 
 const SECRET: &str = "c2VjcmV0LW9mLXRoZS10ZXN0cy0zMi1vY3RldHMhIQ==";
 

@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
-use crate::store::objects::{
+use fairway_store::objects::{
     Batch, Change, Committed, Entry, Expect, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
 };
 

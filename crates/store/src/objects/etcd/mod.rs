@@ -40,7 +40,7 @@ use super::{
     Batch, Committed, Entry, Key, Listing, LocalStore, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
     local::Fetcher,
 };
-use crate::store::{Board, Posted};
+use crate::{Board, Posted};
 use fairway_config::EtcdSettings;
 
 /// Objects on an etcd.

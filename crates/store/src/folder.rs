@@ -155,19 +155,19 @@ impl DataFolder {
 }
 
 /// What is known of targets, read without the lock: for the process that is about to replace the one that holds it.
-pub(crate) fn peek_health(path: &Path) -> Vec<Remembered> {
+pub fn peek_health(path: &Path) -> Vec<Remembered> {
     let text = atomic::read(path, HEALTH, FILE_MAX).ok().flatten();
     text.and_then(|text| health::decode(&text).ok()).unwrap_or_default()
 }
 
 /// The overrides, read without the lock: as [`peek_health`].
-pub(crate) fn peek_overrides(path: &Path) -> Vec<KeptOverride> {
+pub fn peek_overrides(path: &Path) -> Vec<KeptOverride> {
     let text = atomic::read(path, OVERRIDES, FILE_MAX).ok().flatten();
     text.and_then(|text| overrides::decode(&text).ok()).unwrap_or_default()
 }
 
 /// What balancing has learnt, read without the lock: as [`peek_health`].
-pub(crate) fn peek_balance(path: &Path) -> Option<KeptBalance> {
+pub fn peek_balance(path: &Path) -> Option<KeptBalance> {
     let text = atomic::read(path, BALANCE, FILE_MAX).ok().flatten();
     text.and_then(|text| balance::decode(&text).ok())
 }

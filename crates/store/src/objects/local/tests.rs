@@ -12,7 +12,7 @@ use super::{
     disk::{Disk, Does},
     tables::{self, META, OBJECTS, STEPS, Step},
 };
-use crate::store::DataFolder;
+use crate::DataFolder;
 
 fn fresh() -> (TempDir, Arc<dyn ObjectStore>) {
     let folder = tempfile::tempdir().unwrap();

@@ -25,10 +25,10 @@ mod state_wire;
 mod tables;
 
 pub use balance::KeptBalance;
-pub(crate) use balance::{decode_decision, encode_decision};
+pub use balance::{decode_decision, encode_decision};
 pub use board::{Board, Desk, Posted};
 pub use folder::{DataFolder, FolderError};
-pub(crate) use folder::{peek_balance, peek_health, peek_overrides};
+pub use folder::{peek_balance, peek_health, peek_overrides};
 pub use health::Remembered;
 pub use overrides::KeptOverride;
-pub(crate) use tables::{read_table, replace_table};
+pub use tables::{read_table, replace_table};

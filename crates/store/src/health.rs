@@ -112,7 +112,7 @@ pub(super) mod tests {
     }
 
     /// A target that went down at second 100.
-    pub(in crate::store) fn down(port: u16) -> TargetState {
+    pub(crate) fn down(port: u16) -> TargetState {
         let at: SystemTime = UNIX_EPOCH + Duration::from_secs(100);
         TargetState {
             target: target(port),

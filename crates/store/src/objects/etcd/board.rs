@@ -12,7 +12,7 @@ use super::{
     client::{Client, Told},
     rpc_wire::{Compare, Compared, Operation, PutRequest, RangeRequest, RequestOp, TARGET_MOD, TxnRequest},
 };
-use crate::store::{Desk, Posted, objects::StoreError};
+use crate::{Desk, Posted, objects::StoreError};
 
 /// One server at the board.
 pub(super) struct Poster {

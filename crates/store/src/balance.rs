@@ -67,7 +67,7 @@ pub(super) fn encode(kept: &KeptBalance) -> Vec<u8> {
 }
 
 /// Reads what another server decided; what is not understood is not followed.
-pub(crate) fn decode_decision(text: &[u8]) -> Result<(Shares, Caution), String> {
+pub fn decode_decision(text: &[u8]) -> Result<(Shares, Caution), String> {
     read_decision(text).map_err(|error| error.to_string())
 }
 
@@ -88,7 +88,7 @@ fn read_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
 }
 
 /// The text of what this server decided, for others.
-pub(crate) fn encode_decision(shares: &Shares, caution: Caution) -> Vec<u8> {
+pub fn encode_decision(shares: &Shares, caution: Caution) -> Vec<u8> {
     let caution = CAUTIONS.into_iter().find(|(known, _)| *known == caution);
     state_wire::encode(&DecisionNote {
         version: VERSION,

@@ -20,7 +20,7 @@ use super::{
         length, row, schema, told, unusable,
     },
 };
-use crate::store::DataFolder;
+use crate::DataFolder;
 
 /// A store's file as it was at the moment it was opened, for reading only. A server may be writing to it.
 pub struct StoreFile {

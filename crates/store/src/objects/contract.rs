@@ -14,7 +14,7 @@ use super::{Author, Batch, Change, Expect, Key, Kind, ObjectStore};
 /// Runs every rule as a test of its own. The expression makes an empty store, and with it what must live as long.
 macro_rules! keeps_the_contract {
     ($fresh:expr) => {
-        crate::store::objects::contract::keeps_the_contract!(@ $fresh;
+        crate::objects::contract::keeps_the_contract!(@ $fresh;
             rules: each_expectation_is_checked_against_what_is_there;
             rules: a_batch_is_carried_out_whole_or_not_at_all;
             rules: objects_are_listed_in_the_order_of_their_keys_page_by_page;
@@ -37,7 +37,7 @@ macro_rules! keeps_the_contract {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $rule() {
                 let (_ground, store) = $fresh;
-                crate::store::objects::contract::$file::$rule(store).await;
+                crate::objects::contract::$file::$rule(store).await;
             }
         )*
     };

@@ -43,7 +43,7 @@ impl Board {
     }
 
     /// Says what this server would have all of them follow; none takes it back, and gives the lease up.
-    pub(crate) fn offer(&self, what: Option<Arc<[u8]>>) {
+    pub fn offer(&self, what: Option<Arc<[u8]>>) {
         self.offers.send_if_modified(|before| {
             let is_new = *before != what;
             *before = what;
@@ -52,7 +52,7 @@ impl Board {
     }
 
     /// What is on the board, and every change of it.
-    pub(crate) fn posted(&self) -> watch::Receiver<Posted> {
+    pub fn posted(&self) -> watch::Receiver<Posted> {
         self.posted.clone()
     }
 }
