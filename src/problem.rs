@@ -1,13 +1,11 @@
 //! Errors over HTTP: `application/problem+json` (RFC 9457), each with a way out. The one mechanism of all routes.
 
-mod body_wire;
-
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 
-pub use self::body_wire::{Flaw, Problem};
+pub use fairway_api_types::problem_wire::{Flaw, Problem};
 
 /// An error as an answer.
 pub(crate) fn problem(status: StatusCode, detail: impl Into<String>) -> Response {

@@ -7,10 +7,10 @@ use axum::{
 };
 
 use super::{
-    contributions_wire::{Contributions, Evicted, Eviction},
     problem::{Refusal, problem},
     routes::{Caller, Site},
 };
+use fairway_api_types::contributions_wire::{Contributions, Evicted, Eviction};
 use fairway_store::objects::Author;
 
 /// Everything that is brought.

@@ -17,9 +17,9 @@ use fairway_providers::publish::{HandedOver, Handover, Step, TakeError};
 use super::{
     problem::problem,
     publishing::named,
-    publishing_wire::{PublishedRecord, TakeOrder, TakeReport},
     routes::{Caller, Site},
 };
+use fairway_api_types::publishing_wire::{PublishedRecord, TakeOrder, TakeReport};
 
 pub(super) async fn take(
     State(site): State<Site>,

@@ -20,7 +20,6 @@ use fairway_model::intent::Intent;
 use self::handler::{IntentApi, IntentRequest};
 pub(super) use self::{handler::BODY_MAX, parameters_wire::IntentParameters};
 use super::{
-    intents_wire::{IntentItem, IntentList, IntentListParameters},
     objects::{HISTORY_SHOWN, Watched, follow, metadata, remembered},
     problem::{Refusal, problem},
     routes::Site,
@@ -29,6 +28,7 @@ use crate::{
     control::{Control, declared::Declared},
     intents::{self, INTENT_KINDS},
 };
+use fairway_api_types::intents_wire::{IntentItem, IntentList, IntentListParameters};
 use fairway_store::objects::{Key, Object};
 
 /// Intents of all projects, or of one; or their changes.

@@ -13,10 +13,10 @@ use fairway_health::load::board::{Amount, Push};
 use fairway_model::Load;
 
 use super::{
-    load_wire::NewLoad,
     problem::{problem, refusal},
     routes::Site,
 };
+use fairway_api_types::load_wire::NewLoad;
 use fairway_config::parse_duration;
 
 /// Takes it, or refuses it with nothing touched.

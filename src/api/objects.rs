@@ -23,12 +23,12 @@ pub(super) use watch::{Watched, follow};
 pub(super) use write::{SERVED_MAX, supposed};
 
 use super::{
-    objects_wire::{HistoryEntry, ListParameters, ObjectList},
     problem::{Refusal, problem},
     routes::Site,
     table::Table,
 };
 use crate::control::declared::section;
+use fairway_api_types::objects_wire::{HistoryEntry, ListParameters, ObjectList};
 use fairway_store::objects::{Entry, Kind, Object};
 
 /// The kinds that are elements of a configuration's lists.

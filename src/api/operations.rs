@@ -3,17 +3,19 @@
 use axum::http::Method;
 
 use super::{
+    intents::IntentParameters,
+    openapi::{Content, IDEMPOTENCY_KEY, INTENT_WRITES, LAST_EVENT_ID, Operation, Shape},
+    watch_wire::WatchParameters,
+};
+use fairway_api_types::{
     contributions_wire::{Contributions, Evicted, Eviction},
     explain_wire::Explanation,
-    intents::IntentParameters,
     intents_wire::{IntentList, IntentListParameters, NewIntent},
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
     objects_wire::{ApplyReport, ObjectsExport},
-    openapi::{Content, IDEMPOTENCY_KEY, INTENT_WRITES, LAST_EVENT_ID, Operation, Shape},
     publishing_wire::{PublishParameters, PublishPlan, PublishingState, TakeOrder, TakeReport},
     state_wire::{ExplainParameters, NewOverride, OverrideState, ReloadReport, State, Version},
-    watch_wire::WatchParameters,
 };
 
 pub(super) fn healthz() -> Operation {

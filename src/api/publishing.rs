@@ -12,12 +12,9 @@ use fairway_model::{ProviderSet, SetKey, Timestamp};
 use fairway_providers::publish::{Condition, Draft, Outcome, Publisher, SetStanding};
 use fairway_zonefile::rdata_text;
 
-use super::{
-    problem::problem,
-    publishing_wire::{
-        PlannedSet, PlannedUpdate, PublishParameters, PublishPlan, PublishedRecord, PublisherState, PublishingState,
-    },
-    routes::Site,
+use super::{problem::problem, routes::Site};
+use fairway_api_types::publishing_wire::{
+    PlannedSet, PlannedUpdate, PublishParameters, PublishPlan, PublishedRecord, PublisherState, PublishingState,
 };
 
 pub(super) async fn all(State(site): State<Site>) -> Json<PublishingState> {

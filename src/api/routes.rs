@@ -19,6 +19,7 @@ use fairway_model::{Name, Network, Override, Rtype, Timestamp};
 
 use super::{
     contributions,
+    explain::explanation,
     gate::{Gate, Via, gate},
     handover,
     intents::{self, of_intents},
@@ -30,7 +31,6 @@ use super::{
     operations,
     problem::{problem, refusal},
     publishing,
-    state_wire::{ExplainParameters, NewOverride, Version},
     table::Table,
     traced::traced,
     watch::{Hub, watch},
@@ -41,6 +41,7 @@ use crate::{
     once::{Given, UnderWay},
     page,
 };
+use fairway_api_types::state_wire::{ExplainParameters, NewOverride, Version};
 use fairway_store::objects::Author;
 
 /// What the routes read from, and command.
@@ -188,7 +189,7 @@ async fn explain(State(site): State<Site>, query: Result<Query<ExplainParameters
         Err(error) => return bad(format!("client: {error}")),
     };
     match site.control.explain(&name, rtype, client).await {
-        Ok(explanation) => Json(explanation).into_response(),
+        Ok(now) => Json(explanation(&now.explained, true, &|target| now.cause(target))).into_response(),
         Err(error) => refusal(&error),
     }
 }

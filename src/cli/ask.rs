@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use fairway_model::Secret;
 
 use super::{server_args::ServerArgs, variable};
-use crate::api::client::{Client, Reach, Remote};
+use fairway_api_types::client::{Client, Reach, Remote};
 use fairway_http::https;
 
 /// A client of the server that flags and environment mean. FAIRWAY_URL counts only where no flag is given.

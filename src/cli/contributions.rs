@@ -11,7 +11,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, span, table},
     wait,
 };
-use crate::api::contributions_wire::{ContributedMember, ContributionState, Eviction};
+use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, Eviction};
 
 /// Shows them, or takes one out.
 pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<ExitCode> {
@@ -99,7 +99,7 @@ fn seen(item: &ContributionState, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::contributions_wire::ContributionCondition;
+    use fairway_api_types::contributions_wire::ContributionCondition;
 
     #[test]
     fn a_contribution_has_a_line_and_what_is_not_heeded_stands_below() {

@@ -14,12 +14,12 @@ use super::{
     variable, wait,
 };
 use crate::{
-    api::{
-        client::ExplainQuery,
-        explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},
-        percent,
-    },
+    api::{explanation, percent},
     control::{self, Environment},
+};
+use fairway_api_types::{
+    client::ExplainQuery,
+    explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},
 };
 use fairway_config::Source;
 
@@ -64,7 +64,7 @@ fn of_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
         bail!("--down {unknown}: no pool has such a member; there are {}", known.join(", "));
     }
     let explained = fairway_zones::explain(&view, &args.name, args.rtype, args.client);
-    Ok(Explanation::new(&explained, false, &|_| None))
+    Ok(explanation(&explained, false, &|_| None))
 }
 
 /// The whole explanation, from the question to the answer.
@@ -284,7 +284,7 @@ fn record_row(section: &str, record: &Record) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::explain_wire::Acceptance;
+    use fairway_api_types::explain_wire::Acceptance;
 
     fn member(cluster: &str, is_in: bool, reason: &str, address: AddressHealth) -> MemberChoice {
         MemberChoice {

@@ -1,7 +1,7 @@
 //! Load of clusters in `fairway status`.
 
 use super::output::{Cell, Palette, Tone, span, table};
-use crate::api::{load_wire::LoadState, state_wire::ClusterState};
+use fairway_api_types::{load_wire::LoadState, state_wire::ClusterState};
 
 /// One line for each word on each cluster; nothing where nobody speaks of load.
 pub(super) fn loads(palette: Palette, clusters: &[ClusterState]) -> String {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_cluster_that_is_taken_out_says_until_when_clients_are_there() {
-        let drain = crate::api::state_wire::DrainState {
+        let drain = fairway_api_types::state_wire::DrainState {
             since: "2030-01-01T00:00:00Z".to_owned(),
             over: "2030-01-01T00:00:33Z".to_owned(),
             left: Some(12.5),

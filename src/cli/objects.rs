@@ -11,7 +11,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, table},
     wait,
 };
-use crate::api::{
+use fairway_api_types::{
     client::Applying,
     objects_wire::{ApplyReport, Difference, ObjectBody, ObjectList, ObjectStatus},
 };

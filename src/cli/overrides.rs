@@ -11,7 +11,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, span, table},
     wait,
 };
-use crate::api::state_wire::{NewOverride, OverrideState};
+use fairway_api_types::state_wire::{NewOverride, OverrideState};
 
 /// Runs one of the commands.
 pub(super) fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<ExitCode> {

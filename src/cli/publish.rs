@@ -13,7 +13,7 @@ use super::{
     server_args::ServerArgs,
     values, wait,
 };
-use crate::api::{
+use fairway_api_types::{
     client::Client,
     publishing_wire::{PlannedSet, PublishPlan, PublisherState, TakeOrder, TakeReport},
 };
@@ -310,7 +310,7 @@ mod tests {
         };
         let plan = PublishPlan {
             provider: "bind".to_owned(),
-            update: vec![crate::api::publishing_wire::PlannedUpdate { from: set(1), to: set(2) }],
+            update: vec![fairway_api_types::publishing_wire::PlannedUpdate { from: set(1), to: set(2) }],
             foreign: 7,
             ..PublishPlan::default()
         };

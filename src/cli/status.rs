@@ -13,7 +13,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, span, table, thousands},
     overrides, wait,
 };
-use crate::api::state_wire::{
+use fairway_api_types::state_wire::{
     BalanceState, ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, StoreState, TargetState,
 };
 
@@ -113,7 +113,8 @@ fn balance_text(balance: &BalanceState) -> Option<String> {
 }
 
 fn listeners(palette: Palette, state: &State) -> String {
-    let row = |l: &crate::api::state_wire::ListenerState| vec![Cell::from(l.kind.as_str()), l.address.as_str().into()];
+    let row =
+        |l: &fairway_api_types::state_wire::ListenerState| vec![Cell::from(l.kind.as_str()), l.address.as_str().into()];
     table(palette, 2, &[], &state.listeners.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -261,7 +262,7 @@ pub(super) fn ago(moment: &str, now: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::state_wire::{AddressState, ListenerState, OverrideState, ZoneState};
+    use fairway_api_types::state_wire::{AddressState, ListenerState, OverrideState, ZoneState};
 
     fn target(address: &str, verdict: &str) -> TargetState {
         TargetState {

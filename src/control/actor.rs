@@ -80,7 +80,7 @@ pub(super) struct Askers {
     /// What asked first; empty where nothing did.
     pub(super) asked_by: &'static str,
     /// Who wants to hear of it.
-    pub(super) replies: Vec<tokio::sync::oneshot::Sender<crate::api::state_wire::ReloadReport>>,
+    pub(super) replies: Vec<tokio::sync::oneshot::Sender<fairway_api_types::state_wire::ReloadReport>>,
 }
 
 impl Actor {

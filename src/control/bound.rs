@@ -9,10 +9,8 @@ use std::{
 use tokio::net::TcpListener;
 
 use super::StartError;
-use crate::{
-    api::{client::CONTROL_SOCKET, state_wire::ListenerState},
-    serve::Sockets,
-};
+use crate::serve::Sockets;
+use fairway_api_types::{client::CONTROL_SOCKET, state_wire::ListenerState};
 use fairway_config::Settings;
 
 /// What is bound.

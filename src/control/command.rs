@@ -18,7 +18,7 @@ use super::{
     trial::{Attempt, Tried},
     uses::Uses,
 };
-use crate::api::state_wire::{OverrideState, ReloadReport};
+use fairway_api_types::state_wire::{OverrideState, ReloadReport};
 use fairway_store::{DataFolder, KeptOverride, Posted};
 
 /// One command to the control task.

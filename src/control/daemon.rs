@@ -11,12 +11,14 @@ use tracing::{Instrument, Span};
 
 use super::{Control, StartError, Stopping, announce::Announcer, command::Command, shared::Readiness, start};
 use crate::{
-    api::{Api, Webhook, client::CONTROL_SOCKET},
+    api::Api,
+    api::Webhook,
     serve::{
         Notifier, Sockets,
         handover::{Offer, Successor},
     },
 };
+use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::Source;
 use fairway_store::DataFolder;
 

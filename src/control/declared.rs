@@ -17,10 +17,10 @@ use fairway_providers::webhook_server::Scope;
 use self::intents::Claim;
 pub(super) use self::intents::{Concerned, is_of_intents};
 use crate::{
-    api::objects_wire::{ExportedObject, ObjectsExport},
     control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
     intents::StoredIntent,
 };
+use fairway_api_types::objects_wire::{ExportedObject, ObjectsExport};
 use fairway_config::ObjectFault;
 use fairway_store::objects::{Author, Event, Key, Kind, Object};
 

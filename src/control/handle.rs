@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use fairway_health::Flip;
-use fairway_model::{ClusterName, Name, Network, Override, PoolName, Rtype, SharedSet};
-use fairway_zones::TargetIndex;
+use fairway_model::{Cause, ClusterName, Name, Network, Override, PoolName, Rtype, SharedSet, Target};
+use fairway_zones::{Explained, TargetIndex, View};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{
@@ -13,10 +13,7 @@ use super::{
     shared::{Readiness, Shared},
     status,
 };
-use crate::api::{
-    explain_wire::Explanation,
-    state_wire::{OverrideState, ReloadReport, State},
-};
+use fairway_api_types::state_wire::{OverrideState, ReloadReport, State};
 
 /// A handle of the control task; clones command the same one.
 #[derive(Clone, Debug)]
@@ -36,6 +33,23 @@ pub struct FlipApplied {
     pub pools: SharedSet<PoolName>,
     /// When the answers began to follow it.
     pub applied: SystemTime,
+}
+
+/// An answer with everything that led to it, and why targets are down.
+#[derive(Debug)]
+pub struct ExplainedNow {
+    /// The answer, and each step towards it.
+    pub explained: Explained,
+    view: Arc<View>,
+    causes: HashMap<Target, Cause>,
+}
+
+impl ExplainedNow {
+    /// Returns why a target's last probe failed; `None` if it passed or none has completed.
+    pub fn cause(&self, number: TargetIndex) -> Option<String> {
+        let target = self.view.snapshot.targets().get(number.0 as usize)?;
+        self.causes.get(target).map(ToString::to_string)
+    }
 }
 
 /// Why a daemon ends.
@@ -110,17 +124,14 @@ impl Control {
         name: &Name,
         rtype: Rtype,
         client: Option<Network>,
-    ) -> Result<Explanation, ControlError> {
+    ) -> Result<ExplainedNow, ControlError> {
         let states = self.shared.checker.states().await;
         let causes: HashMap<_, _> = states.into_iter().filter_map(|s| Some((s.target, s.last_cause?))).collect();
         let view = self.shared.view.load_full();
         let name = name.clone();
         let explain = move || {
-            let cause = |number: TargetIndex| {
-                let target = view.snapshot.targets().get(number.0 as usize)?;
-                causes.get(target).map(ToString::to_string)
-            };
-            Explanation::new(&fairway_zones::explain(&view, &name, rtype, client), true, &cause)
+            let explained = fairway_zones::explain(&view, &name, rtype, client);
+            ExplainedNow { explained, view, causes }
         };
         tokio::task::spawn_blocking(explain).await.map_err(|_| ControlError::Stopped)
     }

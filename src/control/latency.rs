@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fairway_model::{LatencyTable, TableName};
 
 use super::{Control, ControlError};
-use crate::api::latency_wire::LatencyState;
+use fairway_api_types::latency_wire::LatencyState;
 use fairway_config::{check_latencies, pushed_file};
 use fairway_store::{read_table, replace_table};
 

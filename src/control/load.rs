@@ -7,7 +7,7 @@ use fairway_health::load::{
 };
 
 use super::{Control, ControlError};
-use crate::api::{load_wire::LoadState, state_wire::ClusterState};
+use fairway_api_types::{load_wire::LoadState, state_wire::ClusterState};
 
 impl Control {
     /// Takes a load that somebody reports; returns how it stands then.

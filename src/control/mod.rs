@@ -53,7 +53,7 @@ pub(crate) use shared::{Published, Readiness, Shared};
 pub(crate) use story::{PoolMoved, Story};
 
 pub use daemon::{Daemon, Environment, Options};
-pub use handle::{Control, ControlError, FlipApplied, Stopping};
+pub use handle::{Control, ControlError, ExplainedNow, FlipApplied, Stopping};
 pub use offline::{Offline, of_files};
 pub use start::StartError;
 

@@ -30,10 +30,8 @@ use super::{
     traced::TracedStore,
     trial::{Attempt, Tried},
 };
-use crate::{
-    api::client::{Client, Reach},
-    traces::Traces,
-};
+use crate::traces::Traces;
+use fairway_api_types::client::{Client, Reach};
 use fairway_config::{Settings, StoreSettings};
 use fairway_store::{
     DataFolder, Posted,

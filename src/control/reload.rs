@@ -26,7 +26,8 @@ use super::{
     configured::{Configured, Previous, Reading, What},
     start::line_format,
 };
-use crate::{api::state_wire::ReloadReport, traces::Passage};
+use crate::traces::Passage;
+use fairway_api_types::state_wire::ReloadReport;
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.

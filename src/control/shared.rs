@@ -19,10 +19,8 @@ use super::{
     FlipApplied, Stopping, balance::Decides, book::Book, configured::Configured, contributed::ContributionLedger,
     drains::Drains, objects::Objects, transports::Transports, truth::Answered,
 };
-use crate::{
-    api::state_wire::{ListenerState, ReloadReport},
-    traces::Traces,
-};
+use crate::traces::Traces;
+use fairway_api_types::state_wire::{ListenerState, ReloadReport};
 
 /// Tells the time; tests bring their own.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -50,7 +50,10 @@ use super::{
     watch::watch_files,
 };
 use crate::{
-    api::{Api, Webhook, bind_socket, client::CONTROL_SOCKET, metrics::Metrics},
+    api::Api,
+    api::Webhook,
+    api::bind_socket,
+    api::metrics::Metrics,
     serve::{
         BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
         handover::{HandoverError, Offer},
@@ -58,6 +61,7 @@ use crate::{
     },
     traces::Traces,
 };
+use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint};
 use fairway_store::{
     DataFolder, FolderError, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides,

@@ -18,7 +18,7 @@ use super::{
     truth,
     uses::Site,
 };
-use crate::api::state_wire::{
+use fairway_api_types::state_wire::{
     self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, MemberState, PoolState, ShareState, State,
     StoreState, WeightFrom, ZoneState,
 };

@@ -14,7 +14,7 @@ use fairway_health::load::{ClusterLoad, state::WordStanding};
 use fairway_model::{ClusterName, Desired, Pool, PoolName};
 use fairway_zones::{Slot, Snapshot};
 
-use crate::api::state_wire::{PoolState, ShareState};
+use fairway_api_types::state_wire::{PoolState, ShareState};
 
 /// What was answered lately, by pool and cluster: shares of it count, not the unit.
 pub(crate) type Answered = HashMap<Slot, f64>;

@@ -9,7 +9,8 @@ use super::{
     remote::{Deed, Remote, Wish},
     show,
 };
-use crate::{api::state_wire::ReloadReport, cli::Tone};
+use crate::cli::Tone;
+use fairway_api_types::state_wire::ReloadReport;
 
 /// How long after the last change to count shares: changes come in bursts, a census a burst is enough.
 const SETTLE: Duration = Duration::from_millis(300);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::objects_wire::Condition;
+use fairway_api_types::objects_wire::Condition;
 
 /// What has become of an intent. It is told in answers, and left alone on input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

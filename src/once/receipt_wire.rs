@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::objects_wire::ApplyReport;
+use fairway_api_types::objects_wire::ApplyReport;
 
 /// What is kept of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

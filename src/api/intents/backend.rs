@@ -5,10 +5,10 @@ use fairway_model::intent::Intent;
 
 use super::super::{
     objects::{SERVED_MAX, supposed},
-    objects_wire::ApplyReport,
     problem::Refusal,
 };
 use crate::{control::Control, intents::IntentStatus};
+use fairway_api_types::objects_wire::ApplyReport;
 use fairway_store::objects::{Change, Object};
 
 /// The server that answers for the intents of a store.

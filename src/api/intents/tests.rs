@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 
 use self::memory::MemoryStore;
 use super::{
-    super::{objects_wire::ApplyReport, problem::Refusal},
+    super::problem::Refusal,
     backend::Backend,
     handler::{BODY_MAX, IntentApi, IntentRequest},
 };
 use crate::{intents::IntentStatus, once::UnderWay};
+use fairway_api_types::objects_wire::ApplyReport;
 use fairway_store::objects::{Change, Object};
 
 const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";

@@ -44,7 +44,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View, published: 
     });
     let rows = asked.take(POOLS_MAX).flat_map(|pool| {
         let shares = truth::shares(pool, &answered, &carried);
-        let member = |(member, share): (&fairway_model::Member, crate::api::state_wire::ShareState)| {
+        let member = |(member, share): (&fairway_model::Member, fairway_api_types::state_wire::ShareState)| {
             let kinds = [("declared", share.declared), ("answered", share.answered), ("arrived", share.arrived)];
             let labels = |kind: &str| [pool.name.to_string(), member.cluster.to_string(), kind.to_owned()];
             kinds.map(|(kind, percent)| percent.map(|percent| (labels(kind), percent / 100.0)))

@@ -3,11 +3,11 @@
 use axum::http::Method;
 
 use super::{
-    super::{
-        objects_wire::{ApplyBody, ApplyReport, HistoryEntry, ListParameters, ObjectList, WriteParameters},
-        openapi::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, Operation, Shape, element},
-    },
+    super::openapi::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, Operation, Shape, element},
     path,
+};
+use fairway_api_types::objects_wire::{
+    ApplyBody, ApplyReport, HistoryEntry, ListParameters, ObjectList, WriteParameters,
 };
 use fairway_store::objects::Kind;
 

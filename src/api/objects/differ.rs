@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{super::objects_wire::Difference, write::shown_key};
+use super::write::shown_key;
 use crate::{
     control::declared::{Declared, section},
     intents,
 };
+use fairway_api_types::objects_wire::Difference;
 use fairway_store::objects::{Change, Key};
 
 /// What changes would make other in what is declared; the first [`DIFFERENCES_MAX`] fields of it.

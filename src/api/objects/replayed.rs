@@ -9,7 +9,6 @@ use fairway_model::Timestamp;
 
 use super::{
     super::{
-        objects_wire::ApplyReport,
         problem::{Refusal, problem},
         routes::Site,
     },
@@ -19,6 +18,7 @@ use crate::{
     control::objects::Objects,
     once::{Done, FASTER, Once, Same},
 };
+use fairway_api_types::objects_wire::ApplyReport;
 use fairway_store::objects::{Author, Change, Committed, Expect, Key, Object, StoreError};
 
 /// Makes a change and leaves its receipt, both or none. What is there is looked at first, so that the receipt says what will come of it.

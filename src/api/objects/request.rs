@@ -12,16 +12,18 @@ use fairway_model::Name;
 use serde_json::Value;
 
 use super::super::{
-    intents_wire::NewIntent,
-    objects_wire::{ApplyBody, ObjectBody, WriteParameters},
     problem::{Flaw, Refusal, flawed, problem},
     routes::{Caller, Site},
-    state_wire::Body,
 };
 use crate::{
     control::declared::{Declared, key_name, section},
     intents,
     once::Given,
+};
+use fairway_api_types::{
+    intents_wire::NewIntent,
+    objects_wire::{ApplyBody, ObjectBody, WriteParameters},
+    state_wire::Body,
 };
 use fairway_store::objects::{Author, Expect, Key, Kind, VALUE_MAX};
 

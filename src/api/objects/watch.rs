@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use super::{
     super::{
         intents::{is_in, items},
-        objects_wire::{DeletedObject, ObjectsReset},
         problem::{Refusal, problem},
         routes::Site,
         watch::{heartbeat, place, stream},
@@ -23,6 +22,7 @@ use super::{
     write::SERVED_MAX,
 };
 use crate::intents::INTENT_KINDS;
+use fairway_api_types::objects_wire::{DeletedObject, ObjectsReset};
 use fairway_store::objects::{Event, Key, Kind, StoreError};
 
 /// What a watcher is told of.

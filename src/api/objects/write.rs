@@ -19,7 +19,6 @@ use fairway_model::Timestamp;
 
 use super::{
     super::{
-        objects_wire::ApplyReport,
         problem::{Flaw, Refusal, flawed, problem},
         routes::Site,
     },
@@ -40,6 +39,7 @@ use crate::{
     intents::{self, INTENT_KINDS},
     once::{Begun, Done, Once},
 };
+use fairway_api_types::objects_wire::ApplyReport;
 use fairway_config::ObjectFault;
 use fairway_store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError};
 

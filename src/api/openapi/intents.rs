@@ -4,12 +4,10 @@ use axum::http::Method;
 
 use super::{IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, KNOWN, Operation, Shape};
 use crate::{
-    api::{
-        intents::IntentParameters,
-        objects_wire::{ApplyReport, HistoryEntry},
-    },
+    api::intents::IntentParameters,
     intents::{INTENT_KINDS, What, component, forms},
 };
+use fairway_api_types::objects_wire::{ApplyReport, HistoryEntry};
 use fairway_store::objects::Kind;
 
 pub(super) use crate::intents::NAME;

@@ -92,8 +92,8 @@ impl Schemas {
         let definitions = schema["$defs"].take();
         self.named.extend(definitions.as_object().cloned().unwrap_or_default());
         let told = [
-            ("metadata", self.told.subschema_for::<super::super::objects_wire::Metadata>()),
-            ("status", self.told.subschema_for::<super::super::objects_wire::ObjectStatus>()),
+            ("metadata", self.told.subschema_for::<fairway_api_types::objects_wire::Metadata>()),
+            ("status", self.told.subschema_for::<fairway_api_types::objects_wire::ObjectStatus>()),
         ];
         for kind in super::super::objects::KINDS {
             let own = self.named.get_mut(&element(kind)).and_then(|schema| schema.get_mut("properties"));

@@ -55,7 +55,7 @@ impl Hub {
     }
 
     /// Puts an event down under the next number.
-    pub(super) fn tell(&self, event: &str, body: &impl crate::api::state_wire::Body) {
+    pub(super) fn tell(&self, event: &str, body: &impl fairway_api_types::state_wire::Body) {
         {
             let mut kept = self.kept();
             kept.newest += 1;

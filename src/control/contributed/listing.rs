@@ -10,10 +10,8 @@ use fairway_model::{Permille, Timestamp};
 use fairway_providers::webhook_server::{Edits, Refused, Scope};
 
 use super::{ContributionLedger, Owners};
-use crate::{
-    api::contributions_wire::{ContributedMember, ContributionCondition, ContributionState, Eviction},
-    control::{Control, ControlError, Published, configured::Contributor, declared::Declared},
-};
+use crate::control::{Control, ControlError, Published, configured::Contributor, declared::Declared};
+use fairway_api_types::contributions_wire::{ContributedMember, ContributionCondition, ContributionState, Eviction};
 use fairway_store::objects::Author;
 
 /// One contribution, while it is counted.

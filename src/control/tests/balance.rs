@@ -8,12 +8,10 @@ use tokio::{
 };
 
 use super::{daemon::start, *};
-use crate::{
-    api::{
-        client::{Client, Reach},
-        state_wire::NewOverride,
-    },
-    control::Daemon,
+use crate::control::Daemon;
+use fairway_api_types::{
+    client::{Client, Reach},
+    state_wire::NewOverride,
 };
 
 /// Client networks, each of which carries one unit.
@@ -202,7 +200,7 @@ async fn without_a_word_on_load_a_pool_goes_by_its_other_steps_until_one_is_push
     let shares = || daemon.control().shared().view.load().conditions.shares().cloned();
     assert!(shares().is_none());
     let client = Client::new(Reach::of_data_dir(&scene.data()));
-    let load = crate::api::load_wire::NewLoad { load: Some(1_600), ..Default::default() };
+    let load = fairway_api_types::load_wire::NewLoad { load: Some(1_600), ..Default::default() };
     client.push_load("eu1", &load).await.unwrap();
     until("shares, once somebody tells a load", async || shares().is_some()).await;
     daemon.stop().await;

@@ -3,12 +3,10 @@
 use std::net::UdpSocket;
 
 use super::*;
-use crate::{
-    api::{
-        client::{Client, ClientError, ExplainQuery, Reach},
-        state_wire::NewOverride,
-    },
-    control::{Daemon, Options, StartError},
+use crate::control::{Daemon, Options, StartError};
+use fairway_api_types::{
+    client::{Client, ClientError, ExplainQuery, Reach},
+    state_wire::NewOverride,
 };
 
 pub(super) async fn start(scene: &Scene) -> Daemon {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{daemon::start, *};
-use crate::api::client::{Client, ClientError, ExplainQuery, Reach};
+use fairway_api_types::client::{Client, ClientError, ExplainQuery, Reach};
 
 const FIRST: &str = "network,eu1,us1\n192.0.2.0/24,90,10\n";
 

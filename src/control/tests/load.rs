@@ -6,7 +6,7 @@ use tokio::{
 };
 
 use super::{daemon::start, *};
-use crate::api::{
+use fairway_api_types::{
     client::{Client, ClientError, Reach},
     load_wire::{LoadState, NewLoad},
     state_wire::ClusterState,

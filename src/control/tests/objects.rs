@@ -12,10 +12,8 @@ use super::{
     daemon::{always, options, start},
     *,
 };
-use crate::{
-    api::client::Applying,
-    control::{Daemon, Options},
-};
+use crate::control::{Daemon, Options};
+use fairway_api_types::client::Applying;
 use fairway_store::objects::Kind;
 
 /// What was answered to a request.
@@ -175,7 +173,9 @@ async fn what_is_declared_piece_by_piece_is_in_the_answers_when_it_is_acknowledg
     server.send("DELETE", &format!("/v1/names/{SHOP}"), "", &Value::Null).expect(204);
     assert_eq!(server.answer(SHOP), None);
     server.get(&format!("/v1/names/{SHOP}")).expect(404);
-    let http = crate::api::client::Client::new(crate::api::client::Reach::Http(server.daemon.http_address().unwrap()));
+    let http = fairway_api_types::client::Client::new(fairway_api_types::client::Reach::Http(
+        server.daemon.http_address().unwrap(),
+    ));
     assert_eq!(http.objects_after("clusters", "").await.unwrap().items.len(), 2, "shown to all");
     http.delete_object("monitors", "nothing", "").await.unwrap_err();
     let another = json!({"clusters": [{"name": "ap9", "addresses": ["192.0.2.9"]}]});

@@ -10,13 +10,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway::{
-    api::{client::Client, state_wire::NewOverride},
-    simulate::{
-        Chance, Drained, Population, Recording, Sample, is_near,
-        scenario::{Event, Scenario},
-    },
+use fairway::simulate::{
+    Chance, Drained, Population, Recording, Sample, is_near,
+    scenario::{Event, Scenario},
 };
+use fairway_api_types::{client::Client, state_wire::NewOverride};
 use fairway_model::Timestamp;
 use tokio::{
     net::UdpSocket,

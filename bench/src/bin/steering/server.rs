@@ -9,10 +9,8 @@ use std::{
     time::Duration,
 };
 
-use fairway::{
-    api::client::{Client, Reach},
-    simulate::{Population, scenario::Scenario},
-};
+use fairway::simulate::{Population, scenario::Scenario};
+use fairway_api_types::client::{Client, Reach};
 use fairway_model::Coordinates;
 use tempfile::TempDir;
 use tokio::{

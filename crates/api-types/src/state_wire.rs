@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::load_wire::LoadState;
 
 /// A JSON body of the API.
-pub(crate) trait Body: Serialize + DeserializeOwned {}
+pub trait Body: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Body for T {}
 
@@ -378,13 +378,13 @@ pub struct Version {
 /// What `GET /v1/explain` is asked with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ExplainParameters {
+pub struct ExplainParameters {
     /// The name asked for.
-    pub(crate) name: String,
+    pub name: String,
     /// The type asked for; default A.
     #[serde(rename = "type", default)]
-    pub(crate) rtype: Option<String>,
+    pub rtype: Option<String>,
     /// The client's address or network; default none.
     #[serde(default)]
-    pub(crate) client: Option<String>,
+    pub client: Option<String>,
 }

@@ -15,7 +15,7 @@ use fairway_zones::{
 };
 use serde_json::Value;
 
-use super::PoolChoice;
+use super::pool_choice;
 
 /// When windows of members open and close.
 const NOON: u64 = 1_000_000;
@@ -253,7 +253,7 @@ impl Scene {
         let choice = self.steer.choose(kind, &conditions, client, draw, &mut ());
         let first = choice.members.as_slice().first().and_then(|number| self.steer.clusters().nth((*number).into()));
         let explanation = self.steer.explain(kind, &conditions, client, draw);
-        let json = serde_json::to_string(&PoolChoice::new(&explanation, &|_| None)).unwrap();
+        let json = serde_json::to_string(&pool_choice(&explanation, &|_| None)).unwrap();
         (json, first.map(ToString::to_string))
     }
 }

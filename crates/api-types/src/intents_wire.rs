@@ -9,21 +9,21 @@ use super::objects_wire::Metadata;
 /// Which intents are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct IntentListParameters {
+pub struct IntentListParameters {
     /// Those whose keys come after this one.
-    pub(super) after: String,
+    pub after: String,
     /// At most so many, 1 to 1,000; 100 by default.
     #[schemars(range(min = 1, max = 1000))]
-    pub(super) limit: Option<usize>,
+    pub limit: Option<usize>,
     /// Those whose key, or the name they are answered under, holds this text.
-    pub(super) contains: String,
+    pub contains: String,
     /// Those of this project, for which a grant there is enough.
     #[schemars(pattern(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$"))]
-    pub(super) project: Option<String>,
+    pub project: Option<String>,
     /// Stay, and be told of each change as it is served.
-    pub(super) watch: bool,
+    pub watch: bool,
     /// Changes after this revision, with `watch`; from now on by default.
-    pub(super) revision: Option<u64>,
+    pub revision: Option<u64>,
 }
 
 /// `GET /v1/intents`: intents of all projects, or of one.

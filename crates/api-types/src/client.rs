@@ -21,16 +21,14 @@ use tokio::{
 use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
-    api::{
-        contributions_wire::{Contributions, Evicted, Eviction},
-        explain_wire::Explanation,
-        latency_wire::LatencyState,
-        load_wire::{LoadState, NewLoad},
-        objects_wire::{ApplyReport, ObjectList, ObjectsExport},
-        publishing_wire::{PublishPlan, PublishingState, TakeOrder, TakeReport},
-        state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
-    },
-    problem::Problem,
+    contributions_wire::{Contributions, Evicted, Eviction},
+    explain_wire::Explanation,
+    latency_wire::LatencyState,
+    load_wire::{LoadState, NewLoad},
+    objects_wire::{ApplyReport, ObjectList, ObjectsExport},
+    problem_wire::Problem,
+    publishing_wire::{PublishPlan, PublishingState, TakeOrder, TakeReport},
+    state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
 };
 use fairway_http::https;
 
@@ -180,7 +178,7 @@ impl Client {
     }
 
     /// `GET /v1/objects`: everything that is declared over the API.
-    pub(crate) async fn objects(&self) -> Result<ObjectsExport, ClientError> {
+    pub async fn objects(&self) -> Result<ObjectsExport, ClientError> {
         self.json(Method::GET, "/v1/objects", None::<&()>).await
     }
 

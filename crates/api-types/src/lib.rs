@@ -1,0 +1,14 @@
+//! Bodies of the HTTP API as they go over the wire, JSON in camelCase, and the client that uses them.
+//!
+//! The server fills these bodies in `api`; the command line and tests read them. Nothing here decides anything.
+
+pub mod client;
+pub mod contributions_wire;
+pub mod explain_wire;
+pub mod intents_wire;
+pub mod latency_wire;
+pub mod load_wire;
+pub mod objects_wire;
+pub mod problem_wire;
+pub mod publishing_wire;
+pub mod state_wire;
