@@ -19,11 +19,12 @@ use axum::{
 
 use super::need::need;
 use super::{patient_body::PatientBody, problem::problem, routes::Caller};
-use crate::{control::Control, serve::Computing};
+use crate::control::Control;
 use fairway_access::{
     Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, Need, Subject, Verbs,
     is_foreign,
 };
+use fairway_transport::Computing;
 
 /// How a request came.
 #[derive(Clone, Debug)]

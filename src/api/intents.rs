@@ -24,11 +24,9 @@ use super::{
     problem::{Refusal, problem},
     routes::Site,
 };
-use crate::{
-    control::{Control, declared::Declared},
-    intents::{self, INTENT_KINDS},
-};
+use crate::control::{Control, declared::Declared};
 use fairway_api_types::intents_wire::{IntentItem, IntentList, IntentListParameters};
+use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Key, Object};
 
 /// Intents of all projects, or of one; or their changes.
@@ -60,7 +58,8 @@ fn is_wanted(asked: &IntentListParameters, declared: &Declared, key: &Key) -> bo
         return false;
     }
     let holds = |text: &str| text.to_ascii_lowercase().contains(&asked.contains.to_ascii_lowercase());
-    let name = || declared.intent(key).and_then(intents::answered_name).is_some_and(|name| holds(&name.to_string()));
+    let name =
+        || declared.intent(key).and_then(fairway_intents::answered_name).is_some_and(|name| holds(&name.to_string()));
     asked.contains.is_empty() || holds(key.as_str()) || name()
 }
 
@@ -72,7 +71,7 @@ pub(super) fn is_in(key: &Key, project: &str) -> bool {
 /// Intents as a list shows them; what cannot be read says nothing but where it is.
 pub(super) async fn items(control: &Control, objects: Vec<Object>) -> Vec<IntentItem> {
     let understood = |object: Object| {
-        let intent = intents::understood(&object);
+        let intent = fairway_intents::understood(&object);
         (object, intent)
     };
     let all: Vec<_> = objects.into_iter().map(understood).collect();
@@ -90,12 +89,12 @@ pub(super) async fn items(control: &Control, objects: Vec<Object>) -> Vec<Intent
 /// What was done to an intent; private keys are told by their hash.
 pub(super) async fn history(State(site): State<Site>, uri: Uri) -> Result<Response, Refusal> {
     let unknown = || problem(StatusCode::NOT_FOUND, "no intent was ever there; GET /v1/intents lists those there are");
-    let key = intents::history_of(uri.path()).ok_or_else(unknown)?.key(None);
+    let key = fairway_intents::history_of(uri.path()).ok_or_else(unknown)?.key(None);
     let entries = site.control.objects()?.history(&key, HISTORY_SHOWN).await?;
     if entries.is_empty() {
         return Err(unknown().into());
     }
-    Ok(Json(remembered(entries, |value| intents::shown(key.kind(), value))).into_response())
+    Ok(Json(remembered(entries, |value| fairway_intents::shown(key.kind(), value))).into_response())
 }
 
 /// Answers a request about one intent, or about a collection below a path of ONAP or EMCO.

@@ -4,8 +4,6 @@
 
 use fairway_access::{Need, Verb, Verbs};
 
-use crate::intents;
-
 /// What a request takes; none where it is open to all: whether the server lives and is ready, what there is to ask,
 /// and the files of the page, which are the same for all and hold no data.
 pub(super) fn need(method: &str, path: &str, query: &str) -> Option<Need> {
@@ -25,15 +23,15 @@ pub(super) fn need(method: &str, path: &str, query: &str) -> Option<Need> {
         (["v1", "clusters" | "monitors" | "names" | "pools" | "records", ..], _) => of_server(of_object(method).into()),
         (["v1", "intents"], true) => Some(Need { verbs: Verb::Read.into(), project: project_asked(query) }),
         (["v1", "intents", ..], _) => {
-            Some(Need { verbs: of_object(method).into(), project: intents::project_of(path) })
+            Some(Need { verbs: of_object(method).into(), project: fairway_intents::project_of(path) })
         }
         (["v1", "contributions"], _) => of_server(of_object(method).into()),
         (["v2", ..], _) => {
             let verbs = Verbs::from(of_object(method));
             // The server itself then goes where the record says.
-            let reaches_out = !sees && intents::declares_updates(path);
+            let reaches_out = !sees && fairway_intents::declares_updates(path);
             let verbs = if reaches_out { verbs.with(Verb::Operate) } else { verbs };
-            Some(Need { verbs, project: intents::project_of(path) })
+            Some(Need { verbs, project: fairway_intents::project_of(path) })
         }
         _ => of_server(Verbs::ALL),
     }

@@ -37,11 +37,11 @@ use super::{
 };
 use crate::{
     control::{Control, Readiness},
-    intents::INTENT_KINDS,
     once::{Given, UnderWay},
     page,
 };
 use fairway_api_types::state_wire::{ExplainParameters, NewOverride, Version};
+use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::Author;
 
 /// What the routes read from, and command.

@@ -31,11 +31,11 @@ use tokio_rustls::TlsAcceptor;
 use super::{listen::serve, metrics::Metrics, traced::traced};
 use crate::{
     control::{Control, contributed::ContributionLedger},
-    serve::Computing,
     traces::Traces,
 };
 use fairway_access::{ServerTls, TokenHash};
 use fairway_config::WebhookSettings;
+use fairway_transport::Computing;
 
 /// The webhook of a daemon.
 pub(crate) struct Webhook {

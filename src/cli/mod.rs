@@ -36,7 +36,8 @@ use clap::{CommandFactory, Parser};
 
 use self::args::{Cli, Command};
 pub(crate) use self::output::{Cell, Out, Palette, PrintError, Tone, table, thousands};
-use crate::{demo, serve::let_answers_first};
+use crate::demo;
+use fairway_transport::let_answers_first;
 
 /// The definition of the command line, for manual pages and completions.
 pub fn command() -> clap::Command {

@@ -8,12 +8,10 @@ use std::{
 };
 
 use super::{args::ServeArgs, usage, variable, wait};
-use crate::{
-    control::{Daemon, Environment, Options},
-    serve::Sockets,
-};
+use crate::control::{Daemon, Environment, Options};
 use fairway_config::{Source, environment::unknown_variables};
 use fairway_telemetry::logs::{LineFormat, Logs};
+use fairway_transport::Sockets;
 
 /// Runs the name server until it is told to end.
 pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {

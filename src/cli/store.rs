@@ -60,7 +60,7 @@ fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
     };
     match &entry.value {
         // What an intent keeps holds private keys, which are shown to nobody.
-        Some(value) => Ok(out.bytes(&crate::intents::shown(key.kind(), value).unwrap_or_else(|| value.to_vec()))?),
+        Some(value) => Ok(out.bytes(&fairway_intents::shown(key.kind(), value).unwrap_or_else(|| value.to_vec()))?),
         None => bail!("{key}: revision {revision} took it away, so it says nothing"),
     }
 }

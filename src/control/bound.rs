@@ -9,9 +9,9 @@ use std::{
 use tokio::net::TcpListener;
 
 use super::StartError;
-use crate::serve::Sockets;
 use fairway_api_types::{client::CONTROL_SOCKET, state_wire::ListenerState};
 use fairway_config::Settings;
+use fairway_transport::Sockets;
 
 /// What is bound.
 pub(super) struct Bound {

@@ -24,9 +24,9 @@ use super::{
     trial::Trial,
     uses::Uses,
 };
-use crate::serve::let_all_others_first;
 use fairway_config::{Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
 use fairway_store::objects::Key;
+use fairway_transport::let_all_others_first;
 
 /// A configuration that was accepted, apart from what is compiled of it.
 #[derive(Debug)]

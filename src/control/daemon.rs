@@ -10,17 +10,14 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::{Instrument, Span};
 
 use super::{Control, StartError, Stopping, announce::Announcer, command::Command, shared::Readiness, start};
-use crate::{
-    api::Api,
-    api::Webhook,
-    serve::{
-        Notifier, Sockets,
-        handover::{Offer, Successor},
-    },
-};
+use crate::{api::Api, api::Webhook};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::Source;
 use fairway_store::DataFolder;
+use fairway_transport::{
+    Notifier, Sockets,
+    handover::{Offer, Successor},
+};
 
 /// Asked for environment variables, so that tests need no environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

@@ -16,12 +16,10 @@ use fairway_providers::webhook_server::Scope;
 
 use self::intents::Claim;
 pub(super) use self::intents::{Concerned, is_of_intents};
-use crate::{
-    control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
-    intents::StoredIntent,
-};
+use crate::control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key};
 use fairway_api_types::objects_wire::{ExportedObject, ObjectsExport};
 use fairway_config::ObjectFault;
+use fairway_intents::StoredIntent;
 use fairway_store::objects::{Author, Event, Key, Kind, Object};
 
 /// All declared objects of one revision.

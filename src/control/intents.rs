@@ -14,10 +14,10 @@ use super::{
     shared::Shared,
     status::word,
 };
-use crate::intents::{
+use fairway_api_types::objects_wire::Condition;
+use fairway_intents::{
     Answered, EffectiveWeight, IntentMember, IntentStatus, answered_name, is_of_intent, object_name, weight_source,
 };
-use fairway_api_types::objects_wire::Condition;
 use fairway_store::objects::{Key, Kind, Object};
 
 impl Control {

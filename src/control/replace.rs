@@ -13,12 +13,12 @@ use super::{
     bound::{HEALTH, HTTP, Passed, WEBHOOK},
     command::Command,
 };
-use crate::serve::{
+use fairway_config::Settings;
+use fairway_store::DataFolder;
+use fairway_transport::{
     Server, Sockets,
     handover::{HandoverError, Offer, Parcel, Release, Taken, take},
 };
-use fairway_config::Settings;
-use fairway_store::DataFolder;
 
 /// Name of the socket in the data folder that a replacing process connects to.
 const HANDOVER_SOCKET: &str = "handover.sock";

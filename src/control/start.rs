@@ -49,22 +49,16 @@ use super::{
     truth::Minute,
     watch::watch_files,
 };
-use crate::{
-    api::Api,
-    api::Webhook,
-    api::bind_socket,
-    api::metrics::Metrics,
-    serve::{
-        BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
-        handover::{HandoverError, Offer},
-        raise_open_files,
-    },
-    traces::Traces,
-};
+use crate::{api::Api, api::Webhook, api::bind_socket, api::metrics::Metrics, traces::Traces};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint};
 use fairway_store::{
     DataFolder, FolderError, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides,
+};
+use fairway_transport::{
+    BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
+    handover::{HandoverError, Offer},
+    raise_open_files,
 };
 
 /// Why a daemon does not start.

@@ -4,7 +4,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use fairway_zones::Tallies;
 
-use crate::serve::{Counters, Server, Stats};
+use fairway_transport::{Counters, Server, Stats};
 
 /// The server once it runs, and its counters from then on, also while it drains and when it has ended.
 #[derive(Debug, Default)]

@@ -8,10 +8,10 @@ use fairway_model::intent::Intent;
 
 use super::super::problem::Refusal;
 use crate::{
-    intents::{Fault, IntentStatus, Json, Refused, body::to_show},
     once::FASTER,
     problem::{Flaw, detailed},
 };
+use fairway_intents::{Fault, IntentStatus, Json, Refused, body::to_show};
 use fairway_store::objects::{Kind, Object, StoreError};
 
 /// An error of one sentence.

@@ -7,8 +7,9 @@ use super::super::{
     objects::{SERVED_MAX, supposed},
     problem::Refusal,
 };
-use crate::{control::Control, intents::IntentStatus};
+use crate::control::Control;
 use fairway_api_types::objects_wire::ApplyReport;
+use fairway_intents::IntentStatus;
 use fairway_store::objects::{Change, Object};
 
 /// The server that answers for the intents of a store.

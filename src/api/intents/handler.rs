@@ -24,12 +24,10 @@ use super::{
     backend::Backend,
     parameters_wire::IntentParameters,
 };
-use crate::{
-    intents::{
-        Family, Fault, IntentStatus, Json, KEY_FORM, PathError, Place, Refused, What, body, lenient, path_of,
-        relations::{self, RelationError},
-    },
-    once::{Begun, Done, Given, Once, UnderWay},
+use crate::once::{Begun, Done, Given, Once, UnderWay};
+use fairway_intents::{
+    Family, Fault, IntentStatus, Json, KEY_FORM, PathError, Place, Refused, What, body, lenient, path_of,
+    relations::{self, RelationError},
 };
 use fairway_store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError};
 

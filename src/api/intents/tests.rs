@@ -17,16 +17,17 @@ use super::{
     backend::Backend,
     handler::{BODY_MAX, IntentApi, IntentRequest},
 };
-use crate::{intents::IntentStatus, once::UnderWay};
+use crate::once::UnderWay;
 use fairway_api_types::objects_wire::ApplyReport;
+use fairway_intents::IntentStatus;
 use fairway_store::objects::{Change, Object};
 
 const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";
 const E: &str = "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default";
 
 /// An inbound intent in the canonical form, and the same as the ONAP wiki prints it: the fixtures of the tests of `intents`.
-const CANONICAL: &str = include_str!("../../intents/tests/canonical.json");
-const SEED: &str = include_str!("../../intents/tests/seed.json");
+const CANONICAL: &str = include_str!("../../../crates/intents/src/tests/canonical.json");
+const SEED: &str = include_str!("../../../crates/intents/src/tests/seed.json");
 
 /// A router over a store of its own.
 struct Site {

@@ -3,7 +3,8 @@
 use fairway_zones::{Dropped, View};
 
 use super::{Sheet, tallies};
-use crate::{control::Shared, serve::Close};
+use crate::control::Shared;
+use fairway_transport::Close;
 
 /// Writes what concerns packets.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View) {

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::write::shown_key;
-use crate::{
-    control::declared::{Declared, section},
-    intents,
-};
+use crate::control::declared::{Declared, section};
 use fairway_api_types::objects_wire::Difference;
 use fairway_store::objects::{Change, Key};
 
@@ -35,7 +32,9 @@ pub(super) fn differences(declared: &Declared, changes: &[Change]) -> Vec<Differ
 fn said(key: &Key, value: &[u8]) -> Value {
     match section(key.kind()) {
         Some(_) => serde_json::from_slice(value).unwrap_or_default(),
-        None => serde_json::from_slice(&intents::shown(key.kind(), value).unwrap_or_default()).unwrap_or_default(),
+        None => {
+            serde_json::from_slice(&fairway_intents::shown(key.kind(), value).unwrap_or_default()).unwrap_or_default()
+        }
     }
 }
 

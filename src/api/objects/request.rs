@@ -17,7 +17,6 @@ use super::super::{
 };
 use crate::{
     control::declared::{Declared, key_name, section},
-    intents,
     once::Given,
 };
 use fairway_api_types::{
@@ -121,7 +120,7 @@ fn all_sound(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, V
         bodies.extend(of.iter().enumerate().map(|(index, body)| (place(index), sound(kind, body))));
     }
     let intent = |(index, NewIntent { key, intent }): (usize, &NewIntent)| {
-        (format!("/intents/{index}"), intents::sound(key, intent, |key| declared.intent(key)))
+        (format!("/intents/{index}"), fairway_intents::sound(key, intent, |key| declared.intent(key)))
     };
     bodies.extend(intents.iter().enumerate().map(intent));
     for (at, body) in bodies {
@@ -136,8 +135,9 @@ fn all_sound(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, V
         }
     }
     let is_there = |key: &Key| wanted.contains_key(key) || declared.get(key).is_some();
-    let alone =
-        wanted.keys().filter_map(|key| intents::lacks(key).filter(|above| !is_there(above)).map(|above| (key, above)));
+    let alone = wanted
+        .keys()
+        .filter_map(|key| fairway_intents::lacks(key).filter(|above| !is_there(above)).map(|above| (key, above)));
     flaws.extend(alone.map(|(key, above)| {
         let detail = format!("{key}: there is no {} {:?}; create it first", above.kind().word(), above.name());
         Flaw { pointer: "/intents".to_owned(), detail }

@@ -21,8 +21,8 @@ use super::{
     shown::{shown, standing},
     write::SERVED_MAX,
 };
-use crate::intents::INTENT_KINDS;
 use fairway_api_types::objects_wire::{DeletedObject, ObjectsReset};
+use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Event, Key, Kind, StoreError};
 
 /// What a watcher is told of.

@@ -36,11 +36,11 @@ use crate::{
         objects::Objects,
         trial::{Attempt, Trial, Tried},
     },
-    intents::{self, INTENT_KINDS},
     once::{Begun, Done, Once},
 };
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_config::ObjectFault;
+use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError};
 
 /// Declares an object that is not there.
@@ -246,7 +246,8 @@ fn needed(declared: &Declared, changes: &[Change]) -> Vec<Flaw> {
     if gone.is_empty() {
         return Vec::new();
     }
-    let needs = declared.all_intents().flat_map(|of| intents::needs(of).into_iter().map(move |key| (key, &of.key)));
+    let needs =
+        declared.all_intents().flat_map(|of| fairway_intents::needs(of).into_iter().map(move |key| (key, &of.key)));
     let told = |(key, by): (Key, &Key)| Flaw {
         pointer: String::new(),
         detail: format!("{key} is in use by {by}: keep it among the intents, or delete or change that first"),

@@ -3,14 +3,12 @@
 use axum::http::Method;
 
 use super::{IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, KNOWN, Operation, Shape};
-use crate::{
-    api::intents::IntentParameters,
-    intents::{INTENT_KINDS, What, component, forms},
-};
+use crate::api::intents::IntentParameters;
 use fairway_api_types::objects_wire::{ApplyReport, HistoryEntry};
+use fairway_intents::{INTENT_KINDS, What, component, forms};
 use fairway_store::objects::Kind;
 
-pub(super) use crate::intents::NAME;
+pub(super) use fairway_intents::NAME;
 
 /// Every operation of these paths.
 pub(in crate::api) fn of_intents() -> Vec<Operation> {

@@ -7,7 +7,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::operation::{Make, Shape};
-use crate::{control::declared::section, intents};
+use crate::control::declared::section;
 use fairway_store::objects::Kind;
 
 /// Schemas, as they are asked for.
@@ -25,8 +25,8 @@ impl Schemas {
         let (told, taken) = (settings().for_serialize().into_generator(), settings().into_generator());
         let mut schemas = Self { told, taken, named: Map::new() };
         schemas.add_objects();
-        _ = schemas.told.subschema_for::<intents::IntentStatus>();
-        schemas.named.extend(intents::body_schemas());
+        _ = schemas.told.subschema_for::<fairway_intents::IntentStatus>();
+        schemas.named.extend(fairway_intents::body_schemas());
         schemas
     }
 

@@ -12,11 +12,9 @@ use fairway_model::{
 };
 
 use super::{Declared, LeftOut, Says, Wish, key_of, section, whole};
-use crate::{
-    control::Configured,
-    intents::{self, Clusters, Elements, StoredIntent, object_name, runs, wishes},
-};
+use crate::control::Configured;
 use fairway_config::ObjectFault;
+use fairway_intents::{Clusters, Elements, StoredIntent, object_name, runs, wishes};
 use fairway_store::objects::{Key, Kind, Prefix};
 
 /// That an intent wants to be answered at a name. In order, the oldest of a name comes first.
@@ -133,7 +131,7 @@ impl Declared {
     }
 
     /// What all intents come to, on the clusters of files and of `objects`.
-    fn intents(&self, files: &Desired, objects: &Desired) -> Vec<intents::Wish> {
+    fn intents(&self, files: &Desired, objects: &Desired) -> Vec<fairway_intents::Wish> {
         let stored: Vec<&StoredIntent> = self.all_intents().collect();
         if stored.is_empty() {
             return vec![];
@@ -283,7 +281,10 @@ fn is_declared_beside(before: &Configured, now: &Declared, monitor: &MonitorName
 }
 
 /// What an intent comes to where its name is not declared by itself; else the reason.
-fn answered(wish: intents::Wish, is_named: impl Fn(&Name) -> bool) -> Result<(Key, Elements), (Key, Vec<ObjectFault>)> {
+fn answered(
+    wish: fairway_intents::Wish,
+    is_named: impl Fn(&Name) -> bool,
+) -> Result<(Key, Elements), (Key, Vec<ObjectFault>)> {
     match wish.outcome {
         Err(why) => Err((wish.key, whole(why.to_string()))),
         Ok(Elements { name, .. }) if is_named(&name.name) => {

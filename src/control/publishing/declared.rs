@@ -2,11 +2,9 @@
 
 use fairway_model::intent::DnsUpdateRecord;
 
-use crate::{
-    control::configured::Configured,
-    intents::{Refused, UpdateSite, publish_to},
-};
+use crate::control::configured::Configured;
 use fairway_config::PublishTo;
+use fairway_intents::{Refused, UpdateSite, publish_to};
 use fairway_store::objects::Key;
 
 /// All of them, in the order of the configuration and then of the records' keys, of these at most [`DECLARED_MAX`]. A record that cannot

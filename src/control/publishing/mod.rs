@@ -31,9 +31,9 @@ use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 pub(super) use self::declared::{DECLARED_MAX, asked};
 use self::{wanted::Served, weights::Shown};
 use super::shared::{Readiness, Shared};
-use crate::intents::instance;
 use fairway_config::{CallTls, Destination, PublishTo};
 use fairway_http::https;
+use fairway_intents::instance;
 
 /// A publisher with its task, which ends when this is dropped.
 struct Running {

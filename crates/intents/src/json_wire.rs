@@ -1,0 +1,276 @@
+//! JSON as people send it: in order, each key once, not too deep; and back again.
+//!
+//! It knows no field: `fields` does. What is no JSON is told with line and column.
+
+use std::fmt;
+
+use serde::{
+    Deserializer, Serialize, Serializer,
+    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
+    ser::SerializeMap,
+};
+use serde_json::Number;
+
+use super::fault::Fault;
+
+/// A JSON value whose objects keep their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Json {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A text.
+    Text(String),
+    /// Elements in order.
+    List(Vec<Self>),
+    /// Keys in order, each once.
+    Map(Vec<(String, Self)>),
+}
+
+impl Json {
+    /// Reads a body. Everything in it is bounded by its length, which the caller bounds, and [`DEPTH_MAX`].
+    pub fn read(body: &[u8]) -> Result<Self, Fault> {
+        let mut deserializer = serde_json::Deserializer::from_slice(body);
+        let read = Depth(0).deserialize(&mut deserializer).and_then(|json| deserializer.end().map(|()| json));
+        read.map_err(|error| {
+            let whole = error.to_string();
+            let what = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what);
+            let (line, column) = (error.line(), error.column());
+            Fault::new("", format!("line {line} column {column}: {what}; mend the JSON there"))
+        })
+    }
+
+    /// What something of the wire looks like.
+    pub fn of(value: &impl Serialize) -> Self {
+        let text = serde_json::to_vec(value).expect("texts, numbers and maps of texts have a JSON form");
+        Self::read(&text).expect("it is JSON that lies not deep")
+    }
+
+    /// The value as text, with nothing between.
+    pub fn to_text(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts, numbers and maps of texts have a JSON form")
+    }
+
+    /// The same without entries of objects that say nothing: `null`, empty texts, lists and objects. Lists keep what they have.
+    pub fn pruned(self) -> Self {
+        let Self::Map(entries) = self else { return self };
+        let says = |json: &Self| match json {
+            Self::Null => false,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(list) => !list.is_empty(),
+            Self::Map(entries) => !entries.is_empty(),
+            Self::Bool(_) | Self::Number(_) => true,
+        };
+        let pruned = entries.into_iter().map(|(key, json)| (key, json.pruned()));
+        Self::Map(pruned.filter(|(_, json)| says(json)).collect())
+    }
+
+    /// An object of these keys, in this order.
+    pub fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
+        Self::Map(entries.map(|(key, value)| (key.to_owned(), value)).into())
+    }
+
+    /// The value of a key, as it is written.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        let Self::Map(entries) = self else { return None };
+        entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// What it is, for a fault.
+    pub fn what(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(bool) => bool.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) if text.chars().count() > 64 => {
+                format!("{:?}…", text.chars().take(64).collect::<String>())
+            }
+            Self::Text(text) => format!("{text:?}"),
+            Self::List(_) => "a list".to_owned(),
+            Self::Map(_) => "an object".to_owned(),
+        }
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Json {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl<T: Into<Self>> From<Vec<T>> for Json {
+    fn from(list: Vec<T>) -> Self {
+        Self::List(list.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Json {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<bool> for Json {
+    fn from(bool: bool) -> Self {
+        Self::Bool(bool)
+    }
+}
+
+impl From<u64> for Json {
+    fn from(number: u64) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(bool) => serializer.serialize_bool(*bool),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::List(list) => serializer.collect_seq(list),
+            Self::Map(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                entries.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+                map.end()
+            }
+        }
+    }
+}
+
+/// Reads a value that lies this deep.
+struct Depth(usize);
+
+impl Depth {
+    fn below<E: Error>(&self) -> Result<Self, E> {
+        if self.0 < DEPTH_MAX {
+            return Ok(Self(self.0 + 1));
+        }
+        Err(E::custom(format_args!("more than {DEPTH_MAX} objects and lists lie within each other")))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Depth {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Depth {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, bool: bool) -> Result<Json, E> {
+        Ok(Json::Bool(bool))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Json, E> {
+        Ok(Json::Number(number.into()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Json, E> {
+        Ok(Json::Number(number.into()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Json, E> {
+        Ok(Number::from_f64(number).map_or(Json::Null, Json::Number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
+        Ok(Json::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = seq.next_element_seed(self.below()?)? {
+            list.push(element);
+        }
+        Ok(Json::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut entries: Vec<(String, Json)> = Vec::with_capacity(ROOM);
+        // Those behind the first few, which are looked through.
+        let mut keys = std::collections::HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let is_among_first = entries.iter().take(FEW).any(|(known, _)| *known == key);
+            if is_among_first || (entries.len() >= FEW && !keys.insert(key.clone())) {
+                let key = Json::Text(key).what();
+                return Err(A::Error::custom(format_args!("the key {key} stands twice in one object")));
+            }
+            entries.push((key, map.next_value_seed(self.below()?)?));
+        }
+        Ok(Json::Map(entries))
+    }
+}
+
+/// Most objects and lists within each other.
+const DEPTH_MAX: usize = 32;
+/// Keys that there is room for at first: most objects have fewer.
+const ROOM: usize = 8;
+/// Keys that are compared one by one, which takes less than a table of them.
+const FEW: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &[u8]) -> String {
+        Json::read(text).unwrap_err().detail
+    }
+
+    #[test]
+    fn order_is_kept() {
+        let text = br#"{"b":1,"a":[true,null,-1,0.5,"x"],"c":{}}"#;
+        assert_eq!(Json::read(text).unwrap().to_text(), text);
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_with_line_and_column() {
+        assert_eq!(
+            refused(b"{\n \"name\": \"a\"\n \"b\": 1}"),
+            "line 3 column 2: expected `,` or `}`; mend the JSON there"
+        );
+        assert!(refused(b"{\"a\": 1} x").starts_with("line 1 column 10: trailing characters"));
+        assert!(refused(b"{\"a\": \"\xff\"}").starts_with("line 1 column"));
+        assert!(refused(b"{\"a\": 5m}").starts_with("line 1 column 8: expected `,` or `}`"));
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_refused() {
+        assert!(refused(b"{\"a\": 1,\n\"a\": 1}").contains("line 2 column 3: the key \"a\" stands twice"));
+        let many: Vec<String> = (0..40).map(|key| format!("\"k{key}\": 1")).collect();
+        assert!(Json::read(format!("{{{}}}", many.join(",")).as_bytes()).is_ok());
+        for twice in [0, FEW - 1, FEW, 39] {
+            let told = refused(format!("{{{},{}}}", many.join(","), many[twice]).as_bytes());
+            assert!(told.contains(&format!("the key \"k{twice}\" stands twice")), "{told}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(Json::read(nested(DEPTH_MAX).as_bytes()).is_ok());
+        assert!(refused(nested(DEPTH_MAX + 1).as_bytes()).contains("more than 32 objects and lists"));
+        assert!(refused(nested(100_000).as_bytes()).contains("more than 32"));
+    }
+}

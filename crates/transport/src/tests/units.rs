@@ -1,0 +1,23 @@
+//! The shipped unit files, read by systemd itself where it is installed.
+
+use std::{fs, path::Path, process::Command};
+
+#[test]
+fn systemd_finds_no_fault_in_the_shipped_units() {
+    let folder = tempfile::tempdir().unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/systemd");
+    let mut units = vec![];
+    for name in ["fairway.service", "fairway.socket"] {
+        let text = fs::read_to_string(shipped.join(name)).unwrap();
+        // Where this test runs, nothing is installed; systemd checks that what it would start is there.
+        let text = text.replace("/usr/bin/fairway serve", "/bin/true serve");
+        units.push(folder.path().join(name));
+        fs::write(units.last().unwrap(), text).unwrap();
+    }
+    let Ok(output) = Command::new("systemd-analyze").args(["verify", "--man=no"]).args(&units).output() else {
+        return eprintln!("skipped: systemd-analyze is not installed");
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    let about_ours: Vec<_> = said.lines().filter(|line| line.contains("fairway")).collect();
+    assert!(about_ours.is_empty(), "{about_ours:#?}");
+}
