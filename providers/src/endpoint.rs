@@ -6,16 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Changes as SetChanges, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use fairway_model::{Changes as SetChanges, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use fairway_zonefile::{rdata_from_text, rdata_text};
 
-use crate::{Changes, Endpoint, Property, rdata::RdataText};
+use crate::{Changes, Endpoint, Property};
 
 /// A set as an endpoint.
-pub(crate) fn endpoint(set: &ProviderSet, text: RdataText) -> Endpoint {
+pub(crate) fn endpoint(set: &ProviderSet) -> Endpoint {
     let rtype = set.set.rtype;
     let property = |(name, value): (&String, &String)| Property { name: name.clone(), value: value.clone() };
     let target = |rdata: &[u8]| {
-        let target = (text.write)(rtype, rdata);
+        let target = rdata_text(rtype, rdata);
         match target.strip_suffix('.') {
             Some(plain) if UNDOTTED.contains(&rtype) => plain.to_owned(),
             _ => target,
@@ -33,9 +34,9 @@ pub(crate) fn endpoint(set: &ProviderSet, text: RdataText) -> Endpoint {
 }
 
 /// Endpoints as sets; those of one key as one.
-pub(crate) fn sets(endpoints: Vec<Endpoint>, text: RdataText) -> Vec<ProviderSet> {
+pub(crate) fn sets(endpoints: Vec<Endpoint>) -> Vec<ProviderSet> {
     let mut sets: BTreeMap<SetKey, ProviderSet> = BTreeMap::new();
-    for set in endpoints.into_iter().filter_map(|endpoint| set(endpoint, text)) {
+    for set in endpoints.into_iter().filter_map(set) {
         match sets.get_mut(&set.key()) {
             Some(there) => there.set.rdatas.extend(set.set.rdatas),
             None => drop(sets.insert(set.key(), set)),
@@ -45,22 +46,22 @@ pub(crate) fn sets(endpoints: Vec<Endpoint>, text: RdataText) -> Vec<ProviderSet
 }
 
 /// Changes as an ExternalDNS sends them.
-pub(crate) fn changes(changes: &SetChanges, text: RdataText) -> Changes {
-    let all = |sets: &[ProviderSet]| sets.iter().map(|set| endpoint(set, text)).collect();
+pub(crate) fn changes(changes: &SetChanges) -> Changes {
+    let all = |sets: &[ProviderSet]| sets.iter().map(endpoint).collect();
     Changes {
         create: all(&changes.create),
-        update_old: changes.update.iter().map(|update| endpoint(&update.from, text)).collect(),
-        update_new: changes.update.iter().map(|update| endpoint(&update.to, text)).collect(),
+        update_old: changes.update.iter().map(|update| endpoint(&update.from)).collect(),
+        update_new: changes.update.iter().map(|update| endpoint(&update.to)).collect(),
         delete: all(&changes.delete),
     }
 }
 
 /// A set; none where not even its name or type can be read.
-fn set(endpoint: Endpoint, text: RdataText) -> Option<ProviderSet> {
+fn set(endpoint: Endpoint) -> Option<ProviderSet> {
     let rtype: Rtype = endpoint.record_type.parse().ok()?;
     // 0 is a TTL that is not said.
     let ttl = u32::try_from(endpoint.record_ttl).ok().and_then(|ttl| Ttl::from_secs(ttl).ok()).unwrap_or(Ttl::MAX);
-    let rdatas = endpoint.targets.iter().map(|target| rdata(rtype, target, text)).collect::<Option<Vec<_>>>();
+    let rdatas = endpoint.targets.iter().map(|target| rdata(rtype, target)).collect::<Option<Vec<_>>>();
     let properties = endpoint.provider_specific.into_iter().filter(|property| !property.name.is_empty());
     Some(ProviderSet {
         set: RecordSet::new(endpoint.dns_name.parse().ok()?, rtype, ttl, rdatas.unwrap_or_default()),
@@ -69,12 +70,12 @@ fn set(endpoint: Endpoint, text: RdataText) -> Option<ProviderSet> {
     })
 }
 
-fn rdata(rtype: Rtype, target: &str, text: RdataText) -> Option<Box<[u8]>> {
+fn rdata(rtype: Rtype, target: &str) -> Option<Box<[u8]>> {
     if rtype == Rtype::TXT && !target.starts_with('"') {
         let strings = target.as_bytes().chunks(255).flat_map(|part| [&[part.len() as u8], part].concat());
         return Some(strings.collect());
     }
-    (text.read)(rtype, target)
+    rdata_from_text(rtype, target.as_bytes(), &Name::root()).ok()
 }
 
 fn undotted(name: &str) -> String {
@@ -100,19 +101,6 @@ pub(crate) const TYPES: &[Rtype] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdata::DOTTED;
-
-    /// Names as they are, all else with dots between its octets.
-    const NAMED: RdataText = RdataText {
-        write: |rtype, rdata| match rtype {
-            Rtype::CNAME => fairway_model::Name::from_wire(rdata).unwrap().to_string(),
-            _ => (DOTTED.write)(rtype, rdata),
-        },
-        read: |rtype, text| match rtype {
-            Rtype::CNAME => Some(Box::from(text.parse::<fairway_model::Name>().ok()?.as_wire())),
-            _ => (DOTTED.read)(rtype, text),
-        },
-    };
 
     #[test]
     fn a_set_comes_back_with_its_identifier_and_fields() {
@@ -120,9 +108,9 @@ mod tests {
             RecordSet::new("a.x.".parse().unwrap(), Rtype::CNAME, Ttl::STEERED, [Box::from(&b"\x01b\x01y\x00"[..])]);
         let properties = BTreeMap::from([("aws/weight".to_owned(), "5".to_owned())]);
         let set = ProviderSet { set, set_identifier: "eu".to_owned(), properties };
-        let endpoint = endpoint(&set, NAMED);
+        let endpoint = endpoint(&set);
         assert_eq!((&*endpoint.dns_name, &endpoint.targets[..]), ("a.x", &["b.y".to_owned()][..]));
-        assert_eq!(sets(vec![endpoint], NAMED), [set]);
+        assert_eq!(sets(vec![endpoint]), [set]);
     }
 
     #[test]
@@ -133,17 +121,14 @@ mod tests {
             targets: vec![target.to_owned()],
             ..Endpoint::default()
         };
-        let read = sets(
-            vec![
-                endpoint("a.x", "A", "192.0.2.1"),
-                endpoint("A.x.", "A", "192.0.2.2"),
-                endpoint("a.x", "AAAA", "what"),
-                endpoint("t.x", "TXT", "heritage=external-dns,external-dns/owner=o"),
-                endpoint("a..x", "A", "192.0.2.3"),
-                endpoint("b.x", "ALIAS", "y"),
-            ],
-            DOTTED,
-        );
+        let read = sets(vec![
+            endpoint("a.x", "A", "192.0.2.1"),
+            endpoint("A.x.", "A", "192.0.2.2"),
+            endpoint("a.x", "AAAA", "what"),
+            endpoint("t.x", "TXT", "heritage=external-dns,external-dns/owner=o"),
+            endpoint("a..x", "A", "192.0.2.3"),
+            endpoint("b.x", "ALIAS", "y"),
+        ]);
         let shown: Vec<_> = read.iter().map(|set| (set.key().to_string(), set.set.rdatas.len())).collect();
         let expected = [("a.x. A", 2), ("a.x. AAAA", 0), ("t.x. TXT", 1)];
         assert_eq!(shown, expected.map(|(key, count)| (key.to_owned(), count)));

@@ -14,19 +14,15 @@ use std::{
 
 use async_trait::async_trait;
 use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use fairway_zonefile::{rdata_from_text, rdata_text};
 
-use crate::{
-    publish::{Limits, Provider, ProviderError},
-    rdata::RdataText,
-};
+use crate::publish::{Limits, Provider, ProviderError};
 
 /// A zone file that is published to.
 #[derive(Clone, Debug)]
 pub struct ZoneFile {
     /// Its path. Where there is none yet, it is made, and the folder that it lies in.
     pub path: PathBuf,
-    /// How data is written in it.
-    pub text: RdataText,
 }
 
 #[async_trait]
@@ -37,8 +33,7 @@ impl Provider for ZoneFile {
 
     async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
         let file = self.clone();
-        beside(move || file.content().and_then(|text| Ok(sets(split(&text).1, file.text)?.into_values().collect())))
-            .await
+        beside(move || file.content().and_then(|text| Ok(sets(split(&text).1)?.into_values().collect()))).await
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
@@ -61,7 +56,7 @@ impl ZoneFile {
     fn change(&self, changes: &Changes) -> io::Result<()> {
         let text = self.content()?;
         let (above, below) = split(&text);
-        let mut sets = sets(below, self.text)?;
+        let mut sets = sets(below)?;
         for set in &changes.delete {
             sets.remove(&set.key());
         }
@@ -76,7 +71,7 @@ impl ZoneFile {
         for set in sets.values() {
             for rdata in &set.set.rdatas {
                 let RecordSet { name, rtype, ttl, .. } = &set.set;
-                let data = (self.text.write)(*rtype, rdata);
+                let data = rdata_text(*rtype, rdata);
                 next.push_str(&format!("{name}\t{}\tIN\t{rtype}\t{data}\n", ttl.secs()));
             }
         }
@@ -111,14 +106,19 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 /// The records below our line: one a line, as we write them.
-fn sets(text: &str, form: RdataText) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
+fn sets(text: &str) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
     let mut records: BTreeMap<(Name, Rtype), Lines> = BTreeMap::new();
     for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let read = || {
             let mut fields = line.splitn(5, '\t');
             let (name, ttl) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
             let rtype = fields.nth(1)?.parse().ok()?;
-            Some((name, Ttl::from_secs(ttl).ok()?, rtype, (form.read)(rtype, fields.next()?)?))
+            Some((
+                name,
+                Ttl::from_secs(ttl).ok()?,
+                rtype,
+                rdata_from_text(rtype, fields.next()?.as_bytes(), &Name::root()).ok()?,
+            ))
         };
         let fault =
             || format!("line {} below the line of Fairway is not as it was written; take it out or above", place + 1);
@@ -151,7 +151,6 @@ const FILE_MAX: u64 = 256 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdata::DOTTED;
 
     fn set(name: &str, last: u8) -> ProviderSet {
         let rdata: Box<[u8]> = [192, 0, 2, last].into();
@@ -164,7 +163,7 @@ mod tests {
         let path = folder.path().join("x.zone");
         let above = "$ORIGIN x.\n@ 60 SOA ns h (\n  41 ; serial\n  1 1 1 1 )\n@ NS ns.y.\nwww A 192.0.2.9 ; by hand";
         fs::write(&path, above).unwrap();
-        let file = ZoneFile { path: path.clone(), text: DOTTED };
+        let file = ZoneFile { path: path.clone() };
         let changes = Changes { create: vec![set("a.x.", 1), set("b.x.", 2)], ..Changes::default() };
         file.apply(&changes).await.unwrap();
         assert_eq!(file.read().await.unwrap(), [set("a.x.", 1), set("b.x.", 2)]);
@@ -180,9 +179,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.zone");
         fs::write(&path, format!("{LINE}www A 192.0.2.9\n")).unwrap();
-        let file = ZoneFile { path, text: DOTTED };
+        let file = ZoneFile { path };
         assert!(matches!(file.read().await, Err(ProviderError::Unavailable(why)) if why.contains("line 1")));
-        assert!(ZoneFile { path: folder.path().to_owned(), text: DOTTED }.read().await.is_err());
+        assert!(ZoneFile { path: folder.path().to_owned() }.read().await.is_err());
     }
 
     #[test]

@@ -13,7 +13,6 @@ pub mod flags;
 pub mod http;
 mod powerdns_wire;
 pub mod publish;
-mod rdata;
 pub mod rfc2136;
 pub mod spoken;
 pub mod webhook;
@@ -21,4 +20,3 @@ pub mod webhook_server;
 
 pub use endpoint_wire::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE, Property, RowKey, plain_name};
 pub use powerdns_wire::PowerDns;
-pub use rdata::RdataText;

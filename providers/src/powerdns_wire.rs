@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_zonefile::{rdata_from_text, rdata_text};
 use hyper::Method;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     http::Api,
     publish::{Limits, Provider, ProviderError, Scope},
-    rdata::RdataText,
 };
 
 /// A PowerDNS with its API.
@@ -22,8 +22,6 @@ pub struct PowerDns {
     pub zones: Vec<Name>,
     /// Longest time of a call.
     pub timeout: Duration,
-    /// How its API writes data.
-    pub text: RdataText,
 }
 
 #[derive(Deserialize)]
@@ -75,7 +73,7 @@ impl Provider for PowerDns {
             })?;
             for set in read.rrsets {
                 let what = format!("{zone}: {} {} is no record set", set.name, set.rtype);
-                sets.push(ProviderSet::plain(read_set(set, self.text).ok_or(ProviderError::Unavailable(what))?));
+                sets.push(ProviderSet::plain(read_set(set).ok_or(ProviderError::Unavailable(what))?));
             }
         }
         Ok(sets)
@@ -88,7 +86,7 @@ impl Provider for PowerDns {
             let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to)).filter(is_there);
             // A deletion first, so that an alias can take the place of addresses.
             let mut rrsets: Vec<_> = changes.delete.iter().filter(is_there).map(deletion).collect();
-            rrsets.extend(puts.map(|set| replacement(set, self.text)));
+            rrsets.extend(puts.map(replacement));
             if rrsets.is_empty() {
                 continue;
             }
@@ -118,9 +116,9 @@ fn path(zone: &Name) -> String {
 }
 
 /// A set with all that can be put into wire form, or else with none of it: it is there all the same.
-fn read_set(set: RrSet, text: RdataText) -> Option<RecordSet> {
+fn read_set(set: RrSet) -> Option<RecordSet> {
     let (name, rtype): (Name, Rtype) = (set.name.parse().ok()?, set.rtype.parse().ok()?);
-    let rdatas = set.records.iter().map(|record| (text.read)(rtype, &record.content));
+    let rdatas = set.records.iter().map(|record| rdata_from_text(rtype, record.content.as_bytes(), &Name::root()).ok());
     let rdatas = rdatas.collect::<Option<Vec<_>>>().unwrap_or_default();
     Some(RecordSet::new(name, rtype, Ttl::from_secs(set.ttl).ok()?, rdatas))
 }
@@ -130,8 +128,8 @@ fn deletion(set: &ProviderSet) -> RrSet {
     RrSet { name, rtype, ttl: 0, changetype: Some("DELETE".to_owned()), records: Vec::new() }
 }
 
-fn replacement(set: &ProviderSet, text: RdataText) -> RrSet {
-    let content = |octets: &[u8]| Content { content: (text.write)(set.set.rtype, octets), disabled: false };
+fn replacement(set: &ProviderSet) -> RrSet {
+    let content = |octets: &[u8]| Content { content: rdata_text(set.set.rtype, octets), disabled: false };
     RrSet {
         ttl: set.set.ttl.secs(),
         changetype: Some("REPLACE".to_owned()),
@@ -143,7 +141,6 @@ fn replacement(set: &ProviderSet, text: RdataText) -> RrSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdata::DOTTED;
 
     #[test]
     fn zones_are_named_in_paths_as_powerdns_wants_them() {
@@ -161,8 +158,8 @@ mod tests {
             changetype: None,
             records: vec![Content { content: content.to_owned(), disabled: false }],
         };
-        assert!(read_set(set("CAA", "nothing that is known"), DOTTED).unwrap().rdatas.is_empty());
-        assert_eq!(read_set(set("MX", "0.10.0"), DOTTED).unwrap().rdatas.len(), 1);
-        assert!(read_set(set("NOTYPE", ""), DOTTED).is_none());
+        assert!(read_set(set("CAA", "nothing that is known")).unwrap().rdatas.is_empty());
+        assert_eq!(read_set(set("MX", "10 mail.y.")).unwrap().rdatas.len(), 1);
+        assert!(read_set(set("NOTYPE", "")).is_none());
     }
 }

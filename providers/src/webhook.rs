@@ -23,7 +23,6 @@ use crate::{
     http::{Answer, Api},
     plain_name,
     publish::{Limits, Provider, ProviderError, Weights},
-    rdata::RdataText,
 };
 
 /// A provider behind a webhook.
@@ -37,8 +36,6 @@ pub struct Webhook {
     pub weights: Option<Weights>,
     /// Longest time of a call.
     pub timeout: Duration,
-    /// How targets are written.
-    pub text: RdataText,
 }
 
 #[async_trait]
@@ -51,7 +48,7 @@ impl Provider for Webhook {
         self.negotiate().await?;
         let answer = self.ask(Method::GET, "/records", &[ACCEPT], Vec::new()).await?;
         let read: Option<Vec<Endpoint>> = body(&answer, "/records")?;
-        let mut sets = endpoint::sets(read.unwrap_or_default(), self.text);
+        let mut sets = endpoint::sets(read.unwrap_or_default());
         sets.retain(|set| self.zones.iter().any(|zone| set.set.name.is_within(zone)));
         Ok(sets)
     }
@@ -65,10 +62,10 @@ impl Provider for Webhook {
         let (mut wanted, other): (Vec<_>, Vec<_>) =
             wanted.into_iter().partition(|set| endpoint::TYPES.contains(&set.set.rtype));
         wanted.retain(|set| takes(&filter, &set.set.name));
-        let asked: Vec<_> = wanted.iter().map(|set| endpoint::endpoint(set, self.text)).collect();
+        let asked: Vec<_> = wanted.iter().map(endpoint::endpoint).collect();
         let answer = self.ask(Method::POST, "/adjustendpoints", &[CONTENT, ACCEPT], asked.to_json()).await?;
         let adjusted: Option<Vec<Endpoint>> = body(&answer, "/adjustendpoints")?;
-        let mut sets = endpoint::sets(adjusted.unwrap_or_default(), self.text);
+        let mut sets = endpoint::sets(adjusted.unwrap_or_default());
         // One without records would hold its name.
         sets.retain(|set| !set.set.rdatas.is_empty());
         sets.extend(other);
@@ -76,7 +73,7 @@ impl Provider for Webhook {
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
-        let asked = endpoint::changes(changes, self.text).to_json();
+        let asked = endpoint::changes(changes).to_json();
         let answer = self.api.send(Method::POST, "/records", &[CONTENT], asked).await?;
         match answer.status {
             204 => Ok(()),

@@ -3,6 +3,7 @@
 //! [`read_zone`] reads the text and its inclusions; [`check_zone`] then checks what the records say together, as
 //! `named-checkzone` does, knowing which names are steered. Neither opens files, nor compiles for answering.
 //! The data of records has its own functions: [`rdata_from_text`], [`rdata_text`], [`rdata_names`], [`check_rdata`].
+#![forbid(unsafe_code)]
 
 mod check;
 mod faults;

@@ -19,7 +19,7 @@ use fairway_providers::{
 };
 use tempfile::TempDir;
 
-use crate::{TEXT, ZONE, contract, set};
+use crate::{ZONE, contract, set};
 
 /// What stands there at first and is somebody else's: as ExternalDNS writes it, as people write it, and what is no record at all.
 const FOREIGN: &[(&str, &str)] = &[
@@ -75,7 +75,6 @@ impl EtcdServer {
             user: None,
             zones: vec![ZONE.parse().expect("a name")],
             timeout: Duration::from_secs(30),
-            text: TEXT,
         }
     }
 

@@ -19,7 +19,7 @@ use fairway_providers::{
 use tempfile::TempDir;
 
 use crate::{
-    TEXT, contract,
+    contract,
     servers::{SECRET, bind, start},
     set,
 };
@@ -74,7 +74,7 @@ impl Drop for Cluster {
 
 fn endpoints(folder: &Path) -> DnsEndpoints {
     let (name, namespace) = ("corporate".to_owned(), "default".to_owned());
-    DnsEndpoints { folder: folder.to_owned(), name, namespace, weights: Some(Weights::Aws), text: TEXT }
+    DnsEndpoints { folder: folder.to_owned(), name, namespace, weights: Some(Weights::Aws) }
 }
 
 #[tokio::test]

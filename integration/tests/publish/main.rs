@@ -27,11 +27,10 @@ use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
 use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
 use fairway_providers::{
-    RdataText,
     file::ZoneFile,
     publish::{Affix, Bounds, Notes, Obstacle, Ownership, Pacing, Policy, Provider, Publisher, Rules, Setup, Wanted},
 };
-use fairway_zonefile::{rdata_from_text, rdata_text};
+use fairway_zonefile::rdata_from_text;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -58,17 +57,14 @@ a-theirs TXT \"heritage=external-dns,external-dns/owner=another,external-dns/res
 _sip._tcp SRV 1 2 5060 www
 ";
 
-/// Data as zone text has it.
-const TEXT: RdataText =
-    RdataText { write: rdata_text, read: |rtype, text| rdata_from_text(rtype, text.as_bytes(), &Name::root()).ok() };
-
 /// How many syncs are made; integration/run makes fewer than `FAIRWAY_SYNCS=100`.
 fn syncs() -> usize {
     std::env::var("FAIRWAY_SYNCS").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
 }
 
 fn set(name: &str, rtype: Rtype, texts: &[&str]) -> ProviderSet {
-    let rdata = |text: &&str| (TEXT.read)(rtype, text).expect("the tests write RDATA well");
+    let rdata =
+        |text: &&str| rdata_from_text(rtype, text.as_bytes(), &Name::root()).expect("the tests write RDATA well");
     let name: Name = format!("{name}.{ZONE}").parse().expect("the tests write names well");
     ProviderSet::plain(RecordSet::new(name, rtype, Ttl::STEERED, texts.iter().map(rdata)))
 }
@@ -160,7 +156,7 @@ async fn a_zone_file_keeps_the_contract() {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("pub.zone");
     fs::write(&path, FOREIGN).expect("the folder can be written");
-    contract(ZoneFile { path: path.clone(), text: TEXT }).await;
+    contract(ZoneFile { path: path.clone() }).await;
     let text = fs::read_to_string(&path).expect("it is there");
     let rest = FOREIGN.split_once("; serial").expect("it has one").1;
     assert!(text.contains(rest), "{text}");

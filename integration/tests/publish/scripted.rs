@@ -14,7 +14,7 @@ use fairway_providers::{
     webhook::Webhook,
 };
 
-use crate::{TEXT, ZONE};
+use crate::ZONE;
 
 /// What it does with a request.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Scripted {
 pub(crate) fn provider(url: &str, timeout: Duration) -> Webhook {
     let url = ApiUrl::parse(url).expect("a URL");
     let zones = vec![ZONE.parse().expect("a name")];
-    Webhook { api: Api { url, tls: None, secret: None }, zones, weights: None, timeout, text: TEXT }
+    Webhook { api: Api { url, tls: None, secret: None }, zones, weights: None, timeout }
 }
 
 /// A provider that is well and holds nothing, and says that it carried out what it was told.

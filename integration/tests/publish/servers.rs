@@ -197,7 +197,7 @@ pub(crate) fn powerdns() -> PowerDnsServer {
     let url = ApiUrl::parse(&at).expect("a URL");
     let api = Api { url, tls: None, secret: Some(("x-api-key", Secret::new("key-of-the-tests"))) };
     let zones = vec![ZONE.parse().expect("a name")];
-    let provider = PowerDns { api, zones, timeout: Duration::from_secs(30), text: super::TEXT };
+    let provider = PowerDns { api, zones, timeout: Duration::from_secs(30) };
     PowerDnsServer { provider, api: at, _process: process, _folder: folder }
 }
 

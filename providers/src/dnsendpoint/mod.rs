@@ -28,7 +28,6 @@ use self::object_wire::{About, Object};
 use crate::{
     Endpoint, Json, endpoint,
     publish::{Limits, Provider, ProviderError, Weights},
-    rdata::RdataText,
 };
 
 /// A folder of objects.
@@ -42,8 +41,6 @@ pub struct DnsEndpoints {
     pub namespace: String,
     /// How the provider behind ExternalDNS is told weights; none if it knows no set identifiers.
     pub weights: Option<Weights>,
-    /// How targets are written.
-    pub text: RdataText,
 }
 
 #[async_trait]
@@ -77,7 +74,7 @@ impl DnsEndpoints {
         // A crash may leave a name in two files; the same stands in both.
         endpoints.sort_by_key(Endpoint::key);
         endpoints.dedup_by_key(|endpoint| endpoint.key());
-        Ok(endpoint::sets(endpoints, self.text).into_iter().map(|set| (set.key(), set)).collect())
+        Ok(endpoint::sets(endpoints).into_iter().map(|set| (set.key(), set)).collect())
     }
 
     fn change(&self, changes: Changes) -> Result<(), ProviderError> {
@@ -138,7 +135,7 @@ impl DnsEndpoints {
     fn objects(&self, sets: impl Iterator<Item = ProviderSet>) -> Result<BTreeMap<String, Vec<u8>>, ProviderError> {
         let mut names: BTreeMap<String, Vec<Endpoint>> = BTreeMap::new();
         for set in sets {
-            let endpoint = endpoint::endpoint(&set, self.text);
+            let endpoint = endpoint::endpoint(&set);
             names.entry(endpoint.dns_name.clone()).or_default().push(endpoint);
         }
         let hashed = names.into_iter().map(|(name, endpoints)| {
@@ -218,11 +215,10 @@ mod tests {
     use fairway_model::{RecordSet, Rtype, Ttl};
 
     use super::*;
-    use crate::rdata::DOTTED;
 
     fn folder(path: &Path) -> DnsEndpoints {
         let (name, namespace) = ("Corp_1".to_owned(), "dns".to_owned());
-        DnsEndpoints { folder: path.to_owned(), name, namespace, weights: Some(Weights::Aws), text: DOTTED }
+        DnsEndpoints { folder: path.to_owned(), name, namespace, weights: Some(Weights::Aws) }
     }
 
     fn set(name: &str, records: u16, identifier: &str) -> ProviderSet {

@@ -38,7 +38,6 @@ use self::{
 use crate::{
     http::Api,
     publish::{Limits, Provider, ProviderError},
-    rdata::RdataText,
 };
 
 /// An etcd that CoreDNS reads.
@@ -54,8 +53,6 @@ pub struct Etcd {
     pub zones: Vec<Name>,
     /// Longest time of a call.
     pub timeout: Duration,
-    /// How data is kept beside what CoreDNS reads.
-    pub text: RdataText,
 }
 
 /// One set, before and after.
@@ -140,7 +137,7 @@ impl Etcd {
         for kv in found {
             let Some(key) = Key::read(&self.prefix, &kv.key) else { continue };
             let is_ours = matches!(key, Key::Ours { .. });
-            for (name, rtype, record) in service_wire::read(&key, &kv.value, self.text) {
+            for (name, rtype, record) in service_wire::read(&key, &kv.value) {
                 let key = SetKey { name, rtype, set_identifier: String::new() };
                 sets.entry((is_ours, key)).or_default().extend(record);
             }
@@ -175,7 +172,7 @@ impl Etcd {
         let Some(to) = edit.to else { return Ok(BTreeMap::new()) };
         let prefix = self.prefix_of(edit)?;
         let record = |rdata: &[u8]| {
-            let value = service_wire::write(to, rdata, self.text)
+            let value = service_wire::write(to, rdata)
                 .map_err(|what| ProviderError::Refused(format!("{} {}: {what}", edit.name, edit.rtype)))?;
             Ok((key::of_record(&prefix, rdata), value))
         };

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use fairway_model::{Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
 
 use super::key::{Key, name_of};
-use crate::rdata::RdataText;
 
 /// A record. Fields that are not here are left to who wrote them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,11 +49,11 @@ pub(super) struct Record {
 }
 
 /// What a key and its value say: records with name and type; none of them where something stands there that is not understood.
-pub(super) fn read(key: &Key, value: &str, text: RdataText) -> Vec<(Name, Rtype, Option<Record>)> {
+pub(super) fn read(key: &Key, value: &str) -> Vec<(Name, Rtype, Option<Record>)> {
     let service = serde_json::from_str::<Service>(value).ok();
     match key {
         Key::Ours { name, rtype } => {
-            let record = service.and_then(|service| own(name, *rtype, service, text));
+            let record = service.and_then(|service| own(name, *rtype, service));
             vec![(name.clone(), *rtype, record)]
         }
         Key::Other(labels) => {
@@ -86,15 +86,15 @@ pub(super) fn joined(key: SetKey, records: Vec<Record>) -> ProviderSet {
 }
 
 /// The value of a record of ours; what CoreDNS could not serve of it.
-pub(super) fn write(set: &ProviderSet, rdata: &[u8], text: RdataText) -> Result<String, String> {
+pub(super) fn write(set: &ProviderSet, rdata: &[u8]) -> Result<String, String> {
     let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| host_of(&set.set.name));
-    let service = service(set.set.rtype, rdata, set.set.ttl, group, text)?;
+    let service = service(set.set.rtype, rdata, set.set.ttl, group)?;
     serde_json::to_string(&service).map_err(|error| error.to_string())
 }
 
-fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String, text: RdataText) -> Result<Service, String> {
+fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String) -> Result<Service, String> {
     let mut service =
-        Service { ttl: i64::from(ttl.secs()), group, data: (text.write)(rtype, rdata), ..Service::default() };
+        Service { ttl: i64::from(ttl.secs()), group, data: rdata_text(rtype, rdata), ..Service::default() };
     // CoreDNS takes it off the target of an SRV, too.
     service.targetstrip = i64::from(rtype != Rtype::SRV);
     let malformed = || "its data is malformed".to_owned();
@@ -123,11 +123,11 @@ fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String, text: RdataText)
 }
 
 /// A record of ours: by the text that we keep, where that is still what CoreDNS reads.
-fn own(name: &Name, rtype: Rtype, found: Service, text: RdataText) -> Option<Record> {
-    let rdata = (text.read)(rtype, &found.data)?;
+fn own(name: &Name, rtype: Rtype, found: Service) -> Option<Record> {
+    let rdata = rdata_from_text(rtype, found.data.as_bytes(), &Name::root()).ok()?;
     let ttl = Ttl::from_secs(u32::try_from(found.ttl).ok()?).ok()?;
     let group = if found.group.is_empty() { host_of(name) } else { found.group.clone() };
-    let meant = service(rtype, &rdata, ttl, group.clone(), text).ok()?;
+    let meant = service(rtype, &rdata, ttl, group.clone()).ok()?;
     (meant == found).then_some(Record { rdata, ttl, group })
 }
 

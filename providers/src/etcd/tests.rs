@@ -1,7 +1,6 @@
 use fairway_model::Ttl;
 
 use super::*;
-use crate::rdata::DOTTED;
 
 const PREFIX: &str = "/skydns/";
 
@@ -12,7 +11,6 @@ fn etcd() -> Etcd {
         user: None,
         zones: vec!["x.".parse().unwrap()],
         timeout: Duration::from_secs(1),
-        text: DOTTED,
     }
 }
 

@@ -6,15 +6,15 @@ use std::{
     path::PathBuf,
 };
 
-use fairway_model::{Rtype, SetKey};
+use fairway_model::{Name, Rtype, SetKey};
+use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
 
 use super::registry::Claims;
-use crate::rdata::RdataText;
 
 /// Where notes are kept; in memory alone, where there is no data folder.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(Option<(PathBuf, RdataText)>);
+pub struct Notes(Option<PathBuf>);
 
 #[derive(Serialize, Deserialize)]
 struct Note {
@@ -28,13 +28,13 @@ struct Note {
 
 impl Notes {
     /// Notes in this file, data in it as text.
-    pub fn at(path: PathBuf, text: RdataText) -> Self {
-        Self(Some((path, text)))
+    pub fn at(path: PathBuf) -> Self {
+        Self(Some(path))
     }
 
     /// What was noted; nothing where that cannot be read, with a line in the log. Then TXT records say whose sets are.
     pub(super) fn read(&self) -> Claims {
-        let Some((path, form)) = &self.0 else { return Claims::new() };
+        let Some(path) = &self.0 else { return Claims::new() };
         let text = match fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Claims::new(),
@@ -44,7 +44,7 @@ impl Notes {
             }
         };
         match serde_json::from_slice::<Vec<Note>>(&text) {
-            Ok(notes) => notes.into_iter().filter_map(|note| claim(note, *form)).collect(),
+            Ok(notes) => notes.into_iter().filter_map(claim).collect(),
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "notes of what was published are malformed");
                 Claims::new()
@@ -54,10 +54,10 @@ impl Notes {
 
     /// Replaces them; when this returns, they survive a power cut.
     pub(super) fn write(&self, claims: &Claims) -> io::Result<()> {
-        let Some((path, form)) = &self.0 else { return Ok(()) };
+        let Some(path) = &self.0 else { return Ok(()) };
         let folder = path.parent().ok_or_else(|| io::Error::other("it lies in no folder"))?;
         fs::create_dir_all(folder)?;
-        let notes: Vec<_> = claims.iter().map(|(key, rdatas)| note(key, rdatas, *form)).collect();
+        let notes: Vec<_> = claims.iter().map(|(key, rdatas)| note(key, rdatas)).collect();
         let beside = path.with_extension("new");
         let mut file = File::create(&beside)?;
         file.write_all(&serde_json::to_vec(&notes)?)?;
@@ -67,18 +67,22 @@ impl Notes {
     }
 }
 
-fn note(key: &SetKey, rdatas: &[Box<[u8]>], text: RdataText) -> Note {
+fn note(key: &SetKey, rdatas: &[Box<[u8]>]) -> Note {
     Note {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
         set_identifier: key.set_identifier.clone(),
-        records: rdatas.iter().map(|octets| (text.write)(key.rtype, octets)).collect(),
+        records: rdatas.iter().map(|octets| rdata_text(key.rtype, octets)).collect(),
     }
 }
 
-fn claim(note: Note, form: RdataText) -> Option<(SetKey, Vec<Box<[u8]>>)> {
+fn claim(note: Note) -> Option<(SetKey, Vec<Box<[u8]>>)> {
     let rtype: Rtype = note.rtype.parse().ok()?;
-    let rdatas = note.records.iter().map(|text| (form.read)(rtype, text)).collect::<Option<Vec<_>>>()?;
+    let rdatas = note
+        .records
+        .iter()
+        .map(|text| rdata_from_text(rtype, text.as_bytes(), &Name::root()).ok())
+        .collect::<Option<Vec<_>>>()?;
     Some((SetKey { name: note.name.parse().ok()?, rtype, set_identifier: note.set_identifier }, rdatas))
 }
 
@@ -89,7 +93,7 @@ mod tests {
     #[test]
     fn notes_come_back_and_broken_ones_are_none() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = Notes::at(folder.path().join("publish/bind.json"), crate::rdata::DOTTED);
+        let notes = Notes::at(folder.path().join("publish/bind.json"));
         assert!(notes.read().is_empty());
         let key = SetKey { name: "a.x.".parse().unwrap(), rtype: Rtype::A, set_identifier: "eu".to_owned() };
         let claims = Claims::from([(key, vec![Box::from([192, 0, 2, 1])])]);

@@ -14,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{Name, Secret};
+use fairway_model::Secret;
 use fairway_providers::{
-    PowerDns, RdataText,
+    PowerDns,
     dnsendpoint::DnsEndpoints,
     etcd::Etcd,
     file::ZoneFile,
@@ -25,7 +25,6 @@ use fairway_providers::{
     rfc2136::Rfc2136,
     webhook::Webhook,
 };
-use fairway_zonefile::{rdata_from_text, rdata_text};
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 pub(super) use self::declared::{DECLARED_MAX, asked};
@@ -54,7 +53,7 @@ impl Running {
     fn start(to: &PublishTo, data_dir: Option<PathBuf>) -> Self {
         let (wishes, wishes_in) = watch::channel(None);
         let PublishTo { name, rules, pacing, auto, .. } = to.clone();
-        let notes = data_dir.map_or_else(Notes::default, |folder| Notes::at(notes_at(&folder, &name), TEXT));
+        let notes = data_dir.map_or_else(Notes::default, |folder| Notes::at(notes_at(&folder, &name)));
         let setup = Setup { name, rules, pacing, auto };
         let (publisher, task) = Publisher::new(setup, provider(to), wishes_in, notes);
         Self { to: to.clone(), publisher, wishes, task: tokio::spawn(task), shown: Arc::default() }
@@ -77,7 +76,6 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             api: api(url, &CallTls::default(), Some(("x-api-key", key.clone()))),
             zones: to.rules.zones.clone(),
             timeout: *timeout,
-            text: TEXT,
         }),
         Destination::Etcd { endpoints, prefix, user, tls, timeout } => Box::new(Etcd {
             endpoints: endpoints.iter().map(|url| api(url, tls, None)).collect(),
@@ -85,14 +83,12 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             user: user.clone(),
             zones: to.rules.zones.clone(),
             timeout: *timeout,
-            text: TEXT,
         }),
         Destination::Webhook { url, authorization, tls, weights, timeout } => Box::new(Webhook {
             api: api(url, tls, authorization.clone().map(|token| ("authorization", token))),
             zones: to.rules.zones.clone(),
             weights: *weights,
             timeout: *timeout,
-            text: TEXT,
         }),
         Destination::DnsEndpoints { folder, namespace, weights } => Box::new(DnsEndpoints {
             folder: folder.clone(),
@@ -100,9 +96,8 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             name: if to.name.contains('/') { instance(&to.name) } else { to.name.clone() },
             namespace: namespace.clone(),
             weights: *weights,
-            text: TEXT,
         }),
-        Destination::File(path) => Box::new(ZoneFile { path: path.clone(), text: TEXT }),
+        Destination::File(path) => Box::new(ZoneFile { path: path.clone() }),
     }
 }
 
@@ -184,9 +179,6 @@ fn restarted(running: Vec<Running>, wanted: &[PublishTo], data_dir: Option<PathB
     next
 }
 
-/// Data as zone text has it.
-const TEXT: RdataText =
-    RdataText { write: rdata_text, read: |rtype, text| rdata_from_text(rtype, text.as_bytes(), &Name::root()).ok() };
 /// How often it is looked at what is served.
 const LOOK: Duration = Duration::from_millis(500);
 /// How soon it is looked again at weights that wait.
