@@ -153,7 +153,7 @@ impl Actor {
         let mut out = forced_out(&self.forced, &published.configured.uses);
         out.extend(self.balance.exhausted().filter(|cluster| !out.contains(cluster)).cloned().collect::<Vec<_>>());
         let now = Instant::now();
-        self.drains.follow(&out, &published.configured.desired, (now, (self.clock)()));
+        self.drains.follow(&out, &published.configured.merged.desired, (now, (self.clock)()));
         // While a step runs, nobody can say what is left: it is told when that ends.
         if self.balance.is_stepping() {
             return;
@@ -183,7 +183,7 @@ impl Actor {
         let now = Instant::now();
         if self.balance.note_told() {
             let (published, view) = (self.shared.published.load_full(), self.shared.view.load_full());
-            self.balance.follow(&published.configured.desired, &view.snapshot, now);
+            self.balance.follow(&published.configured.merged.desired, &view.snapshot, now);
         }
         self.balance.hear(news, now);
     }
@@ -227,7 +227,7 @@ impl Actor {
     pub(super) fn take_posted(&mut self, posted: &Posted) {
         let (view, now) = (self.shared.view.load_full(), Instant::now());
         if self.balance.take_posted(posted) {
-            self.balance.follow(&self.shared.published.load_full().configured.desired, &view.snapshot, now);
+            self.balance.follow(&self.shared.published.load_full().configured.merged.desired, &view.snapshot, now);
         }
         let (before, now) = (self.shared.decides.load_full(), self.balance.lead().told());
         if *before != now {

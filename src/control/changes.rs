@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use fairway_model::{Desired, Name, RecordSet, Rtype, SharedMap};
-use fairway_zones::Touched;
+use fairway_model::{Desired, SharedMap};
 
 use fairway_config::Settings;
 
@@ -47,22 +46,6 @@ fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
         Change::Removed => removed += 1,
     });
     (added + changed + removed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
-}
-
-/// The same where nothing else can differ, but for the clusters and monitors of what is touched.
-pub(super) fn counted_of(touched: &Touched, before: &Desired, after: &Desired) -> Vec<String> {
-    let pools = touched.pools.iter().map(|name| Change::between(before.pools.get(name), after.pools.get(name)));
-    let names = touched.names.iter().map(|name| Change::between(before.names.get(name), after.names.get(name)));
-    let clusters = line("clusters", &before.clusters, &after.clusters);
-    let monitors = shared("monitors", &before.monitors, &after.monitors);
-    let records = line("record sets", &records_of(touched, before), &records_of(touched, after));
-    [clusters, monitors, told("pools", pools), told("names", names), records].into_iter().flatten().collect()
-}
-
-/// The record sets of touched names.
-fn records_of<'a>(touched: &Touched, wish: &'a Desired) -> BTreeMap<(&'a Name, Rtype), &'a RecordSet> {
-    let sets = touched.records.iter().flat_map(|name| wish.records_at(name));
-    sets.map(|set| ((&set.name, set.rtype), set)).collect()
 }
 
 /// What became of an object.

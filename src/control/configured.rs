@@ -1,113 +1,87 @@
-//! From files to a compiled configuration, on a thread that may take its time.
+//! The configuration in force, and the reader that makes it from files and declared objects.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
-use fairway_model::{
-    Contribution, DeclaredClusters, Desired, Fault, Member, Merged, Name, Origin, Override, Place, Pool, PoolName,
-    Severity, SharedSet, SourceKind, Timestamp, merge,
-};
+use fairway_model::{Desired, Fault, Member, Name, Origin, Override, Place, Pool, Timestamp};
 use fairway_zonefile::ZoneData;
-use fairway_zones::{ServerOptions, Snapshot, Touched, compile, give_back_memory, recompile};
+use fairway_zones::{Snapshot, give_back_memory};
 use tokio::sync::oneshot;
 
 use super::{
     Environment,
-    contributed::{Beside, Contributed, LeftNames, contributed},
-    declared::{Declared, LeftOut, is_of_intents, names_beside, overruled},
-    narrow::{self, Narrow},
+    compile::{Compiled, Job, Stop},
+    contributed::LeftNames,
+    declared::{Declared, LeftOut},
+    merge::{MergedState, Sources},
     trial::Trial,
     uses::Uses,
 };
 use fairway_config::{Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
-use fairway_store::objects::Key;
 use fairway_transport::let_all_others_first;
 
-/// A configuration that was accepted, apart from what is compiled of it.
-#[derive(Debug)]
+/// A configuration that was accepted, apart from its snapshot.
+#[derive(Clone, Debug)]
 pub(crate) struct Configured {
     /// How the process runs.
     pub(crate) settings: Settings,
-    /// What the files wish for.
-    pub(super) files: Arc<Desired>,
-    /// Names that others steer, and the files do not.
-    pub(super) beside: SharedSet<Name>,
-    /// What is wished for, all contributions joined.
-    pub(crate) desired: Arc<Desired>,
-    /// The revision of the declared objects in it.
-    pub(crate) revision: u64,
-    /// Those objects.
+    /// What the files declare.
+    pub(super) files: Arc<Files>,
+    /// The declared objects that it was made from.
     pub(crate) objects: Arc<Declared>,
-    /// Whether no object but intents is left out, and nothing that was compiled is doubtful: then a change of pools, names and intents
-    /// changes nothing else.
-    pub(super) is_plain: bool,
-    /// Intents that are left out because something is wrong with what they come to: other records, or other names of clusters, may
-    /// mend that.
-    pub(super) at_fault: BTreeSet<Key>,
-    /// Declared objects that are not heeded.
+    /// Files, objects and contributions, merged.
+    pub(crate) merged: MergedState,
+    /// Declared objects that do not fit, with the reasons. Each reload tries them again.
+    pub(super) rejected: LeftOut,
+    /// Contributed names that do not fit, with the reasons. Each reload tries them again.
+    pub(super) left_names: LeftNames,
+    /// Declared objects that are not served: rejected ones, and intents without a cluster, say.
     pub(crate) left_out: LeftOut,
-    /// Declared objects that files declare otherwise, and what of it holds.
-    pub(crate) conflicts: BTreeMap<Key, String>,
-    /// What clients of the webhook contribute.
-    pub(crate) contributed: Arc<Contributed>,
-    /// The clusters that are declared beside that.
-    pub(super) clusters: Arc<DeclaredClusters>,
-    /// What is forced by configuration.
+    /// The overrides of the files that have not ended.
     pub(crate) overrides: Vec<Override>,
-    /// The same as it was declared.
-    pub(super) specs: Vec<OverrideSpec>,
-    /// Who is judged by which target.
+    /// Which target is probed for whom.
     pub(crate) uses: Uses,
-    /// Faults that let it through.
+    /// All warnings.
     pub(crate) warnings: Vec<Fault>,
-    /// Those of the files alone.
-    pub(super) doubts: Vec<Fault>,
-    /// Its zones, for the next reading.
-    pub(crate) zones: KeptZones,
-    /// Its maps, likewise.
-    pub(crate) maps: KeptMaps,
+    /// Those of the compilation alone: a later one that compiles only a part would lose them.
+    pub(super) compile_warnings: Vec<Fault>,
 }
 
-/// What serves while a new configuration is read.
+/// The last state, which serves while a new one is made.
 #[derive(Clone)]
 pub(super) struct Previous {
     pub(super) configured: Arc<Configured>,
     pub(super) snapshot: Arc<Snapshot>,
-    /// What was tried last beside it.
+    /// The last dry run from this state.
     pub(super) tried: Option<Arc<Trial>>,
 }
 
 impl Previous {
-    /// Nothing was tried yet.
+    /// A state from which no dry run was made.
     pub(super) fn new(configured: Arc<Configured>, snapshot: Arc<Snapshot>) -> Self {
         Self { configured, snapshot, tried: None }
     }
 }
 
-/// What one reading gave.
+/// The result of one reload.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The files looked at, and what they looked like; none where they were left alone.
+    /// The files read, and what they looked like; `None` if they were not read.
     pub(super) fingerprint: Option<Fingerprint>,
     /// How long it took.
     pub(super) took: Duration,
-    /// All that differs from the configuration before, where that is known.
-    pub(super) touched: Option<Touched>,
-    /// Whether only that was compiled, which leaves little behind.
-    pub(super) is_revised: bool,
-    /// What it gave.
+    /// The new configuration, or all errors.
     pub(super) outcome: Outcome,
 }
 
-/// A configuration, compiled, or all its faults.
-pub(super) type Outcome = Result<(Configured, Snapshot), Vec<Fault>>;
+/// A compiled configuration, or all its errors.
+pub(super) type Outcome = Result<Compiled, Vec<Fault>>;
 
-/// What a reading needs.
+/// Reads and compiles configurations.
 #[derive(Clone)]
 pub(super) struct Reader {
     /// Where the configuration comes from.
@@ -118,10 +92,10 @@ pub(super) struct Reader {
     pub(super) declared: Arc<ArcSwap<Declared>>,
 }
 
-/// What is read.
+/// What a reload reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
-    /// The objects of the API; what the files said before holds.
+    /// The objects of the API; the files stay as they were read last.
     #[default]
     Objects,
     /// The files, and the objects.
@@ -131,56 +105,58 @@ pub(crate) enum What {
 impl Reader {
     /// Reads and compiles on a thread of its own, at low priority: answers and probes come first.
     ///
-    /// The reading is lost only if the thread cannot be started.
+    /// Returns `None` only if the thread cannot be started.
     pub(super) async fn read(&self, what: What, previous: Previous, now: Timestamp) -> Option<Reading> {
         let reader = self.clone();
         on_a_thread(move || Some(reader.read_here(what, Some(&previous), now))).await
     }
 
-    /// The same for objects, where the narrow way is all that it takes; none where it is not.
-    pub(super) async fn read_narrow(&self, previous: Previous, now: Timestamp) -> Option<Reading> {
+    /// The same for objects. Returns `None`, too, if anything is rejected, or if everything has to be merged: that may take long.
+    pub(super) async fn read_briefly(&self, previous: Previous, now: Timestamp) -> Option<Reading> {
         let reader = self.clone();
-        on_a_thread(move || reader.narrow_here(&previous, now)).await
+        on_a_thread(move || {
+            let begun = Instant::now();
+            let outcome = reader.compile(&previous.configured.files, Some(&previous), now, true);
+            let outcome = Ok(outcome.ok()?);
+            Some(Reading { fingerprint: None, took: begun.elapsed(), outcome })
+        })
+        .await
     }
 
-    /// Reads and compiles on this thread. Zones that are as they were stay compiled.
+    /// Reads and compiles on this thread.
     pub(super) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
-        if let (What::Objects, Some(previous)) = (what, previous) {
-            if let Some(reading) = self.narrow_here(previous, now) {
-                return reading;
+        let (fingerprint, outcome) = match previous {
+            Some(previous) if what == What::Objects => {
+                (None, self.compile_all(&previous.configured.files, Some(previous), now))
             }
-            let outcome = self.compile(previous.configured.files_again(), Some(&previous.snapshot), now);
-            return Reading { fingerprint: None, took: begun.elapsed(), touched: None, is_revised: false, outcome };
-        }
+            _ => {
+                let (fingerprint, outcome) = self.read_files(previous, now);
+                (Some(fingerprint), outcome)
+            }
+        };
+        Reading { fingerprint, took: begun.elapsed(), outcome }
+    }
+
+    fn read_files(&self, previous: Option<&Previous>, now: Timestamp) -> (Fingerprint, Outcome) {
         let before = previous.map(|previous| {
-            let Configured { zones, maps, desired, beside, .. } = &*previous.configured;
-            Before { zones, maps, names: &desired.names, beside }
+            let Configured { files, merged, .. } = &*previous.configured;
+            let (zones, maps) = (&files.kept, &files.kept_maps);
+            Before { zones, maps, names: &merged.desired.names, beside: &merged.beside }
         });
-        let snapshot = previous.map(|previous| &*previous.snapshot);
-        let mut reading = self.attempt(before, snapshot, now);
-        if reading.1.is_none() {
-            reading = self.attempt(None, snapshot, now);
+        if let (fingerprint, Some(outcome)) = self.attempt(before, previous, now) {
+            return (fingerprint, outcome);
         }
-        let (fingerprint, outcome) = reading;
-        let outcome = outcome.unwrap_or_else(|| unreachable!("all zones were read"));
-        Reading { fingerprint: Some(fingerprint), took: begun.elapsed(), touched: None, is_revised: false, outcome }
+        // With the text of all zones at hand, an error tells the line of the record it is about.
+        let (fingerprint, outcome) = self.attempt(None, previous, now);
+        (fingerprint, outcome.unwrap_or_else(|| unreachable!("all zones were read")))
     }
 
-    fn narrow_here(&self, previous: &Previous, now: Timestamp) -> Option<Reading> {
-        let (begun, objects) = (Instant::now(), self.declared.load_full());
-        let Narrow { configured, snapshot, touched, is_revised } =
-            narrow::read(previous, &objects, &describe(&self.source), now)?;
-        let (touched, outcome) = (Some(touched), Ok((configured, snapshot)));
-        Some(Reading { fingerprint: None, took: begun.elapsed(), touched, is_revised, outcome })
-    }
-
-    /// What was looked at, and what came of it: nothing, if something above zones that stayed unread is at fault, which is told
-    /// with their text at hand.
+    /// Returns the files looked at, and the result: `None` if there are errors and unchanged zones were not read again.
     fn attempt(
         &self,
         before: Option<Before<'_>>,
-        previous: Option<&Snapshot>,
+        previous: Option<&Previous>,
         now: Timestamp,
     ) -> (Fingerprint, Option<Outcome>) {
         let (mut fingerprint, mut loaded) = self.load(before);
@@ -200,7 +176,7 @@ impl Reader {
         let outcome = match loaded {
             Ok(loaded) => {
                 let is_whole = !loaded.zones_as_before;
-                let outcome = self.compile(Files::from(loaded), previous, now);
+                let outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
                 (outcome.is_ok() || is_whole).then_some(outcome)
             }
             Err(faults) => Some(Err(faults)),
@@ -213,119 +189,35 @@ impl Reader {
         (attempt.fingerprint, attempt.outcome)
     }
 
-    /// Joins the files with the objects and compiles. Objects that do not fit are left out, so that what is refused is at fault in
-    /// the files; in which record of a zone is told only if the zones are at hand.
-    pub(super) fn compile(&self, files: Files, previous: Option<&Snapshot>, now: Timestamp) -> Outcome {
-        let objects = self.declared.load_full();
-        let mut warnings = files.doubts.clone();
-        let overrides = check_overrides(files.overrides.clone(), now, &mut warnings);
-        let fitted = self.fit(&files, &objects, previous);
-        let (overrides, Fitted { joined, left_out, at_fault, is_sure, left_names, snapshot, doubts }) =
-            match (overrides, fitted) {
-                (Ok(overrides), Ok(fitted)) => (overrides, fitted),
-                (overrides, fitted) => {
-                    return Err([overrides.err(), fitted.err()].into_iter().flatten().flatten().collect());
-                }
-            };
-        let is_complete = left_names.is_empty() && left_out.keys().all(|key| is_of_intents(key.kind()));
-        let is_plain = doubts.is_empty() && is_sure && is_complete;
-        warnings.extend(doubts);
-        let configured = Configured {
-            uses: Uses::new(&joined.desired, &snapshot),
-            is_plain,
-            at_fault,
-            conflicts: joined.conflicts,
-            contributed: Arc::new(joined.contributed),
-            clusters: Arc::new(joined.clusters),
-            desired: joined.desired,
-            beside: joined.beside,
-            revision: objects.revision,
-            objects,
-            left_out,
-            overrides,
-            warnings,
-            settings: files.settings,
-            files: files.desired,
-            specs: files.overrides,
-            doubts: files.doubts,
-            zones: files.kept,
-            maps: files.kept_maps,
-        };
-        Ok((configured, snapshot))
+    fn compile_all(&self, files: &Arc<Files>, previous: Option<&Previous>, now: Timestamp) -> Outcome {
+        self.compile(files, previous, now, false).map_err(|stop| match stop {
+            Stop::Errors(errors) => errors,
+            Stop::NotBrief => unreachable!("it may take as long as it needs"),
+        })
     }
 
-    /// Compiles the files with the objects that fit them; refused where the files alone would be.
-    fn fit(&self, files: &Files, objects: &Declared, previous: Option<&Snapshot>) -> Result<Fitted, Vec<Fault>> {
-        let options = options(&files.settings);
-        let (mut left_out, mut left_names, mut is_sure) = (LeftOut::new(), LeftNames::new(), true);
-        loop {
-            let joined = self.join(files, objects, &mut left_out, &left_names);
-            let faults = match compile_joined(&joined.desired, files, !objects.is_empty(), &options, previous) {
-                Ok((snapshot, doubts)) => {
-                    let at_fault = left_out.keys().filter(|key| objects.intent(key).is_some()).cloned().collect();
-                    left_out.extend(joined.unanswered.clone());
-                    return Ok(Fitted { joined, left_out, at_fault, is_sure, left_names, snapshot, doubts });
-                }
-                Err(faults) => faults,
-            };
-            // Each time at least one more is left out, those of the lowest rank first: in the end the files stand alone.
-            let contributed = &joined.contributed;
-            let is_found = contributed.leave_out(&faults, &mut left_names)
-                || objects.leave_out(&faults, &files.desired, &mut left_out);
-            is_sure &= is_found;
-            let is_less = is_found
-                || contributed.leave_all(&faults, &mut left_names)
-                || objects.leave_all(&faults, &mut left_out);
-            if !is_less {
-                return Err(faults);
-            }
-        }
-    }
-
-    /// What the files, the objects and the clients of the webhook wish for together.
-    fn join(&self, files: &Files, objects: &Declared, left_out: &mut LeftOut, left_names: &LeftNames) -> Joined {
-        if objects.is_empty() {
-            let desired = Arc::clone(&files.desired);
-            let clusters = DeclaredClusters::new(desired.clusters.values());
-            return Joined { desired, clusters, ..Joined::default() };
-        }
-        let owner = describe(&self.source);
-        let of = Contribution::of;
-        let of_files = of(SourceKind::Config, &owner, Desired::clone(&files.desired));
-        let (of_objects, unanswered) = objects.contribution(&files.desired, left_out);
-        let mut beside_names = names_beside(&files.desired, &of_objects.desired);
-        let Merged { mut desired, conflicts } = merge([of_files, of_objects]);
-        let clusters = DeclaredClusters::new(desired.clusters.values());
-        let clients = objects.contributed_rows();
-        let mut contributed = Contributed::default();
-        if !clients.is_empty() {
-            let mut uses: HashMap<&PoolName, usize> = HashMap::new();
-            desired.names.values().for_each(|steered| *uses.entry(&steered.pool).or_default() += 1);
-            let steered = |name: &Name| {
-                let steered = desired.names.get(name)?;
-                Some((steered, desired.pools.get(&steered.pool)?, uses[&steered.pool] > 1))
-            };
-            let shared = files.settings.shared_names();
-            let beside = Beside { zones: &desired, clusters: &clusters, steered: &steered, shared, left: left_names };
-            contributed = self::contributed(&clients, &beside, |scope| objects.strength(scope));
-            let wished = contributed.desired();
-            beside_names.extend(names_beside(&files.desired, &wished));
-            // Fields of what is declared were taken over, so that nothing is said otherwise.
-            let of_clients = of(SourceKind::Webhook, "webhook", wished);
-            desired = merge([of(SourceKind::Config, &owner, desired), of_clients]).desired;
-        }
-        let conflicts = overruled(&conflicts, &owner);
-        Joined { desired: Arc::new(desired), beside: beside_names, conflicts, contributed, clusters, unanswered }
+    fn compile(
+        &self,
+        files: &Arc<Files>,
+        previous: Option<&Previous>,
+        now: Timestamp,
+        is_brief: bool,
+    ) -> Result<Compiled, Stop> {
+        let (objects, owner) = (self.declared.load_full(), describe(&self.source));
+        let sources = Sources { previous, files, objects: &objects, owner: &owner };
+        Job { sources, files, objects: &objects, now, is_brief }.run()
     }
 }
 
-/// Does work on a thread of its own, at low priority; nothing, too, if that cannot be started.
+/// Does work on a thread of its own, at low priority. Returns `None` if the thread cannot be started.
 async fn on_a_thread(work: impl FnOnce() -> Option<Reading> + Send + 'static) -> Option<Reading> {
     let (reply, reading) = oneshot::channel();
     let work = move || {
         let _computing = let_all_others_first();
         let reading = work();
-        let leaves_little = reading.as_ref().is_none_or(|reading| reading.is_revised);
+        let leaves_little = reading
+            .as_ref()
+            .is_none_or(|reading| reading.outcome.as_ref().is_ok_and(|compiled| compiled.is_incremental));
         let _ = reply.send(reading);
         if !leaves_little {
             give_back_memory();
@@ -336,27 +228,6 @@ async fn on_a_thread(work: impl FnOnce() -> Option<Reading> + Send + 'static) ->
         return None;
     }
     reading.await.ok().flatten()
-}
-
-fn compile_joined(
-    desired: &Desired,
-    files: &Files,
-    has_objects: bool,
-    options: &ServerOptions,
-    previous: Option<&Snapshot>,
-) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
-    if has_objects {
-        // The files were looked through by themselves; what comes to them may not fit.
-        let problems = desired.problems().into_iter().filter(|problem| problem.severity == Severity::Error);
-        let faults: Vec<Fault> = problems.map(|problem| problem.at(Place::file("objects of the API"))).collect();
-        if !faults.is_empty() {
-            return Err(faults);
-        }
-    }
-    match (&files.zones, previous) {
-        (None, Some(previous)) => recompile(desired, options, previous),
-        (zones, previous) => compile(desired, zones.as_deref().unwrap_or_default(), options, previous),
-    }
 }
 
 /// A member that a client of the webhook brings, and where its weight comes from.
@@ -371,45 +242,50 @@ pub(super) struct Contributor<'a> {
 impl Configured {
     /// The members that clients of the webhook bring and nobody declares, by name.
     pub(super) fn origins(&self) -> impl Iterator<Item = Contributor<'_>> {
-        let of_names = self.contributed.united().names();
+        let MergedState { contributed, desired, declared, .. } = &self.merged;
+        let of_names = contributed.united().names();
         of_names.flat_map(move |(name, of_name)| {
             let offered = of_name.steered.as_ref().map_or(&[][..], |(_, pool)| &pool.members);
-            let pool = of_name.steered.as_ref().and_then(|(_, pool)| self.desired.pools.get(&pool.name));
+            let pool = of_name.steered.as_ref().and_then(|(_, pool)| desired.pools.get(&pool.name));
             offered.iter().zip(&of_name.origins).filter_map(move |(member, origin)| {
                 let pool = pool?;
                 let counted = pool.members.iter().find(|counted| counted.cluster == member.cluster)?;
-                let declared = [self.files.pools.get(&pool.name), self.objects.pool(&pool.name)];
-                let mut declared = declared.into_iter().flatten().flat_map(|pool| &pool.members);
-                let is_declared = declared.any(|other| other.cluster == member.cluster);
+                let mut others = declared.pools.get(&pool.name).into_iter().flat_map(|pool| &pool.members);
+                let is_declared = others.any(|other| other.cluster == member.cluster);
                 (!is_declared).then_some(Contributor { name, pool, member: counted, origin })
             })
         })
     }
-
-    /// What the files said, for a reading that leaves them alone.
-    pub(super) fn files_again(&self) -> Files {
-        Files {
-            settings: self.settings.clone(),
-            desired: Arc::clone(&self.files),
-            zones: None,
-            kept: self.zones.clone(),
-            kept_maps: self.maps.clone(),
-            overrides: self.specs.clone(),
-            doubts: self.doubts.clone(),
-        }
-    }
 }
 
-/// What the files say.
+/// What the files declare.
+#[derive(Clone, Debug)]
 pub(super) struct Files {
-    settings: Settings,
-    desired: Arc<Desired>,
-    /// None where they are as before.
-    zones: Option<Vec<ZoneData>>,
-    kept: KeptZones,
-    kept_maps: KeptMaps,
-    overrides: Vec<OverrideSpec>,
-    doubts: Vec<Fault>,
+    pub(super) settings: Settings,
+    pub(super) desired: Arc<Desired>,
+    /// The text of all zones; `None` if they are as before.
+    pub(super) zones: Option<Vec<ZoneData>>,
+    /// What the next reading needs to know of the zones.
+    pub(super) kept: KeptZones,
+    /// The same of maps and latency tables.
+    pub(super) kept_maps: KeptMaps,
+    pub(super) overrides: Vec<OverrideSpec>,
+    pub(super) warnings: Vec<Fault>,
+}
+
+impl Files {
+    /// The same without the text of zones.
+    pub(super) fn without_text(&self) -> Self {
+        Self {
+            settings: self.settings.clone(),
+            desired: Arc::clone(&self.desired),
+            zones: None,
+            kept: self.kept.clone(),
+            kept_maps: self.kept_maps.clone(),
+            overrides: self.overrides.clone(),
+            warnings: self.warnings.clone(),
+        }
+    }
 }
 
 impl From<Loaded> for Files {
@@ -421,80 +297,12 @@ impl From<Loaded> for Files {
             kept: loaded.kept,
             kept_maps: loaded.kept_maps,
             overrides: loaded.overrides,
-            doubts: loaded.warnings,
+            warnings: loaded.warnings,
         }
     }
 }
 
-/// One wish out of all.
-#[derive(Default)]
-struct Joined {
-    desired: Arc<Desired>,
-    /// Names that only objects steer.
-    beside: SharedSet<Name>,
-    conflicts: BTreeMap<Key, String>,
-    contributed: Contributed,
-    /// Those of files and objects.
-    clusters: DeclaredClusters,
-    /// Intents that come to nothing.
-    unanswered: LeftOut,
-}
-
-/// One wish out of all that fits, compiled.
-struct Fitted {
-    joined: Joined,
-    left_out: LeftOut,
-    at_fault: BTreeSet<Key>,
-    /// Whether all that is left out is what faults were about.
-    is_sure: bool,
-    left_names: LeftNames,
-    snapshot: Snapshot,
-    /// Faults that let it through.
-    doubts: Vec<Fault>,
-}
-
-pub(super) fn options(settings: &Settings) -> ServerOptions {
-    ServerOptions {
-        identity: settings.identity.clone(),
-        tcp_idle: settings.tcp.idle_timeout,
-        udp_payload: settings.udp.payload_max,
-        explain: settings.explain.clone(),
-    }
-}
-
-/// Takes the declared overrides into the model; all faults at once. One that has ended is a warning.
-pub(super) fn check_overrides(
-    declared: Vec<OverrideSpec>,
-    now: Timestamp,
-    warnings: &mut Vec<Fault>,
-) -> Result<Vec<Override>, Vec<Fault>> {
-    let (mut sound, mut faults) = (Vec::new(), Vec::new());
-    for OverrideSpec { pattern, action, reason, until, place } in declared {
-        let scope = match pattern.parse() {
-            Ok(scope) => scope,
-            Err(error) => {
-                let error: fairway_model::ScopeError = error;
-                faults.push(Fault::error(
-                    place,
-                    error.to_string(),
-                    "health is forced for clusters and their addresses",
-                ));
-                continue;
-            }
-        };
-        match Override::new(scope, action, &reason, until.into(), now) {
-            Ok(said) if said.holds(now) => sound.push(said),
-            Ok(said) => {
-                let what = format!("the override of {} ended at {}", said.scope, said.expires);
-                warnings.push(Fault::warning(place, what, "it does nothing any more: take it out"));
-            }
-            Err(error) => faults.push(Fault::error(place, error.to_string(), "")),
-        }
-    }
-    if faults.is_empty() { Ok(sound) } else { Err(faults) }
-}
-
-/// What a configuration is called, for people.
+/// Returns the name of a configuration, for messages.
 pub(super) fn describe(source: &Source) -> String {
     match source {
         Source::Path(path) => path.display().to_string(),

@@ -9,14 +9,16 @@ mod many;
 use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_model::{
-    Conflict, Contribution, Desired, Fault, Name, Permille, Pool, PoolName, RecordSet, Rtype, SharedMap, SharedSet,
-    SourceKind, SteeredName, Subject, Timestamp,
+    Cluster, Conflict, Desired, Fault, Name, Permille, SharedMap, SharedSet, SteeredName, Subject, Timestamp,
 };
 use fairway_providers::webhook_server::Scope;
 
 use self::intents::Claim;
-pub(super) use self::intents::{Concerned, is_of_intents};
-use crate::control::contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key};
+pub(super) use self::intents::exposed;
+use crate::control::{
+    affected::Affected,
+    contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
+};
 use fairway_api_types::objects_wire::{ExportedObject, ObjectsExport};
 use fairway_config::ObjectFault;
 use fairway_intents::StoredIntent;
@@ -111,13 +113,13 @@ impl Wish {
         objects.into_iter().map(wish).collect()
     }
 
-    /// Whether it wishes for one pool, one steered name or the records of one name and nothing else, which is what its key says; or is
-    /// an intent, or of the webhook.
-    fn is_narrow(&self) -> bool {
+    /// True if its key tells all that it declares: one pool, one steered name or the records of one name. True for intents and
+    /// what clients of the webhook contribute, too, and for what cannot be read and declares nothing.
+    fn is_local(&self) -> bool {
         let own = match &self.says {
             Ok(Says::Element(own)) => own,
             Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => return true,
-            Err(_) => return false,
+            Err(_) => return !matches!(self.object.key.kind(), Kind::Cluster | Kind::Monitor),
         };
         let pools = own.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
         let names = own.names.keys().map(|name| key_of(&Subject::Name(name.clone())));
@@ -129,6 +131,24 @@ impl Wish {
 }
 
 impl Wish {
+    /// Adds what it declares, unless it is rejected. Rejects it if it cannot be read.
+    fn add_to(&self, desired: &mut Desired, key: &Key, rejected: &mut LeftOut) {
+        match &self.says {
+            _ if rejected.contains_key(key) => {}
+            Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => {}
+            Ok(Says::Element(own)) => {
+                desired.clusters.extend(own.clusters.clone());
+                desired.load_feeds.extend(own.load_feeds.clone());
+                desired.load_aims.extend(own.load_aims.clone());
+                desired.monitors.extend(own.monitors.clone());
+                desired.pools.extend(own.pools.clone());
+                desired.names.extend(own.names.clone());
+                desired.records.extend(own.records.clone());
+            }
+            Err(faults) => _ = rejected.insert(key.clone(), faults.clone()),
+        }
+    }
+
     fn element(&self) -> Option<&Desired> {
         match &self.says {
             Ok(Says::Element(own)) => Some(own),
@@ -227,7 +247,7 @@ impl Declared {
         }
     }
 
-    /// Puts an object in, or takes it away, to try what would come of it.
+    /// Inserts or removes an object, for a dry run.
     pub(crate) fn suppose(&mut self, key: &Key, object: Option<Object>) {
         self.put(key, object);
     }
@@ -237,9 +257,9 @@ impl Declared {
         self.put_wish(key, others.objects.get(key).cloned());
     }
 
-    /// Whether what is at a key, if anything, is narrow: what it changes is told by its key, or it is an intent.
-    pub(crate) fn is_narrow_at(&self, key: &Key) -> bool {
-        self.objects.get(key).is_none_or(|wish| wish.is_narrow())
+    /// True if the object at a key, if any, affects only what its key tells, or is an intent.
+    pub(crate) fn is_local_at(&self, key: &Key) -> bool {
+        self.objects.get(key).is_none_or(|wish| wish.is_local())
     }
 
     fn put(&mut self, key: &Key, object: Option<Object>) {
@@ -259,20 +279,18 @@ impl Declared {
         }
     }
 
-    /// The keys at which other objects stand than there did; none where they are more than `most`, or one of them is more than a
-    /// pool, a name, records, an intent, the services of a cluster, or what a client of the webhook contributes, or cannot be read, or if
-    /// other strengths hold.
-    pub(crate) fn changed_since(&self, before: &Self, most: usize) -> Option<Vec<Key>> {
-        let changed = self.objects.differences(&before.objects, Arc::ptr_eq);
-        if changed.len() > most || self.strengths != before.strengths {
-            return None;
-        }
-        let is_narrow = |now: Option<&Arc<Wish>>, then: Option<&Arc<Wish>>| match (now, then) {
-            (Some(now), Some(then)) if now.differs_in_services_alone(then) => true,
-            _ => now.into_iter().chain(then).all(|wish| wish.is_narrow()),
-        };
-        let are_narrow = changed.iter().all(|(_, now, then)| is_narrow(*now, *then));
-        are_narrow.then(|| changed.iter().map(|(key, ..)| (*key).clone()).collect())
+    /// Returns the keys whose objects differ from an earlier state. Returns `None` if the weights of webhook leases changed,
+    /// which affects all contributions.
+    pub(super) fn changed_since(&self, before: &Self) -> Option<Vec<Key>> {
+        let changed = self.objects.differences(&before.objects, Arc::ptr_eq).into_iter();
+        (self.strengths == before.strengths).then(|| changed.map(|(key, ..)| key.clone()).collect())
+    }
+
+    /// Returns both versions of the cluster at a key if they differ in their services alone, which only intents depend on.
+    pub(super) fn other_services<'a>(&'a self, before: &'a Self, key: &Key) -> Option<(&'a Cluster, &'a Cluster)> {
+        let (then, now) = (before.objects.get(key)?, self.objects.get(key)?);
+        let cluster = |wish: &'a Wish| wish.element()?.clusters.values().next();
+        now.differs_in_services_alone(then).then(|| cluster(then).zip(cluster(now)))?
     }
 
     /// Whether others are there at the same keys and with the same values, and intents of the same age, whatever their revisions are.
@@ -284,25 +302,9 @@ impl Declared {
         self.objects.differences(&others.objects, is_same).is_empty()
     }
 
-    /// The pool of this name, as it is declared.
-    pub(super) fn pool(&self, name: &PoolName) -> Option<&Pool> {
-        self.element(&key_of(&Subject::Pool(name.clone()))?)?.pools.get(name)
-    }
-
     /// The steered name, as it is declared.
     pub(super) fn name(&self, name: &Name) -> Option<&SteeredName> {
         self.element(&key_of(&Subject::Name(name.clone()))?)?.names.get(name)
-    }
-
-    /// The record sets that are declared at a name.
-    pub(super) fn records_at(&self, name: &Name) -> Vec<&RecordSet> {
-        let element = key_of(&Subject::Records(name.clone(), Rtype(0))).and_then(|key| self.element(&key));
-        element.into_iter().flat_map(|own| own.records_at(name)).collect()
-    }
-
-    /// Whether a cluster or monitor of this name is declared.
-    pub(super) fn declares(&self, subject: &Subject) -> bool {
-        key_of(subject).is_some_and(|key| self.objects.contains_key(&key))
     }
 
     /// What the object at a key wishes for, where it is an element of a configuration.
@@ -406,30 +408,29 @@ impl Declared {
         self.objects.is_empty()
     }
 
-    /// What the objects wish for that are not left out; those that cannot be read any more are from now on. And the intents that come to
-    /// nothing, with the reason: they are not at fault, and what they come to is seen anew each time.
-    pub(crate) fn contribution(&self, files: &Desired, left_out: &mut LeftOut) -> (Contribution, LeftOut) {
+    /// Returns what the affected objects declare that are not rejected, and the valid intents that are not served, with the
+    /// reason. Objects that cannot be read are rejected.
+    pub(super) fn contribution(
+        &self,
+        affected: &Affected,
+        files: &Desired,
+        rejected: &mut LeftOut,
+    ) -> (Desired, LeftOut) {
         let mut desired = Desired::default();
-        for (key, wish) in &self.objects {
-            match &wish.says {
-                _ if left_out.contains_key(key) => {}
-                Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => {}
-                Ok(Says::Element(own)) => {
-                    desired.clusters.extend(own.clusters.clone());
-                    desired.load_feeds.extend(own.load_feeds.clone());
-                    desired.load_aims.extend(own.load_aims.clone());
-                    desired.monitors.extend(own.monitors.clone());
-                    desired.pools.extend(own.pools.clone());
-                    desired.names.extend(own.names.clone());
-                    desired.records.extend(own.records.clone());
-                }
-                Err(faults) => {
-                    left_out.insert(key.clone(), faults.clone());
+        match affected.part() {
+            None => self.objects.iter().for_each(|(key, wish)| wish.add_to(&mut desired, key, rejected)),
+            Some(part) => {
+                for (key, wish) in part.object_keys().iter().filter_map(|key| self.objects.get_key_value(key)) {
+                    wish.add_to(&mut desired, key, rejected);
                 }
             }
         }
-        let unanswered = self.add_intents(files, &mut desired, left_out);
-        (Contribution::of(SourceKind::Api, "api", desired), unanswered)
+        let intents: Vec<&StoredIntent> = match affected.part() {
+            None => self.all_intents().collect(),
+            Some(part) => self.with_children(&part.intents),
+        };
+        let unanswered = self.add_intents(&intents, files, &mut desired, rejected);
+        (desired, unanswered)
     }
 
     /// Leaves out every object that is not yet: what errors are about is found again without them, or is their fault together. False if
@@ -446,7 +447,9 @@ impl Declared {
 
     /// Leaves out the objects that errors are about; false if they are about none that was not.
     pub(crate) fn leave_out(&self, faults: &[Fault], files: &Desired, left_out: &mut LeftOut) -> bool {
-        let (mut blamed, owners) = (BTreeMap::<Key, Vec<ObjectFault>>::new(), self.owners(files, left_out));
+        let subjects = faults.iter().filter(|fault| fault.is_error()).filter_map(|fault| fault.about.as_ref());
+        let owners = self.owners(subjects, files, left_out);
+        let mut blamed = BTreeMap::<Key, Vec<ObjectFault>>::new();
         for fault in faults.iter().filter(|fault| fault.is_error()) {
             let owner = |subject: &Subject| match subject {
                 Subject::Member(pool, _) => owners.get(&Subject::Pool(pool.clone())).cloned(),
@@ -521,11 +524,6 @@ pub(crate) fn overruled(conflicts: &[Conflict], files: &str) -> BTreeMap<Key, St
         Some((key.clone(), format!("{key} is declared over the API and otherwise in {files}: {holds}")))
     };
     conflicts.iter().filter_map(told).collect()
-}
-
-/// Names that a contribution of objects steers and the files do not.
-pub(crate) fn names_beside(files: &Desired, objects: &Desired) -> SharedSet<Name> {
-    objects.names.keys().filter(|name| !files.names.contains_key(*name)).map(|name| (name.clone(), ())).collect()
 }
 
 /// The key of the object that a fault is about; none for kinds that the API has not.

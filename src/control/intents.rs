@@ -66,13 +66,14 @@ impl Beholder<'_> {
             return status;
         }
         let name = answered_name(intent);
-        let holder = name.as_ref().and_then(|name| self.configured.desired.names.get(name));
+        let holder = name.as_ref().and_then(|name| self.configured.merged.desired.names.get(name));
         let claim = match holder {
             Some(holder) if holder.pool.as_str() == object_name(key) => Claim::Held,
             Some(holder) if is_external(intent) && is_of_intent(&holder.pool) => Claim::Joined,
             _ => Claim::None,
         };
-        let pool = holder.filter(|_| claim != Claim::None).and_then(|of| self.configured.desired.pools.get(&of.pool));
+        let pool =
+            holder.filter(|_| claim != Claim::None).and_then(|of| self.configured.merged.desired.pools.get(&of.pool));
         status.members = pool.map(|pool| self.members(pool, intent)).unwrap_or_default();
         let is_served = *self.shared.served.borrow() >= object.revision;
         if let (Some(name), Some(pool), true) = (&name, pool, is_served) {
@@ -147,7 +148,7 @@ impl Beholder<'_> {
         let member = |member: &fairway_model::Member| {
             let (is_eligible, reason) = self.standing(&pool.name, &member.cluster);
             let all = tiers.get(&member.tier.number()).copied().filter(|all| *all > 0);
-            let cluster = self.configured.desired.clusters.get(&member.cluster);
+            let cluster = self.configured.merged.desired.clusters.get(&member.cluster);
             IntentMember {
                 cluster: member.cluster.to_string(),
                 eligible: is_eligible,
@@ -168,7 +169,8 @@ impl Beholder<'_> {
         if self.view.conditions.schedule(&self.view.snapshot, pool, cluster).is_some_and(|it| !it.turn.open) {
             return (false, "closed");
         }
-        let addresses = self.configured.desired.clusters.get(cluster).map(|of| &of.addresses[..]).unwrap_or_default();
+        let addresses =
+            self.configured.merged.desired.clusters.get(cluster).map(|of| &of.addresses[..]).unwrap_or_default();
         let targets = addresses
             .iter()
             .flat_map(|address| self.configured.uses.targets(pool, &(cluster.clone(), *address)).collect::<Vec<_>>());

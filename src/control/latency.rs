@@ -42,7 +42,7 @@ impl Control {
     fn fed_table(&self, table: &str) -> Result<(TableName, PathBuf), ControlError> {
         let configured = &self.shared.published.load().configured;
         let name = TableName::new(table).ok();
-        let known = name.and_then(|name| Some((configured.maps.is_pushed(&name)?, name)));
+        let known = name.and_then(|name| Some((configured.files.kept_maps.is_pushed(&name)?, name)));
         let (pushed, name) = known.ok_or_else(|| ControlError::NoSuchTable(table.to_owned()))?;
         if !pushed {
             return Err(ControlError::TableOfFile(table.to_owned()));

@@ -10,12 +10,14 @@
 //! for it, and it frees what the answer path has left behind.
 
 mod actor;
+mod affected;
 mod announce;
 mod balance;
 mod book;
 mod bound;
 mod changes;
 mod command;
+mod compile;
 mod configured;
 pub(crate) mod contributed;
 mod daemon;
@@ -27,7 +29,7 @@ mod intents;
 mod keeper;
 mod latency;
 mod load;
-mod narrow;
+mod merge;
 pub(crate) mod objects;
 mod offline;
 mod pace;

@@ -24,6 +24,7 @@ use tokio::{
 use super::{
     Control, ControlError,
     command::Command,
+    compile::Compiled,
     configured::{Configured, Previous, Reader, What},
     contributed::Strengths,
     declared::{Declared, Part},
@@ -293,12 +294,15 @@ pub(super) fn joined(
     }
     let previous = Previous::new(Arc::new(configured), Arc::new(snapshot));
     let reading = reader.read_here(What::Objects, Some(&previous), now);
-    reading.outcome.unwrap_or_else(|faults| {
-        faults.iter().for_each(|fault| tracing::error!(%fault, "what was declared over the API is not served"));
-        let Previous { configured, snapshot, .. } = previous;
-        let own = "nobody else has it yet";
-        (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))
-    })
+    match reading.outcome {
+        Ok(Compiled { configured, snapshot, .. }) => (configured, snapshot),
+        Err(faults) => {
+            faults.iter().for_each(|fault| tracing::error!(%fault, "declared objects not served"));
+            let Previous { configured, snapshot, .. } = previous;
+            let own = "nobody else has it yet";
+            (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))
+        }
+    }
 }
 
 impl Control {

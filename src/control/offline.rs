@@ -8,6 +8,7 @@ use fairway_zones::{Conditions, TargetIndex, View};
 
 use super::{
     Environment,
+    compile::Compiled,
     configured::{Reader, What},
     reload::view_of,
 };
@@ -51,7 +52,7 @@ pub fn of_files(
 ) -> Result<Offline, Vec<Fault>> {
     let reader = Reader { source: source.clone(), environment: environment.clone(), declared: Arc::default() };
     let now = SystemTime::now().into();
-    let (configured, snapshot) = reader.read_here(What::Files, None, now).outcome?;
+    let Compiled { configured, snapshot, .. } = reader.read_here(What::Files, None, now).outcome?;
     let numbered = (0..).map(TargetIndex).zip(snapshot.targets());
     let mut targets: HashMap<_, Vec<_>> = HashMap::new();
     let mut verdicts = HashMap::new();
@@ -62,5 +63,5 @@ pub fn of_files(
     }
     let book = super::book::Book::new(configured.overrides.clone(), vec![]);
     let forced = book.forced(&configured.uses);
-    Ok(Offline { view: view_of(snapshot, None, now, &verdicts, &forced), desired: configured.desired, targets })
+    Ok(Offline { view: view_of(snapshot, None, now, &verdicts, &forced), desired: configured.merged.desired, targets })
 }

@@ -14,15 +14,16 @@ use std::{
 };
 
 use fairway_health::load::ClusterFeed;
-use fairway_model::{Desired, Fault, Forced, Health, Target, Timestamp, Verdict};
+use fairway_model::{Fault, Forced, Health, Target, Timestamp, Verdict};
 use fairway_telemetry::logs::Trace;
-use fairway_zones::{Conditions, Snapshot, TargetIndex, Touched, View};
+use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use super::{
     actor::{Actor, Askers},
     changes,
+    compile::Compiled,
     configured::{Configured, Previous, Reading, What},
     start::line_format,
 };
@@ -62,15 +63,16 @@ impl Actor {
         let mut report =
             ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
         match reading {
-            Some(Reading { fingerprint, took, touched, is_revised, outcome }) => {
+            Some(Reading { fingerprint, took, outcome }) => {
                 fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
                 report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {
-                    Ok((configured, snapshot)) => {
+                    Ok(compiled) => {
                         let before = Arc::clone(&self.shared.published.load().configured);
-                        report.changes = differences(touched.as_ref(), &before.desired, &configured.desired);
-                        let compiled = Compiled::now(took, is_revised, touched.as_ref(), trace);
-                        self.accept(configured, snapshot, compiled, &mut report).await;
+                        let after = &compiled.configured.merged.desired;
+                        report.changes = changes::counted(&before.merged.desired, after);
+                        let progress = Progress::now(took, &compiled, trace);
+                        self.accept(compiled.configured, compiled.snapshot, progress, &mut report).await;
                     }
                     Err(faults) => report.faults = faults.iter().map(ToString::to_string).collect(),
                 }
@@ -81,7 +83,8 @@ impl Actor {
         report.at = format!("{:.3}", (self.clock)());
         report.generation = self.shared.published.load().generation;
         // Files that are refused keep no object from being served.
-        let is_behind = || self.reader.declared.load().revision > self.shared.published.load().configured.revision;
+        let is_behind =
+            || self.reader.declared.load().revision > self.shared.published.load().configured.objects.revision;
         if what == What::Files && !report.accepted && self.later.asked_by.is_empty() && is_behind() {
             self.later.asked_by = "api";
         }
@@ -127,7 +130,7 @@ impl Actor {
         &mut self,
         configured: Configured,
         snapshot: Snapshot,
-        compiled: Compiled,
+        progress: Progress,
         report: &mut ReloadReport,
     ) {
         let before = Arc::clone(&self.shared.published.load().configured);
@@ -148,7 +151,7 @@ impl Actor {
             tracing::warn!(%key, why, "a declared object does not fit and is left out");
         }
         self.warm_up(&snapshot, &configured).await;
-        self.swap(configured, snapshot, compiled).await;
+        self.swap(configured, snapshot, progress).await;
     }
 
     /// Probes new targets beside the old ones, so that a changed monitor does not make every member unjudged at once.
@@ -168,7 +171,7 @@ impl Actor {
         .await;
     }
 
-    async fn swap(&mut self, configured: Configured, snapshot: Snapshot, compiled: Compiled) {
+    async fn swap(&mut self, configured: Configured, snapshot: Snapshot, progress: Progress) {
         let shared = Arc::clone(&self.shared);
         let targets = snapshot.targets().to_vec();
         let states = self.during(async move { shared.checker.states().await }).await;
@@ -176,7 +179,7 @@ impl Actor {
         let mut book = self.shared.published.load().book.clone();
         book.set_declared(configured.overrides.clone());
         self.forced = book.forced(&configured.uses);
-        let (feeds, revision) = (ClusterFeed::all(&configured.desired), configured.revision);
+        let (feeds, revision) = (ClusterFeed::all(&configured.merged.desired), configured.objects.revision);
         let previous = self.shared.view.load_full();
         // A part of a second at most, and flips wait for the view anyway.
         self.balance.rest().await;
@@ -184,7 +187,7 @@ impl Actor {
         let mut view = view_of(snapshot, Some(&previous), now, &verdicts, &self.forced);
         let snapshot = Arc::clone(&view.snapshot);
         let id = snapshot.id();
-        self.balance.follow(&configured.desired, &snapshot, Instant::now());
+        self.balance.follow(&configured.merged.desired, &snapshot, Instant::now());
         if !self.balance.runs() && view.conditions.shares().is_some() {
             // What was decided for a balance that is no more holds nobody back.
             view.conditions = Arc::new(view.conditions.with_shares(&snapshot, &Arc::default()));
@@ -204,7 +207,7 @@ impl Actor {
             published.book = book;
         });
         let served = self.shared.served.send_replace(revision);
-        self.shared.traces.passed(|| compiled.passage((served, revision), id, self.shared.published.load().generation));
+        self.shared.traces.passed(|| progress.passage((served, revision), id, self.shared.published.load().generation));
         let shared = Arc::clone(&self.shared);
         let both = async move {
             shared.checker.set_targets(targets, vec![]).await;
@@ -214,24 +217,26 @@ impl Actor {
     }
 }
 
-/// How a reading that is accepted went, for traces.
-struct Compiled {
+/// When and how an accepted reload was compiled, for traces.
+struct Progress {
     begun: SystemTime,
     ended: SystemTime,
-    way: &'static str,
+    is_incremental: bool,
+    /// Pools, names and names with records in scope; 0 if that is everything.
     touched: [usize; 3],
     trace: Trace,
 }
 
-impl Compiled {
-    /// One that ended just now.
-    fn now(took: Duration, is_revised: bool, touched: Option<&Touched>, trace: Trace) -> Self {
+impl Progress {
+    /// Of a compilation that ended just now.
+    fn now(took: Duration, compiled: &Compiled, trace: Trace) -> Self {
         let ended = SystemTime::now();
+        let touched = compiled.touched.as_ref();
         let touched = touched.map(|touched| [touched.pools.len(), touched.names.len(), touched.records.len()]);
         Self {
             begun: ended.checked_sub(took).unwrap_or(ended),
             ended,
-            way: if is_revised { "narrow" } else { "wide" },
+            is_incremental: compiled.is_incremental,
             touched: touched.unwrap_or_default(),
             trace,
         }
@@ -239,16 +244,8 @@ impl Compiled {
 
     fn passage(&self, revisions: (u64, u64), snapshot: u64, generation: u64) -> Passage {
         let (in_force, log) = (SystemTime::now(), self.trace.to_string());
-        let Self { begun, ended: compiled, way, touched, .. } = *self;
-        Passage { revisions, begun, compiled, in_force, way, touched, snapshot, generation, log }
-    }
-}
-
-/// What differs between two wishes, counted; it costs less where all that differs is known.
-pub(super) fn differences(touched: Option<&Touched>, before: &Desired, after: &Desired) -> Vec<String> {
-    match touched {
-        Some(touched) => changes::counted_of(touched, before, after),
-        None => changes::counted(before, after),
+        let Self { begun, ended: compiled, is_incremental, touched, .. } = *self;
+        Passage { revisions, begun, compiled, in_force, is_incremental, touched, snapshot, generation, log }
     }
 }
 

@@ -33,6 +33,7 @@ use super::{
     balance::{Balance, Lead},
     book::Book,
     bound::{Bound, Passed},
+    compile::Compiled,
     configured::{Configured, Reader, What, describe},
     daemon::Tasks,
     declared::Declared,
@@ -200,7 +201,7 @@ fn first(
     logs: Option<&Logs>,
 ) -> Result<(Configured, Snapshot, Fingerprint), StartError> {
     let reading = reader.read_here(What::Files, None, now);
-    let (configured, snapshot) = reading.outcome.map_err(StartError::Config)?;
+    let Compiled { configured, snapshot, .. } = reading.outcome.map_err(StartError::Config)?;
     follow_settings(logs, &configured.settings);
     configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration doubtful"));
     Ok((configured, snapshot, reading.fingerprint.unwrap_or_default()))
@@ -443,7 +444,7 @@ impl Parts {
         checker.set_targets(targets, restored).await;
         let verdicts: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.verdict)).collect();
         let loads = Loads::start();
-        loads.set(ClusterFeed::all(&configured.desired)).await;
+        loads.set(ClusterFeed::all(&configured.merged.desired)).await;
         let book = first_book(&configured, past.overrides, (self.clock)());
         let forced = book.forced(&configured.uses);
         let view = view_of(snapshot, None, (self.clock)(), &verdicts, &forced);
@@ -497,7 +498,7 @@ fn first_shared(
     (checker, loads, traces): (Checker, Loads, Traces),
     source: String,
 ) -> Shared {
-    let revision = published.configured.revision;
+    let revision = published.configured.objects.revision;
     Shared {
         view: Arc::new(ArcSwap::from_pointee(view)),
         published: ArcSwap::from_pointee(published),
@@ -527,7 +528,7 @@ fn first_shared(
 /// Follows the first configuration, and shows the shares that were kept before anybody asks.
 fn begin_balance(balance: &mut Balance, shared: &Shared) {
     let view = shared.view.load_full();
-    balance.follow(&shared.published.load().configured.desired, &view.snapshot, Instant::now());
+    balance.follow(&shared.published.load().configured.merged.desired, &view.snapshot, Instant::now());
     if let Some(conditions) = balance.share(&view.snapshot, &view.conditions) {
         shared.view.store(Arc::new(View { snapshot: Arc::clone(&view.snapshot), conditions: Arc::new(conditions) }));
     }

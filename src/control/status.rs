@@ -35,12 +35,12 @@ pub(super) fn render(
     let readiness = *shared.readiness.borrow();
     let configured = &published.configured;
     let mut names: HashMap<&PoolName, Vec<String>> = HashMap::new();
-    for name in configured.desired.names.values() {
+    for name in configured.merged.desired.names.values() {
         names.entry(&name.pool).or_default().push(name.name.to_string());
     }
     let states = states.iter().map(|state| (&state.target, state)).collect();
-    let mut clusters: Vec<_> = configured.desired.clusters.values().map(cluster).collect();
-    aimed(&mut clusters, &configured.desired);
+    let mut clusters: Vec<_> = configured.merged.desired.clusters.values().map(cluster).collect();
+    aimed(&mut clusters, &configured.merged.desired);
     load::add(&mut clusters, loads);
     accepted(&mut clusters, view);
     drained(&mut clusters, &shared.drains.load());
@@ -48,8 +48,8 @@ pub(super) fn render(
     let paces = infos.map(|(place, info)| (&info.name, view.conditions.pace(place))).collect();
     let origins = configured.origins().map(|it| ((&it.pool.name, &it.member.cluster), it.origin)).collect();
     let page = Page { view, published, states, names, paces, origins };
-    let mut pools: Vec<_> = configured.desired.pools.values().map(|pool| page.pool(pool)).collect();
-    truth::add(&mut pools, &configured.desired, &shared.answered.load(), loads);
+    let mut pools: Vec<_> = configured.merged.desired.pools.values().map(|pool| page.pool(pool)).collect();
+    truth::add(&mut pools, &configured.merged.desired, &shared.answered.load(), loads);
     State {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -76,7 +76,7 @@ pub(super) fn render(
         pools,
         targets: page.targets(),
         overrides: published.book.all().map(|(id, said)| command::shown(id, said, &configured.uses)).collect(),
-        conflicts: configured.conflicts.values().cloned().collect(),
+        conflicts: configured.merged.conflicts.values().cloned().collect(),
     }
 }
 
@@ -163,7 +163,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn zones(&self) -> Vec<ZoneState> {
-        let desired = &self.published.configured.desired;
+        let desired = &self.published.configured.merged.desired;
         let mut names: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
         for name in desired.names.keys() {
             if let Some(zone) = desired.zone_of(name) {
@@ -195,7 +195,8 @@ impl Page<'_> {
     }
 
     fn member(&self, pool: &Pool, member: &Member) -> MemberState {
-        let addresses = self.published.configured.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]);
+        let addresses =
+            self.published.configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]);
         let sites = addresses.unwrap_or_default().iter().map(|address| (member.cluster.clone(), *address));
         let shown: Vec<(Standing, AddressState)> = sites.map(|site| self.address(pool, &site)).collect();
         let best = shown.iter().map(|(standing, _)| *standing).min().unwrap_or(Standing::Pending);

@@ -1,11 +1,10 @@
-//! Trials of objects that may come true: what one compiled is taken over if they do, so that a write is compiled once.
+//! Dry runs of objects. If the objects are committed, the compiled result is applied, so that a write is compiled once.
 //!
 //! ```text
-//! write of one object ── waits while a trial runs ── tried together with all that wait ──┬── nothing is wrong: so it is with each
-//! many objects, a question ──────────────────────────────────────────── tried alone ◄────┴── something is, or it is unusual: each alone
+//! write of one object ── waits while a dry run runs ── runs together with all that wait ──┬── valid: so is each
+//! many objects, a question ──────────────────────────────────────────────── runs alone ◄──┴── else: each alone
 //! ```
-//! So writes that come faster than they can be tried cost one trial for many, on one thread. Nothing that takes long is done in the line: it takes
-//! the narrow way ([`super::narrow`]) or none.
+//! Writes that arrive faster than a dry run takes share one, on one thread. Dry runs that may take long are not part of this queue.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -17,10 +16,10 @@ use tokio::sync::oneshot;
 
 use super::{
     actor::Actor,
+    changes,
+    compile::Compiled,
     configured::{Configured, Previous, Reader, Reading, What},
     declared::{Declared, LeftOut},
-    narrow::Narrow,
-    reload::differences,
     shared::{Clock, Shared},
 };
 use fairway_store::objects::Key;
@@ -59,15 +58,15 @@ impl Tried {
 pub(crate) struct Trial {
     /// What it was compiled beside.
     before: Weak<Configured>,
-    narrow: Mutex<Option<Narrow>>,
+    compiled: Mutex<Option<Compiled>>,
 }
 
 impl Trial {
     /// What was tried, if that is what has come true beside the same configuration: these objects, whatever their revisions are.
-    pub(super) fn take(&self, previous: &Previous, objects: &Declared) -> Option<Narrow> {
-        let mut slot = self.narrow.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn take(&self, previous: &Previous, objects: &Declared) -> Option<Compiled> {
+        let mut slot = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let is_beside = std::ptr::eq(self.before.as_ptr(), Arc::as_ptr(&previous.configured));
-        slot.take_if(|narrow| is_beside && narrow.configured.objects.says_the_same(objects))
+        slot.take_if(|compiled| is_beside && compiled.configured.objects.says_the_same(objects))
     }
 }
 
@@ -104,11 +103,11 @@ impl Trials {
     }
 
     /// Keeps what a trial compiled.
-    pub(super) fn keep(&self, narrow: Narrow, before: &Arc<Configured>) -> Arc<Trial> {
-        let trial = Arc::new(Trial { before: Arc::downgrade(before), narrow: Mutex::new(Some(narrow)) });
+    pub(super) fn keep(&self, compiled: Compiled, before: &Arc<Configured>) -> Arc<Trial> {
+        let trial = Arc::new(Trial { before: Arc::downgrade(before), compiled: Mutex::new(Some(compiled)) });
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(old) = std::mem::replace(&mut *last, Arc::downgrade(&trial)).upgrade() {
-            old.narrow.lock().unwrap_or_else(PoisonError::into_inner).take();
+            old.compiled.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
         trial
     }
@@ -188,7 +187,7 @@ impl Trier {
         group.iter().for_each(|asked| declared.take_from(&asked.declared, &asked.key));
         let (reader, previous) = self.beside(declared).await;
         let before = Arc::clone(&previous.configured);
-        if let Some(reading) = reader.read_narrow(previous, (self.clock)()).await {
+        if let Some(reading) = reader.read_briefly(previous, (self.clock)()).await {
             let tried = self.told(reading, &before);
             let mut left_out = tried.left_out.differences(&before.left_out, |_, _| true).into_iter();
             if left_out.all(|(_, now, _)| now.is_none()) {
@@ -220,17 +219,15 @@ impl Trier {
 
     /// What a reading came to beside what was before.
     fn told(&self, reading: Reading, before: &Arc<Configured>) -> Tried {
-        let Reading { touched, is_revised, outcome, .. } = reading;
-        let (configured, snapshot) = match outcome {
+        let compiled = match reading.outcome {
             Ok(compiled) => compiled,
             Err(faults) => return Tried::refused(faults.iter().map(ToString::to_string).collect()),
         };
         Tried {
-            changes: differences(touched.as_ref(), &before.desired, &configured.desired),
-            left_out: configured.left_out.clone(),
+            changes: changes::counted(&before.merged.desired, &compiled.configured.merged.desired),
+            left_out: compiled.configured.left_out.clone(),
             faults: vec![],
-            trial: touched
-                .map(|touched| self.trials.keep(Narrow { configured, snapshot, touched, is_revised }, before)),
+            trial: Some(self.trials.keep(compiled, before)),
         }
     }
 }

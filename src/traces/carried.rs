@@ -21,8 +21,8 @@ pub(crate) struct Passage {
     pub(crate) compiled: SystemTime,
     /// When the answers followed it.
     pub(crate) in_force: SystemTime,
-    /// `narrow` where only what is touched was compiled, or `wide`.
-    pub(crate) way: &'static str,
+    /// True if only what is touched was compiled.
+    pub(crate) is_incremental: bool,
     /// How many pools, names and names of records are touched; 0 where that is not known, as where files are read.
     pub(crate) touched: [usize; 3],
     /// The id of what is served since.
@@ -106,8 +106,18 @@ mod tests {
 
     fn passage(revisions: (u64, u64), in_force: u64) -> Passage {
         let (begun, in_force) = (at(in_force), at(in_force));
-        let (way, log) = ("narrow", String::new());
-        Passage { revisions, begun, compiled: begun, in_force, way, touched: [0; 3], snapshot: 1, generation: 1, log }
+        let (is_incremental, touched, log) = (true, [0; 3], String::new());
+        Passage {
+            revisions,
+            begun,
+            compiled: begun,
+            in_force,
+            is_incremental,
+            touched,
+            snapshot: 1,
+            generation: 1,
+            log,
+        }
     }
 
     #[test]

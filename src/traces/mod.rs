@@ -133,7 +133,7 @@ impl Running {
         use opentelemetry::trace::Span as _;
         let above = Context::new().with_remote_span_context(writer.span.clone());
         let compile = SpanBuilder::from_name("compile").with_start_time(passage.begun).with_attributes([
-            KeyValue::new("fairway.compile.way", passage.way),
+            KeyValue::new("fairway.compile.kind", if passage.is_incremental { "incremental" } else { "full" }),
             KeyValue::new("fairway.touched.pools", count(passage.touched[0])),
             KeyValue::new("fairway.touched.names", count(passage.touched[1])),
             KeyValue::new("fairway.touched.records", count(passage.touched[2])),

@@ -47,7 +47,7 @@ mod tests;
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
 
-use fairway_model::{Desired, Fault, Forced, Name, Override, Place};
+use fairway_model::{Desired, Fault, Forced, Name, Override, Place, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
@@ -161,7 +161,7 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
         Err(faults) => return faults,
     };
     let mut faults = loaded.warnings;
-    faults.extend(loaded.overrides.iter().filter_map(|declared| check_override(declared, now)));
+    faults.extend(overrides(&loaded.overrides, now.into()).1);
     let options = ServerOptions { identity: loaded.settings.identity, ..ServerOptions::default() };
     match compile(&loaded.desired, &loaded.zones, &options, None) {
         Ok((_, warnings)) => faults.extend(warnings),
@@ -172,17 +172,28 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
     faults
 }
 
-fn check_override(declared: &OverrideSpec, now: SystemTime) -> Option<Fault> {
-    let scope: fairway_model::Scope = declared.pattern.parse().ok()?;
-    let place = declared.place.clone();
-    match Override::new(scope, declared.action, &declared.reason, declared.until.into(), now.into()) {
-        Ok(said) if said.holds(now.into()) => None,
-        Ok(said) => {
-            let what = format!("the override of {} ended at {}", said.scope, said.expires);
-            Some(Fault::warning(place, what, "it does nothing any more: take it out"))
+/// Returns the declared overrides that have not ended, and what is wrong with the others. One that has ended is a warning.
+pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Fault>) {
+    let (mut valid, mut faults) = (Vec::new(), Vec::new());
+    for OverrideSpec { pattern, action, reason, until, place } in declared {
+        let scope = match pattern.parse::<fairway_model::Scope>() {
+            Ok(scope) => scope,
+            Err(error) => {
+                let way_out = "health is forced for clusters and their addresses";
+                faults.push(Fault::error(place.clone(), error.to_string(), way_out));
+                continue;
+            }
+        };
+        match Override::new(scope, *action, reason, (*until).into(), now) {
+            Ok(said) if said.holds(now) => valid.push(said),
+            Ok(said) => {
+                let what = format!("the override of {} ended at {}", said.scope, said.expires);
+                faults.push(Fault::warning(place.clone(), what, "it does nothing any more: take it out"));
+            }
+            Err(error) => faults.push(Fault::error(place.clone(), error.to_string(), "")),
         }
-        Err(error) => Some(Fault::error(place, error.to_string(), "")),
     }
+    (valid, faults)
 }
 
 /// A duration as a configuration writes it, or what is wrong with it and the way out.

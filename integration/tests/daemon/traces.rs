@@ -169,7 +169,10 @@ fn one_trace_leads_from_a_request_to_the_answers() {
     assert_eq!(spans[request].trace_state, "vendor=1");
     assert_eq!((&*said("write", "fairway.store.kind"), &*said("write", "fairway.batch.durable")), ("embedded", "true"));
     assert_eq!((&*said("write", "fairway.batch.changes"), &*said("write", "fairway.revision")), ("1", "3"));
-    assert_eq!((&*said("compile", "fairway.compile.way"), &*said("compile", "fairway.touched.pools")), ("narrow", "1"));
+    assert_eq!(
+        (&*said("compile", "fairway.compile.kind"), &*said("compile", "fairway.touched.pools")),
+        ("incremental", "1")
+    );
     let snapshot = said("in force", "fairway.snapshot");
     assert!(server.metric("fairway_config_info", &format!("snapshot=\"{snapshot}\"")) == 1.0, "{snapshot} serves");
     assert_eq!(said("in force", "fairway.revision"), "3");

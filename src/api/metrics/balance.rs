@@ -36,7 +36,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View, published: 
     let help =
         "Part of the demand that is still at a cluster that is taken out; absent where it is not balanced by load.";
     sheet.gauges("fairway_cluster_drain_left_ratio", help, &["cluster"], rows);
-    let desired = &published.configured.desired;
+    let desired = &published.configured.merged.desired;
     let (answered, carried) = (shared.answered.load(), truth::carried(desired, loads));
     let asked = desired.pools.values().filter(|pool| {
         let of_pool = |cluster| truth::slot(&pool.name, cluster);

@@ -84,7 +84,7 @@ fn write_targets(sheet: &mut Sheet, view: &View, published: &Published, states: 
 /// Members of each pool by the best standing among their addresses; those that are closed stand apart.
 fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
     let configured = &published.configured;
-    let rows = configured.desired.pools.values().flat_map(|pool| {
+    let rows = configured.merged.desired.pools.values().flat_map(|pool| {
         let mut counts = [0.0; STANDINGS.len()];
         let mut closed = 0.0;
         for member in &pool.members {
@@ -94,7 +94,7 @@ fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
                 continue;
             }
             let addresses =
-                configured.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
+                configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
             let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
             let standing = |number: TargetIndex| view.conditions.health(number).standing();
             let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(standing).min()).min();

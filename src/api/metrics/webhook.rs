@@ -33,6 +33,6 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
         rows.insert([scope.to_string()], own.len() as f64);
     }
     sheet.gauges("fairway_webhook_endpoints", "Endpoints that are kept, by base path.", &["path"], rows);
-    let conditions = published.configured.contributed.conditions_len() as f64;
+    let conditions = published.configured.merged.contributed.conditions_len() as f64;
     sheet.gauge("fairway_webhook_conditions", "What of them is not heeded, or odd.", conditions);
 }

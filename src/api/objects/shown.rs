@@ -57,7 +57,7 @@ pub(in crate::api) fn metadata(object: &Object) -> Metadata {
 fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Condition> {
     let faults = configured.left_out.get(&object.key);
     let faults = faults.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-    let overruled = configured.conflicts.get(&object.key);
+    let overruled = configured.merged.conflicts.get(&object.key);
     let said = |kind: &str, holds: bool, reason: &str, message: Option<&String>| Condition {
         kind: kind.to_owned(),
         status: if holds { "True" } else { "False" }.to_owned(),

@@ -213,7 +213,7 @@ async fn tried(
         return Err(flawed(StatusCode::CONFLICT, "what would go is needed", needed).into());
     }
     let alone = changes.first().filter(|_| changes.len() == 1 && !tells_effect).map(|change| &change.key);
-    let written = alone.filter(|key| declared.is_narrow_at(key) && objects.declared().is_narrow_at(key)).cloned();
+    let written = alone.filter(|key| declared.is_local_at(key) && objects.declared().is_local_at(key)).cloned();
     let Tried { left_out, changes: effect, faults, trial } =
         site.control.try_objects(Attempt { declared, written }).await?;
     if !faults.is_empty() {

@@ -17,7 +17,7 @@ use super::{
 
 /// A row, with who brings it.
 #[derive(Clone, Debug)]
-pub(super) struct Brought<'a> {
+pub(in crate::control) struct Brought<'a> {
     pub(super) owner: Arc<str>,
     /// How much is left of what its writer brings.
     pub(super) strength: Permille,

@@ -158,7 +158,7 @@ impl ContributionLedger {
 impl Ledger for ContributionLedger {
     fn domains(&self) -> Result<Vec<String>, Refused> {
         let published = self.control()?.shared().published.load();
-        let zones = published.configured.desired.zones.keys().map(|zone| zone.to_string());
+        let zones = published.configured.merged.desired.zones.keys().map(|zone| zone.to_string());
         let domains: Vec<_> = zones.map(|zone| zone.trim_end_matches('.').to_owned()).collect();
         // An empty list takes every name; without a zone there is none to take (RFC 6761 section 6.4).
         Ok(if domains.is_empty() { vec!["invalid".to_owned()] } else { domains })

@@ -80,7 +80,7 @@ fn listed(declared: &Declared, published: &Published, ledger: &ContributionLedge
         listed.extend(counted.into_iter().map(|((owner, set), own)| clock.state(&scope, &owner, set, &own)));
     }
     // An owner's conditions are told at each of its base paths: which one it was is not kept.
-    let all: Vec<_> = published.configured.contributed.conditions().collect();
+    let all: Vec<_> = published.configured.merged.contributed.conditions().collect();
     let mut members: HashMap<(&str, &str), Vec<ContributedMember>> = HashMap::new();
     for Contributor { name, member, origin, .. } in published.configured.origins() {
         let of = members.entry((&origin.owner, &origin.set)).or_default();

@@ -13,7 +13,6 @@ mod ledger;
 mod listing;
 mod owners;
 mod read;
-mod revise;
 mod rows_wire;
 #[cfg(test)]
 mod tests;
@@ -27,14 +26,14 @@ use fairway_model::{
     Condition, Desired, Fault, Name, Permille, PoolName, RecordSet, Rtype, SharedMap, Subject, United,
 };
 use fairway_providers::{plain_name, webhook_server::Scope};
-use fairway_zones::Touched;
 
-pub(super) use self::{join::Beside, revise::texts_touched, rows_wire::read_seen};
-use self::{
-    join::{Brought, Joined},
-    owners::Owners,
+use self::{join::Joined, owners::Owners};
+pub(super) use self::{
+    join::{Beside, Brought},
+    rows_wire::read_seen,
 };
 pub(crate) use self::{leases::Strengths, ledger::ContributionLedger, read::ReadRow};
+use crate::control::declared::Declared;
 use fairway_access::TokenHash;
 use fairway_store::objects::{Key, Kind};
 
@@ -62,30 +61,84 @@ pub(super) fn read_part(octets: &[u8]) -> Result<Box<[ReadRow]>, String> {
 /// Rows of one client.
 pub(crate) type Rows<'a> = (Scope, Vec<&'a ReadRow>);
 
-/// What rows come to beside what others declared. `strength` tells how much of a client's weights is left.
-pub(super) fn contributed(
-    clients: &[Rows<'_>],
-    beside: &Beside<'_>,
-    strength: impl Fn(&Scope) -> Permille,
-) -> Contributed {
+/// Returns the rows of all clients, or of the names with these texts, each with its owner; those of one name keep the order of
+/// clients and rows.
+pub(super) fn rows<'a>(declared: &'a Declared, texts: Option<&BTreeSet<String>>) -> Vec<Brought<'a>> {
+    let Some(texts) = texts else {
+        return brought(&declared.contributed_rows(), |scope| declared.strength(scope));
+    };
+    let mut all = Vec::new();
+    for scope in declared.scopes() {
+        // Only at the root do rows belong to several owners, which other rows tell.
+        let of_scope: Vec<&ReadRow> = match scope {
+            Scope::Root => declared.rows_of(&scope).collect(),
+            Scope::Owner(_) => vec![],
+        };
+        let (owners, strength) = (Owners::of(&scope, &of_scope), declared.strength(&scope));
+        for text in texts {
+            let own = declared.rows_at(&part_key(&scope, text)).iter().filter(|row| *row.text == **text);
+            all.extend(own.map(|row| Brought { owner: owners.of_row(row), strength, row }));
+        }
+    }
+    all
+}
+
+fn brought<'a>(clients: &[Rows<'a>], strength: impl Fn(&Scope) -> Permille) -> Vec<Brought<'a>> {
     let mut all = Vec::with_capacity(clients.iter().map(|(_, rows)| rows.len()).sum());
     for (scope, rows) in clients {
         let (owners, strength) = (Owners::of(scope, rows), strength(scope));
         all.extend(rows.iter().map(|row| Brought { owner: owners.of_row(row), strength, row }));
     }
-    let mut contributed = Contributed::default();
-    for brought in all.iter().filter(|brought| brought.row.is_spelled_otherwise()) {
-        contributed.spelled.insert(Arc::clone(&brought.row.text));
-        contributed.spelled.insert(plain_name(&brought.row.row.endpoint.dns_name).into());
-    }
-    // It keeps the order of clients and rows.
-    all.sort_by(|a, b| a.row.text.cmp(&b.row.text));
-    let of_texts = all.chunk_by(|a, b| a.row.text == b.row.text);
-    contributed.change(of_texts.map(|rows| (Arc::clone(&rows[0].row.text), join::join(rows, beside))));
-    contributed
+    all
+}
+
+/// Adds the texts of the names whose rows differ between two states of an object. Returns false if one of them is spelled in
+/// another way: rows of its name are in other objects, too.
+pub(super) fn changed_texts(before: &Declared, now: &Declared, key: &Key, texts: &mut BTreeSet<String>) -> bool {
+    let (before, now) = (before.rows_at(key), now.rows_at(key));
+    join::texts_touched(before, now, texts);
+    !before.iter().chain(now).any(ReadRow::is_spelled_otherwise)
 }
 
 impl Contributed {
+    /// Merges rows with what is declared: all rows, or those of the given names, the others as before.
+    ///
+    /// Returns `None` if the rows of such a name cannot be found by its text.
+    pub(super) fn merged(
+        before: Option<(&Self, &BTreeSet<String>)>,
+        mut rows: Vec<Brought<'_>>,
+        beside: &Beside<'_>,
+    ) -> Option<Self> {
+        let mut contributed = before.map(|(before, _)| before.clone()).unwrap_or_default();
+        let mut spelled = rows.iter().map(|brought| brought.row).filter(|row| row.is_spelled_otherwise());
+        match before {
+            Some((before, texts)) => {
+                if spelled.next().is_some() || texts.iter().any(|text| before.spelled.contains(&**text)) {
+                    return None;
+                }
+            }
+            None => {
+                for row in spelled {
+                    contributed.spelled.insert(Arc::clone(&row.text));
+                    contributed.spelled.insert(plain_name(&row.row.endpoint.dns_name).into());
+                }
+            }
+        }
+        // The sort keeps the order of clients and rows.
+        rows.sort_by(|a, b| a.row.text.cmp(&b.row.text));
+        let of_texts = rows.chunk_by(|a, b| a.row.text == b.row.text);
+        let has_rows = |text: &str| rows.binary_search_by(|brought| (*brought.row.text).cmp(text)).is_ok();
+        let gone = before.into_iter().flat_map(|(_, texts)| texts).filter(|text| !has_rows(text));
+        let merged = of_texts.map(|rows| (Arc::clone(&rows[0].row.text), join::join(rows, beside)));
+        contributed.change(merged.chain(gone.map(|text| (Arc::from(&**text), Joined::default()))));
+        Some(contributed)
+    }
+
+    /// Returns true if record sets are contributed to a name.
+    pub(super) fn has_records_at(&self, name: &Name) -> bool {
+        records_at(&self.records, name).next().is_some()
+    }
+
     /// What is wished for together.
     pub(super) fn desired(&self) -> Desired {
         Desired { records: self.records.clone(), ..self.united.desired().clone() }
@@ -105,29 +158,6 @@ impl Contributed {
     /// What is offered for steered names.
     pub(crate) fn united(&self) -> &United {
         &self.united
-    }
-
-    /// What is wished for at these names and with these pools.
-    pub(super) fn part(&self, touched: &Touched) -> Desired {
-        let desired = self.united.desired();
-        let (names, pools) = (touched.names.iter(), touched.pools.iter());
-        Desired {
-            names: names
-                .filter_map(|name| desired.names.get(name))
-                .map(|own| (own.name.clone(), own.clone()))
-                .collect(),
-            pools: pools
-                .filter_map(|name| desired.pools.get(name))
-                .map(|own| (own.name.clone(), own.clone()))
-                .collect(),
-            records: touched
-                .records
-                .iter()
-                .flat_map(|name| records_at(&self.records, name))
-                .map(|set| (set.key(), set.clone()))
-                .collect(),
-            ..Desired::default()
-        }
     }
 
     /// Whether nothing is contributed.

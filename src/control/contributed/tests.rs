@@ -28,7 +28,7 @@ fn joined(rows: &[(Scope, Vec<ReadRow>)], left: &LeftNames) -> Contributed {
     let clients: Vec<Rows<'_>> = rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
     let (zones, clusters) = (zone(), DeclaredClusters::default());
     let beside = Beside { zones: &zones, clusters: &clusters, steered: &|_| None, shared: SharedNames::Refuse, left };
-    contributed(&clients, &beside, |_| Permille::WHOLE)
+    Contributed::merged(None, brought(&clients, |_| Permille::WHOLE), &beside).unwrap()
 }
 
 fn scope(name: &str) -> Scope {

@@ -1,5 +1,4 @@
-//! The intents among declared objects: who claims which name, and what they come to with clusters; all of them, or those that a change
-//! concerns.
+//! The intents among declared objects: which names they claim, and what they declare on the clusters there are.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -11,19 +10,13 @@ use fairway_model::{
     intent::{DnsUpdateRecord, Intent},
 };
 
-use super::{Declared, LeftOut, Says, Wish, key_of, section, whole};
-use crate::control::Configured;
+use super::{Declared, LeftOut, Says, Wish, key_of, whole};
 use fairway_config::ObjectFault;
-use fairway_intents::{Clusters, Elements, StoredIntent, object_name, runs, wishes};
+use fairway_intents::{Clusters, Elements, StoredIntent, is_of_intent, object_name, runs, wishes};
 use fairway_store::objects::{Key, Kind, Prefix};
 
 /// That an intent wants to be answered at a name. In order, the oldest of a name comes first.
 pub(super) type Claim = (Name, Timestamp, Key);
-
-/// Whether objects of a kind are intents, or what belongs to them.
-pub(in crate::control) const fn is_of_intents(kind: Kind) -> bool {
-    section(kind).is_none() && !matches!(kind, Kind::Contribution | Kind::Contributor | Kind::Receipt)
-}
 
 impl Wish {
     pub(super) fn stored(&self) -> Option<&StoredIntent> {
@@ -62,7 +55,7 @@ impl Declared {
         self.objects.get(key)?.stored()
     }
 
-    fn claimed_by(&self, key: &Key) -> Option<Name> {
+    pub(in crate::control) fn claimed_by(&self, key: &Key) -> Option<Name> {
         self.objects.get(key)?.claim().map(|(name, ..)| name)
     }
 
@@ -98,12 +91,6 @@ impl Declared {
         })
     }
 
-    /// The declared clusters.
-    fn clusters(&self) -> impl Iterator<Item = &Cluster> {
-        let own = self.under(Kind::Cluster, &[]);
-        own.flat_map(|wish| wish.element().into_iter().flat_map(|own| own.clusters.values()))
-    }
-
     /// The objects of a kind whose outer names are these, which must be fewer than it has.
     fn under<'a>(&'a self, kind: Kind, names: &[&str]) -> impl Iterator<Item = &'a Wish> + use<'a> {
         let prefix = Prefix::new(kind, names).expect("it has more names, and these are of a key");
@@ -114,13 +101,18 @@ impl Declared {
         at.into_iter().chain(behind).take_while(move |(key, _)| prefix.holds(key)).map(|(_, wish)| &**wish)
     }
 
-    /// Adds what the intents come to that are not left out; gives those that come to nothing, with the reason.
+    /// Adds what these intents declare, without rejected ones. Returns the intents that are not served, with the reason.
     ///
-    /// One that is left out keeps its claim: others of the name do not take its place.
-    pub(super) fn add_intents(&self, files: &Desired, desired: &mut Desired, left_out: &LeftOut) -> LeftOut {
+    /// A rejected intent keeps its claim to its name: no other intent takes its place.
+    pub(super) fn add_intents(
+        &self,
+        intents: &[&StoredIntent],
+        files: &Desired,
+        desired: &mut Desired,
+        rejected: &LeftOut,
+    ) -> LeftOut {
         let (mut unanswered, mut made) = (Vec::new(), Made::default());
-        let all = self.intents(files, desired).into_iter().filter(|wish| !left_out.contains_key(&wish.key));
-        for wish in all {
+        for wish in self.evaluated(intents, files, rejected) {
             match answered(wish, |name| desired.names.contains_key(name)) {
                 Ok((_, elements)) => made.push(elements),
                 Err(why) => unanswered.push(why),
@@ -130,27 +122,46 @@ impl Declared {
         unanswered.into_iter().collect()
     }
 
-    /// What all intents come to, on the clusters of files and of `objects`.
-    fn intents(&self, files: &Desired, objects: &Desired) -> Vec<fairway_intents::Wish> {
-        let stored: Vec<&StoredIntent> = self.all_intents().collect();
-        if stored.is_empty() {
+    /// Returns what intents declare on the clusters of files and objects, without rejected ones.
+    fn evaluated(&self, intents: &[&StoredIntent], files: &Desired, rejected: &LeftOut) -> Vec<fairway_intents::Wish> {
+        if intents.is_empty() {
             return vec![];
         }
-        let clusters: Clusters<'_> = objects.clusters.iter().chain(&files.clusters).collect();
-        wishes(&stored, &clusters)
+        let own = self.under(Kind::Cluster, &[]).filter(|wish| !rejected.contains_key(&wish.object.key));
+        let own = own.flat_map(|wish| wish.element().into_iter().flat_map(|own| &own.clusters));
+        let clusters: Clusters<'_> = own.chain(&files.clusters).collect();
+        let mut evaluated = wishes(intents, &clusters);
+        evaluated.retain(|wish| !rejected.contains_key(&wish.key));
+        evaluated
     }
 
-    /// The intents that are not left out, by what they wish for.
-    pub(super) fn owners(&self, files: &Desired, left_out: &LeftOut) -> HashMap<Subject, Key> {
-        let mut owners = HashMap::new();
-        let mut objects = Desired::default();
-        for wish in self.objects.values() {
-            if let Ok(Says::Element(own)) = &wish.says {
-                objects.clusters.extend(own.clusters.clone());
-            }
+    /// These intents, each with what lies right below it.
+    pub(super) fn with_children<'a>(&'a self, keys: &BTreeSet<Key>) -> Vec<&'a StoredIntent> {
+        keys.iter().flat_map(|key| self.stored(key).into_iter().chain(self.below(key))).collect()
+    }
+
+    /// Returns which of the subjects belong to intents that are not rejected, with these.
+    pub(super) fn owners<'a>(
+        &self,
+        subjects: impl Iterator<Item = &'a Subject>,
+        files: &Desired,
+        rejected: &LeftOut,
+    ) -> HashMap<Subject, Key> {
+        let mut keys = BTreeSet::new();
+        for subject in subjects {
+            let name = match subject {
+                Subject::Name(name) => Some(name.clone()),
+                Subject::Pool(pool) | Subject::Member(pool, _) => {
+                    self.intent_called(pool.as_str()).and_then(|key| self.claimed_by(&key))
+                }
+                Subject::Monitor(monitor) => self.intent_called(monitor.as_str()).and_then(|key| self.claimed_by(&key)),
+                _ => None,
+            };
+            keys.extend(name.iter().flat_map(|name| self.claimants(name)).cloned());
         }
-        for wish in self.intents(files, &objects).into_iter().filter(|wish| !left_out.contains_key(&wish.key)) {
-            if let Ok((key, Elements { name, pool, monitor })) = answered(wish, |name| self.has_name(name, left_out)) {
+        let mut owners = HashMap::new();
+        for wish in self.evaluated(&self.with_children(&keys), files, rejected) {
+            if let Ok((key, Elements { name, pool, monitor })) = answered(wish, |name| self.has_name(name, rejected)) {
                 owners.insert(Subject::Name(name.name), key.clone());
                 owners.insert(Subject::Pool(pool.name), key.clone());
                 owners.extend(monitor.map(|(name, _)| (Subject::Monitor(name), key)));
@@ -159,125 +170,31 @@ impl Declared {
         owners
     }
 
+    /// The intent whose pool and monitor have this name.
+    pub(in crate::control) fn intent_called(&self, name: &str) -> Option<Key> {
+        let key = Key::parse(&name.replace('+', "/")).ok().filter(|key| object_name(key) == name);
+        // A name that is too long ends in a hash, and tells no key.
+        let found = || self.all_intents().map(|stored| &stored.key).find(|key| object_name(key) == name).cloned();
+        key.filter(is_exposed).or_else(|| is_of_intent(&PoolName::new(name).ok()?).then(found)?)
+    }
+
+    /// The intents that run on a cluster since its services changed, or no longer do. All intents are looked at: clusters are
+    /// few, and change rarely.
+    pub(in crate::control) fn moved_intents(&self, was: &Cluster, is: &Cluster) -> Vec<Key> {
+        let is_moved = |stored: &&StoredIntent| match &stored.intent {
+            Intent::Inbound(inbound) if inbound.gslb.members.is_empty() => {
+                runs(was, &inbound.service_name) != runs(is, &inbound.service_name)
+            }
+            _ => false,
+        };
+        self.all_intents().filter(is_moved).filter_map(|stored| exposed(&stored.key)).collect()
+    }
+
     /// Whether a name is declared by itself, and is not left out.
     fn has_name(&self, name: &Name, left_out: &LeftOut) -> bool {
         let key = key_of(&Subject::Name(name.clone()));
         self.name(name).is_some() && key.is_some_and(|key| !left_out.contains_key(&key))
     }
-}
-
-/// What the intents that a change concerns come to now: those that changed, and all that claim the names of these.
-#[derive(Debug, Default)]
-pub(in crate::control) struct Concerned {
-    keys: BTreeSet<Key>,
-    /// What they claim, before or now.
-    pub(in crate::control) names: BTreeSet<Name>,
-    /// What they come to.
-    pub(in crate::control) made: Desired,
-    unanswered: LeftOut,
-}
-
-impl Concerned {
-    /// Those of changed objects, those that run on other clusters now, and those that claim these names; none where they are more than
-    /// `most`, or share what they make with something that was declared otherwise.
-    pub(in crate::control) fn of<'a>(
-        before: &Configured,
-        now: &Declared,
-        changed: &[Key],
-        names: impl IntoIterator<Item = &'a Name>,
-        most: usize,
-    ) -> Option<Self> {
-        let versions = [&*before.objects, now];
-        let mut keys: BTreeSet<Key> = changed.iter().filter_map(exposed).collect();
-        keys.extend(moved(before, now, changed));
-        let is_claimed = |name: &&Name| versions.iter().any(|of| of.claimants(name).next().is_some());
-        let mut claimed: BTreeSet<Name> = names.into_iter().filter(is_claimed).cloned().collect();
-        claimed.extend(keys.iter().flat_map(|key| versions.map(|of| of.claimed_by(key))).flatten());
-        for of in versions {
-            for name in &claimed {
-                keys.extend(of.claimants(name).take(most + 1).cloned());
-                if keys.len() > most {
-                    return None;
-                }
-            }
-        }
-        let mut concerned = Self { keys, names: claimed, ..Self::default() };
-        if concerned.pools().any(|pool| versions.iter().any(|of| of.pool(&pool).is_some()))
-            || concerned.monitors().any(|monitor| is_declared_beside(before, now, &monitor))
-        {
-            return None;
-        }
-        concerned.make(&before.files, now);
-        Some(concerned)
-    }
-
-    fn make(&mut self, files: &Desired, now: &Declared) {
-        let of_key = |key| now.stored(key).into_iter().chain(now.below(key));
-        let stored: Vec<&StoredIntent> = self.keys.iter().flat_map(of_key).collect();
-        let own = now.clusters().map(|cluster| (&cluster.name, cluster));
-        let clusters: Clusters<'_> = own.chain(&files.clusters).collect();
-        let mut made = Made::default();
-        for wish in wishes(&stored, &clusters) {
-            match answered(wish, |name| now.name(name).is_some()) {
-                Ok((_, elements)) => made.push(elements),
-                Err((key, why)) => _ = self.unanswered.insert(key, why),
-            }
-        }
-        made.add_to(&mut self.made);
-    }
-
-    /// Their pools, also of those that are no more.
-    pub(in crate::control) fn pools(&self) -> impl Iterator<Item = PoolName> {
-        self.keys.iter().filter_map(|key| PoolName::new(&object_name(key)).ok())
-    }
-
-    /// Their monitors, likewise.
-    pub(in crate::control) fn monitors(&self) -> impl Iterator<Item = MonitorName> {
-        self.keys.iter().filter_map(|key| MonitorName::new(&object_name(key)).ok())
-    }
-
-    /// What is left out because of them now.
-    pub(in crate::control) fn left_out(&self, before: &LeftOut) -> LeftOut {
-        let mut left_out = before.clone();
-        self.keys.iter().for_each(|key| _ = left_out.remove(key));
-        left_out.extend(self.unanswered.clone());
-        left_out
-    }
-
-    /// Those at fault that are not among these.
-    pub(in crate::control) fn others(&self, at_fault: &BTreeSet<Key>) -> BTreeSet<Key> {
-        at_fault.difference(&self.keys).cloned().collect()
-    }
-}
-
-/// The intents that changed clusters run and did not, or did and do not. All intents are looked at: clusters are few, and change rarely.
-fn moved(before: &Configured, now: &Declared, changed: &[Key]) -> BTreeSet<Key> {
-    let versions = changed.iter().filter(|key| key.kind() == Kind::Cluster).filter_map(|key| {
-        let [was, is] = [&*before.objects, now].map(|of| of.element(key)?.clusters.values().next());
-        // Of one that files declare, too, their word holds.
-        Some((was.filter(|was| !before.files.clusters.contains_key(&was.name))?, is?))
-    });
-    let versions: Vec<(&Cluster, &Cluster)> = versions.collect();
-    if versions.is_empty() {
-        return BTreeSet::new();
-    }
-    let is_moved = |stored: &&StoredIntent| match &stored.intent {
-        Intent::Inbound(inbound) if inbound.gslb.members.is_empty() => {
-            let service = &inbound.service_name;
-            versions.iter().any(|(was, is)| runs(was, service) != runs(is, service))
-        }
-        _ => false,
-    };
-    now.all_intents().filter(is_moved).filter_map(|stored| exposed(&stored.key)).collect()
-}
-
-/// Whether somebody else declares a monitor of this name.
-fn is_declared_beside(before: &Configured, now: &Declared, monitor: &MonitorName) -> bool {
-    let subject = Subject::Monitor(monitor.clone());
-    let of_clients = before.contributed.united().desired();
-    [&*before.objects, now].iter().any(|of| of.declares(&subject))
-        || before.files.monitors.contains_key(monitor)
-        || of_clients.monitors.contains_key(monitor)
 }
 
 /// What an intent comes to where its name is not declared by itself; else the reason.
@@ -333,7 +250,7 @@ fn is_exposed(key: &Key) -> bool {
 }
 
 /// The intent that an object is, or is part of.
-fn exposed(key: &Key) -> Option<Key> {
+pub(in crate::control) fn exposed(key: &Key) -> Option<Key> {
     let kind = match key.kind() {
         Kind::Inbound | Kind::Compound => return Some(key.clone()),
         Kind::Client => Kind::Inbound,

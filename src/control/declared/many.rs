@@ -45,7 +45,10 @@ mod tests {
     use fairway_model::{Desired, Timestamp};
 
     use super::*;
-    use crate::control::declared::{Declared, LeftOut};
+    use crate::control::{
+        affected::Affected,
+        declared::{Declared, LeftOut},
+    };
     use fairway_store::objects::{Author, Key, Kind, Object};
 
     fn project(number: usize, value: String) -> Object {
@@ -66,7 +69,7 @@ mod tests {
         let declared = Declared::new(1, objects.clone());
         assert!(declared.of(Kind::Project).eq(&objects));
         let mut left_out = LeftOut::new();
-        declared.contribution(&Desired::default(), &mut left_out);
+        declared.contribution(&Affected::All, &Desired::default(), &mut left_out);
         assert_eq!(left_out.keys().collect::<Vec<_>>(), [&objects[4_711].key]);
         assert_eq!(declared.all_intents().count(), count - 1);
     }

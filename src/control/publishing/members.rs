@@ -43,7 +43,7 @@ fn is_open(pool: &Pool, member: &Member, view: &View) -> bool {
 
 /// The addresses of a member that are up, or were when last judged.
 fn up(pool: &Pool, member: &Member, configured: &Configured, view: &View) -> Vec<IpAddr> {
-    let cluster = configured.desired.clusters.get(&member.cluster);
+    let cluster = configured.merged.desired.clusters.get(&member.cluster);
     let is_up = |address: &IpAddr| {
         let site = (member.cluster.clone(), *address);
         let mut standings =

@@ -30,7 +30,7 @@ pub(super) struct Served<'a> {
 
 /// What is wanted there now. Names of which no member can take traffic are held: what stands there stays.
 pub(super) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> Wanted {
-    let desired = &served.configured.desired;
+    let desired = &served.configured.merged.desired;
     let mut wanted = Wanted { sets: to.fixed.clone(), held: BTreeSet::new() };
     let is_within = |name: &Name| to.rules.zones.iter().any(|zone| name.is_within(zone));
     match &to.steered {
@@ -83,9 +83,9 @@ fn ttl_of(steered: &SteeredName, desired: &Desired) -> Ttl {
 /// The addresses of a steered name at `name`: a set a cluster with its weight, where the provider knows weights. Where there is none, the
 /// name is held.
 fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, served: Served<'_>, shown: &mut Shown) {
-    let pool = served.configured.desired.pools.get(&steered.pool);
+    let pool = served.configured.merged.desired.pools.get(&steered.pool);
     let members = pool.map_or_else(Vec::new, |pool| eligible(pool, served.configured, served.view));
-    let ttl = ttl_of(steered, &served.configured.desired);
+    let ttl = ttl_of(steered, &served.configured.merged.desired);
     let before = wanted.sets.len();
     match (served.weights, pool) {
         (Some(how), Some(pool)) => {

@@ -11,6 +11,7 @@ use super::{
     *,
 };
 use crate::control::{
+    compile::Compiled,
     configured::{Reader, What},
     declared::Declared,
 };
@@ -56,7 +57,7 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example, example.
         let declared = Arc::new(ArcSwap::from_pointee(declared));
         let reader = Reader { source: Source::Path(file), environment: Arc::new(|_| None), declared };
         let reading = reader.read_here(What::Files, None, Timestamp::from_secs(1));
-        let (configured, snapshot) = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
         let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
         let view = View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) };
         Self { configured, view, shown: Shown::default() }

@@ -82,7 +82,7 @@ async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
     server.send("POST", WIKI, "", &inbound("also", &on_us1)).expect(201);
     let members = || {
         let configured = Arc::clone(&server.daemon.control().shared().published.load().configured);
-        let pools = configured.desired.pools.values().filter(|pool| pool.name.as_str().ends_with("+shop"));
+        let pools = configured.merged.desired.pools.values().filter(|pool| pool.name.as_str().ends_with("+shop"));
         pools.flat_map(|pool| &pool.members).map(|member| member.cluster.to_string()).collect::<Vec<_>>()
     };
     until("members of both", async || members() == ["ap1", "eu1", "us1"]).await;

@@ -3,10 +3,10 @@
 mod balance;
 mod daemon;
 mod flips;
+mod incremental;
 mod intents;
 mod latency;
 mod load;
-mod narrow;
 mod objects;
 mod overrides;
 mod pace;
@@ -35,6 +35,7 @@ use tokio::task::JoinHandle;
 use super::{
     Control, Environment,
     actor::Actor,
+    compile::Compiled,
     configured::{Reader, What},
     start::{Parts, Past},
 };
@@ -89,7 +90,7 @@ impl Scene {
         let source = Source::Path(self.file());
         let reader = Reader { source, environment, declared: Arc::default() };
         let reading = reader.read_here(What::Files, None, self.now());
-        let (configured, snapshot) = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
         let folder = Arc::new(DataFolder::open(&self.data()).unwrap());
         let past = Past::read(&folder);
         let time = Arc::clone(&self.clock);

@@ -1,4 +1,4 @@
-//! The narrow way of a reading gives what the wide one gives.
+//! Incremental reloads: the state after any sequence of changes is the state computed from nothing.
 
 use std::sync::Arc;
 
@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::control::{
-    configured::{Configured, Previous, Reading},
+    affected::Affected,
+    compile::Compiled,
+    configured::{Configured, Previous},
     contributed::part_key,
     declared::Declared,
-    narrow::Narrow,
+    merge::MergedState,
     pace::Pacer,
     trial::Trials,
 };
@@ -39,7 +41,7 @@ records: [ { name: t0.gslb.example, sets: [ { type: TXT, data: [of-the-file] } ]
 fn read(scene: &Scene) -> (Reader, Previous) {
     let source = Source::Path(scene.file());
     let reader = Reader { source, environment: Arc::new(|_| None), declared: Arc::default() };
-    let (configured, snapshot) = reader.read_here(What::Files, None, scene.now()).outcome.unwrap();
+    let Compiled { configured, snapshot, .. } = reader.read_here(What::Files, None, scene.now()).outcome.unwrap();
     (reader, Previous::new(Arc::new(configured), Arc::new(snapshot)))
 }
 
@@ -66,7 +68,7 @@ fn change_of(declared: &mut Declared, kind: Kind, names: &[&str], at: Timestamp,
 }
 
 #[test]
-fn objects_of_a_store_are_what_each_is_by_itself_also_beside_some_at_fault() {
+fn objects_read_together_are_what_each_is_alone_even_if_one_is_invalid() {
     let (mut one_by_one, mut all) = (Declared::default(), Vec::new());
     for number in 0..30 {
         let pool = format!("p{number}");
@@ -88,12 +90,14 @@ fn objects_of_a_store_are_what_each_is_by_itself_also_beside_some_at_fault() {
     let together = Declared::new(3, all);
     let files = Desired::default();
     let (mut ours, mut theirs) = Default::default();
-    assert_eq!(together.contribution(&files, &mut ours), one_by_one.contribution(&files, &mut theirs));
+    let [together, one_by_one] = [(together, &mut ours), (one_by_one, &mut theirs)]
+        .map(|(declared, rejected)| declared.contribution(&Affected::All, &files, rejected));
+    assert_eq!(together, one_by_one);
     assert_eq!((ours.len(), &ours), (1, &theirs));
 }
 
 #[test]
-fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
+fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same_state() {
     // The scene begins five seconds before that.
     let drain = "overrides: [ { match: c0, action: drain, reason: work, until: \"1970-01-12T13:46:45Z\" } ]\n";
     let scene = Scene::new(&format!("{FILES}{drain}"));
@@ -108,9 +112,7 @@ fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
     };
     let reading = |objects: &Arc<Declared>, previous: &Previous| {
         reader.declared.store(Arc::clone(objects));
-        let Reading { touched, outcome, is_revised, .. } = reader.read_here(What::Objects, Some(previous), scene.now());
-        let (configured, snapshot) = outcome.unwrap();
-        Narrow { configured, snapshot, touched: touched.unwrap(), is_revised }
+        reader.read_here(What::Objects, Some(previous), scene.now()).outcome.unwrap()
     };
     let last = Trials::default();
     let held = last.keep(reading(&declared(5, 0), &before), &before.configured);
@@ -125,7 +127,7 @@ fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
     let came_true = declared(5, 9);
     scene.pass(Duration::from_secs(10));
     let taken = reading(&came_true, &beside(&before.configured));
-    assert!(Arc::ptr_eq(&taken.configured.objects, &came_true) && taken.configured.revision == 9);
+    assert!(Arc::ptr_eq(&taken.configured.objects, &came_true) && taken.configured.objects.revision == 9);
     assert_eq!((taken.configured.overrides.len(), taken.configured.warnings.len()), (0, 1), "it ended meanwhile");
     let again = reading(&came_true, &Previous::new(Arc::clone(&before.configured), Arc::clone(&before.snapshot)));
     assert_eq!(told(&taken.configured, &taken.snapshot), told(&again.configured, &again.snapshot));
@@ -140,10 +142,10 @@ fn what_was_tried_is_taken_over_if_it_comes_true_beside_the_same_and_once() {
 }
 
 #[test]
-fn what_changes_too_much_at_once_is_read_as_a_whole() {
+fn many_changes_at_once_are_a_full_reload() {
     let scene = Scene::new(FILES);
     let (reader, before) = read(&scene);
-    for (count, is_narrow) in [(1_001, true), (1_002, false)] {
+    for (count, is_part) in [(1_001, true), (1_002, false)] {
         let mut declared = Declared::default();
         for number in 0..count {
             let name = format!("m{number}.gslb.example");
@@ -151,8 +153,9 @@ fn what_changes_too_much_at_once_is_read_as_a_whole() {
         }
         reader.declared.store(Arc::new(declared));
         let reading = reader.read_here(What::Objects, Some(&before), scene.now());
-        assert_eq!(reading.touched.is_some(), is_narrow, "{count}");
-        assert_eq!(reading.outcome.unwrap().0.desired.names.len(), 2 + count);
+        let compiled = reading.outcome.unwrap();
+        assert_eq!(compiled.touched.is_some(), is_part, "{count}");
+        assert_eq!(compiled.configured.merged.desired.names.len(), 2 + count);
     }
 }
 
@@ -353,14 +356,14 @@ fn exposed(name: &str, service: &str, gslb: &Value) -> Value {
 /// Reads objects beside what was read before; what was touched, where that was all that was compiled.
 fn revised(reader: &Reader, before: &mut Previous, declared: &Declared, now: Timestamp) -> Option<Touched> {
     reader.declared.store(Arc::new(declared.clone()));
-    let Reading { touched, outcome, is_revised, .. } = reader.read_here(What::Objects, Some(&*before), now);
-    let (configured, snapshot) = outcome.unwrap();
+    let Compiled { configured, snapshot, touched, is_incremental } =
+        reader.read_here(What::Objects, Some(&*before), now).outcome.unwrap();
     *before = Previous::new(Arc::new(configured), Arc::new(snapshot));
-    touched.filter(|_| is_revised)
+    touched.filter(|_| is_incremental)
 }
 
 #[test]
-fn other_services_of_a_cluster_concern_the_intents_alone_that_they_move() {
+fn changed_services_of_a_cluster_recompile_only_the_intents_they_move() {
     let scene = Scene::new(FILES);
     let (reader, mut before) = read(&scene);
     let mut declared = Declared::default();
@@ -378,14 +381,14 @@ fn other_services_of_a_cluster_concern_the_intents_alone_that_they_move() {
     assert_eq!(pools, ["a", "b"].map(|name| format!("inbound+{}+{name}", ABOVE.join("+"))));
     let members = |name: &str| {
         let pool = PoolName::new(&format!("inbound+{}+{name}", ABOVE.join("+"))).unwrap();
-        let pool = before.configured.desired.pools.get(&pool).unwrap();
+        let pool = before.configured.merged.desired.pools.get(&pool).unwrap();
         pool.members.iter().map(|member| member.cluster.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!((members("a"), members("b")), ("c0 c1 c2".to_owned(), "c0 c1 c3 c5".to_owned()));
 }
 
 #[test]
-fn an_intent_that_answers_with_names_of_clusters_is_compiled_alone_while_those_answer_the_same() {
+fn intent_in_cname_mode_is_compiled_alone_while_cluster_names_answer_the_same() {
     let scene = Scene::new(FILES);
     let (reader, mut before) = read(&scene);
     let mut declared = Declared::default();
@@ -402,7 +405,7 @@ fn an_intent_that_answers_with_names_of_clusters_is_compiled_alone_while_those_a
 }
 
 #[test]
-fn intents_with_probes_of_their_own_come_and_go_alone() {
+fn intents_with_own_probes_are_added_and_removed_incrementally() {
     let scene = Scene::new(FILES);
     let (reader, mut before) = read(&scene);
     let mut declared = Declared::default();
@@ -422,62 +425,75 @@ fn intents_with_probes_of_their_own_come_and_go_alone() {
 }
 
 #[test]
-fn a_narrow_reading_is_a_wide_one() {
+fn state_after_random_changes_is_the_state_from_nothing() {
     let scene = Scene::new(FILES);
-    let narrow_ones: u32 = (0..40).map(|seed| play(&scene, seed, edit)).sum();
-    assert!(narrow_ones > 300, "{narrow_ones} of 1200 were narrow");
+    let incremental: u32 = (0..40).map(|seed| play(&scene, seed, edit)).sum();
+    assert!(incremental > 300, "{incremental} of 1200 were incremental");
 }
 
 #[test]
-fn a_narrow_reading_of_intents_is_a_wide_one() {
+fn state_after_random_intent_changes_is_the_state_from_nothing() {
     let scene = Scene::new(FILES);
-    let narrow_ones: u32 = (0..40).map(|seed| play(&scene, seed, edit_intents)).sum();
-    assert!(narrow_ones > 600, "{narrow_ones} of 1200 were narrow");
+    let incremental: u32 = (0..40).map(|seed| play(&scene, seed, edit_intents)).sum();
+    assert!(incremental > 600, "{incremental} of 1200 were incremental");
     let beside = |declared: &mut Declared, dice: &mut Dice| match dice.below(3) {
         0 => edit(declared, dice),
         _ => edit_intents(declared, dice),
     };
-    let narrow_ones: u32 = (100..140).map(|seed| play(&scene, seed, beside)).sum();
-    assert!(narrow_ones > 200, "{narrow_ones} of 1200 were narrow");
+    let incremental: u32 = (100..140).map(|seed| play(&scene, seed, beside)).sum();
+    assert!(incremental > 200, "{incremental} of 1200 were incremental");
     let on_clusters = |declared: &mut Declared, dice: &mut Dice| match dice.below(3) {
         0 => edit_cluster(declared, dice),
         _ => edit_intents(declared, dice),
     };
-    let narrow_ones: u32 = (200..240).map(|seed| play(&scene, seed, on_clusters)).sum();
-    assert!(narrow_ones > 600, "{narrow_ones} of 1200 were narrow");
+    let incremental: u32 = (200..240).map(|seed| play(&scene, seed, on_clusters)).sum();
+    assert!(incremental > 600, "{incremental} of 1200 were incremental");
 }
 
-/// Makes changes of one kind and holds each reading to the wide one; how many were narrow.
+/// The parts in which two states differ: each is far too long to be printed.
+fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
+    let parts = [
+        ("declared", ours.declared == theirs.declared),
+        ("pools", ours.desired.pools == theirs.desired.pools),
+        ("names", ours.desired.names == theirs.desired.names),
+        ("records", ours.desired.records == theirs.desired.records),
+        ("monitors", ours.desired.monitors == theirs.desired.monitors),
+        ("clusters", ours.desired.clusters == theirs.desired.clusters),
+        ("desired", ours.desired == theirs.desired),
+        ("beside", ours.beside == theirs.beside),
+        ("conflicts", ours.conflicts == theirs.conflicts),
+        ("contributed", ours.contributed == theirs.contributed),
+        ("declared clusters", ours.clusters == theirs.clusters),
+        ("unanswered", ours.unanswered == theirs.unanswered),
+    ];
+    parts.into_iter().filter(|(_, are_equal)| !are_equal).map(|(part, _)| part).collect()
+}
+
+/// Makes random changes and compares each state with the one computed from nothing. Returns how many reloads were incremental.
 fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut Dice)) -> u32 {
     let (reader, mut before) = read(scene);
     let (mut declared, mut dice, mut pacer) = (Declared::default(), Dice(seed), Pacer::default());
-    let mut narrow_ones = 0;
+    let mut incremental = 0;
     for step in 0..30 {
         (0..1 + dice.below(3)).for_each(|_| edit(&mut declared, &mut dice));
         reader.declared.store(Arc::new(declared.clone()));
-        let Reading { touched, outcome, .. } = reader.read_here(What::Objects, Some(&before), scene.now());
-        let wide = reader.compile(before.configured.files_again(), Some(&before.snapshot), scene.now());
-        let ((ours, snapshot), (theirs, expected)) = (outcome.unwrap(), wide.unwrap());
+        let state = |previous, what| reader.read_here(what, previous, scene.now()).outcome.unwrap();
+        let ours = state(Some(&before), What::Objects);
+        let theirs = state(None, What::Files);
         let context = format!("seed {seed}, step {step}");
-        assert_eq!(ours.desired, theirs.desired, "{context}");
-        assert_eq!((&ours.beside, &ours.conflicts), (&theirs.beside, &theirs.conflicts), "{context}");
-        assert_eq!(ours.contributed, theirs.contributed, "{context}");
-        assert_eq!(ours.clusters, theirs.clusters, "{context}");
-        assert_eq!((&ours.left_out, &ours.at_fault), (&theirs.left_out, &theirs.at_fault), "{context}");
-        assert_eq!(ours.is_plain, theirs.is_plain, "{context}");
+        incremental += u32::from(ours.touched.is_some());
+        let (Compiled { configured: ours, snapshot, .. }, Compiled { configured: theirs, snapshot: expected, .. }) =
+            (ours, theirs);
+        assert_eq!(differences(&ours.merged, &theirs.merged), [""; 0], "{context}");
+        assert_eq!((&ours.left_out, &ours.rejected), (&theirs.left_out, &theirs.rejected), "{context}");
+        assert_eq!(ours.left_names, theirs.left_names, "{context}");
         assert_eq!(format!("{:?}", ours.warnings), format!("{:?}", theirs.warnings), "{context}");
         assert_eq!(told(&ours, &snapshot), told(&theirs, &expected), "{context}");
-        let counted = super::super::changes::counted(&before.configured.desired, &ours.desired);
-        if let Some(touched) = touched {
-            narrow_ones += 1;
-            let of = super::super::changes::counted_of(&touched, &before.configured.desired, &ours.desired);
-            assert_eq!(of, counted, "{context}");
-        }
         let mut anew = Pacer::default();
         anew.follow(&snapshot);
         pacer.follow(&snapshot);
         assert_eq!(pacer.pools, anew.pools, "{context}");
         before = Previous::new(Arc::new(ours), Arc::new(snapshot));
     }
-    narrow_ones
+    incremental
 }
