@@ -7,6 +7,7 @@
 pub mod api;
 pub mod cli;
 pub mod control;
+pub mod daemon;
 pub mod demo;
 mod impact;
 pub(crate) mod once;

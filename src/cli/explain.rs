@@ -15,12 +15,13 @@ use super::{
 };
 use crate::{
     api::{explanation, percent},
-    control::{self, Environment},
+    control::{self},
 };
 use fairway_api_types::{
     client::ExplainQuery,
     explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},
 };
+use fairway_config::Environment;
 use fairway_config::Source;
 
 /// Explains and prints.

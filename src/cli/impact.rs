@@ -11,9 +11,10 @@ use super::{
     variable,
 };
 use crate::{
-    control::{Environment, Offline},
+    control::Offline,
     impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms},
 };
+use fairway_config::Environment;
 use fairway_config::Source;
 
 /// Judges, prints, and tells by the exit status whether a rule is broken, and whether it was before.

@@ -17,9 +17,10 @@ use super::{
     variable,
 };
 use crate::{
-    control::{self, Environment, Offline},
+    control::{self, Offline},
     replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides},
 };
+use fairway_config::Environment;
 use fairway_config::Source;
 
 /// Plays the log and prints what it comes to.

@@ -8,7 +8,8 @@ use std::{
 };
 
 use super::{args::ServeArgs, usage, variable, wait};
-use crate::control::{Daemon, Environment, Options};
+use crate::daemon::{Daemon, Options};
+use fairway_config::Environment;
 use fairway_config::{Source, environment::unknown_variables};
 use fairway_telemetry::logs::{LineFormat, Logs};
 use fairway_transport::Sockets;

@@ -35,57 +35,57 @@ use fairway_config::watch::Fingerprint;
 use fairway_store::Posted;
 
 /// The control task.
-pub(super) struct Actor {
-    pub(super) shared: Arc<Shared>,
-    pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) flips: mpsc::Receiver<Flip>,
+pub(crate) struct Actor {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) flips: mpsc::Receiver<Flip>,
     /// Flips taken from the channel and not applied yet.
-    pub(super) waiting: Vec<Flip>,
-    pub(super) reader: Reader,
-    pub(super) trials: Arc<Trials>,
+    pub(crate) waiting: Vec<Flip>,
+    pub(crate) reader: Reader,
+    pub(crate) trials: Arc<Trials>,
     /// The reading that runs now.
-    pub(super) reading: Option<Running>,
+    pub(crate) reading: Option<Running>,
     /// Who waits for the reading that runs now.
-    pub(super) askers: Askers,
+    pub(crate) askers: Askers,
     /// Who asked after it began: files may have changed since, so they wait for another one.
-    pub(super) later: Askers,
+    pub(crate) later: Askers,
     /// What the files of the last reading looked like, for the watcher.
-    pub(super) fingerprint: watch::Sender<Fingerprint>,
+    pub(crate) fingerprint: watch::Sender<Fingerprint>,
     /// What is forced on each target, in the order of the snapshot that serves.
-    pub(super) forced: Vec<Option<fairway_model::Forced>>,
-    pub(super) keeper: Keeper,
-    pub(super) retired: Retired,
-    pub(super) clock: Clock,
-    pub(super) logs: Option<Logs>,
+    pub(crate) forced: Vec<Option<fairway_model::Forced>>,
+    pub(crate) keeper: Keeper,
+    pub(crate) retired: Retired,
+    pub(crate) clock: Clock,
+    pub(crate) logs: Option<Logs>,
     /// Reports of load.
-    pub(super) news: broadcast::Receiver<LoadNews>,
-    pub(super) balance: Balance,
+    pub(crate) news: broadcast::Receiver<LoadNews>,
+    pub(crate) balance: Balance,
     /// What was answered in the last minute.
-    pub(super) minute: Minute,
-    pub(super) drains: DrainWatch,
+    pub(crate) minute: Minute,
+    pub(crate) drains: DrainWatch,
     /// Which TTLs hold.
-    pub(super) pacer: Pacer,
+    pub(crate) pacer: Pacer,
 }
 
 /// A reading under way.
-pub(super) type Running = Pin<Box<dyn Future<Output = Option<Reading>> + Send>>;
+pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Reading>> + Send>>;
 
 /// Who asked for a reading.
 #[derive(Debug, Default)]
-pub(super) struct Askers {
+pub(crate) struct Askers {
     /// Ties the log lines of the reading together.
-    pub(super) trace: Trace,
+    pub(crate) trace: Trace,
     /// The most that any of them wants to be read.
-    pub(super) what: What,
+    pub(crate) what: What,
     /// What asked first; empty where nothing did.
-    pub(super) asked_by: &'static str,
+    pub(crate) asked_by: &'static str,
     /// Who wants to hear of it.
-    pub(super) replies: Vec<tokio::sync::oneshot::Sender<fairway_api_types::state_wire::ReloadReport>>,
+    pub(crate) replies: Vec<tokio::sync::oneshot::Sender<fairway_api_types::state_wire::ReloadReport>>,
 }
 
 impl Actor {
     /// Runs until it is told to end, or until every handle is gone.
-    pub(super) async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut balance_tick = tokio::time::interval(BALANCE_TICK);
@@ -111,7 +111,7 @@ impl Actor {
     }
 
     /// Waits for `work`; applies flips and follows schedules meanwhile.
-    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -138,7 +138,7 @@ impl Actor {
     }
 
     /// Publishes the conditions with the TTLs of now, where these changed.
-    pub(super) fn keep_pace(&mut self) {
+    pub(crate) fn keep_pace(&mut self) {
         let view = self.shared.view.load_full();
         if let Some(paced) =
             self.pacer.pace(&view.snapshot, &view.conditions, &self.balance, (Instant::now(), (self.clock)()))
@@ -148,7 +148,7 @@ impl Actor {
     }
 
     /// Publishes until when clients are still sent to clusters that are taken out.
-    pub(super) fn watch_drains(&mut self) {
+    pub(crate) fn watch_drains(&mut self) {
         let published = self.shared.published.load();
         let mut out = forced_out(&self.forced, &published.configured.uses);
         out.extend(self.balance.exhausted().filter(|cluster| !out.contains(cluster)).cloned().collect::<Vec<_>>());
@@ -201,7 +201,7 @@ impl Actor {
     }
 
     /// Takes who asked lately; while a step runs, they wait where they are.
-    pub(super) fn take_asked(&mut self, view: &View, now: Instant) {
+    pub(crate) fn take_asked(&mut self, view: &View, now: Instant) {
         if self.balance.is_stepping() {
             return;
         }
@@ -224,7 +224,7 @@ impl Actor {
     }
 
     /// Goes by what is on the board of those that share the store.
-    pub(super) fn take_posted(&mut self, posted: &Posted) {
+    pub(crate) fn take_posted(&mut self, posted: &Posted) {
         let (view, now) = (self.shared.view.load_full(), Instant::now());
         if self.balance.take_posted(posted) {
             self.balance.follow(&self.shared.published.load_full().configured.merged.desired, &view.snapshot, now);
@@ -259,7 +259,7 @@ impl Actor {
     }
 
     /// Publishes a view and keeps the one it replaces.
-    pub(super) fn publish_view(&mut self, view: View) {
+    pub(crate) fn publish_view(&mut self, view: View) {
         let old = self.shared.view.swap(Arc::new(view));
         self.retired.keep(old);
         if self.retired.len() > RETIRED_EAGER {
@@ -268,13 +268,13 @@ impl Actor {
     }
 
     /// Publishes other conditions of the snapshot that serves.
-    pub(super) fn publish_conditions(&mut self, view: &View, conditions: impl Into<Arc<Conditions>>) {
+    pub(crate) fn publish_conditions(&mut self, view: &View, conditions: impl Into<Arc<Conditions>>) {
         self.publish_view(View { snapshot: Arc::clone(&view.snapshot), conditions: conditions.into() });
         self.shared.counts.conditions.fetch_add(1, Relaxed);
     }
 
     /// Publishes what stands beside the view, changed by `change`.
-    pub(super) fn publish(&self, change: impl FnOnce(&mut Published)) {
+    pub(crate) fn publish(&self, change: impl FnOnce(&mut Published)) {
         let current = self.shared.published.load();
         let mut next = Published {
             configured: Arc::clone(&current.configured),

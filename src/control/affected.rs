@@ -22,7 +22,7 @@ use fairway_store::objects::{Key, Kind};
 
 /// The parts of the desired state that may differ from the last state.
 #[derive(Clone, Debug)]
-pub(super) enum Affected {
+pub(crate) enum Affected {
     /// Everything: there is no last state, or something changed that any object may refer to.
     All,
     /// These parts alone.
@@ -31,28 +31,28 @@ pub(super) enum Affected {
 
 /// Some parts of the desired state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// Declared objects that changed, and those that the last state rejected: what changed may make them valid.
     keys: BTreeSet<Key>,
     /// Inbound and compound intents to evaluate again.
-    pub(super) intents: BTreeSet<Key>,
+    pub(crate) intents: BTreeSet<Key>,
     /// Names, as text, whose webhook contributions are merged again.
-    pub(super) texts: BTreeSet<String>,
+    pub(crate) texts: BTreeSet<String>,
     /// Pools, names and records.
-    pub(super) touched: Touched,
+    pub(crate) touched: Touched,
     clusters: BTreeSet<ClusterName>,
-    pub(super) monitors: BTreeSet<MonitorName>,
+    pub(crate) monitors: BTreeSet<MonitorName>,
 }
 
 impl Affected {
     /// Returns what the difference between the last state and these sources may affect.
-    pub(super) fn between(previous: Option<&Previous>, files: &Files, objects: &Declared) -> Self {
+    pub(crate) fn between(previous: Option<&Previous>, files: &Files, objects: &Declared) -> Self {
         let part = previous.and_then(|previous| Part::between(&previous.configured, files, objects));
         part.map_or(Self::All, |part| Self::Part(Box::new(part)))
     }
 
     /// Returns the part of a desired state that is affected.
-    pub(super) fn of(&self, desired: &Desired) -> Desired {
+    pub(crate) fn of(&self, desired: &Desired) -> Desired {
         match self {
             Self::All => desired.clone(),
             Self::Part(part) => part.of(desired),
@@ -60,7 +60,7 @@ impl Affected {
     }
 
     /// Returns the last state, with what is affected replaced.
-    pub(super) fn replaced(&self, before: Option<&Arc<Desired>>, with: Desired) -> Arc<Desired> {
+    pub(crate) fn replaced(&self, before: Option<&Arc<Desired>>, with: Desired) -> Arc<Desired> {
         match (self, before) {
             (Self::Part(part), Some(before)) => Arc::new(part.replaced(before, with)),
             _ => Arc::new(with),
@@ -68,7 +68,7 @@ impl Affected {
     }
 
     /// Returns the parts, unless everything is affected.
-    pub(super) fn part(&self) -> Option<&Part> {
+    pub(crate) fn part(&self) -> Option<&Part> {
         match self {
             Self::All => None,
             Self::Part(part) => Some(part),
@@ -97,7 +97,7 @@ impl Part {
     }
 
     /// Adds what depends on an object. Returns false if that is not known, so that everything is affected.
-    pub(super) fn add(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+    pub(crate) fn add(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
         if key.kind() == Kind::Cluster {
             let Some((was, is)) = objects.other_services(&before.objects, key) else { return false };
             // Of a cluster that files declare too, the files' services count.
@@ -119,19 +119,19 @@ impl Part {
     }
 
     /// Adds what depends on an object that is rejected, or was. Returns false as [`Part::add`] does.
-    pub(super) fn add_rejected(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+    pub(crate) fn add_rejected(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
         // Any object may refer to these.
         let is_referred_to = matches!(key.kind(), Kind::Cluster | Kind::Monitor);
         !is_referred_to && self.add(key, before, files, objects)
     }
 
     /// Adds contributed names that are left out, or were.
-    pub(super) fn add_left_names<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+    pub(crate) fn add_left_names<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
         self.texts.extend(names.map(|name| plain_name(&name.to_string())));
     }
 
     /// Adds what depends on what is affected already, until nothing more does.
-    pub(super) fn close(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
+    pub(crate) fn close(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
         let before = &*previous.configured;
         let versions = [&*before.objects, objects];
         loop {
@@ -175,7 +175,7 @@ impl Part {
 
     /// Adds what merged contributions changed. Returns false if a cluster or monitor of theirs is another one now, which
     /// concerns all who use it.
-    pub(super) fn add_contributed(&mut self, was: &Contributed, is: &Contributed) -> bool {
+    pub(crate) fn add_contributed(&mut self, was: &Contributed, is: &Contributed) -> bool {
         for name in self.texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
             let steered = [was, is].map(|of| of.united().desired().names.get(&name));
             self.touched.pools.extend(steered.iter().flatten().map(|steered| steered.pool.clone()));
@@ -201,7 +201,7 @@ impl Part {
     }
 
     /// The keys of the declared objects whose elements are affected, in order.
-    pub(super) fn object_keys(&self) -> BTreeSet<Key> {
+    pub(crate) fn object_keys(&self) -> BTreeSet<Key> {
         let Touched { pools, names, records } = &self.touched;
         let pools = pools.iter().cloned().map(Subject::Pool);
         let names = names.iter().cloned().map(Subject::Name);
@@ -294,7 +294,7 @@ fn picked_few<K: Ord + Clone, V: Clone>(from: &BTreeMap<K, V>, keys: &BTreeSet<K
 }
 
 /// The names that a pool answers in a snapshot.
-pub(super) fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s Name> {
+pub(crate) fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s Name> {
     snapshot.places_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
 }
 

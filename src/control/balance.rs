@@ -35,7 +35,7 @@ use fairway_zones::{Asked, Conditions, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 pub(crate) use self::lead::Decides;
-pub(super) use self::lead::Lead;
+pub(crate) use self::lead::Lead;
 use self::{
     clusters::{Clusters, balanced_pools, settings},
     learnt::{Learnt, Places, Step},
@@ -46,7 +46,7 @@ use fairway_store::{KeptBalance, Posted, encode_decision};
 
 /// Balances the clusters of pools that heed load; nothing where there are none.
 #[derive(Default)]
-pub(super) struct Balance {
+pub(crate) struct Balance {
     running: Option<Running>,
     /// Whether anybody told a load since the start: what is pushed is not foreseen by the configuration.
     told: bool,
@@ -83,13 +83,13 @@ enum Work {
 
 impl Balance {
     /// Goes on from what a process before this one had learnt, if anything and if it is not too old; `now` by the clock.
-    pub(super) fn after(past: Option<KeptBalance>, now: Timestamp) -> Self {
+    pub(crate) fn after(past: Option<KeptBalance>, now: Timestamp) -> Self {
         Self { past: past.map(|past| (past, now)), ..Self::default() }
     }
 
     /// Follows a configuration: what is learnt goes on where the clusters are the same. No step may run: see
     /// [`Balance::stepped`].
-    pub(super) fn follow(&mut self, desired: &Desired, snapshot: &Snapshot, now: Instant) {
+    pub(crate) fn follow(&mut self, desired: &Desired, snapshot: &Snapshot, now: Instant) {
         let settings = settings(desired, snapshot);
         let is_read = |settings: &Settings| settings.clusters.iter().any(|c| desired.load_feeds.contains_key(&c.name));
         let Some(settings) = settings.filter(|settings| self.told || is_read(settings)) else {
@@ -110,23 +110,23 @@ impl Balance {
     }
 
     /// Whether there is anything to balance.
-    pub(super) fn runs(&self) -> bool {
+    pub(crate) fn runs(&self) -> bool {
         self.running.is_some()
     }
 
     /// Whether a step runs: until it ends, nothing can be asked of what was learnt.
-    pub(super) fn is_stepping(&self) -> bool {
+    pub(crate) fn is_stepping(&self) -> bool {
         self.running.as_ref().is_some_and(|running| matches!(running.work, Work::Stepping(_)))
     }
 
     /// Notes that somebody tells a load; whether there may be something to balance from now on, so that the configuration
     /// is to be followed again.
-    pub(super) fn note_told(&mut self) -> bool {
+    pub(crate) fn note_told(&mut self) -> bool {
         !std::mem::replace(&mut self.told, true) && self.running.is_none()
     }
 
     /// Takes a report.
-    pub(super) fn hear(&mut self, news: LoadNews, now: Instant) {
+    pub(crate) fn hear(&mut self, news: LoadNews, now: Instant) {
         let Some(running) = &mut self.running else { return };
         let Some(place) = running.places.clusters.get(&news.report.cluster) else { return };
         running.clusters.hear(*place, &news, now);
@@ -140,7 +140,7 @@ impl Balance {
     }
 
     /// Takes who asked since the last call; what is asked while a step runs waits with those who answer.
-    pub(super) fn asked(&mut self, asked: &Asked, snapshot: &Snapshot, now: Instant) {
+    pub(crate) fn asked(&mut self, asked: &Asked, snapshot: &Snapshot, now: Instant) {
         let Some(running) = &mut self.running else { return };
         if let Work::Idle(learnt) = &mut running.work {
             learnt.asked(asked, &running.places, snapshot, now);
@@ -148,7 +148,7 @@ impl Balance {
     }
 
     /// Replaces counts of answers by the demand that goes to each member, in pools that are balanced. No step may run.
-    pub(super) fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, conditions: &Conditions) {
+    pub(crate) fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, conditions: &Conditions) {
         let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return };
         let weighed = learnt.weigh(places, snapshot, conditions);
         let pools: BTreeSet<PoolName> = weighed.keys().map(|slot| slot.pool.clone()).collect();
@@ -159,7 +159,7 @@ impl Balance {
     /// Looks which clusters came or went, and begins a step where one did or where it is time.
     ///
     /// `conditions` are what is to be served next, with the health of now; what is returned takes their place.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         snapshot: &Arc<Snapshot>,
         conditions: &Arc<Conditions>,
@@ -179,12 +179,12 @@ impl Balance {
     }
 
     /// Clusters whose gateways drain or are overloaded.
-    pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
+    pub(crate) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
         self.running.iter().flat_map(|running| running.clusters.exhausted())
     }
 
     /// How much TTLs should leave to the next minutes, as the last step saw it; where nothing is balanced, as declared.
-    pub(super) fn caution(&self) -> Caution {
+    pub(crate) fn caution(&self) -> Caution {
         match (&self.lead, &self.running) {
             (_, None) => Caution::Ordinary,
             (Lead::Follows(_, caution), _) => *caution,
@@ -194,18 +194,18 @@ impl Balance {
 
     /// Takes what is on the board of those that share the store; whether there may be something to balance from now on, so that the
     /// configuration is to be followed again.
-    pub(super) fn take_posted(&mut self, posted: &Posted) -> bool {
+    pub(crate) fn take_posted(&mut self, posted: &Posted) -> bool {
         self.lead = Lead::of(posted);
         matches!(self.lead, Lead::Follows(..)) && self.note_told()
     }
 
     /// Whose decisions hold.
-    pub(super) fn lead(&self) -> &Lead {
+    pub(crate) fn lead(&self) -> &Lead {
         &self.lead
     }
 
     /// What others are to follow, if they follow this server: what the last step decided; nothing without a report of late.
-    pub(super) fn offer(&self, now: Instant) -> Option<Arc<[u8]>> {
+    pub(crate) fn offer(&self, now: Instant) -> Option<Arc<[u8]>> {
         let running = self.running.as_ref()?;
         let oldest = running.settings.period * PERIODS_HEARD;
         running.heard.filter(|heard| now.saturating_duration_since(*heard) < oldest)?;
@@ -213,19 +213,19 @@ impl Balance {
     }
 
     /// How far the drain of a cluster is; none where it is not balanced, or while a step runs.
-    pub(super) fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
+    pub(crate) fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
         let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return None };
         places.clusters.get(cluster).map(|place| learnt.balancer.drain(*place, now))
     }
 
     /// What a process after this one should find; nothing while a step runs.
-    pub(super) fn keep(&self, now: Timestamp) -> Option<KeptBalance> {
+    pub(crate) fn keep(&self, now: Timestamp) -> Option<KeptBalance> {
         let Some(Running { work: Work::Idle(learnt), .. }) = &self.running else { return None };
         Some(past::keep(learnt, now))
     }
 
     /// Whether what was learnt should be kept now: once a report period, and every ten seconds at most.
-    pub(super) fn is_keeping_due(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_keeping_due(&mut self, now: Instant) -> bool {
         let Some(running) = &self.running else { return false };
         if self.next_keep.is_some_and(|next| now < next) {
             return false;
@@ -235,7 +235,7 @@ impl Balance {
     }
 
     /// Waits for the step that runs; for ever where none does. Nothing is lost where this is not waited for to the end.
-    pub(super) async fn stepped(&mut self) {
+    pub(crate) async fn stepped(&mut self) {
         let Some(Running { work: Work::Stepping(step), .. }) = &mut self.running else {
             return std::future::pending().await;
         };
@@ -246,14 +246,14 @@ impl Balance {
     }
 
     /// Waits for the step that runs, if one does.
-    pub(super) async fn rest(&mut self) {
+    pub(crate) async fn rest(&mut self) {
         if self.is_stepping() {
             self.stepped().await;
         }
     }
 
     /// The conditions under what was decided last by whom this server goes, if these differ.
-    pub(super) fn share(&self, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
+    pub(crate) fn share(&self, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
         self.running.as_ref()?.share(&self.lead, snapshot, conditions)
     }
 }

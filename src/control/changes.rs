@@ -7,7 +7,7 @@ use fairway_model::{Desired, SharedMap};
 use fairway_config::Settings;
 
 /// What differs between two wishes, a line a kind of object: `pools: 1 added, 2 changed, 0 removed`.
-pub(super) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
+pub(crate) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
     [
         line("zones", &before.zones, &after.zones),
         line("clusters", &before.clusters, &after.clusters),
@@ -74,7 +74,7 @@ fn bound_webhook(settings: &Settings) -> Option<(SocketAddr, Option<SocketAddr>)
 }
 
 /// Settings that differ and are read at the start only, by the name they have in the configuration.
-pub(super) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static str> {
+pub(crate) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static str> {
     [
         ("listen.dns", before.dns != after.dns),
         ("listen.http", before.http != after.http),

@@ -23,7 +23,7 @@ use fairway_store::{DataFolder, KeptOverride, Posted};
 
 /// One command to the control task.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// Read the configuration anew.
     Reload {
         /// What is to be read.
@@ -51,7 +51,7 @@ pub(super) enum Command {
 
 impl Actor {
     /// Does what it is told; breaks when told to end. A caller that has gone away needs no answer.
-    pub(super) async fn carry_out(&mut self, command: Command) -> ControlFlow<()> {
+    pub(crate) async fn carry_out(&mut self, command: Command) -> ControlFlow<()> {
         match command {
             Command::Reload { what, asked_by, reply } => self.ask_reading(what, asked_by, reply),
             Command::AddOverride(new, id, reply) => drop(reply.send(self.add_override(new, id).await)),
@@ -104,7 +104,7 @@ impl Actor {
     }
 
     /// Ends the overrides whose time has come. The file follows when it can: what has ended is also ended in it.
-    pub(super) async fn end_overrides(&mut self) {
+    pub(crate) async fn end_overrides(&mut self) {
         let now = (self.clock)();
         if self.shared.published.load().book.next_end().is_none_or(|end| end > now) {
             return;

@@ -27,18 +27,18 @@ use fairway_store::objects::Key;
 
 /// A compiled configuration.
 #[derive(Debug)]
-pub(super) struct Compiled {
-    pub(super) configured: Configured,
-    pub(super) snapshot: Snapshot,
+pub(crate) struct Compiled {
+    pub(crate) configured: Configured,
+    pub(crate) snapshot: Snapshot,
     /// What was merged and checked; `None` if that was everything.
-    pub(super) touched: Option<Touched>,
+    pub(crate) touched: Option<Touched>,
     /// True if only that was compiled, which leaves little memory behind.
-    pub(super) is_incremental: bool,
+    pub(crate) is_incremental: bool,
 }
 
 /// Why nothing was compiled.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The files do not fit.
     Errors(Vec<Fault>),
     /// It would take long.
@@ -46,17 +46,17 @@ pub(super) enum Stop {
 }
 
 /// One run.
-pub(super) struct Job<'a> {
-    pub(super) sources: Sources<'a>,
-    pub(super) files: &'a Arc<Files>,
-    pub(super) objects: &'a Arc<Declared>,
-    pub(super) now: Timestamp,
+pub(crate) struct Job<'a> {
+    pub(crate) sources: Sources<'a>,
+    pub(crate) files: &'a Arc<Files>,
+    pub(crate) objects: &'a Arc<Declared>,
+    pub(crate) now: Timestamp,
     /// Stop where anything is rejected, or everything has to be merged.
-    pub(super) is_brief: bool,
+    pub(crate) is_brief: bool,
 }
 
 impl Job<'_> {
-    pub(super) fn run(&self) -> Result<Compiled, Stop> {
+    pub(crate) fn run(&self) -> Result<Compiled, Stop> {
         let (overrides, of_overrides) = fairway_config::overrides(&self.files.overrides, self.now);
         let (errors, of_overrides): (Vec<_>, Vec<_>) = of_overrides.into_iter().partition(Fault::is_error);
         let warnings = [&self.files.warnings[..], &of_overrides].concat();

@@ -13,7 +13,6 @@ use fairway_zones::{Snapshot, give_back_memory};
 use tokio::sync::oneshot;
 
 use super::{
-    Environment,
     compile::{Compiled, Job, Stop},
     contributed::LeftNames,
     declared::{Declared, LeftOut},
@@ -21,6 +20,7 @@ use super::{
     trial::Trial,
     uses::Uses,
 };
+use fairway_config::Environment;
 use fairway_config::{Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
 use fairway_transport::let_all_others_first;
 
@@ -30,15 +30,15 @@ pub(crate) struct Configured {
     /// How the process runs.
     pub(crate) settings: Settings,
     /// What the files declare.
-    pub(super) files: Arc<Files>,
+    pub(crate) files: Arc<Files>,
     /// The declared objects that it was made from.
     pub(crate) objects: Arc<Declared>,
     /// Files, objects and contributions, merged.
     pub(crate) merged: MergedState,
     /// Declared objects that do not fit, with the reasons. Each reload tries them again.
-    pub(super) rejected: LeftOut,
+    pub(crate) rejected: LeftOut,
     /// Contributed names that do not fit, with the reasons. Each reload tries them again.
-    pub(super) left_names: LeftNames,
+    pub(crate) left_names: LeftNames,
     /// Declared objects that are not served: rejected ones, and intents without a cluster, say.
     pub(crate) left_out: LeftOut,
     /// The overrides of the files that have not ended.
@@ -48,48 +48,48 @@ pub(crate) struct Configured {
     /// All warnings.
     pub(crate) warnings: Vec<Fault>,
     /// Those of the compilation alone: a later one that compiles only a part would lose them.
-    pub(super) compile_warnings: Vec<Fault>,
+    pub(crate) compile_warnings: Vec<Fault>,
 }
 
 /// The last state, which serves while a new one is made.
 #[derive(Clone)]
-pub(super) struct Previous {
-    pub(super) configured: Arc<Configured>,
-    pub(super) snapshot: Arc<Snapshot>,
+pub(crate) struct Previous {
+    pub(crate) configured: Arc<Configured>,
+    pub(crate) snapshot: Arc<Snapshot>,
     /// The last dry run from this state.
-    pub(super) tried: Option<Arc<Trial>>,
+    pub(crate) tried: Option<Arc<Trial>>,
 }
 
 impl Previous {
     /// A state from which no dry run was made.
-    pub(super) fn new(configured: Arc<Configured>, snapshot: Arc<Snapshot>) -> Self {
+    pub(crate) fn new(configured: Arc<Configured>, snapshot: Arc<Snapshot>) -> Self {
         Self { configured, snapshot, tried: None }
     }
 }
 
 /// The result of one reload.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// The files read, and what they looked like; `None` if they were not read.
-    pub(super) fingerprint: Option<Fingerprint>,
+    pub(crate) fingerprint: Option<Fingerprint>,
     /// How long it took.
-    pub(super) took: Duration,
+    pub(crate) took: Duration,
     /// The new configuration, or all errors.
-    pub(super) outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 /// A compiled configuration, or all its errors.
-pub(super) type Outcome = Result<Compiled, Vec<Fault>>;
+pub(crate) type Outcome = Result<Compiled, Vec<Fault>>;
 
 /// Reads and compiles configurations.
 #[derive(Clone)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// Where the configuration comes from.
-    pub(super) source: Source,
+    pub(crate) source: Source,
     /// The environment.
-    pub(super) environment: Environment,
+    pub(crate) environment: Environment,
     /// Objects of the API.
-    pub(super) declared: Arc<ArcSwap<Declared>>,
+    pub(crate) declared: Arc<ArcSwap<Declared>>,
 }
 
 /// What a reload reads.
@@ -106,13 +106,13 @@ impl Reader {
     /// Reads and compiles on a thread of its own, at low priority: answers and probes come first.
     ///
     /// Returns `None` only if the thread cannot be started.
-    pub(super) async fn read(&self, what: What, previous: Previous, now: Timestamp) -> Option<Reading> {
+    pub(crate) async fn read(&self, what: What, previous: Previous, now: Timestamp) -> Option<Reading> {
         let reader = self.clone();
         on_a_thread(move || Some(reader.read_here(what, Some(&previous), now))).await
     }
 
     /// The same for objects. Returns `None`, too, if anything is rejected, or if everything has to be merged: that may take long.
-    pub(super) async fn read_briefly(&self, previous: Previous, now: Timestamp) -> Option<Reading> {
+    pub(crate) async fn read_briefly(&self, previous: Previous, now: Timestamp) -> Option<Reading> {
         let reader = self.clone();
         on_a_thread(move || {
             let begun = Instant::now();
@@ -124,7 +124,7 @@ impl Reader {
     }
 
     /// Reads and compiles on this thread.
-    pub(super) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
+    pub(crate) fn read_here(&self, what: What, previous: Option<&Previous>, now: Timestamp) -> Reading {
         let begun = Instant::now();
         let (fingerprint, outcome) = match previous {
             Some(previous) if what == What::Objects => {
@@ -231,17 +231,17 @@ async fn on_a_thread(work: impl FnOnce() -> Option<Reading> + Send + 'static) ->
 }
 
 /// A member that a client of the webhook brings, and where its weight comes from.
-pub(super) struct Contributor<'a> {
-    pub(super) name: &'a Name,
-    pub(super) pool: &'a Pool,
+pub(crate) struct Contributor<'a> {
+    pub(crate) name: &'a Name,
+    pub(crate) pool: &'a Pool,
     /// As it counts.
-    pub(super) member: &'a Member,
-    pub(super) origin: &'a Origin,
+    pub(crate) member: &'a Member,
+    pub(crate) origin: &'a Origin,
 }
 
 impl Configured {
     /// The members that clients of the webhook bring and nobody declares, by name.
-    pub(super) fn origins(&self) -> impl Iterator<Item = Contributor<'_>> {
+    pub(crate) fn origins(&self) -> impl Iterator<Item = Contributor<'_>> {
         let MergedState { contributed, desired, declared, .. } = &self.merged;
         let of_names = contributed.united().names();
         of_names.flat_map(move |(name, of_name)| {
@@ -260,22 +260,22 @@ impl Configured {
 
 /// What the files declare.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
-    pub(super) settings: Settings,
-    pub(super) desired: Arc<Desired>,
+pub(crate) struct Files {
+    pub(crate) settings: Settings,
+    pub(crate) desired: Arc<Desired>,
     /// The text of all zones; `None` if they are as before.
-    pub(super) zones: Option<Vec<ZoneData>>,
+    pub(crate) zones: Option<Vec<ZoneData>>,
     /// What the next reading needs to know of the zones.
-    pub(super) kept: KeptZones,
+    pub(crate) kept: KeptZones,
     /// The same of maps and latency tables.
-    pub(super) kept_maps: KeptMaps,
-    pub(super) overrides: Vec<OverrideSpec>,
-    pub(super) warnings: Vec<Fault>,
+    pub(crate) kept_maps: KeptMaps,
+    pub(crate) overrides: Vec<OverrideSpec>,
+    pub(crate) warnings: Vec<Fault>,
 }
 
 impl Files {
     /// The same without the text of zones.
-    pub(super) fn without_text(&self) -> Self {
+    pub(crate) fn without_text(&self) -> Self {
         Self {
             settings: self.settings.clone(),
             desired: Arc::clone(&self.desired),
@@ -303,7 +303,7 @@ impl From<Loaded> for Files {
 }
 
 /// Returns the name of a configuration, for messages.
-pub(super) fn describe(source: &Source) -> String {
+pub(crate) fn describe(source: &Source) -> String {
     match source {
         Source::Path(path) => path.display().to_string(),
         Source::Flags { .. } => "command line".to_owned(),

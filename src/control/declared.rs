@@ -14,7 +14,7 @@ use fairway_model::{
 use fairway_providers::webhook_server::Scope;
 
 use self::intents::Claim;
-pub(super) use self::intents::exposed;
+pub(crate) use self::intents::exposed;
 use crate::control::{
     affected::Affected,
     contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
@@ -253,7 +253,7 @@ impl Declared {
     }
 
     /// Takes what others have at a key, or that they have nothing there.
-    pub(super) fn take_from(&mut self, others: &Self, key: &Key) {
+    pub(crate) fn take_from(&mut self, others: &Self, key: &Key) {
         self.put_wish(key, others.objects.get(key).cloned());
     }
 
@@ -281,20 +281,20 @@ impl Declared {
 
     /// Returns the keys whose objects differ from an earlier state. Returns `None` if the weights of webhook leases changed,
     /// which affects all contributions.
-    pub(super) fn changed_since(&self, before: &Self) -> Option<Vec<Key>> {
+    pub(crate) fn changed_since(&self, before: &Self) -> Option<Vec<Key>> {
         let changed = self.objects.differences(&before.objects, Arc::ptr_eq).into_iter();
         (self.strengths == before.strengths).then(|| changed.map(|(key, ..)| key.clone()).collect())
     }
 
     /// Returns both versions of the cluster at a key if they differ in their services alone, which only intents depend on.
-    pub(super) fn other_services<'a>(&'a self, before: &'a Self, key: &Key) -> Option<(&'a Cluster, &'a Cluster)> {
+    pub(crate) fn other_services<'a>(&'a self, before: &'a Self, key: &Key) -> Option<(&'a Cluster, &'a Cluster)> {
         let (then, now) = (before.objects.get(key)?, self.objects.get(key)?);
         let cluster = |wish: &'a Wish| wish.element()?.clusters.values().next();
         now.differs_in_services_alone(then).then(|| cluster(then).zip(cluster(now)))?
     }
 
     /// Whether others are there at the same keys and with the same values, and intents of the same age, whatever their revisions are.
-    pub(super) fn says_the_same(&self, others: &Self) -> bool {
+    pub(crate) fn says_the_same(&self, others: &Self) -> bool {
         let is_same = |ours: &Arc<Wish>, theirs: &Arc<Wish>| {
             let is_as_old = || ours.stored().is_none() || ours.object.created == theirs.object.created;
             Arc::ptr_eq(ours, theirs) || (ours.object.value == theirs.object.value && is_as_old())
@@ -303,7 +303,7 @@ impl Declared {
     }
 
     /// The steered name, as it is declared.
-    pub(super) fn name(&self, name: &Name) -> Option<&SteeredName> {
+    pub(crate) fn name(&self, name: &Name) -> Option<&SteeredName> {
         self.element(&key_of(&Subject::Name(name.clone()))?)?.names.get(name)
     }
 
@@ -326,7 +326,7 @@ impl Declared {
     }
 
     /// What one client of the webhook contributes.
-    pub(super) fn rows_of(&self, scope: &Scope) -> impl Iterator<Item = &ReadRow> {
+    pub(crate) fn rows_of(&self, scope: &Scope) -> impl Iterator<Item = &ReadRow> {
         self.parts_of(scope).flat_map(|wish| match &wish.says {
             Ok(Says::Rows(rows)) => &rows[..],
             _ => &[],
@@ -334,7 +334,7 @@ impl Declared {
     }
 
     /// The rows of one part.
-    pub(super) fn rows_at(&self, key: &Key) -> &[ReadRow] {
+    pub(crate) fn rows_at(&self, key: &Key) -> &[ReadRow] {
         match self.objects.get(key).map(|wish| &wish.says) {
             Some(Ok(Says::Rows(rows))) => rows,
             _ => &[],
@@ -342,7 +342,7 @@ impl Declared {
     }
 
     /// How many octets one client's rows have as they are kept.
-    pub(super) fn octets_of(&self, scope: &Scope) -> usize {
+    pub(crate) fn octets_of(&self, scope: &Scope) -> usize {
         self.parts_of(scope).map(|wish| wish.object.value.len()).sum()
     }
 
@@ -358,7 +358,7 @@ impl Declared {
     }
 
     /// The clients of the webhook that contribute anything, in the order of their keys.
-    pub(super) fn scopes(&self) -> Vec<Scope> {
+    pub(crate) fn scopes(&self) -> Vec<Scope> {
         let mut scopes: Vec<Scope> = Vec::new();
         let mut next = self.parts_from("!").next();
         while let Some(scope) = next.and_then(|(key, _)| scope_of(key)) {
@@ -371,7 +371,7 @@ impl Declared {
     }
 
     /// When a client was last heard of, as far as it is kept; in seconds since 1970.
-    pub(super) fn seen(&self, scope: &Scope) -> Option<u64> {
+    pub(crate) fn seen(&self, scope: &Scope) -> Option<u64> {
         match self.objects.get(&seen_key(scope))?.says {
             Ok(Says::Seen(seen)) => Some(seen),
             _ => None,
@@ -379,17 +379,17 @@ impl Declared {
     }
 
     /// What is left of what a client brought.
-    pub(super) fn strength(&self, scope: &Scope) -> Permille {
+    pub(crate) fn strength(&self, scope: &Scope) -> Permille {
         self.strengths.get(scope).copied().unwrap_or(Permille::WHOLE)
     }
 
     /// What is left of what silent clients brought.
-    pub(super) fn strengths(&self) -> &Strengths {
+    pub(crate) fn strengths(&self) -> &Strengths {
         &self.strengths
     }
 
     /// The same with other strengths.
-    pub(super) fn with_strengths(&self, strengths: Strengths) -> Self {
+    pub(crate) fn with_strengths(&self, strengths: Strengths) -> Self {
         Self { strengths: Arc::new(strengths), ..self.clone() }
     }
 
@@ -410,7 +410,7 @@ impl Declared {
 
     /// Returns what the affected objects declare that are not rejected, and the valid intents that are not served, with the
     /// reason. Objects that cannot be read are rejected.
-    pub(super) fn contribution(
+    pub(crate) fn contribution(
         &self,
         affected: &Affected,
         files: &Desired,
@@ -527,7 +527,7 @@ pub(crate) fn overruled(conflicts: &[Conflict], files: &str) -> BTreeMap<Key, St
 }
 
 /// The key of the object that a fault is about; none for kinds that the API has not.
-pub(super) fn key_of(subject: &Subject) -> Option<Key> {
+pub(crate) fn key_of(subject: &Subject) -> Option<Key> {
     let (kind, name) = match subject {
         Subject::Cluster(name) => (Kind::Cluster, name.to_string()),
         Subject::Monitor(name) => (Kind::Monitor, name.to_string()),

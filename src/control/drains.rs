@@ -27,7 +27,7 @@ pub(crate) struct Draining {
 
 /// Follows clusters from the moment they are taken out.
 #[derive(Debug, Default)]
-pub(super) struct DrainWatch {
+pub(crate) struct DrainWatch {
     begun: HashMap<ClusterName, Begun>,
 }
 
@@ -44,7 +44,7 @@ struct Begun {
 
 impl DrainWatch {
     /// Notes which clusters are out now: those that it knows go on, others begin or are over.
-    pub(super) fn follow(&mut self, out: &[ClusterName], desired: &Desired, (now, clock): (Instant, Timestamp)) {
+    pub(crate) fn follow(&mut self, out: &[ClusterName], desired: &Desired, (now, clock): (Instant, Timestamp)) {
         self.begun.retain(|cluster, _| out.contains(cluster));
         for cluster in out.iter().filter(|cluster| desired.clusters.contains_key(*cluster)) {
             let kept = || Duration::from_secs(largest_ttl(desired, cluster).secs().into());
@@ -53,7 +53,7 @@ impl DrainWatch {
     }
 
     /// How far each is. `balanced` tells whose answers are kept for longer than they should be, and what is left, where that is known.
-    pub(super) fn look(&mut self, balanced: impl Fn(&ClusterName) -> Option<Drain>) -> Drains {
+    pub(crate) fn look(&mut self, balanced: impl Fn(&ClusterName) -> Option<Drain>) -> Drains {
         self.begun.iter_mut().map(|(cluster, begun)| (cluster.clone(), begun.look(balanced(cluster)))).collect()
     }
 }
@@ -73,7 +73,7 @@ impl Begun {
 }
 
 /// Clusters all of whose addresses are forced out of the answers.
-pub(super) fn forced_out(forced: &[Option<Forced>], uses: &Uses) -> Vec<ClusterName> {
+pub(crate) fn forced_out(forced: &[Option<Forced>], uses: &Uses) -> Vec<ClusterName> {
     let mut all_out: BTreeMap<&ClusterName, bool> = BTreeMap::new();
     if forced.iter().all(Option::is_none) {
         return vec![];

@@ -13,7 +13,7 @@ use super::{FlipApplied, actor::Actor};
 
 impl Actor {
     /// Folds every flip that waits into one change of conditions, publishes it, and then tells of each.
-    pub(super) fn apply_flips(&mut self) {
+    pub(crate) fn apply_flips(&mut self) {
         let flips = std::mem::take(&mut self.waiting);
         let published = self.shared.published.load_full();
         let uses = &published.configured.uses;
@@ -43,7 +43,7 @@ impl Actor {
     }
 
     /// Publishes the conditions with these changes, if there is any.
-    pub(super) fn change_conditions(&mut self, changes: &[(TargetIndex, Health)]) {
+    pub(crate) fn change_conditions(&mut self, changes: &[(TargetIndex, Health)]) {
         if changes.is_empty() {
             return;
         }
@@ -59,7 +59,7 @@ impl Actor {
     }
 
     /// Brings what is forced in line with the overrides.
-    pub(super) fn apply_force(&mut self) {
+    pub(crate) fn apply_force(&mut self) {
         let published = self.shared.published.load_full();
         let forced = published.book.forced(&published.configured.uses);
         let view = self.shared.view.load_full();

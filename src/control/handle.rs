@@ -18,8 +18,8 @@ use fairway_api_types::state_wire::{OverrideState, ReloadReport, State};
 /// A handle of the control task; clones command the same one.
 #[derive(Clone, Debug)]
 pub struct Control {
-    pub(super) shared: Arc<Shared>,
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) commands: mpsc::Sender<Command>,
 }
 
 /// A flip that is in the answers now.
@@ -63,7 +63,7 @@ pub enum Stopping {
 
 impl Stopping {
     /// One word for the log.
-    pub(super) const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Signal => "signal",
             Self::Command => "command",
@@ -152,7 +152,7 @@ impl Control {
     }
 
     /// Waits until every flip so far is in the answers.
-    pub(super) async fn settle(&self) {
+    pub(crate) async fn settle(&self) {
         // A task that has ended changes no answer any more.
         let _ = self.ask(Command::Settle).await;
     }
@@ -163,7 +163,7 @@ impl Control {
         let _ = self.commands.send(Command::Reload { what, asked_by, reply: None }).await;
     }
 
-    pub(super) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
+    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ControlError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).await.map_err(|_| ControlError::Stopped)?;
         answer.await.map_err(|_| ControlError::Stopped)

@@ -14,7 +14,7 @@ use fairway_store::{DataFolder, KeptBalance, KeptOverride};
 
 /// Writes what must survive a restart, if there is a data folder.
 #[derive(Debug, Default)]
-pub(super) struct Keeper {
+pub(crate) struct Keeper {
     folder: Option<Arc<DataFolder>>,
     /// Whether verdicts changed since they were last written.
     is_due: bool,
@@ -33,28 +33,28 @@ type Written = (Duration, io::Result<()>);
 
 impl Keeper {
     /// Keeps state in this folder; without one, it forgets.
-    pub(super) fn new(folder: Option<Arc<DataFolder>>) -> Self {
+    pub(crate) fn new(folder: Option<Arc<DataFolder>>) -> Self {
         Self { folder, ..Self::default() }
     }
 
     /// Keeps state in this folder from now on.
-    pub(super) fn adopt(&mut self, folder: Arc<DataFolder>) {
+    pub(crate) fn adopt(&mut self, folder: Arc<DataFolder>) {
         self.folder = Some(folder);
         self.is_due = true;
     }
 
     /// Notes that verdicts changed.
-    pub(super) fn health_changed(&mut self) {
+    pub(crate) fn health_changed(&mut self) {
         self.is_due = true;
     }
 
     /// Notes what balancing has learnt.
-    pub(super) fn balance_changed(&mut self, kept: KeptBalance) {
+    pub(crate) fn balance_changed(&mut self, kept: KeptBalance) {
         self.balance = Some(kept);
     }
 
     /// Looks after the write that runs, and starts another where one is due.
-    pub(super) fn tick(&mut self, shared: &Arc<Shared>) {
+    pub(crate) fn tick(&mut self, shared: &Arc<Shared>) {
         match self.writing.as_mut().map(oneshot::Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return,
             Some(Ok((took, outcome))) => {
@@ -92,7 +92,7 @@ impl Keeper {
     }
 
     /// Writes verdicts and what balancing has learnt for the last time, after the write that may run still.
-    pub(super) async fn write_last(&mut self, shared: &Shared, states: Vec<TargetState>, balance: Option<KeptBalance>) {
+    pub(crate) async fn write_last(&mut self, shared: &Shared, states: Vec<TargetState>, balance: Option<KeptBalance>) {
         if let Some(running) = self.writing.take() {
             // Its outcome does not matter: this write takes its place.
             let _ = running.await;
@@ -104,7 +104,7 @@ impl Keeper {
 
     /// Writes overrides; when this returns well, they survive a power cut. Without a data folder they last as long as the
     /// process does, and that is well too.
-    pub(super) fn write_overrides(&self, kept: Vec<KeptOverride>) -> impl Future<Output = io::Result<()>> + use<> {
+    pub(crate) fn write_overrides(&self, kept: Vec<KeptOverride>) -> impl Future<Output = io::Result<()>> + use<> {
         let folder = self.folder.clone();
         async move {
             match folder {
@@ -115,7 +115,7 @@ impl Keeper {
     }
 
     /// Tells of a write on change: once when it begins to fail, once when it works again.
-    pub(super) fn note(&mut self, shared: &Shared, outcome: &io::Result<()>) {
+    pub(crate) fn note(&mut self, shared: &Shared, outcome: &io::Result<()>) {
         if let Err(error) = outcome {
             shared.counts.write_failures.fetch_add(1, Relaxed);
             if !self.is_failing {

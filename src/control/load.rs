@@ -26,7 +26,7 @@ impl Control {
 }
 
 /// Adds to clusters in order of name what is known of their load.
-pub(super) fn add(clusters: &mut [ClusterState], loads: &[ClusterLoad]) {
+pub(crate) fn add(clusters: &mut [ClusterState], loads: &[ClusterLoad]) {
     for load in loads {
         let Ok(place) = clusters.binary_search_by(|cluster| cluster.name.as_str().cmp(load.cluster.as_str())) else {
             continue;

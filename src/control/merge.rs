@@ -26,13 +26,13 @@ use fairway_store::objects::Key;
 
 /// Everything that contributes to the desired state.
 #[derive(Clone, Copy)]
-pub(super) struct Sources<'a> {
+pub(crate) struct Sources<'a> {
     /// The last state, and its snapshot; `None` at the start.
-    pub(super) previous: Option<&'a Previous>,
-    pub(super) files: &'a Files,
-    pub(super) objects: &'a Declared,
+    pub(crate) previous: Option<&'a Previous>,
+    pub(crate) files: &'a Files,
+    pub(crate) objects: &'a Declared,
     /// The name of the configuration, for messages.
-    pub(super) owner: &'a str,
+    pub(crate) owner: &'a str,
 }
 
 /// The merged state.
@@ -43,14 +43,14 @@ pub(crate) struct MergedState {
     /// The same with what clients of the webhook contribute.
     pub(crate) desired: Arc<Desired>,
     /// Names in it that the files do not steer.
-    pub(super) beside: SharedSet<Name>,
+    pub(crate) beside: SharedSet<Name>,
     /// Objects that files declare otherwise, with what of them holds.
     pub(crate) conflicts: BTreeMap<Key, String>,
     pub(crate) contributed: Arc<Contributed>,
     /// The declared clusters.
-    pub(super) clusters: Arc<DeclaredClusters>,
+    pub(crate) clusters: Arc<DeclaredClusters>,
     /// Valid intents that are not served, with the reason.
-    pub(super) unanswered: LeftOut,
+    pub(crate) unanswered: LeftOut,
 }
 
 impl Sources<'_> {
@@ -58,7 +58,7 @@ impl Sources<'_> {
     /// are rejected here.
     ///
     /// Returns `None` if everything turns out to be affected.
-    pub(super) fn merge(
+    pub(crate) fn merge(
         &self,
         affected: &mut Affected,
         rejected: &mut LeftOut,

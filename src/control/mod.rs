@@ -9,55 +9,48 @@
 //! publishes. What it decides becomes a new [`View`](fairway_zones::View) by one pointer swap; the answer path never waits
 //! for it, and it frees what the answer path has left behind.
 
-mod actor;
-mod affected;
-mod announce;
-mod balance;
-mod book;
-mod bound;
-mod changes;
-mod command;
-mod compile;
-mod configured;
+pub(crate) mod actor;
+pub(crate) mod affected;
+pub(crate) mod balance;
+pub(crate) mod begin;
+pub(crate) mod book;
+pub(crate) mod changes;
+pub(crate) mod command;
+pub(crate) mod compile;
+pub(crate) mod configured;
 pub(crate) mod contributed;
-mod daemon;
 pub(crate) mod declared;
-mod drains;
-mod flips;
-mod handle;
-mod intents;
-mod keeper;
-mod latency;
-mod load;
-mod merge;
+pub(crate) mod drains;
+pub(crate) mod flips;
+pub(crate) mod handle;
+pub(crate) mod intents;
+pub(crate) mod keeper;
+pub(crate) mod latency;
+pub(crate) mod load;
+pub(crate) mod merge;
 pub(crate) mod objects;
-mod offline;
-mod pace;
-mod publishing;
-mod reload;
-mod replace;
-mod retired;
+pub(crate) mod offline;
+pub(crate) mod pace;
+pub(crate) mod publishing;
+pub(crate) mod reload;
+pub(crate) mod retired;
 pub(crate) mod schedules;
-mod shared;
-mod signals;
-mod start;
-mod status;
-mod story;
-mod traced;
-mod transports;
+pub(crate) mod shared;
+pub(crate) mod status;
+pub(crate) mod story;
+pub(crate) mod traced;
+pub(crate) mod transports;
 pub(crate) mod trial;
 pub(crate) mod truth;
-mod uses;
-mod watch;
+pub(crate) mod uses;
+pub(crate) mod watch;
 
 pub(crate) use configured::Configured;
 pub(crate) use shared::{Published, Readiness, Shared};
 pub(crate) use story::{PoolMoved, Story};
 
-pub use daemon::{Daemon, Environment, Options};
 pub use handle::{Control, ControlError, ExplainedNow, FlipApplied, Stopping};
 pub use offline::{Offline, of_files};
-pub use start::StartError;
 
 #[cfg(test)]
 mod tests;

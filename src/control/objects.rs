@@ -51,7 +51,7 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// Takes all objects of a store. One that cannot be asked now is followed all the same: what was there before stays until then.
-    pub(super) async fn load(
+    pub(crate) async fn load(
         store: Arc<dyn ObjectStore>,
         declared: Arc<ArcSwap<Declared>>,
     ) -> Result<Self, StoreError> {
@@ -101,18 +101,18 @@ impl Objects {
     }
 
     /// Says what is left of what silent clients of the webhook brought; the next reading takes it.
-    pub(super) fn set_strengths(&self, strengths: Strengths) {
+    pub(crate) fn set_strengths(&self, strengths: Strengths) {
         self.hear(|declared| declared.with_strengths(strengths.clone()));
     }
 
     /// Waits until a revision was heard of, at most `patience`; whether it was.
-    pub(super) async fn heard(&self, revision: u64, patience: Duration) -> bool {
+    pub(crate) async fn heard(&self, revision: u64, patience: Duration) -> bool {
         let mut heard = self.heard.subscribe();
         tokio::time::timeout(patience, heard.wait_for(|heard| *heard >= revision)).await.is_ok_and(|it| it.is_ok())
     }
 
     /// Follows the store as long as the control task runs.
-    pub(super) async fn follow(self, commands: mpsc::Sender<Command>) {
+    pub(crate) async fn follow(self, commands: mpsc::Sender<Command>) {
         let mut is_told = false;
         while !commands.is_closed() {
             let revision = self.declared.load().revision;
@@ -192,7 +192,7 @@ async fn ask(commands: &mpsc::Sender<Command>) {
 
 /// Opens the store of a folder that this process alone writes to, or the one that several servers share. Where that fails, files and
 /// what can be read are served all the same, and nothing can be declared.
-pub(super) async fn open(
+pub(crate) async fn open(
     folder: &DataFolder,
     settings: &StoreSettings,
     declared: &Arc<ArcSwap<Declared>>,
@@ -244,7 +244,7 @@ async fn peek(path: PathBuf, declared: &ArcSwap<Declared>) {
 
 /// The objects at a start, or why there can be none: from the store. While the process that is replaced has the folder, as that one
 /// tells them, and none yet to declare to.
-pub(super) async fn at_start(
+pub(crate) async fn at_start(
     settings: &Settings,
     folder: Option<&DataFolder>,
     is_replacing: bool,
@@ -283,7 +283,7 @@ pub(super) async fn at_start(
 }
 
 /// The first configuration with the objects in it.
-pub(super) fn joined(
+pub(crate) fn joined(
     reader: &Reader,
     configured: Configured,
     snapshot: Snapshot,
@@ -307,7 +307,7 @@ pub(super) fn joined(
 
 impl Control {
     /// Takes objects to declare to, or why there can be none; the task that follows them.
-    pub(super) fn keep_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
+    pub(crate) fn keep_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
         let objects = objects.map(|objects| objects.traced(&self.shared.traces));
         let following = objects.as_ref().ok().map(|objects| {
             let board = objects.store.board().map(|board| heed(board.posted(), self.commands.clone()));
@@ -325,7 +325,7 @@ impl Control {
     }
 
     /// Lets go of the store.
-    pub(super) async fn close_objects(&self) {
+    pub(crate) async fn close_objects(&self) {
         if let Ok(objects) = self.objects() {
             objects.store.close().await;
         }

@@ -7,11 +7,11 @@ use fairway_model::{ClusterName, Desired, Fault, Health, Verdict};
 use fairway_zones::{Conditions, TargetIndex, View};
 
 use super::{
-    Environment,
     compile::Compiled,
     configured::{Reader, What},
     reload::view_of,
 };
+use fairway_config::Environment;
 use fairway_config::Source;
 
 /// A configuration as it would answer, and what it wishes for.

@@ -13,9 +13,9 @@ use super::balance::Balance;
 
 /// The paces of pools that declare bounds.
 #[derive(Debug, Default)]
-pub(super) struct Pacer {
+pub(crate) struct Pacer {
     /// Places of these pools in the snapshot, in order.
-    pub(super) pools: BTreeSet<usize>,
+    pub(crate) pools: BTreeSet<usize>,
     /// All pools of the snapshot.
     infos: Chunks<PoolInfo>,
     states: HashMap<PoolName, State>,
@@ -31,7 +31,7 @@ struct State {
 
 impl Pacer {
     /// Follows a snapshot: pools of the same name go on.
-    pub(super) fn follow(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn follow(&mut self, snapshot: &Snapshot) {
         let infos = snapshot.pool_infos();
         // A change leaves most pools where they were.
         self.infos.unshared(infos).for_each(|place| _ = self.pools.remove(&place));
@@ -42,7 +42,7 @@ impl Pacer {
     }
 
     /// The conditions with the paces of now, by the clock for spans and the one on the wall, if these differ.
-    pub(super) fn pace(
+    pub(crate) fn pace(
         &mut self,
         snapshot: &Snapshot,
         conditions: &Conditions,

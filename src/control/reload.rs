@@ -25,14 +25,14 @@ use super::{
     changes,
     compile::Compiled,
     configured::{Configured, Previous, Reading, What},
-    start::line_format,
 };
+use crate::control::begin::line_format;
 use crate::traces::Passage;
 use fairway_api_types::state_wire::ReloadReport;
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.
-    pub(super) fn ask_reading(
+    pub(crate) fn ask_reading(
         &mut self,
         what: What,
         asked_by: &'static str,
@@ -58,7 +58,7 @@ impl Actor {
     }
 
     /// Takes a finished reading into force or refuses it, and tells everyone who asked.
-    pub(super) async fn finish(&mut self, reading: Option<Reading>) {
+    pub(crate) async fn finish(&mut self, reading: Option<Reading>) {
         let Askers { trace, what, asked_by, replies } = std::mem::take(&mut self.askers);
         let mut report =
             ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
@@ -250,7 +250,7 @@ impl Progress {
 }
 
 /// The view of a snapshot at a moment, under these verdicts and this force; what the view before it remembered goes on.
-pub(super) fn view_of(
+pub(crate) fn view_of(
     snapshot: Snapshot,
     previous: Option<&View>,
     now: Timestamp,

@@ -9,23 +9,23 @@ use fairway_zones::View;
 
 /// Views that were served once and may still be read.
 #[derive(Debug, Default)]
-pub(super) struct Retired(Vec<Arc<View>>);
+pub(crate) struct Retired(Vec<Arc<View>>);
 
 impl Retired {
     /// Keeps a view that was just replaced.
-    pub(super) fn keep(&mut self, old: Arc<View>) {
+    pub(crate) fn keep(&mut self, old: Arc<View>) {
         self.0.push(old);
     }
 
     /// Takes out the views that nobody else holds: whoever drops them frees them.
     ///
     /// No new share of a retired view can come up: the pointer to it is gone, and shares are taken from the pointer only.
-    pub(super) fn take_free(&mut self) -> Vec<Arc<View>> {
+    pub(crate) fn take_free(&mut self) -> Vec<Arc<View>> {
         self.0.extract_if(.., |view| Arc::strong_count(view) == 1).collect()
     }
 
     /// How many are still read by someone, or not yet looked at.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 }

@@ -14,7 +14,7 @@ impl Actor {
     /// member.
     ///
     /// A look at the clock, and nothing else, until one is due.
-    pub(super) fn follow_schedules(&mut self) {
+    pub(crate) fn follow_schedules(&mut self) {
         let now = (self.clock)();
         let view = self.shared.view.load_full();
         let Some(conditions) = view.conditions.at(&view.snapshot, now) else { return };

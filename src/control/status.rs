@@ -24,7 +24,7 @@ use fairway_api_types::state_wire::{
 };
 
 /// Writes out everything there is to show.
-pub(super) fn render(
+pub(crate) fn render(
     shared: &Shared,
     view: &View,
     published: &Published,
@@ -312,7 +312,7 @@ fn cluster(cluster: &Cluster) -> ClusterState {
 }
 
 /// A standing in one word.
-pub(super) const fn word(standing: Standing) -> &'static str {
+pub(crate) const fn word(standing: Standing) -> &'static str {
     match standing {
         Standing::Up => "up",
         Standing::Unknown => "unknown",

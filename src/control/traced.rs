@@ -12,9 +12,9 @@ use fairway_store::{
 
 /// A store, and where the spans of its writes go.
 #[derive(Debug)]
-pub(super) struct TracedStore {
-    pub(super) store: Arc<dyn ObjectStore>,
-    pub(super) traces: Traces,
+pub(crate) struct TracedStore {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) traces: Traces,
 }
 
 #[async_trait]

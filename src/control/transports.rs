@@ -18,14 +18,14 @@ struct Inner {
 
 impl Transports {
     /// Puts the running server in.
-    pub(super) fn put(&self, server: Server) {
+    pub(crate) fn put(&self, server: Server) {
         let counters = server.counters().clone();
         // A lock is poisoned by a panic while it is held; what is in it is whole all the same.
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Inner { server: Some(server), counters };
     }
 
     /// Takes the server out, to end it. Its counters stay.
-    pub(super) fn take(&self) -> Option<Server> {
+    pub(crate) fn take(&self) -> Option<Server> {
         self.0.write().unwrap_or_else(PoisonError::into_inner).server.take()
     }
 
@@ -35,7 +35,7 @@ impl Transports {
     }
 
     /// Those of each thread.
-    pub(super) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         self.read().counters.clone()
     }
 
@@ -45,7 +45,7 @@ impl Transports {
     }
 
     /// Something else of the running server.
-    pub(super) fn with<T>(&self, ask: impl FnOnce(&Server) -> T) -> Option<T> {
+    pub(crate) fn with<T>(&self, ask: impl FnOnce(&Server) -> T) -> Option<T> {
         self.read().server.as_ref().map(ask)
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// What was tried, if that is what has come true beside the same configuration: these objects, whatever their revisions are.
-    pub(super) fn take(&self, previous: &Previous, objects: &Declared) -> Option<Compiled> {
+    pub(crate) fn take(&self, previous: &Previous, objects: &Declared) -> Option<Compiled> {
         let mut slot = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let is_beside = std::ptr::eq(self.before.as_ptr(), Arc::as_ptr(&previous.configured));
         slot.take_if(|compiled| is_beside && compiled.configured.objects.says_the_same(objects))
@@ -72,7 +72,7 @@ impl Trial {
 
 /// Trials of one server.
 #[derive(Debug, Default)]
-pub(super) struct Trials {
+pub(crate) struct Trials {
     /// The last one. Of those before it nothing is kept: each has a version of what is served, which takes memory.
     last: Mutex<Weak<Trial>>,
     line: Mutex<Line>,
@@ -98,12 +98,12 @@ struct Asked {
 
 impl Trials {
     /// The last one, as long as whoever asked for it waits.
-    pub(super) fn last(&self) -> Option<Arc<Trial>> {
+    pub(crate) fn last(&self) -> Option<Arc<Trial>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     /// Keeps what a trial compiled.
-    pub(super) fn keep(&self, compiled: Compiled, before: &Arc<Configured>) -> Arc<Trial> {
+    pub(crate) fn keep(&self, compiled: Compiled, before: &Arc<Configured>) -> Arc<Trial> {
         let trial = Arc::new(Trial { before: Arc::downgrade(before), compiled: Mutex::new(Some(compiled)) });
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(old) = std::mem::replace(&mut *last, Arc::downgrade(&trial)).upgrade() {
@@ -136,7 +136,7 @@ impl Trials {
 
 impl Actor {
     /// Reads as if these were the declared objects, and tells what would come of it.
-    pub(super) fn try_objects(&self, attempt: Attempt, reply: oneshot::Sender<Tried>) {
+    pub(crate) fn try_objects(&self, attempt: Attempt, reply: oneshot::Sender<Tried>) {
         let (shared, trials) = (Arc::clone(&self.shared), Arc::clone(&self.trials));
         let trier = Trier { reader: self.reader.clone(), clock: Arc::clone(&self.clock), shared, trials };
         let Attempt { declared, written } = attempt;

@@ -21,18 +21,18 @@ pub(crate) type Answered = HashMap<Slot, f64>;
 
 /// Counters of answers as they stood, to tell what came since.
 #[derive(Debug, Default)]
-pub(super) struct Minute {
+pub(crate) struct Minute {
     seen: VecDeque<(Instant, Vec<u64>)>,
 }
 
 impl Minute {
     /// Whether it is time to look at the counters again.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.seen.back().is_none_or(|(at, _)| now.duration_since(*at) >= EVERY)
     }
 
     /// Takes the counters as they stand now; what was answered since the oldest ones that are kept.
-    pub(super) fn look(&mut self, counters: Vec<u64>, snapshot: &Snapshot, now: Instant) -> Answered {
+    pub(crate) fn look(&mut self, counters: Vec<u64>, snapshot: &Snapshot, now: Instant) -> Answered {
         let before = self.seen.front().map(|(_, before)| before.as_slice()).unwrap_or_default();
         // The first counter is that of all members that have none of their own.
         let slots = snapshot.slots().iter().zip(counters.iter().skip(1)).enumerate();
@@ -47,7 +47,7 @@ impl Minute {
 }
 
 /// Adds to pools in order of name what is known of their members' shares.
-pub(super) fn add(pools: &mut [PoolState], desired: &Desired, answered: &Answered, loads: &[ClusterLoad]) {
+pub(crate) fn add(pools: &mut [PoolState], desired: &Desired, answered: &Answered, loads: &[ClusterLoad]) {
     let carried = carried(desired, loads);
     for (state, pool) in pools.iter_mut().zip(desired.pools.values()) {
         for (member, shares) in state.members.iter_mut().zip(shares(pool, answered, &carried)) {

@@ -9,7 +9,7 @@ use fairway_config::watch::Fingerprint;
 
 /// Looks at the files of the last reading every second, and asks for a reload when they have changed. `read` tells what
 /// each reading saw; ends with the control task.
-pub(super) async fn watch_files(mut read: watch::Receiver<Fingerprint>, commands: mpsc::Sender<Command>) {
+pub(crate) async fn watch_files(mut read: watch::Receiver<Fingerprint>, commands: mpsc::Sender<Command>) {
     let mut files = Watch::new(read.borrow_and_update().clone());
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -40,7 +40,7 @@ pub(super) async fn watch_files(mut read: watch::Receiver<Fingerprint>, commands
 
 /// Watches the files of the last reading, by looking at them now and then.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// What they looked like when they were last read.
     read: Fingerprint,
     /// What they looked like at the last look, if that was different.
@@ -49,13 +49,13 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Begins with what was just read.
-    pub(super) const fn new(read: Fingerprint) -> Self {
+    pub(crate) const fn new(read: Fingerprint) -> Self {
         Self { read, changed: None }
     }
 
     /// Looks once. True when the files have changed since they were read and not since the last look: a file that is
     /// still being written, or a folder being copied, is left alone until it rests.
-    pub(super) fn look(&mut self) -> bool {
+    pub(crate) fn look(&mut self) -> bool {
         let now = Fingerprint::of(self.read.files());
         if now == self.read {
             self.changed = None;

@@ -17,7 +17,7 @@ use super::{
     envoy,
     gateway::{Gateway, Ports},
 };
-use crate::control::{Daemon, Options};
+use crate::daemon::{Daemon, Options};
 use fairway_config::Source;
 
 /// A cluster of the demo.

@@ -17,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_model::{Fault, PoolName, Verdict};
 
-use crate::control::{Environment, Offline, of_files};
+use crate::control::{Offline, of_files};
+use fairway_config::Environment;
 use fairway_config::Source;
 
 pub(crate) use ask::samples;

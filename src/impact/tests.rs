@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc};
 
 use super::*;
-use crate::control::Environment;
+use fairway_config::Environment;
 use fairway_config::Source;
 
 /// A configuration with these clusters (name, region, capacity or 0 for none) and pools.

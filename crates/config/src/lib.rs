@@ -65,6 +65,9 @@ pub use settings::{
     UdpSettings, WebUrl, WebhookSettings,
 };
 
+/// Asked for environment variables, so that tests need no environment.
+pub type Environment = std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// Where the configuration comes from.
 #[derive(Clone, Debug)]
 pub enum Source {

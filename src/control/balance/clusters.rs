@@ -14,7 +14,7 @@ use fairway_zones::{Conditions, Snapshot, TargetIndex, steer::SteerPool};
 
 /// Clusters by their place in [`Settings::clusters`].
 #[derive(Debug)]
-pub(super) struct Clusters {
+pub(crate) struct Clusters {
     names: Vec<ClusterName>,
     /// What each is judged by, in all pools together.
     seats: Vec<Box<[Seat]>>,
@@ -37,11 +37,11 @@ struct Seat {
 }
 
 /// A cluster that came or went: its place, and whether it can be answered now.
-pub(super) type Turned = (usize, bool);
+pub(crate) type Turned = (usize, bool);
 
 impl Clusters {
     /// All of them count as up until they are looked at.
-    pub(super) fn new(settings: &Settings, snapshot: &Snapshot) -> Self {
+    pub(crate) fn new(settings: &Settings, snapshot: &Snapshot) -> Self {
         let names: Vec<_> = settings.clusters.iter().map(|declared| declared.name.clone()).collect();
         let up = vec![true; names.len()];
         let (begun, decided) = (up.clone(), up.clone());
@@ -51,7 +51,7 @@ impl Clusters {
     }
 
     /// Another snapshot numbers targets anew.
-    pub(super) fn find_targets(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn find_targets(&mut self, snapshot: &Snapshot) {
         let places = self.places();
         let mut seats = vec![BTreeSet::new(); self.names.len()];
         for (at, pool) in balanced_pools(snapshot) {
@@ -65,12 +65,12 @@ impl Clusters {
     }
 
     /// The place of each cluster.
-    pub(super) fn places(&self) -> HashMap<ClusterName, usize> {
+    pub(crate) fn places(&self) -> HashMap<ClusterName, usize> {
         self.names.iter().cloned().zip(0..).collect()
     }
 
     /// Notes whether gateways of a cluster drain or are overloaded. It is forgotten where no report says it again.
-    pub(super) fn hear(&mut self, place: usize, news: &LoadNews, now: Instant) {
+    pub(crate) fn hear(&mut self, place: usize, news: &LoadNews, now: Instant) {
         if news.exhausted {
             self.exhausted.insert(place, now + news.period * PERIODS_HELD);
         } else {
@@ -79,7 +79,7 @@ impl Clusters {
     }
 
     /// Looks which clusters can be answered: which came or went since the last look.
-    pub(super) fn look(&mut self, snapshot: &Snapshot, conditions: &Conditions, now: Instant) -> Vec<Turned> {
+    pub(crate) fn look(&mut self, snapshot: &Snapshot, conditions: &Conditions, now: Instant) -> Vec<Turned> {
         self.exhausted.retain(|_, end| *end > now);
         let is_up = |place: usize| {
             let judged = answerable(&self.seats[place], snapshot, conditions).unwrap_or(self.up[place]);
@@ -92,28 +92,28 @@ impl Clusters {
     }
 
     /// Clusters whose gateways drain or are overloaded.
-    pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
+    pub(crate) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
         self.exhausted.keys().map(|place| &self.names[*place])
     }
 
     /// Each cluster's place, and whether it can be answered.
-    pub(super) fn all_up(&self) -> impl Iterator<Item = Turned> {
+    pub(crate) fn all_up(&self) -> impl Iterator<Item = Turned> {
         self.up.iter().copied().enumerate()
     }
 
     /// A step begins, that knows which clusters can be answered now.
-    pub(super) fn step_begins(&mut self) {
+    pub(crate) fn step_begins(&mut self) {
         self.begun.clone_from(&self.up);
     }
 
     /// What that step decided holds.
-    pub(super) fn step_ended(&mut self) {
+    pub(crate) fn step_ended(&mut self) {
         self.decided.clone_from(&self.begun);
     }
 
     /// What was decided, with nothing for clusters that cannot be answered: one that returns begins with nothing, however
     /// long the next decision takes. Where none can, nobody is held back.
-    pub(super) fn without_those_down(&self, decided: &Shares) -> Shares {
+    pub(crate) fn without_those_down(&self, decided: &Shares) -> Shares {
         let mut shares = decided.clone();
         let is_out = |place: usize| self.up.contains(&true) && !(self.up[place] && self.decided[place]);
         let is_down = |place: usize| self.exhausted.contains_key(&place) || is_out(place);
@@ -145,14 +145,14 @@ fn answerable(seats: &[Seat], snapshot: &Snapshot, conditions: &Conditions) -> O
 }
 
 /// Pools that heed load, with their places in the snapshot.
-pub(super) fn balanced_pools(snapshot: &Snapshot) -> impl Iterator<Item = (usize, &SteerPool)> {
+pub(crate) fn balanced_pools(snapshot: &Snapshot) -> impl Iterator<Item = (usize, &SteerPool)> {
     snapshot.steer_pools().iter().enumerate().filter(|(_, pool)| pool.is_balanced())
 }
 
 /// What there is to balance; none where no pool heeds load.
 ///
 /// Clusters without capacity cannot be compared: they take everything.
-pub(super) fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Settings> {
+pub(crate) fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Settings> {
     // Pools are many, and mostly none of them heeds load.
     if !snapshot.heeds_load() {
         return None;

@@ -10,7 +10,7 @@ use fairway_store::{Posted, decode_decision};
 
 /// Whose decisions hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::control) enum Lead {
+pub(crate) enum Lead {
     /// This server's: nobody shares its store.
     #[default]
     Alone,
@@ -33,7 +33,7 @@ pub(crate) struct Decides {
 
 impl Lead {
     /// What follows from what is on the board. A decision that is not understood is not followed.
-    pub(super) fn of(posted: &Posted) -> Self {
+    pub(crate) fn of(posted: &Posted) -> Self {
         let note = match posted {
             Posted::Nothing => return Self::Local(NOBODY.into()),
             Posted::Away(why) => return Self::Local(Arc::clone(why)),
@@ -47,7 +47,7 @@ impl Lead {
     }
 
     /// In few words.
-    pub(in crate::control) fn told(&self) -> Decides {
+    pub(crate) fn told(&self) -> Decides {
         let (lead, reason) = match self {
             Self::Alone => ("alone", None),
             Self::Leads => ("leads", None),

@@ -19,9 +19,9 @@ use crate::control::truth::Answered;
 
 /// What is known by places: of pools in the snapshot by their key, and of clusters in the balancer by their name.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    pub(super) pools: HashMap<u64, usize>,
-    pub(super) clusters: HashMap<ClusterName, usize>,
+pub(crate) struct Places {
+    pub(crate) pools: HashMap<u64, usize>,
+    pub(crate) clusters: HashMap<ClusterName, usize>,
 }
 
 impl Places {
@@ -32,25 +32,25 @@ impl Places {
 
 /// What was learnt from reports and queries.
 #[derive(Debug)]
-pub(super) struct Learnt {
-    pub(super) balancer: Balancer,
+pub(crate) struct Learnt {
+    pub(crate) balancer: Balancer,
     /// Who asks for what, as far as it is known.
-    pub(super) clients: HashMap<Demand, (u64, ClientNet)>,
+    pub(crate) clients: HashMap<Demand, (u64, ClientNet)>,
 }
 
 /// A step that is due, with all that it needs.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) learnt: Learnt,
-    pub(super) places: Arc<Places>,
-    pub(super) snapshot: Arc<Snapshot>,
-    pub(super) conditions: Arc<Conditions>,
-    pub(super) now: Instant,
+pub(crate) struct Step {
+    pub(crate) learnt: Learnt,
+    pub(crate) places: Arc<Places>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) conditions: Arc<Conditions>,
+    pub(crate) now: Instant,
 }
 
 impl Step {
     /// Decides; where a client would be sent under other shares is asked of the very code that answers.
-    pub(super) fn run(self) -> Learnt {
+    pub(crate) fn run(self) -> Learnt {
         let Self { learnt: Learnt { mut balancer, clients }, places, snapshot, conditions, now } = self;
         let mut sent = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
             let tried = conditions.with_shares(&snapshot, &Arc::new(shares.clone()));
@@ -69,7 +69,7 @@ impl Step {
 
 impl Learnt {
     /// Takes a report.
-    pub(super) fn hear(&mut self, news: &LoadNews, now: Instant) {
+    pub(crate) fn hear(&mut self, news: &LoadNews, now: Instant) {
         if self.balancer.report(&news.report, now) == Heard::Disbelieved {
             let (cluster, load) = (&news.report.cluster, news.report.load);
             tracing::debug!(%cluster, %load, "load is not believed: far less than what was sent there");
@@ -77,7 +77,7 @@ impl Learnt {
     }
 
     /// Takes who asked.
-    pub(super) fn asked(&mut self, asked: &Asked, places: &Places, snapshot: &Snapshot, now: Instant) {
+    pub(crate) fn asked(&mut self, asked: &Asked, places: &Places, snapshot: &Snapshot, now: Instant) {
         let Some(pool) = places.pool(asked.pool, snapshot) else { return };
         let Some(cluster) = pool.clusters().nth(usize::from(asked.member)) else { return };
         let Some(cluster) = places.clusters.get(cluster) else { return };
@@ -100,7 +100,7 @@ impl Learnt {
     }
 
     /// Another snapshot may tell clients apart by other places.
-    pub(super) fn find_clients_again(&mut self, places: &Places, snapshot: &Snapshot) {
+    pub(crate) fn find_clients_again(&mut self, places: &Places, snapshot: &Snapshot) {
         let before = std::mem::take(&mut self.clients);
         for (key, client) in before.into_values() {
             let Some(pool) = places.pool(key, snapshot) else { continue };
@@ -110,7 +110,7 @@ impl Learnt {
     }
 
     /// The demand that goes to each member, in pools that are balanced.
-    pub(super) fn weigh(&self, places: &Places, snapshot: &Snapshot, conditions: &Conditions) -> Answered {
+    pub(crate) fn weigh(&self, places: &Places, snapshot: &Snapshot, conditions: &Conditions) -> Answered {
         let mut weighed = Answered::new();
         for (demand, load, ..) in self.balancer.keep().demands {
             let Some((key, client)) = self.clients.get(&demand) else { continue };

@@ -11,9 +11,9 @@ use fairway_store::KeptBalance;
 
 /// What was learnt, and whose each demand is.
 #[derive(Debug)]
-pub(super) struct Past {
-    pub(super) learnt: Kept,
-    pub(super) clients: HashMap<Demand, (u64, ClientNet)>,
+pub(crate) struct Past {
+    pub(crate) learnt: Kept,
+    pub(crate) clients: HashMap<Demand, (u64, ClientNet)>,
 }
 
 impl Past {
@@ -21,7 +21,7 @@ impl Past {
     /// has faded to the declared split, it says as little as none. A clock that was set back by so much makes it old, too.
     ///
     /// Demands that the snapshot knows by another name, or not at all, are left out: nobody could say where they go.
-    pub(super) fn of(kept: KeptBalance, now: Timestamp, settings: &Settings, snapshot: &Snapshot) -> Option<Self> {
+    pub(crate) fn of(kept: KeptBalance, now: Timestamp, settings: &Settings, snapshot: &Snapshot) -> Option<Self> {
         let oldest = HOLD_PERIODS * settings.period + FADE_TTLS * settings.ttl;
         let age = now.since(kept.written).max(kept.written.since(now));
         if age > oldest {
@@ -44,7 +44,7 @@ impl Past {
 }
 
 /// What a later process should find.
-pub(super) fn keep(Learnt { balancer, clients }: &Learnt, now: Timestamp) -> KeptBalance {
+pub(crate) fn keep(Learnt { balancer, clients }: &Learnt, now: Timestamp) -> KeptBalance {
     let learnt = balancer.keep();
     let known: HashSet<Demand> = learnt.demands.iter().map(|(demand, ..)| *demand).collect();
     let whose = clients.iter().filter(|(demand, _)| known.contains(demand));

@@ -17,25 +17,25 @@ use super::{
 
 /// A row, with who brings it.
 #[derive(Clone, Debug)]
-pub(in crate::control) struct Brought<'a> {
-    pub(super) owner: Arc<str>,
+pub(crate) struct Brought<'a> {
+    pub(crate) owner: Arc<str>,
     /// How much is left of what its writer brings.
-    pub(super) strength: Permille,
-    pub(super) row: &'a ReadRow,
+    pub(crate) strength: Permille,
+    pub(crate) row: &'a ReadRow,
 }
 
 /// What is declared beside the rows: it has the higher rank.
-pub(in crate::control) struct Beside<'a> {
+pub(crate) struct Beside<'a> {
     /// Its zones.
-    pub(in crate::control) zones: &'a Desired,
+    pub(crate) zones: &'a Desired,
     /// Its clusters.
-    pub(in crate::control) clusters: &'a DeclaredClusters,
+    pub(crate) clusters: &'a DeclaredClusters,
     /// How a name is steered by it.
-    pub(in crate::control) steered: &'a dyn Fn(&Name) -> Option<Steered<'a>>,
+    pub(crate) steered: &'a dyn Fn(&Name) -> Option<Steered<'a>>,
     /// What is done with names that several owners offer.
-    pub(in crate::control) shared: SharedNames,
+    pub(crate) shared: SharedNames,
     /// Names that are left out.
-    pub(in crate::control) left: &'a LeftNames,
+    pub(crate) left: &'a LeftNames,
 }
 
 /// A name that is steered, its pool, and whether that answers other names, too.
@@ -43,16 +43,16 @@ type Steered<'a> = (&'a SteeredName, &'a Pool, bool);
 
 /// What the rows of one name come to.
 #[derive(Default)]
-pub(super) struct Joined {
+pub(crate) struct Joined {
     /// None where no address is offered.
-    pub(super) of_name: Option<OfName>,
-    pub(super) records: BTreeMap<Rtype, RecordSet>,
+    pub(crate) of_name: Option<OfName>,
+    pub(crate) records: BTreeMap<Rtype, RecordSet>,
     /// What is not heeded, in order, each once.
-    pub(super) conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<Condition>,
 }
 
 /// Joins the rows of one name, or of what is none.
-pub(super) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
+pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
     let mut joined = Joined::default();
     let (mut offers, mut sets) = (BTreeMap::<_, Offer>::new(), Vec::new());
     for Brought { owner, strength, row } in rows {
@@ -156,7 +156,7 @@ fn records(
 }
 
 /// The texts of the names whose rows differ between two versions of a part, and of those whose owner such a row tells.
-pub(super) fn texts_touched<'a>(before: &'a [ReadRow], after: &'a [ReadRow], touched: &mut BTreeSet<String>) {
+pub(crate) fn texts_touched<'a>(before: &'a [ReadRow], after: &'a [ReadRow], touched: &mut BTreeSet<String>) {
     let by_key =
         |rows: &'a [ReadRow]| -> BTreeMap<_, _> { rows.iter().map(|row| (row.row.endpoint.key(), row)).collect() };
     let (before, after) = (by_key(before), by_key(after));

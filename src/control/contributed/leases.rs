@@ -16,7 +16,7 @@ use fairway_providers::webhook_server::Scope;
 pub(crate) type Strengths = BTreeMap<Scope, Permille>;
 
 /// What is left after so many seconds of silence.
-pub(super) fn strength(silent: u64, lease: u64) -> Permille {
+pub(crate) fn strength(silent: u64, lease: u64) -> Permille {
     let over = silent.saturating_sub(lease);
     // At the end of each tenth of a lease a tenth goes.
     let tenths = (over * 10).checked_div(lease).unwrap_or(10).min(10);

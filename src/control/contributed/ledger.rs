@@ -112,7 +112,7 @@ impl ContributionLedger {
     }
 
     /// When a client was last heard of, here or at another server.
-    pub(super) fn last_seen(&self, scope: &Scope, declared: &Declared) -> Option<u64> {
+    pub(crate) fn last_seen(&self, scope: &Scope, declared: &Declared) -> Option<u64> {
         self.seen_here(scope).max(declared.seen(scope))
     }
 
@@ -180,7 +180,7 @@ impl Ledger for ContributionLedger {
 
 impl ContributionLedger {
     /// Makes all edits, or none; returns once they are durable and, as far as there is time, in the answers.
-    pub(super) async fn commit(&self, scope: &Scope, edits: Edits, by: Author) -> Result<(), Refused> {
+    pub(crate) async fn commit(&self, scope: &Scope, edits: Edits, by: Author) -> Result<(), Refused> {
         let objects = self.objects()?;
         if edits.is_empty() {
             return Ok(());

@@ -28,7 +28,7 @@ use fairway_model::{
 use fairway_providers::{plain_name, webhook_server::Scope};
 
 use self::{join::Joined, owners::Owners};
-pub(super) use self::{
+pub(crate) use self::{
     join::{Beside, Brought},
     rows_wire::read_seen,
 };
@@ -38,7 +38,7 @@ use fairway_access::TokenHash;
 use fairway_store::objects::{Key, Kind};
 
 /// Names that are left out of the answers, with the reason.
-pub(super) type LeftNames = BTreeMap<Name, String>;
+pub(crate) type LeftNames = BTreeMap<Name, String>;
 
 /// What is contributed, as it is served; each name by itself, so that a change costs what it touches.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,7 +54,7 @@ pub(crate) struct Contributed {
 }
 
 /// The rows of an object, with what they mean.
-pub(super) fn read_part(octets: &[u8]) -> Result<Box<[ReadRow]>, String> {
+pub(crate) fn read_part(octets: &[u8]) -> Result<Box<[ReadRow]>, String> {
     rows_wire::read(octets).map(|rows| rows.into_iter().map(ReadRow::new).collect())
 }
 
@@ -63,7 +63,7 @@ pub(crate) type Rows<'a> = (Scope, Vec<&'a ReadRow>);
 
 /// Returns the rows of all clients, or of the names with these texts, each with its owner; those of one name keep the order of
 /// clients and rows.
-pub(super) fn rows<'a>(declared: &'a Declared, texts: Option<&BTreeSet<String>>) -> Vec<Brought<'a>> {
+pub(crate) fn rows<'a>(declared: &'a Declared, texts: Option<&BTreeSet<String>>) -> Vec<Brought<'a>> {
     let Some(texts) = texts else {
         return brought(&declared.contributed_rows(), |scope| declared.strength(scope));
     };
@@ -94,7 +94,7 @@ fn brought<'a>(clients: &[Rows<'a>], strength: impl Fn(&Scope) -> Permille) -> V
 
 /// Adds the texts of the names whose rows differ between two states of an object. Returns false if one of them is spelled in
 /// another way: rows of its name are in other objects, too.
-pub(super) fn changed_texts(before: &Declared, now: &Declared, key: &Key, texts: &mut BTreeSet<String>) -> bool {
+pub(crate) fn changed_texts(before: &Declared, now: &Declared, key: &Key, texts: &mut BTreeSet<String>) -> bool {
     let (before, now) = (before.rows_at(key), now.rows_at(key));
     join::texts_touched(before, now, texts);
     !before.iter().chain(now).any(ReadRow::is_spelled_otherwise)
@@ -104,7 +104,7 @@ impl Contributed {
     /// Merges rows with what is declared: all rows, or those of the given names, the others as before.
     ///
     /// Returns `None` if the rows of such a name cannot be found by its text.
-    pub(super) fn merged(
+    pub(crate) fn merged(
         before: Option<(&Self, &BTreeSet<String>)>,
         mut rows: Vec<Brought<'_>>,
         beside: &Beside<'_>,
@@ -135,12 +135,12 @@ impl Contributed {
     }
 
     /// Returns true if record sets are contributed to a name.
-    pub(super) fn has_records_at(&self, name: &Name) -> bool {
+    pub(crate) fn has_records_at(&self, name: &Name) -> bool {
         records_at(&self.records, name).next().is_some()
     }
 
     /// What is wished for together.
-    pub(super) fn desired(&self) -> Desired {
+    pub(crate) fn desired(&self) -> Desired {
         Desired { records: self.records.clone(), ..self.united.desired().clone() }
     }
 
@@ -161,7 +161,7 @@ impl Contributed {
     }
 
     /// Whether nothing is contributed.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.united.names().next().is_none() && self.records.is_empty() && self.conditions.is_empty()
     }
 
@@ -184,7 +184,7 @@ impl Contributed {
     }
 
     /// Leaves out the names that errors are about; false if they are about none that is contributed.
-    pub(super) fn leave_out(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
+    pub(crate) fn leave_out(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
         let mut found = false;
         for fault in faults.iter().filter(|fault| fault.is_error()) {
             let Some(subject) = &fault.about else { continue };
@@ -196,7 +196,7 @@ impl Contributed {
     }
 
     /// Leaves out every name; false if none is left.
-    pub(super) fn leave_all(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
+    pub(crate) fn leave_all(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
         let why = faults.iter().find(|fault| fault.is_error()).map(ToString::to_string).unwrap_or_default();
         let records = self.records.keys().map(|(name, _)| name);
         let names = self.united.desired().names.keys().chain(records);
@@ -269,19 +269,19 @@ fn name_part(text: &str) -> String {
 }
 
 /// The key of the object that a name's rows of a client lie in.
-pub(super) fn part_key(scope: &Scope, plain: &str) -> Key {
+pub(crate) fn part_key(scope: &Scope, plain: &str) -> Key {
     let sum = plain.bytes().fold(0x811c_9dc5_u32, |sum, octet| (sum ^ u32::from(octet)).wrapping_mul(0x0100_0193));
     let part = format!("{:03x}", (sum ^ sum >> 16) % PARTS);
     Key::new(Kind::Contribution, &[scope_word(scope), &part]).expect("plain words")
 }
 
 /// The key of the object that says when a client was heard of.
-pub(super) fn seen_key(scope: &Scope) -> Key {
+pub(crate) fn seen_key(scope: &Scope) -> Key {
     Key::new(Kind::Contributor, &[scope_word(scope)]).expect("plain words")
 }
 
 /// The word for a client in keys. No owner is called `@`.
-pub(super) fn scope_word(scope: &Scope) -> &str {
+pub(crate) fn scope_word(scope: &Scope) -> &str {
     match scope {
         Scope::Root => "@",
         Scope::Owner(name) => name,
@@ -289,7 +289,7 @@ pub(super) fn scope_word(scope: &Scope) -> &str {
 }
 
 /// The client whose rows lie at a key.
-pub(super) fn scope_of(key: &Key) -> Option<Scope> {
+pub(crate) fn scope_of(key: &Key) -> Option<Scope> {
     match key.names().next()? {
         "@" => Some(Scope::Root),
         name => Scope::owner(name),

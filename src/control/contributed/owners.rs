@@ -8,7 +8,7 @@ use super::read::ReadRow;
 
 /// Who the rows of one client belong to: to it, if it has a base path. Else to whom a row's label names, else to whom the record of the
 /// registry beside it names, else to `default`.
-pub(super) struct Owners {
+pub(crate) struct Owners {
     all: Option<Arc<str>>,
     /// By name and set identifier, as the registry tells.
     told: HashMap<(String, String), Arc<str>>,
@@ -16,7 +16,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    pub(super) fn of(scope: &Scope, rows: &[&ReadRow]) -> Self {
+    pub(crate) fn of(scope: &Scope, rows: &[&ReadRow]) -> Self {
         let mut owners = Self { all: None, told: HashMap::new(), default: DEFAULT.into() };
         if let Scope::Owner(name) = scope {
             owners.all = Some(Arc::clone(name));
@@ -30,7 +30,7 @@ impl Owners {
         owners
     }
 
-    pub(super) fn of_row(&self, row: &ReadRow) -> Arc<str> {
+    pub(crate) fn of_row(&self, row: &ReadRow) -> Arc<str> {
         if let Some(all) = &self.all {
             return Arc::clone(all);
         }

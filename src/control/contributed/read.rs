@@ -19,18 +19,18 @@ pub(crate) struct ReadRow {
     /// As it is kept.
     pub(crate) row: Row,
     /// The name; none where it is not one.
-    pub(super) name: Option<Name>,
+    pub(crate) name: Option<Name>,
     /// The name as it is told, without its final dot; else what stands in its place, as plans compare it.
-    pub(super) text: Arc<str>,
+    pub(crate) text: Arc<str>,
     /// What it means.
-    pub(super) meaning: Meaning,
+    pub(crate) meaning: Meaning,
     /// What is odd about it.
-    pub(super) odd: Vec<String>,
+    pub(crate) odd: Vec<String>,
 }
 
 /// What an endpoint means.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     /// Addresses that are offered for a steered name.
     Addresses(Vec<IpAddr>, Arc<Wanted>),
     /// Nothing that can be served.
@@ -40,7 +40,7 @@ pub(super) enum Meaning {
 }
 
 impl ReadRow {
-    pub(super) fn new(row: Row) -> Self {
+    pub(crate) fn new(row: Row) -> Self {
         let mut odd = Vec::new();
         let endpoint = &row.endpoint;
         let name = endpoint.dns_name.parse::<Name>().map(|name| name.to_lowercase());
@@ -67,19 +67,19 @@ impl ReadRow {
     }
 
     /// Whether its name can be spelled in another way, so that its rows need not lie in one part.
-    pub(super) fn is_spelled_otherwise(&self) -> bool {
+    pub(crate) fn is_spelled_otherwise(&self) -> bool {
         plain_name(&self.row.endpoint.dns_name) != *self.text
     }
 
     /// Who the endpoint belongs to, where it tells.
-    pub(super) fn told_owner(&self) -> Option<&str> {
+    pub(crate) fn told_owner(&self) -> Option<&str> {
         let endpoint = &self.row.endpoint;
         let own = endpoint.labels.get("owner").map(String::as_str);
         own.or_else(|| endpoint.targets.iter().find_map(|target| heritage_owner(target))).filter(|own| !own.is_empty())
     }
 
     /// The name whose owner a record of the registry tells: its label says which, else its own name does, as `a-www` for `www`.
-    pub(super) fn companion_of(&self) -> Option<String> {
+    pub(crate) fn companion_of(&self) -> Option<String> {
         let endpoint = &self.row.endpoint;
         if !endpoint.record_type.eq_ignore_ascii_case("TXT") || self.told_owner().is_none() {
             return None;

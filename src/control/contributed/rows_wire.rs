@@ -18,7 +18,7 @@ struct Part {
 }
 
 /// The rows of an object.
-pub(super) fn read(octets: &[u8]) -> Result<Vec<Row>, String> {
+pub(crate) fn read(octets: &[u8]) -> Result<Vec<Row>, String> {
     Part::from_json(octets).map(|part| part.rows)
 }
 
@@ -28,16 +28,16 @@ struct Seen {
 }
 
 /// When a client was heard of, in seconds since 1970.
-pub(in crate::control) fn read_seen(octets: &[u8]) -> Result<u64, String> {
+pub(crate) fn read_seen(octets: &[u8]) -> Result<u64, String> {
     Seen::from_json(octets).map(|seen| seen.seen)
 }
 
 /// The octets of that.
-pub(super) fn write_seen(seen: u64) -> Vec<u8> {
+pub(crate) fn write_seen(seen: u64) -> Vec<u8> {
     Seen { seen }.to_json()
 }
 
 /// The octets of an object with these rows.
-pub(super) fn write(rows: Vec<Row>) -> Vec<u8> {
+pub(crate) fn write(rows: Vec<Row>) -> Vec<u8> {
     Part { rows }.to_json()
 }

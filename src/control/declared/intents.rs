@@ -16,17 +16,17 @@ use fairway_intents::{Clusters, Elements, StoredIntent, is_of_intent, object_nam
 use fairway_store::objects::{Key, Kind, Prefix};
 
 /// That an intent wants to be answered at a name. In order, the oldest of a name comes first.
-pub(super) type Claim = (Name, Timestamp, Key);
+pub(crate) type Claim = (Name, Timestamp, Key);
 
 impl Wish {
-    pub(super) fn stored(&self) -> Option<&StoredIntent> {
+    pub(crate) fn stored(&self) -> Option<&StoredIntent> {
         match &self.says {
             Ok(Says::Intent(stored)) => Some(stored),
             _ => None,
         }
     }
 
-    pub(super) fn claim(&self) -> Option<Claim> {
+    pub(crate) fn claim(&self) -> Option<Claim> {
         let stored = self.stored().filter(|stored| is_exposed(&stored.key))?;
         Some((stored.answered.clone()?, stored.created, stored.key.clone()))
     }
@@ -44,7 +44,7 @@ impl Declared {
     }
 
     /// The intents that claim a name, the oldest first.
-    pub(in crate::control) fn claimants(&self, name: &Name) -> impl Iterator<Item = &Key> {
+    pub(crate) fn claimants(&self, name: &Name) -> impl Iterator<Item = &Key> {
         let lowest = Key::new(Kind::AccessPoint, &["!"; 8]).expect("no intent that is exposed comes before it");
         let own = self.claims.after(&(name.clone(), Timestamp::from_secs(0), lowest)).map(|(claim, ())| claim);
         let name = name.clone();
@@ -55,7 +55,7 @@ impl Declared {
         self.objects.get(key)?.stored()
     }
 
-    pub(in crate::control) fn claimed_by(&self, key: &Key) -> Option<Name> {
+    pub(crate) fn claimed_by(&self, key: &Key) -> Option<Name> {
         self.objects.get(key)?.claim().map(|(name, ..)| name)
     }
 
@@ -68,7 +68,7 @@ impl Declared {
 
     /// The names that intents of a project claim, and as what they are steered; those that somebody else has left out. One whose intent
     /// does not fit now is not steered.
-    pub(in crate::control) fn names_of<'a>(
+    pub(crate) fn names_of<'a>(
         &'a self,
         project: &str,
         desired: &'a Desired,
@@ -84,7 +84,7 @@ impl Declared {
     }
 
     /// The records of where to publish, in the order of their keys.
-    pub(in crate::control) fn updates(&self) -> impl Iterator<Item = (&Key, &DnsUpdateRecord)> {
+    pub(crate) fn updates(&self) -> impl Iterator<Item = (&Key, &DnsUpdateRecord)> {
         self.under(Kind::DnsUpdateRecord, &[]).filter_map(|wish| match wish.stored()? {
             StoredIntent { key, intent: Intent::DnsUpdateRecord(record), .. } => Some((key, record)),
             _ => None,
@@ -104,7 +104,7 @@ impl Declared {
     /// Adds what these intents declare, without rejected ones. Returns the intents that are not served, with the reason.
     ///
     /// A rejected intent keeps its claim to its name: no other intent takes its place.
-    pub(super) fn add_intents(
+    pub(crate) fn add_intents(
         &self,
         intents: &[&StoredIntent],
         files: &Desired,
@@ -136,12 +136,12 @@ impl Declared {
     }
 
     /// These intents, each with what lies right below it.
-    pub(super) fn with_children<'a>(&'a self, keys: &BTreeSet<Key>) -> Vec<&'a StoredIntent> {
+    pub(crate) fn with_children<'a>(&'a self, keys: &BTreeSet<Key>) -> Vec<&'a StoredIntent> {
         keys.iter().flat_map(|key| self.stored(key).into_iter().chain(self.below(key))).collect()
     }
 
     /// Returns which of the subjects belong to intents that are not rejected, with these.
-    pub(super) fn owners<'a>(
+    pub(crate) fn owners<'a>(
         &self,
         subjects: impl Iterator<Item = &'a Subject>,
         files: &Desired,
@@ -171,7 +171,7 @@ impl Declared {
     }
 
     /// The intent whose pool and monitor have this name.
-    pub(in crate::control) fn intent_called(&self, name: &str) -> Option<Key> {
+    pub(crate) fn intent_called(&self, name: &str) -> Option<Key> {
         let key = Key::parse(&name.replace('+', "/")).ok().filter(|key| object_name(key) == name);
         // A name that is too long ends in a hash, and tells no key.
         let found = || self.all_intents().map(|stored| &stored.key).find(|key| object_name(key) == name).cloned();
@@ -180,7 +180,7 @@ impl Declared {
 
     /// The intents that run on a cluster since its services changed, or no longer do. All intents are looked at: clusters are
     /// few, and change rarely.
-    pub(in crate::control) fn moved_intents(&self, was: &Cluster, is: &Cluster) -> Vec<Key> {
+    pub(crate) fn moved_intents(&self, was: &Cluster, is: &Cluster) -> Vec<Key> {
         let is_moved = |stored: &&StoredIntent| match &stored.intent {
             Intent::Inbound(inbound) if inbound.gslb.members.is_empty() => {
                 runs(was, &inbound.service_name) != runs(is, &inbound.service_name)
@@ -250,7 +250,7 @@ fn is_exposed(key: &Key) -> bool {
 }
 
 /// The intent that an object is, or is part of.
-pub(in crate::control) fn exposed(key: &Key) -> Option<Key> {
+pub(crate) fn exposed(key: &Key) -> Option<Key> {
     let kind = match key.kind() {
         Kind::Inbound | Kind::Compound => return Some(key.clone()),
         Kind::Client => Kind::Inbound,

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// What comes of each part, in the order of the parts.
-pub(super) fn on_all_cores<T: Send, U: Send>(parts: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
+pub(crate) fn on_all_cores<T: Send, U: Send>(parts: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
     on_threads(cores.min(parts.len() / PARTS_MIN), parts, work)
 }

@@ -10,14 +10,14 @@ use fairway_store::objects::Key;
 /// All of them, in the order of the configuration and then of the records' keys, of these at most [`DECLARED_MAX`]. A record that cannot
 /// be run has none, and says so itself; one that is left out with everything else that is declared has none either, so that what it
 /// published stays.
-pub(super) fn places(configured: &Configured) -> Vec<PublishTo> {
+pub(crate) fn places(configured: &Configured) -> Vec<PublishTo> {
     let heeded = configured.objects.updates().filter(|(key, _)| !configured.left_out.contains_key(*key));
     let declared = heeded.filter_map(|(key, record)| asked(configured, key, record)?.ok());
     configured.settings.publish.iter().cloned().chain(declared.take(DECLARED_MAX)).collect()
 }
 
 /// The place that a record asks for, or why it has none; nothing where it is for external-dns.
-pub(in crate::control) fn asked(
+pub(crate) fn asked(
     configured: &Configured,
     key: &Key,
     record: &DnsUpdateRecord,
@@ -32,4 +32,4 @@ pub(in crate::control) fn asked(
 }
 
 /// Most records that are run.
-pub(in crate::control) const DECLARED_MAX: usize = 256;
+pub(crate) const DECLARED_MAX: usize = 256;

@@ -9,7 +9,7 @@ use crate::control::configured::Configured;
 
 /// The members that are up, of the best tier that has one, standbys where nobody else is up; each with those of its addresses that are
 /// up. The first of them alone where the policy takes the first one for everybody.
-pub(super) fn eligible<'a>(pool: &'a Pool, configured: &Configured, view: &View) -> Vec<(&'a Member, Vec<IpAddr>)> {
+pub(crate) fn eligible<'a>(pool: &'a Pool, configured: &Configured, view: &View) -> Vec<(&'a Member, Vec<IpAddr>)> {
     if pool.mode != Mode::Address {
         return Vec::new();
     }

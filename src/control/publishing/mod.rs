@@ -27,7 +27,7 @@ use fairway_providers::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
-pub(super) use self::declared::{DECLARED_MAX, asked};
+pub(crate) use self::declared::{DECLARED_MAX, asked};
 use self::{wanted::Served, weights::Shown};
 use super::shared::{Readiness, Shared};
 use fairway_config::{CallTls, Destination, PublishTo};
@@ -111,7 +111,7 @@ fn api(url: &ApiUrl, tls: &CallTls, secret: Option<(&'static str, Secret)>) -> A
 
 /// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of
 /// probes is done: until then nobody knows who is up.
-pub(super) async fn follow(shared: Arc<Shared>) {
+pub(crate) async fn follow(shared: Arc<Shared>) {
     let (mut running, mut places): (Vec<Running>, Vec<PublishTo>) = (Vec::new(), Vec::new());
     let mut seen = (0, 0);
     let mut again = None;

@@ -17,19 +17,19 @@ use fairway_config::{AliasForm, PublishTo, ServedDelegation, Steered, address_se
 
 /// What is served, for a provider.
 #[derive(Clone, Copy)]
-pub(super) struct Served<'a> {
+pub(crate) struct Served<'a> {
     /// What is configured.
-    pub(super) configured: &'a Configured,
+    pub(crate) configured: &'a Configured,
     /// What is answered.
-    pub(super) view: &'a View,
+    pub(crate) view: &'a View,
     /// How the provider is told weights, if it knows them.
-    pub(super) weights: Option<Weights>,
+    pub(crate) weights: Option<Weights>,
     /// Now.
-    pub(super) now: Instant,
+    pub(crate) now: Instant,
 }
 
 /// What is wanted there now. Names of which no member can take traffic are held: what stands there stays.
-pub(super) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> Wanted {
+pub(crate) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> Wanted {
     let desired = &served.configured.merged.desired;
     let mut wanted = Wanted { sets: to.fixed.clone(), held: BTreeSet::new() };
     let is_within = |name: &Name| to.rules.zones.iter().any(|zone| name.is_within(zone));

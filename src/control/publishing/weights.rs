@@ -13,18 +13,18 @@ use fairway_model::{ClusterName, Name};
 
 /// What falls to a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// Its cluster.
-    pub(super) cluster: ClusterName,
+    pub(crate) cluster: ClusterName,
     /// Its declared weight; 1 where only standbys are left.
-    pub(super) weight: u16,
+    pub(crate) weight: u16,
     /// How much of it the cluster takes, in 65535ths.
-    pub(super) accepts: u16,
+    pub(crate) accepts: u16,
 }
 
 /// What was published last, by name.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(crate) struct Shown {
     names: BTreeMap<Name, Kept>,
     seen: BTreeMap<Name, Kept>,
     waits: bool,
@@ -39,7 +39,7 @@ struct Kept {
 
 impl Shown {
     /// The weights to publish for a name, none over `max`, in the order of `parts`.
-    pub(super) fn weights(&mut self, name: &Name, parts: &[Part], max: u16, now: Instant) -> Vec<u16> {
+    pub(crate) fn weights(&mut self, name: &Name, parts: &[Part], max: u16, now: Instant) -> Vec<u16> {
         let declared: Vec<_> = parts.iter().map(|part| (part.cluster.clone(), part.weight)).collect();
         let weights = scaled(parts, max);
         let fresh = Kept { declared, weights, at: now };
@@ -58,7 +58,7 @@ impl Shown {
     }
 
     /// Ends a round: names that were not asked for are forgotten. Whether some weight waits for the end of its pause.
-    pub(super) fn end_round(&mut self) -> bool {
+    pub(crate) fn end_round(&mut self) -> bool {
         self.names = std::mem::take(&mut self.seen);
         std::mem::take(&mut self.waits)
     }

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{daemon::start, *};
-use crate::control::Daemon;
+use crate::daemon::Daemon;
 use fairway_api_types::{
     client::{Client, Reach},
     state_wire::NewOverride,

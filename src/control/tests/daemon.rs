@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 
 use super::*;
-use crate::control::{Daemon, Options, StartError};
+use crate::daemon::{Daemon, Options, StartError};
 use fairway_api_types::{
     client::{Client, ClientError, ExplainQuery, Reach},
     state_wire::NewOverride,

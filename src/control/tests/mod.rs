@@ -33,13 +33,14 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::{
-    Control, Environment,
+    Control,
     actor::Actor,
     compile::Compiled,
     configured::{Reader, What},
-    start::{Parts, Past},
 };
+use crate::control::begin::{Parts, Past};
 use crate::traces::Traces;
+use fairway_config::Environment;
 use fairway_config::Source;
 use fairway_store::DataFolder;
 

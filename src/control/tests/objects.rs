@@ -12,7 +12,7 @@ use super::{
     daemon::{always, options, start},
     *,
 };
-use crate::control::{Daemon, Options};
+use crate::daemon::{Daemon, Options};
 use fairway_api_types::client::Applying;
 use fairway_store::objects::Kind;
 

@@ -12,7 +12,7 @@ use super::{
     objects::{Server, zone_only},
     *,
 };
-use crate::control::Daemon;
+use crate::daemon::Daemon;
 
 /// A zone, and the webhook with `more` of its settings.
 pub(super) fn hooked(more: &str) -> String {

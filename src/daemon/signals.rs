@@ -7,10 +7,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{Control, Stopping, configured::What};
+use crate::control::{Control, Stopping, configured::What};
 
 /// Acts on signals until the task is cut off.
-pub(super) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
+pub(crate) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;

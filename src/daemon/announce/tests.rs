@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use tokio::time::Instant;
 
-use super::*;
+use crate::daemon::announce::*;
 
 /// A receiver that takes messages from its `takes_from`th try on, and notes when each came, in seconds.
 struct Receiver {

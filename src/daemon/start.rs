@@ -1,61 +1,44 @@
 //! The way up: read, compile, bind, open the data folder, probe once around, serve.
 
-use std::{
-    collections::HashMap,
-    io,
-    net::SocketAddr,
-    os::fd::OwnedFd,
-    path::Path,
-    sync::{Arc, OnceLock},
-    time::{Instant, SystemTime},
-};
+use std::{io, net::SocketAddr, os::fd::OwnedFd, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
-use fairway_health::{
-    Checker, CheckerSettings, Flip,
-    load::{ClusterFeed, Loads},
-};
 use fairway_model::{Fault, Timestamp};
 use fairway_telemetry::{
-    logs::{LineFormat, Logs},
+    logs::Logs,
     query_log::{self, QueryLog, QueryLogOptions, QuerySample},
 };
-use fairway_zones::{Sample, Snapshot, Transport, View, give_back_memory};
+use fairway_zones::{Sample, Snapshot, Transport, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
-    sync::{broadcast, mpsc, watch},
+    sync::watch,
 };
 
-use super::{
-    Control, Daemon, Options,
-    actor::{Actor, Askers},
-    announce::Announcer,
-    balance::{Balance, Lead},
-    book::Book,
-    bound::{Bound, Passed},
-    compile::Compiled,
-    configured::{Configured, Reader, What, describe},
-    daemon::Tasks,
-    declared::Declared,
-    drains::DrainWatch,
-    keeper::Keeper,
-    objects,
-    pace::Pacer,
-    publishing,
-    reload::view_of,
-    replace::{self, Predecessor},
-    retired::Retired,
-    shared::{Clock, Counts, FLIPS_KEPT, Published, Readiness, Shared, system_clock},
-    transports::Transports,
-    truth::Minute,
-    watch::watch_files,
-};
 use crate::{api::Api, api::Webhook, api::bind_socket, api::metrics::Metrics, traces::Traces};
-use fairway_api_types::client::CONTROL_SOCKET;
-use fairway_config::{LogFormat, QueryLogSink, Settings, watch::Fingerprint};
-use fairway_store::{
-    DataFolder, FolderError, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides,
+use crate::{
+    control::begin::{Parts, Past, line_format},
+    daemon::signals,
 };
+use crate::{
+    control::{
+        Control,
+        compile::Compiled,
+        configured::{Configured, Reader, What},
+        declared::Declared,
+        objects, publishing,
+        shared::{Readiness, Shared, system_clock},
+        watch::watch_files,
+    },
+    daemon::{
+        Daemon, Options, Tasks,
+        announce::Announcer,
+        bound::{Bound, Passed},
+        replace::{self, Predecessor},
+    },
+};
+use fairway_api_types::client::CONTROL_SOCKET;
+use fairway_config::{QueryLogSink, Settings, watch::Fingerprint};
+use fairway_store::{DataFolder, FolderError};
 use fairway_transport::{
     BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
     handover::{HandoverError, Offer},
@@ -138,7 +121,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let mut tasks = first_tasks(&control, fingerprint);
     tasks.0.extend(followed.flatten());
     if signals {
-        tasks.0.push(super::signals::listen(&control).map_err(StartError::Threads)?);
+        tasks.0.push(signals::listen(&control).map_err(StartError::Threads)?);
     }
     // Set once, here.
     let _ = control.shared.listeners.set(shown);
@@ -321,15 +304,6 @@ fn follow_settings(logs: Option<&Logs>, settings: &Settings) {
     }
 }
 
-/// The format of log lines that the settings ask for.
-pub(super) const fn line_format(format: LogFormat) -> LineFormat {
-    match format {
-        LogFormat::Auto => LineFormat::Auto,
-        LogFormat::Text => LineFormat::Text,
-        LogFormat::Json => LineFormat::Json,
-    }
-}
-
 /// Starts the log of queries; it follows the configuration in force.
 fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
     let (shared, counters) = (Arc::clone(shared), server.counters().clone());
@@ -357,26 +331,6 @@ fn logged(sample: Sample) -> QuerySample {
         Transport::Tcp => "tcp",
     };
     QuerySample { at, client, subnet, transport, rcode, question }
-}
-
-/// What is known from before this start.
-#[derive(Debug, Default)]
-pub(super) struct Past {
-    pub(super) health: Vec<Remembered>,
-    pub(super) overrides: Vec<KeptOverride>,
-    pub(super) balance: Option<KeptBalance>,
-}
-
-impl Past {
-    pub(super) fn read(folder: &DataFolder) -> Self {
-        let (health, overrides) = (folder.read_health(), folder.read_overrides());
-        Self { health, overrides, balance: folder.read_balance() }
-    }
-
-    /// Without the lock, and moving nothing aside.
-    fn peek(path: &Path) -> Self {
-        Self { health: peek_health(path), overrides: peek_overrides(path), balance: peek_balance(path) }
-    }
 }
 
 /// Opens the data folder and reads what is in it. A disk that cannot be written to must not keep a name server from
@@ -417,133 +371,3 @@ fn tcp_settings(settings: &Settings) -> TcpSettings {
         write: tcp.query_timeout,
     }
 }
-
-/// What the control task is made of.
-pub(super) struct Parts {
-    pub(super) reader: Reader,
-    pub(super) folder: Option<Arc<DataFolder>>,
-    pub(super) clock: Clock,
-    pub(super) logs: Option<Logs>,
-    pub(super) fingerprint: Fingerprint,
-}
-
-impl Parts {
-    /// Starts checking, and makes the control task with its first view; the task is not started.
-    pub(super) async fn begin(
-        self,
-        configured: Configured,
-        snapshot: Snapshot,
-        past: Past,
-        traces: Traces,
-    ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
-        let (flips, flips_in) = mpsc::channel::<Flip>(FLIPS_WAITING_MAX);
-        let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
-        let checker = Checker::start(settings, flips);
-        let targets = snapshot.targets().to_vec();
-        let restored = Remembered::find(past.health, &targets);
-        checker.set_targets(targets, restored).await;
-        let verdicts: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.verdict)).collect();
-        let loads = Loads::start();
-        loads.set(ClusterFeed::all(&configured.merged.desired)).await;
-        let book = first_book(&configured, past.overrides, (self.clock)());
-        let forced = book.forced(&configured.uses);
-        let view = view_of(snapshot, None, (self.clock)(), &verdicts, &forced);
-        let published = Published {
-            snapshot: Arc::clone(&view.snapshot),
-            configured: Arc::new(configured),
-            generation: 1,
-            loaded_at: (self.clock)(),
-            stale: false,
-            last_reload: None,
-            book,
-        };
-        let parts = (checker, loads, traces);
-        let shared = Arc::new(first_shared(view, published, parts, describe(&self.reader.source)));
-        let mut balance = Balance::after(past.balance, (self.clock)());
-        begin_balance(&mut balance, &shared);
-        let mut pacer = Pacer::default();
-        pacer.follow(&shared.view.load().snapshot);
-        let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
-        let (fingerprint, files) = watch::channel(self.fingerprint);
-        let actor = Actor {
-            shared: Arc::clone(&shared),
-            commands: commands_in,
-            flips: flips_in,
-            waiting: vec![],
-            reader: self.reader,
-            trials: Arc::default(),
-            reading: None,
-            askers: Askers::default(),
-            later: Askers::default(),
-            fingerprint,
-            forced,
-            keeper: Keeper::new(self.folder),
-            retired: Retired::default(),
-            clock: self.clock,
-            logs: self.logs,
-            news: shared.loads.news(),
-            balance,
-            minute: Minute::default(),
-            drains: DrainWatch::default(),
-            pacer,
-        };
-        (Control { shared, commands }, actor, files)
-    }
-}
-
-/// What is published at first.
-fn first_shared(
-    view: View,
-    published: Published,
-    (checker, loads, traces): (Checker, Loads, Traces),
-    source: String,
-) -> Shared {
-    let revision = published.configured.objects.revision;
-    Shared {
-        view: Arc::new(ArcSwap::from_pointee(view)),
-        published: ArcSwap::from_pointee(published),
-        checker,
-        loads,
-        traces,
-        transports: Transports::default(),
-        answered: ArcSwap::default(),
-        drains: ArcSwap::default(),
-        decides: ArcSwap::from_pointee(Lead::default().told()),
-        objects: OnceLock::new(),
-        served: watch::channel(revision).0,
-        publishers: ArcSwap::default(),
-        counts: Counts::default(),
-        flips: broadcast::channel(FLIPS_KEPT).0,
-        readiness: watch::channel(Readiness::Starting).0,
-        stopping: watch::channel(None).0,
-        hang_ups: watch::channel(0).0,
-        pushing: tokio::sync::Mutex::default(),
-        started: SystemTime::now().into(),
-        listeners: OnceLock::new(),
-        webhook: OnceLock::new(),
-        source,
-    }
-}
-
-/// Follows the first configuration, and shows the shares that were kept before anybody asks.
-fn begin_balance(balance: &mut Balance, shared: &Shared) {
-    let view = shared.view.load_full();
-    balance.follow(&shared.published.load().configured.merged.desired, &view.snapshot, Instant::now());
-    if let Some(conditions) = balance.share(&view.snapshot, &view.conditions) {
-        shared.view.store(Arc::new(View { snapshot: Arc::clone(&view.snapshot), conditions: Arc::new(conditions) }));
-    }
-}
-
-/// The overrides in force at the start; those that ended while nobody ran are told and left out.
-fn first_book(configured: &Configured, kept: Vec<KeptOverride>, now: Timestamp) -> Book {
-    let mut book = Book::new(configured.overrides.clone(), kept);
-    for (_, said) in book.expire(now) {
-        tracing::warn!(scope = %said.scope, force = %said.forced, ended = %said.expires, "override ended before the start");
-    }
-    book
-}
-
-/// Flips that may wait for the control task; the checker joins what is over.
-const FLIPS_WAITING_MAX: usize = 4096;
-/// Commands that may wait for the control task; further callers wait.
-const COMMANDS_WAITING_MAX: usize = 64;

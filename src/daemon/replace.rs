@@ -8,10 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    Control, StartError,
-    bound::{HEALTH, HTTP, Passed, WEBHOOK},
-    command::Command,
+use crate::{
+    control::{Control, command::Command},
+    daemon::{
+        StartError,
+        bound::{HEALTH, HTTP, Passed, WEBHOOK},
+    },
 };
 use fairway_config::Settings;
 use fairway_store::DataFolder;
@@ -27,7 +29,7 @@ const LOCK: &str = "lock";
 
 /// What a running daemon gave to this one, which serves nothing yet.
 #[derive(Debug)]
-pub(super) struct Predecessor {
+pub(crate) struct Predecessor {
     taken: Taken,
     folder: PathBuf,
     lock: Option<OwnedFd>,
@@ -36,7 +38,7 @@ pub(super) struct Predecessor {
 impl Predecessor {
     /// Asks the daemon on this data folder for its sockets: they, its HTTP listeners where they have the wanted addresses, and
     /// the daemon itself, which serves on until [`Predecessor::end`]. None if none runs.
-    pub(super) async fn ask(folder: &Path, settings: &Settings) -> Result<Option<(Self, Sockets, Passed)>, StartError> {
+    pub(crate) async fn ask(folder: &Path, settings: &Settings) -> Result<Option<(Self, Sockets, Passed)>, StartError> {
         let path = folder.join(HANDOVER_SOCKET);
         let asked = tokio::task::spawn_blocking(move || take(&path)).await;
         let taken = asked.map_err(|error| StartError::Threads(io::Error::other(error)))??;
@@ -63,7 +65,7 @@ impl Predecessor {
     }
 
     /// Tells the other daemon that this one serves, waits until it has let go, and takes its data folder.
-    pub(super) async fn end(self, control: &Control) -> Result<Arc<DataFolder>, StartError> {
+    pub(crate) async fn end(self, control: &Control) -> Result<Arc<DataFolder>, StartError> {
         let (pid, version) = (self.taken.predecessor.pid, self.taken.predecessor.version.clone());
         let release = self.taken.complete().await?;
         let folder = match self.lock {
@@ -84,7 +86,7 @@ impl Predecessor {
 }
 
 /// Lets a later process take over: its wish is waited for from now on.
-pub(super) fn offer(
+pub(crate) fn offer(
     folder: &DataFolder,
     server: &Server,
     listeners: &[(&str, OwnedFd)],

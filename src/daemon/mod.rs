@@ -1,5 +1,11 @@
 //! The running daemon: everything wired up, and the way down again.
 
+mod announce;
+mod bound;
+mod replace;
+mod signals;
+mod start;
+
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use fairway_telemetry::{
@@ -9,18 +15,20 @@ use fairway_telemetry::{
 use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::{Instrument, Span};
 
-use super::{Control, StartError, Stopping, announce::Announcer, command::Command, shared::Readiness, start};
 use crate::{api::Api, api::Webhook};
+use crate::{
+    control::{Control, Stopping, command::Command, shared::Readiness},
+    daemon::announce::Announcer,
+};
 use fairway_api_types::client::CONTROL_SOCKET;
-use fairway_config::Source;
+use fairway_config::{Environment, Source};
 use fairway_store::DataFolder;
 use fairway_transport::{
     Notifier, Sockets,
     handover::{Offer, Successor},
 };
 
-/// Asked for environment variables, so that tests need no environment.
-pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+pub use start::StartError;
 
 /// How a daemon is started.
 pub struct Options {
@@ -58,29 +66,29 @@ impl fmt::Debug for Options {
 /// A running daemon.
 #[derive(Debug)]
 pub struct Daemon {
-    pub(super) control: Control,
-    pub(super) addresses: Vec<SocketAddr>,
-    pub(super) http: Option<SocketAddr>,
-    pub(super) api: Api,
+    control: Control,
+    addresses: Vec<SocketAddr>,
+    http: Option<SocketAddr>,
+    api: Api,
     /// What ExternalDNS speaks to.
-    pub(super) webhook: Webhook,
-    pub(super) actor: JoinHandle<()>,
+    webhook: Webhook,
+    actor: JoinHandle<()>,
     /// Tasks that end with the daemon: signals, watching files.
-    pub(super) tasks: Tasks,
+    tasks: Tasks,
     /// Tells somebody that it is ready, and that it stops.
-    pub(super) announcer: Option<Announcer>,
-    pub(super) query_log: QueryLog,
+    announcer: Option<Announcer>,
+    query_log: QueryLog,
     /// Waits for a process that replaces this one.
-    pub(super) offer: Option<Offer>,
-    pub(super) folder: Option<Arc<DataFolder>>,
-    pub(super) notifier: Notifier,
-    pub(super) drain_timeout: Duration,
-    pub(super) logs: Option<Logs>,
+    offer: Option<Offer>,
+    folder: Option<Arc<DataFolder>>,
+    notifier: Notifier,
+    drain_timeout: Duration,
+    logs: Option<Logs>,
 }
 
 /// Tasks that are cut off when this is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(pub(super) Vec<JoinHandle<()>>);
+struct Tasks(Vec<JoinHandle<()>>);
 
 impl Drop for Tasks {
     fn drop(&mut self) {

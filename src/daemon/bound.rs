@@ -8,32 +8,32 @@ use std::{
 
 use tokio::net::TcpListener;
 
-use super::StartError;
+use crate::daemon::StartError;
 use fairway_api_types::{client::CONTROL_SOCKET, state_wire::ListenerState};
 use fairway_config::Settings;
 use fairway_transport::Sockets;
 
 /// What is bound.
-pub(super) struct Bound {
-    pub(super) sockets: Sockets,
-    pub(super) http: Option<TcpListener>,
+pub(crate) struct Bound {
+    pub(crate) sockets: Sockets,
+    pub(crate) http: Option<TcpListener>,
     /// What ExternalDNS speaks to.
-    pub(super) webhook: Option<TcpListener>,
+    pub(crate) webhook: Option<TcpListener>,
     /// Health and metrics beside it.
-    pub(super) health: Option<TcpListener>,
+    pub(crate) health: Option<TcpListener>,
 }
 
 /// HTTP listeners that the process before passed on.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
-    pub(super) http: Option<net::TcpListener>,
-    pub(super) webhook: Option<net::TcpListener>,
-    pub(super) health: Option<net::TcpListener>,
+pub(crate) struct Passed {
+    pub(crate) http: Option<net::TcpListener>,
+    pub(crate) webhook: Option<net::TcpListener>,
+    pub(crate) health: Option<net::TcpListener>,
 }
 
 impl Bound {
     /// Binds what the settings name, except what was passed on already and fits.
-    pub(super) async fn new(
+    pub(crate) async fn new(
         settings: &Settings,
         sockets: Sockets,
         passed: Passed,
@@ -57,12 +57,12 @@ impl Bound {
     }
 
     /// The address of the HTTP listener.
-    pub(super) fn http_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// The HTTP listeners once more, by name, to hand over.
-    pub(super) fn copies(&self) -> Result<Vec<(&'static str, OwnedFd)>, StartError> {
+    pub(crate) fn copies(&self) -> Result<Vec<(&'static str, OwnedFd)>, StartError> {
         let all = [(HTTP, &self.http), (WEBHOOK, &self.webhook), (HEALTH, &self.health)];
         let bound = all.into_iter().filter_map(|(name, listener)| Some((name, listener.as_ref()?)));
         let copy = |listener: &TcpListener| listener.as_fd().try_clone_to_owned().map_err(StartError::Threads);
@@ -70,7 +70,7 @@ impl Bound {
     }
 
     /// All of it, as status shows it.
-    pub(super) fn listeners(&self, data_dir: Option<&Path>) -> Vec<ListenerState> {
+    pub(crate) fn listeners(&self, data_dir: Option<&Path>) -> Vec<ListenerState> {
         let state = |kind: &str, address: String| ListenerState { kind: kind.to_owned(), address };
         let mut listeners: Vec<_> =
             self.sockets.addresses().iter().map(|address| state("dns", address.to_string())).collect();
@@ -102,6 +102,6 @@ async fn listener(
 }
 
 /// What HTTP listeners are called between a process and the one that replaces it.
-pub(super) const HTTP: &str = "http";
-pub(super) const WEBHOOK: &str = "webhook";
-pub(super) const HEALTH: &str = "webhook-metrics";
+pub(crate) const HTTP: &str = "http";
+pub(crate) const WEBHOOK: &str = "webhook";
+pub(crate) const HEALTH: &str = "webhook-metrics";

@@ -17,13 +17,13 @@ use std::{
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use super::shared::{Clock, Readiness, Shared};
+use crate::control::shared::{Clock, Readiness, Shared};
 use crate::post::{PostError, post};
 use fairway_config::{Settings, WebUrl};
 
 /// The task that tells; it is cut off when this is dropped.
 #[derive(Debug)]
-pub(super) struct Announcer(JoinHandle<()>);
+pub(crate) struct Announcer(JoinHandle<()>);
 
 impl Drop for Announcer {
     fn drop(&mut self) {
@@ -33,7 +33,7 @@ impl Drop for Announcer {
 
 impl Announcer {
     /// Tells that the daemon is ready, which it is, to whom the settings name; none if they name nobody.
-    pub(super) fn start(settings: &Settings, shared: &Arc<Shared>, clock: Clock) -> Option<Self> {
+    pub(crate) fn start(settings: &Settings, shared: &Arc<Shared>, clock: Clock) -> Option<Self> {
         let url = settings.callback.clone()?;
         let instance = settings.identity.id.clone().unwrap_or_else(host_name);
         let (readiness, last_try) = (shared.readiness.subscribe(), settings.drain_timeout.min(LAST_TRY_MAX));
@@ -46,7 +46,7 @@ impl Announcer {
     }
 
     /// Waits for the last try, once readiness says that the daemon stops: a second, at most.
-    pub(super) async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         // A task that failed has nothing more to tell.
         let _ = (&mut self.0).await;
     }

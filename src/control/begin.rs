@@ -1,0 +1,196 @@
+//! Makes the control task with its first serving state; the daemon starts it.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::{Instant, SystemTime},
+};
+
+use arc_swap::ArcSwap;
+use fairway_health::{
+    Checker, CheckerSettings, Flip,
+    load::{ClusterFeed, Loads},
+};
+use fairway_model::Timestamp;
+use fairway_telemetry::logs::{LineFormat, Logs};
+use fairway_zones::{Snapshot, View};
+use tokio::sync::{broadcast, mpsc, watch};
+
+use super::{
+    Control,
+    actor::{Actor, Askers},
+    balance::{Balance, Lead},
+    book::Book,
+    configured::{Configured, Reader, describe},
+    drains::DrainWatch,
+    keeper::Keeper,
+    pace::Pacer,
+    reload::view_of,
+    retired::Retired,
+    shared::{Clock, Counts, FLIPS_KEPT, Published, Readiness, Shared},
+    transports::Transports,
+    truth::Minute,
+};
+use crate::traces::Traces;
+use fairway_config::{LogFormat, watch::Fingerprint};
+use fairway_store::{DataFolder, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides};
+
+/// What is known from before this start.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    pub(crate) health: Vec<Remembered>,
+    pub(crate) overrides: Vec<KeptOverride>,
+    pub(crate) balance: Option<KeptBalance>,
+}
+
+impl Past {
+    pub(crate) fn read(folder: &DataFolder) -> Self {
+        let (health, overrides) = (folder.read_health(), folder.read_overrides());
+        Self { health, overrides, balance: folder.read_balance() }
+    }
+
+    /// Without the lock, and moving nothing aside.
+    pub(crate) fn peek(path: &Path) -> Self {
+        Self { health: peek_health(path), overrides: peek_overrides(path), balance: peek_balance(path) }
+    }
+}
+
+/// The format of log lines that the settings ask for.
+pub(crate) const fn line_format(format: LogFormat) -> LineFormat {
+    match format {
+        LogFormat::Auto => LineFormat::Auto,
+        LogFormat::Text => LineFormat::Text,
+        LogFormat::Json => LineFormat::Json,
+    }
+}
+
+/// What the control task is made of.
+pub(crate) struct Parts {
+    pub(crate) reader: Reader,
+    pub(crate) folder: Option<Arc<DataFolder>>,
+    pub(crate) clock: Clock,
+    pub(crate) logs: Option<Logs>,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl Parts {
+    /// Starts checking, and makes the control task with its first view; the task is not started.
+    pub(crate) async fn begin(
+        self,
+        configured: Configured,
+        snapshot: Snapshot,
+        past: Past,
+        traces: Traces,
+    ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
+        let (flips, flips_in) = mpsc::channel::<Flip>(FLIPS_WAITING_MAX);
+        let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
+        let checker = Checker::start(settings, flips);
+        let targets = snapshot.targets().to_vec();
+        let restored = Remembered::find(past.health, &targets);
+        checker.set_targets(targets, restored).await;
+        let verdicts: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.verdict)).collect();
+        let loads = Loads::start();
+        loads.set(ClusterFeed::all(&configured.merged.desired)).await;
+        let book = first_book(&configured, past.overrides, (self.clock)());
+        let forced = book.forced(&configured.uses);
+        let view = view_of(snapshot, None, (self.clock)(), &verdicts, &forced);
+        let published = Published {
+            snapshot: Arc::clone(&view.snapshot),
+            configured: Arc::new(configured),
+            generation: 1,
+            loaded_at: (self.clock)(),
+            stale: false,
+            last_reload: None,
+            book,
+        };
+        let parts = (checker, loads, traces);
+        let shared = Arc::new(first_shared(view, published, parts, describe(&self.reader.source)));
+        let mut balance = Balance::after(past.balance, (self.clock)());
+        begin_balance(&mut balance, &shared);
+        let mut pacer = Pacer::default();
+        pacer.follow(&shared.view.load().snapshot);
+        let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let (fingerprint, files) = watch::channel(self.fingerprint);
+        let actor = Actor {
+            shared: Arc::clone(&shared),
+            commands: commands_in,
+            flips: flips_in,
+            waiting: vec![],
+            reader: self.reader,
+            trials: Arc::default(),
+            reading: None,
+            askers: Askers::default(),
+            later: Askers::default(),
+            fingerprint,
+            forced,
+            keeper: Keeper::new(self.folder),
+            retired: Retired::default(),
+            clock: self.clock,
+            logs: self.logs,
+            news: shared.loads.news(),
+            balance,
+            minute: Minute::default(),
+            drains: DrainWatch::default(),
+            pacer,
+        };
+        (Control { shared, commands }, actor, files)
+    }
+}
+
+/// What is published at first.
+fn first_shared(
+    view: View,
+    published: Published,
+    (checker, loads, traces): (Checker, Loads, Traces),
+    source: String,
+) -> Shared {
+    let revision = published.configured.objects.revision;
+    Shared {
+        view: Arc::new(ArcSwap::from_pointee(view)),
+        published: ArcSwap::from_pointee(published),
+        checker,
+        loads,
+        traces,
+        transports: Transports::default(),
+        answered: ArcSwap::default(),
+        drains: ArcSwap::default(),
+        decides: ArcSwap::from_pointee(Lead::default().told()),
+        objects: OnceLock::new(),
+        served: watch::channel(revision).0,
+        publishers: ArcSwap::default(),
+        counts: Counts::default(),
+        flips: broadcast::channel(FLIPS_KEPT).0,
+        readiness: watch::channel(Readiness::Starting).0,
+        stopping: watch::channel(None).0,
+        hang_ups: watch::channel(0).0,
+        pushing: tokio::sync::Mutex::default(),
+        started: SystemTime::now().into(),
+        listeners: OnceLock::new(),
+        webhook: OnceLock::new(),
+        source,
+    }
+}
+
+/// Follows the first configuration, and shows the shares that were kept before anybody asks.
+fn begin_balance(balance: &mut Balance, shared: &Shared) {
+    let view = shared.view.load_full();
+    balance.follow(&shared.published.load().configured.merged.desired, &view.snapshot, Instant::now());
+    if let Some(conditions) = balance.share(&view.snapshot, &view.conditions) {
+        shared.view.store(Arc::new(View { snapshot: Arc::clone(&view.snapshot), conditions: Arc::new(conditions) }));
+    }
+}
+
+/// The overrides in force at the start; those that ended while nobody ran are told and left out.
+fn first_book(configured: &Configured, kept: Vec<KeptOverride>, now: Timestamp) -> Book {
+    let mut book = Book::new(configured.overrides.clone(), kept);
+    for (_, said) in book.expire(now) {
+        tracing::warn!(scope = %said.scope, force = %said.forced, ended = %said.expires, "override ended before the start");
+    }
+    book
+}
+
+/// Flips that may wait for the control task; the checker joins what is over.
+const FLIPS_WAITING_MAX: usize = 4096;
+/// Commands that may wait for the control task; further callers wait.
+const COMMANDS_WAITING_MAX: usize = 64;
