@@ -15,5 +15,4 @@ mod page;
 mod post;
 pub mod problem;
 mod replay;
-pub mod simulate;
 mod traces;

@@ -8,7 +8,7 @@ use super::{
     args::SimulateArgs,
     output::{Cell, Out, Tone, table},
 };
-use crate::simulate::{self, Reached, Runs, scenario::Scenario};
+use fairway_whatif::simulate::{self, Reached, Runs, scenario::Scenario};
 
 /// Plays every scenario; tells by the exit status whether the marks hold, where that is asked.
 pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode> {

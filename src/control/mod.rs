@@ -34,6 +34,7 @@ pub(crate) mod pace;
 pub(crate) mod publishing;
 pub(crate) mod reload;
 pub(crate) mod retired;
+pub(crate) mod samples;
 pub(crate) mod schedules;
 pub(crate) mod shared;
 pub(crate) mod status;

@@ -9,8 +9,8 @@ use fairway_health::Flip;
 use fairway_model::{ClusterName, Health, Name, PoolName, SharedSet};
 use fairway_zones::{Conditions, Draw, PoolInfo, View, steer::SteerPool};
 
+use super::samples::samples;
 use super::{Control, FlipApplied, Published};
-use crate::impact::samples;
 
 /// What a flip moved.
 #[derive(Clone, Debug, Default, PartialEq)]

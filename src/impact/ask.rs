@@ -1,6 +1,6 @@
 //! Questions to the code that answers: who may be answered to a client, and who is.
 
-use std::{collections::BTreeSet, net::Ipv4Addr};
+use std::collections::BTreeSet;
 
 use fairway_model::{ClusterName, Mode};
 use fairway_zones::{
@@ -83,26 +83,11 @@ impl Trace for Seen {
     }
 }
 
-/// Addresses that stand for all client networks: evenly over IPv4 as far as clients come from there, each with a draw for
-/// pools that draw.
-pub(crate) fn samples(count: usize) -> impl Iterator<Item = (Ipv4Addr, Draw)> {
-    let step = (u64::from(LAST) - u64::from(FIRST)) / count.max(1) as u64;
-    (0..count as u64).map(move |n| {
-        // A place within the step that has no pattern in common with networks.
-        let draw = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let address = u64::from(FIRST) + n * step + (draw >> 16) % step.max(1);
-        (Ipv4Addr::from(address as u32), Draw(draw))
-    })
-}
-
 /// How many samples each pool gets, so that a configuration of many pools is judged in seconds.
 pub(super) fn samples_each(pools: usize) -> usize {
     (SAMPLES_ALL / pools.max(1)).clamp(SAMPLES_LEAST, SAMPLES_MOST)
 }
 
-/// The unicast addresses, 1.0.0.0 to 223.255.255.255.
-const FIRST: u32 = 0x0100_0000;
-const LAST: u32 = 0xe000_0000;
 /// Shares of 8,192 are within 1.6 percentage points in 99.7 % of the cases.
 const SAMPLES_MOST: usize = 8_192;
 const SAMPLES_LEAST: usize = 64;

@@ -13,9 +13,10 @@ use fairway_zones::{
 
 use super::{
     Breach, CapacityReport, Rule, Severity,
-    ask::{cluster, first, reach, samples, samples_each},
+    ask::{cluster, first, reach, samples_each},
 };
 use crate::control::Offline;
+use crate::control::samples::samples;
 
 /// By cluster: parts of samples, or of demand.
 type Sums<'a> = BTreeMap<&'a ClusterName, f64>;

@@ -13,10 +13,11 @@ use fairway_zones::{
 
 use super::{
     NamesReport, PoolImpact,
-    ask::{cluster, first, samples, samples_each},
+    ask::{cluster, first, samples_each},
     report_wire::{NameMoved, Share},
 };
 use crate::control::Offline;
+use crate::control::samples::samples;
 
 /// Adds to each pool what becomes of its clients. A pool is held against the one that answered the first of its names before.
 pub(super) fn compare(before: &Offline, after: &Offline, pools: &mut BTreeMap<PoolName, PoolImpact>) {

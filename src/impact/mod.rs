@@ -21,7 +21,6 @@ use crate::control::{Offline, of_files};
 use fairway_config::Environment;
 use fairway_config::Source;
 
-pub(crate) use ask::samples;
 pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};
 
 /// Reads a configuration to be judged: every target is up, and every member open, whatever the time is.

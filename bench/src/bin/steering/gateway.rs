@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway::simulate::{Chance, scenario::Reports};
+use fairway_whatif::simulate::{Chance, scenario::Reports};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

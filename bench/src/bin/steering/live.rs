@@ -10,12 +10,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway::simulate::{
+use fairway_api_types::{client::Client, state_wire::NewOverride};
+use fairway_model::Timestamp;
+use fairway_whatif::simulate::{
     Chance, Drained, Population, Recording, Sample, is_near,
     scenario::{Event, Scenario},
 };
-use fairway_api_types::{client::Client, state_wire::NewOverride};
-use fairway_model::Timestamp;
 use tokio::{
     net::UdpSocket,
     sync::mpsc,

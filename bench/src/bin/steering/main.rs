@@ -16,7 +16,7 @@ use std::{
 };
 
 use clap::Parser;
-use fairway::simulate::{
+use fairway_whatif::simulate::{
     self, Recording, Runs,
     scenario::{Mark, Scenario},
 };

@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use fairway::simulate::{Population, scenario::Scenario};
 use fairway_api_types::client::{Client, Reach};
 use fairway_model::Coordinates;
+use fairway_whatif::simulate::{Population, scenario::Scenario};
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
@@ -184,8 +184,8 @@ fn config(scenario: &Scenario, population: &Population, gateways: &[Gateway], ad
 
 #[cfg(test)]
 mod tests {
-    use fairway::simulate::{self, Chance};
     use fairway_config::Source;
+    use fairway_whatif::simulate::{self, Chance};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use fairway::simulate::{
+use fairway_whatif::simulate::{
     Reached, Runs,
     scenario::{Figure, Mark, Scenario},
 };

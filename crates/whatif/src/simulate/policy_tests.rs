@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Runs, play, read, read_file, scenario::Scenario};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Scenarios of policies by the name of their policy.

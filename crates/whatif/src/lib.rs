@@ -1,0 +1,5 @@
+//! What would happen: scenarios in virtual time, recorded queries against another configuration, and what fails with what.
+//!
+//! Nothing here probes, opens a socket or changes a running server. What decides is the server's own code.
+
+pub mod simulate;
