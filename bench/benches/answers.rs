@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use divan::{Bencher, counter::ItemsCount};
-use fairway_bench::answers::{CLIENT, Kind, compiled, packet, view, workload};
+use fairway_bench::answers::{CLIENT, Kind, compiled, packet, serving, workload};
 use fairway_zones::{Draw, Now, Query, Tally, find, read, steer, write};
 
 fn main() {
@@ -41,37 +41,37 @@ fn parse(bencher: Bencher<'_, '_>, kind: &Kind) {
 
 #[divan::bench(args = [1_000, 100_000])]
 fn lookup(bencher: Bencher<'_, '_>, names: usize) {
-    let view = view(names);
+    let serving = serving(names);
     let packets = packets(Kind::Hit, names);
     let mut queries = parsed(&packets);
     bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
         for (packet, query) in packets.iter().zip(&mut queries) {
-            find(black_box(&view.snapshot), packet, query);
+            find(black_box(&serving.snapshot), packet, query);
         }
     });
 }
 
 #[divan::bench(args = [Kind::Hit, Kind::Nxdomain, Kind::Wildcard, Kind::Chain, Kind::Referral, Kind::Weighted])]
 fn answer(bencher: Bencher<'_, '_>, kind: &Kind) {
-    let (view, tally, mut out) = (view(10_000), Tally::default(), vec![0; 2048]);
+    let (serving, tally, mut out) = (serving(10_000), Tally::default(), vec![0; 2048]);
     let packets = packets(*kind, 10_000);
     let mut queries = parsed(&packets);
-    packets.iter().zip(&mut queries).for_each(|(packet, query)| find(&view.snapshot, packet, query));
+    packets.iter().zip(&mut queries).for_each(|(packet, query)| find(&serving.snapshot, packet, query));
     bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
         for (packet, query) in packets.iter().zip(&queries) {
-            black_box(write(&view, &CLIENT, packet, query, Now(0), Draw(0), &tally, &mut out));
+            black_box(write(&serving, &CLIENT, packet, query, Now(0), Draw(0), &tally, &mut out));
         }
     });
 }
 
 #[divan::bench]
 fn rendezvous(bencher: Bencher<'_, '_>) {
-    let view = view(1);
-    let pool = &view.snapshot.steer_pools()[0];
+    let serving = serving(1);
+    let pool = &serving.snapshot.steer_pools()[0];
     let clients: Vec<_> = (0..=u8::MAX).map(|i| pool.client_net([198, 51, i, 7].into())).collect();
     bencher.counter(ItemsCount::new(clients.len())).bench_local(|| {
         for client in &clients {
-            black_box(pool.choose(steer::Kind::V4, &view.conditions, black_box(*client), Draw(0), &mut ()));
+            black_box(pool.choose(steer::Kind::V4, &serving.runtime, black_box(*client), Draw(0), &mut ()));
         }
     });
 }

@@ -1,4 +1,4 @@
-//! The answer path without sockets: a view of static and steered names, and one packet of each kind of answer.
+//! The answer path without sockets: a serving state of static and steered names, and one packet of each kind of answer.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -11,7 +11,7 @@ use fairway_model::{
     MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Verdict, Weight, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
-use fairway_zones::{Client, Conditions, ServerOptions, Snapshot, Transport, View, compile};
+use fairway_zones::{Client, RuntimeState, ServerOptions, ServingState, Snapshot, Transport, compile};
 
 use crate::question;
 
@@ -101,27 +101,27 @@ pub fn compiled(desired: &Desired, zone: &ZoneData) -> Snapshot {
 }
 
 /// The compiled workload with every target up.
-pub fn view(names: usize) -> View {
+pub fn serving(names: usize) -> ServingState {
     let (desired, zone) = workload(names);
     all_up(compiled(&desired, &zone))
 }
 
-/// The view that has this kind of answer.
-pub fn view_for(kind: Kind, names: usize) -> View {
+/// The serving state that has this kind of answer.
+pub fn state_for(kind: Kind, names: usize) -> ServingState {
     match kind {
-        Kind::Nearest | Kind::NearestEcs => nearest_view(names),
-        _ => view(names),
+        Kind::Nearest | Kind::NearestEcs => nearest_state(names),
+        _ => serving(names),
     }
 }
 
-fn all_up(snapshot: Snapshot) -> View {
-    let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+fn all_up(snapshot: Snapshot) -> ServingState {
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
 /// The workload with pools by nearness over a map of 65,536 networks, and with shares as balancing leaves them: each cluster
 /// takes three quarters of the clients that are near to it, and half of those that others pass on.
-fn nearest_view(names: usize) -> View {
+fn nearest_state(names: usize) -> ServingState {
     let (mut desired, zone) = workload(names);
     let point = |i: u32| f64::from(i % 3) * 40.0;
     let place =
@@ -137,12 +137,12 @@ fn nearest_view(names: usize) -> View {
     for pool in desired.pools.values_mut() {
         pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };
     }
-    let View { snapshot, conditions } = all_up(compiled(&desired, &zone));
+    let ServingState { snapshot, runtime } = all_up(compiled(&desired, &zone));
     let taken = Acceptance { near: 49_152, spill: 32_768 };
     let acceptance = desired.clusters.keys().map(|name| (name.clone(), taken)).collect();
     let shares = Shares { acceptance, ..Shares::default() };
-    let conditions = conditions.with_shares(&snapshot, &Arc::new(shares));
-    View { snapshot, conditions: Arc::new(conditions) }
+    let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
+    ServingState { snapshot, runtime: Arc::new(runtime) }
 }
 
 fn desired(origin: &Name, names: usize) -> Desired {

@@ -14,19 +14,19 @@ use fairway_model::{
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
-    Client, Conditions, Draw, Now, Outcome, Query, ServerIdentity, ServerOptions, Tally, Transport, View, compile,
-    find, read, write,
+    Client, Draw, Now, Outcome, Query, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, Transport,
+    compile, find, read, write,
 };
 
 use crate::{Target, mutate, packet_check, rng::Rng};
 
 /// The function under test: [`in_stages`], or one with a bug planted in it. The query is what other packets left.
-pub type Respond = fn(&View, &Client, &[u8], &mut Query, Now, Draw, &Tally, &mut [u8]) -> Outcome;
+pub type Respond = fn(&ServingState, &Client, &[u8], &mut Query, Now, Draw, &Tally, &mut [u8]) -> Outcome;
 
 /// What `respond` does, with a query that is used again and again, as a batch of packets uses its own.
 #[allow(clippy::too_many_arguments, reason = "as `respond`, and the query")]
 pub fn in_stages(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     query: &mut Query,
@@ -36,13 +36,13 @@ pub fn in_stages(
     out: &mut [u8],
 ) -> Outcome {
     read(packet, query);
-    find(&view.snapshot, packet, query);
-    write(view, client, packet, query, now, draw, tally, out)
+    find(&serving.snapshot, packet, query);
+    write(serving, client, packet, query, now, draw, tally, out)
 }
 
 /// The packet target.
 pub struct Packets {
-    view: View,
+    serving: ServingState,
     tally: Tally,
     /// Used for packet after packet.
     used: Query,
@@ -68,7 +68,7 @@ impl Packets {
     pub fn with(respond: Respond) -> Self {
         let buffer = |size| vec![0; size].into_boxed_slice();
         Self {
-            view: view(),
+            serving: serving(),
             tally: Tally::default(),
             used: Query::default(),
             respond,
@@ -90,7 +90,7 @@ impl Packets {
         };
         let mut fresh = Query::default();
         let query = if again { &mut fresh } else { &mut self.used };
-        match (self.respond)(&self.view, &client, packet, query, Now(1_700_000_000), Draw(9), &self.tally, out) {
+        match (self.respond)(&self.serving, &client, packet, query, Now(1_700_000_000), Draw(9), &self.tally, out) {
             Outcome::Reply(length) => Some(length),
             Outcome::Drop => None,
         }
@@ -231,7 +231,7 @@ fn zone(origin: &str, text: &str) -> ZoneData {
     data
 }
 
-fn view() -> View {
+fn serving() -> ServingState {
     let fat: String = (0..30).map(|i| format!("big TXT \"{i} {}\"\n", "y".repeat(90))).collect();
     let huge = format!("huge TXT {}\n", format!("\"{}\" ", "z".repeat(255)).repeat(243));
     let zones = [
@@ -253,11 +253,11 @@ fn view() -> View {
     let (snapshot, _) = compile(&desired, &zones, &options, None).expect("the zones of this module are sound");
     let healths = [Verdict::Up, Verdict::Down, Verdict::Unknown, Verdict::Pending];
     let forced = |i: usize| (i % 7 == 6).then_some(Forced::Drain);
-    let conditions = Conditions::new(&snapshot, |index| {
+    let runtime = RuntimeState::new(&snapshot, |index| {
         let index = index.0 as usize;
         Health::new(healths[index % healths.len()], forced(index))
     });
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
 /// Adds clusters, and a steered name of each kind.

@@ -12,7 +12,7 @@ use fairway_fuzz::{
 use fairway_health::load::gateway::Shown;
 use fairway_model::{Fault, Name, Rtype};
 use fairway_zonefile::ZoneData;
-use fairway_zones::{Client, Draw, Now, Outcome, Query, Tally, View, find, read, write};
+use fairway_zones::{Client, Draw, Now, Outcome, Query, ServingState, Tally, find, read, write};
 
 /// Enough to find each planted bug from any of the seeds tried, little enough for a debug build.
 const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), inputs: 60_000 };
@@ -28,7 +28,7 @@ fn finds(target: &mut dyn Target, name: &str, rule: &str) {
 /// Trusts the size that a client names, past what may ever be sent over UDP.
 #[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn oversized(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     query: &mut Query,
@@ -37,7 +37,7 @@ fn oversized(
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    match in_stages(view, client, packet, query, now, draw, tally, out) {
+    match in_stages(serving, client, packet, query, now, draw, tally, out) {
         Outcome::Reply(length) if length > 1_000 && out.len() < 65_535 => Outcome::Reply(out.len() + 1),
         outcome => outcome,
     }
@@ -46,7 +46,7 @@ fn oversized(
 /// Reads past the end where a name ends in a pointer to the last octet.
 #[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn overread(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     query: &mut Query,
@@ -59,13 +59,13 @@ fn overread(
         let target = usize::from(*packet.get(12 + at + 1).unwrap_or(&0));
         assert!(target < packet.len(), "the planted overread");
     }
-    in_stages(view, client, packet, query, now, draw, tally, out)
+    in_stages(serving, client, packet, query, now, draw, tally, out)
 }
 
 /// Answers another question than the one asked, if that has EDNS and an odd id.
 #[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn confused(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     query: &mut Query,
@@ -74,7 +74,7 @@ fn confused(
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    let outcome = in_stages(view, client, packet, query, now, draw, tally, out);
+    let outcome = in_stages(serving, client, packet, query, now, draw, tally, out);
     if packet.len() > 60 && packet[1] & 1 == 1 {
         out[13] ^= 0x20;
     }
@@ -84,7 +84,7 @@ fn confused(
 /// Answers some packets with what was found for the one before.
 #[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn stale(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     query: &mut Query,
@@ -95,9 +95,9 @@ fn stale(
 ) -> Outcome {
     read(packet, query);
     if packet.get(1).is_none_or(|octet| octet & 7 != 7) {
-        find(&view.snapshot, packet, query);
+        find(&serving.snapshot, packet, query);
     }
-    write(view, client, packet, query, now, draw, tally, out)
+    write(serving, client, packet, query, now, draw, tally, out)
 }
 
 /// Loses the octets of long TXT records.

@@ -21,7 +21,7 @@ pub(crate) fn explanation(
     let records = |records: &[ExplainedRecord]| records.iter().map(record_of).collect();
     Explanation {
         snapshot: hex(explained.ids.snapshot),
-        conditions: hex(explained.ids.conditions),
+        conditions: hex(explained.ids.runtime),
         epoch: explained.ids.epoch,
         name: explained.name.to_string(),
         rtype: explained.rtype.to_string(),

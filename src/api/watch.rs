@@ -92,7 +92,7 @@ async fn mark(control: &Control) -> StateEvent {
     StateEvent {
         generation: published.generation,
         snapshot: format!("{:016x}", view.snapshot.id()),
-        conditions: format!("{:016x}", view.conditions.id()),
+        conditions: format!("{:016x}", view.runtime.id()),
         stale: published.stale,
         ready: control.readiness() == Readiness::Ready,
         overrides: published.book.all().map(|(_, said)| format!("{} until {}", said.scope, said.expires)).collect(),

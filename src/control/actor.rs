@@ -13,7 +13,7 @@ use std::{
 
 use fairway_health::{Flip, load::LoadNews};
 use fairway_telemetry::logs::{Logs, Trace};
-use fairway_zones::{Conditions, View, give_back_memory};
+use fairway_zones::{RuntimeState, ServingState, give_back_memory};
 use tokio::{
     sync::{broadcast, mpsc, watch},
     time::MissedTickBehavior,
@@ -137,13 +137,13 @@ impl Actor {
         self.free_retired();
     }
 
-    /// Publishes the conditions with the TTLs of now, where these changed.
+    /// Publishes the runtime state with the TTLs of now, where these changed.
     pub(crate) fn keep_pace(&mut self) {
         let view = self.shared.view.load_full();
         if let Some(paced) =
-            self.pacer.pace(&view.snapshot, &view.conditions, &self.balance, (Instant::now(), (self.clock)()))
+            self.pacer.pace(&view.snapshot, &view.runtime, &self.balance, (Instant::now(), (self.clock)()))
         {
-            self.publish_conditions(&view, paced);
+            self.publish_runtime(&view, paced);
         }
     }
 
@@ -171,7 +171,7 @@ impl Actor {
         if self.minute.is_due(now) && !self.balance.is_stepping() {
             let view = self.shared.view.load();
             let mut answered = self.minute.look(self.shared.transports.tallies().answers, &view.snapshot, now);
-            self.balance.weigh(&mut answered, &view.snapshot, &view.conditions);
+            self.balance.weigh(&mut answered, &view.snapshot, &view.runtime);
             self.shared.answered.store(Arc::new(answered));
         }
     }
@@ -195,13 +195,13 @@ impl Actor {
         }
         let (view, now) = (self.shared.view.load_full(), Instant::now());
         self.take_asked(&view, now);
-        if let Some(conditions) = self.balance.look(&view.snapshot, &view.conditions, now) {
-            self.publish_conditions(&view, conditions);
+        if let Some(runtime) = self.balance.look(&view.snapshot, &view.runtime, now) {
+            self.publish_runtime(&view, runtime);
         }
     }
 
     /// Takes who asked lately; while a step runs, they wait where they are.
-    pub(crate) fn take_asked(&mut self, view: &View, now: Instant) {
+    pub(crate) fn take_asked(&mut self, view: &ServingState, now: Instant) {
         if self.balance.is_stepping() {
             return;
         }
@@ -216,8 +216,8 @@ impl Actor {
         if self.balance.is_keeping_due(now) {
             self.balance.keep((self.clock)()).into_iter().for_each(|kept| self.keeper.balance_changed(kept));
         }
-        if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
-            self.publish_conditions(&view, conditions);
+        if let Some(runtime) = self.balance.share(&view.snapshot, &view.runtime) {
+            self.publish_runtime(&view, runtime);
         }
         self.offer();
         self.watch_drains();
@@ -235,8 +235,8 @@ impl Actor {
             tracing::info!(before = before.lead, now = now.lead, reason, "who decides how load is balanced");
             self.shared.decides.store(Arc::new(now));
         }
-        if let Some(conditions) = self.balance.share(&view.snapshot, &view.conditions) {
-            self.publish_conditions(&view, conditions);
+        if let Some(runtime) = self.balance.share(&view.snapshot, &view.runtime) {
+            self.publish_runtime(&view, runtime);
         }
     }
 
@@ -259,7 +259,7 @@ impl Actor {
     }
 
     /// Publishes a view and keeps the one it replaces.
-    pub(crate) fn publish_view(&mut self, view: View) {
+    pub(crate) fn publish_state(&mut self, view: ServingState) {
         let old = self.shared.view.swap(Arc::new(view));
         self.retired.keep(old);
         if self.retired.len() > RETIRED_EAGER {
@@ -267,9 +267,9 @@ impl Actor {
         }
     }
 
-    /// Publishes other conditions of the snapshot that serves.
-    pub(crate) fn publish_conditions(&mut self, view: &View, conditions: impl Into<Arc<Conditions>>) {
-        self.publish_view(View { snapshot: Arc::clone(&view.snapshot), conditions: conditions.into() });
+    /// Publishes another runtime state of the snapshot that serves.
+    pub(crate) fn publish_runtime(&mut self, view: &ServingState, runtime: impl Into<Arc<RuntimeState>>) {
+        self.publish_state(ServingState { snapshot: Arc::clone(&view.snapshot), runtime: runtime.into() });
         self.shared.counts.conditions.fetch_add(1, Relaxed);
     }
 
@@ -318,7 +318,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// How often it is looked at who asked for what is balanced: how long they keep answers is known no better, and a drain's end follows
 /// from it. What is asked meanwhile waits in rings of 4,096 a worker.
 const BALANCE_TICK: Duration = Duration::from_millis(50);
-/// Most flips folded into one change of conditions; more are taken at once after.
+/// Most flips folded into one change of runtime state; more are taken at once after.
 const FOLD_MAX: usize = 4096;
-/// Views kept before they are looked through out of turn: a storm of flips makes thousands a second.
+/// Serving states kept before they are looked through out of turn: a storm of flips makes thousands a second.
 const RETIRED_EAGER: usize = 64;

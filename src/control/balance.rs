@@ -1,4 +1,4 @@
-//! Balancing in the daemon: reports of load, who asks, and health go in; shares come out and into the conditions.
+//! Balancing in the daemon: reports of load, who asks, and health go in; shares come out and into the runtime state.
 //!
 //! What is decided is `fairway_health::balance`; where a client would be sent under other shares is asked of the very code
 //! that answers. Nothing runs unless a pool's policy says `load`, and somebody tells the load of one of its clusters: else
@@ -31,7 +31,7 @@ use fairway_health::{
     load::LoadNews,
 };
 use fairway_model::{ClusterName, Desired, PoolName, Shares, Timestamp};
-use fairway_zones::{Asked, Conditions, Snapshot};
+use fairway_zones::{Asked, RuntimeState, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 pub(crate) use self::lead::Decides;
@@ -148,9 +148,9 @@ impl Balance {
     }
 
     /// Replaces counts of answers by the demand that goes to each member, in pools that are balanced. No step may run.
-    pub(crate) fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, conditions: &Conditions) {
+    pub(crate) fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, runtime: &RuntimeState) {
         let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return };
-        let weighed = learnt.weigh(places, snapshot, conditions);
+        let weighed = learnt.weigh(places, snapshot, runtime);
         let pools: BTreeSet<PoolName> = weighed.keys().map(|slot| slot.pool.clone()).collect();
         answered.retain(|slot, _| !pools.contains(&slot.pool));
         answered.extend(weighed);
@@ -158,22 +158,22 @@ impl Balance {
 
     /// Looks which clusters came or went, and begins a step where one did or where it is time.
     ///
-    /// `conditions` are what is to be served next, with the health of now; what is returned takes their place.
+    /// `runtime` is what is to be served next, with the health of now; what is returned takes its place.
     pub(crate) fn look(
         &mut self,
         snapshot: &Arc<Snapshot>,
-        conditions: &Arc<Conditions>,
+        runtime: &Arc<RuntimeState>,
         now: Instant,
-    ) -> Option<Conditions> {
+    ) -> Option<RuntimeState> {
         let running = self.running.as_mut()?;
-        let turned = running.clusters.look(snapshot, conditions, now);
+        let turned = running.clusters.look(snapshot, runtime, now);
         if let Work::Idle(learnt) = &mut running.work {
             turned.iter().for_each(|(place, up)| learnt.balancer.available(*place, *up, now));
         }
-        let changed = (!turned.is_empty()).then(|| running.share(&self.lead, snapshot, conditions)).flatten();
+        let changed = (!turned.is_empty()).then(|| running.share(&self.lead, snapshot, runtime)).flatten();
         if !turned.is_empty() || now >= running.next_step {
             running.next_step = now + running.settings.period;
-            running.begin(snapshot, conditions, now);
+            running.begin(snapshot, runtime, now);
         }
         changed
     }
@@ -252,9 +252,9 @@ impl Balance {
         }
     }
 
-    /// The conditions under what was decided last by whom this server goes, if these differ.
-    pub(crate) fn share(&self, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
-        self.running.as_ref()?.share(&self.lead, snapshot, conditions)
+    /// The runtime state under what was decided last by whom this server goes, if it differs.
+    pub(crate) fn share(&self, snapshot: &Snapshot, runtime: &RuntimeState) -> Option<RuntimeState> {
+        self.running.as_ref()?.share(&self.lead, snapshot, runtime)
     }
 }
 
@@ -293,13 +293,12 @@ impl Running {
     }
 
     /// Begins a step, unless one runs.
-    fn begin(&mut self, snapshot: &Arc<Snapshot>, conditions: &Arc<Conditions>, now: Instant) {
+    fn begin(&mut self, snapshot: &Arc<Snapshot>, runtime: &Arc<RuntimeState>, now: Instant) {
         self.work = match std::mem::replace(&mut self.work, Work::Between) {
             Work::Idle(learnt) => {
                 self.clusters.step_begins();
-                let (places, snapshot, conditions) =
-                    (Arc::clone(&self.places), Arc::clone(snapshot), Arc::clone(conditions));
-                let step = Step { learnt: *learnt, places, snapshot, conditions, now };
+                let (places, snapshot, runtime) = (Arc::clone(&self.places), Arc::clone(snapshot), Arc::clone(runtime));
+                let step = Step { learnt: *learnt, places, snapshot, runtime, now };
                 Work::Stepping(spawn_blocking(|| step.run()))
             }
             stepping => {
@@ -330,11 +329,11 @@ impl Running {
         self.work = Work::Idle(Box::new(learnt));
     }
 
-    fn share(&self, lead: &Lead, snapshot: &Snapshot, conditions: &Conditions) -> Option<Conditions> {
+    fn share(&self, lead: &Lead, snapshot: &Snapshot, runtime: &RuntimeState) -> Option<RuntimeState> {
         let decided = if let Lead::Follows(shares, _) = lead { shares } else { &self.decided };
         let shares = self.clusters.without_those_down(decided);
-        let same = conditions.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
-        (!same).then(|| conditions.with_shares(snapshot, &Arc::new(shares)))
+        let same = runtime.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
+        (!same).then(|| runtime.with_shares(snapshot, &Arc::new(shares)))
     }
 }
 

@@ -14,7 +14,7 @@ use fairway_health::{
 };
 use fairway_model::Timestamp;
 use fairway_telemetry::logs::{LineFormat, Logs};
-use fairway_zones::{Snapshot, View};
+use fairway_zones::{ServingState, Snapshot};
 use tokio::sync::{broadcast, mpsc, watch};
 
 use super::{
@@ -140,7 +140,7 @@ impl Parts {
 
 /// What is published at first.
 fn first_shared(
-    view: View,
+    view: ServingState,
     published: Published,
     (checker, loads, traces): (Checker, Loads, Traces),
     source: String,
@@ -176,8 +176,8 @@ fn first_shared(
 fn begin_balance(balance: &mut Balance, shared: &Shared) {
     let view = shared.view.load_full();
     balance.follow(&shared.published.load().configured.merged.desired, &view.snapshot, Instant::now());
-    if let Some(conditions) = balance.share(&view.snapshot, &view.conditions) {
-        shared.view.store(Arc::new(View { snapshot: Arc::clone(&view.snapshot), conditions: Arc::new(conditions) }));
+    if let Some(runtime) = balance.share(&view.snapshot, &view.runtime) {
+        shared.view.store(Arc::new(ServingState { snapshot: Arc::clone(&view.snapshot), runtime: Arc::new(runtime) }));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Flips and force into conditions, and what is said about them.
+//! Flips and force into runtime state, and what is said about them.
 
 use std::{
     sync::Arc,
@@ -12,7 +12,7 @@ use fairway_zones::TargetIndex;
 use super::{FlipApplied, actor::Actor};
 
 impl Actor {
-    /// Folds every flip that waits into one change of conditions, publishes it, and then tells of each.
+    /// Folds every flip that waits into one change of runtime state, publishes it, and then tells of each.
     pub(crate) fn apply_flips(&mut self) {
         let flips = std::mem::take(&mut self.waiting);
         let published = self.shared.published.load_full();
@@ -42,20 +42,20 @@ impl Actor {
         self.keeper.health_changed();
     }
 
-    /// Publishes the conditions with these changes, if there is any.
+    /// Publishes the runtime state with these changes, if there is any.
     pub(crate) fn change_conditions(&mut self, changes: &[(TargetIndex, Health)]) {
         if changes.is_empty() {
             return;
         }
         let view = self.shared.view.load_full();
-        let conditions = Arc::new(view.conditions.with(&view.snapshot, changes));
+        let runtime = Arc::new(view.runtime.with(&view.snapshot, changes));
         // A cluster that came or went changes the shares of the others at once, and not a report later; who asked until then counts.
         let now = Instant::now();
         self.take_asked(&view, now);
-        let balanced = self.balance.look(&view.snapshot, &conditions, now);
-        let conditions = balanced.map_or(conditions, Arc::new);
-        let paced = self.pacer.pace(&view.snapshot, &conditions, &self.balance, (now, (self.clock)()));
-        self.publish_conditions(&view, paced.map_or(conditions, Arc::new));
+        let balanced = self.balance.look(&view.snapshot, &runtime, now);
+        let runtime = balanced.map_or(runtime, Arc::new);
+        let paced = self.pacer.pace(&view.snapshot, &runtime, &self.balance, (now, (self.clock)()));
+        self.publish_runtime(&view, paced.map_or(runtime, Arc::new));
     }
 
     /// Brings what is forced in line with the overrides.
@@ -67,7 +67,7 @@ impl Actor {
         let changes: Vec<_> = numbers
             .zip(self.forced.iter().zip(&forced))
             .filter(|(_, (before, after))| before != after)
-            .map(|(number, (_, after))| (number, Health::new(view.conditions.health(number).verdict(), *after)))
+            .map(|(number, (_, after))| (number, Health::new(view.runtime.health(number).verdict(), *after)))
             .collect();
         self.forced = forced;
         self.change_conditions(&changes);

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use fairway_health::Flip;
 use fairway_model::{Cause, ClusterName, Name, Network, Override, PoolName, Rtype, SharedSet, Target};
-use fairway_zones::{Explained, TargetIndex, View};
+use fairway_zones::{Explained, ServingState, TargetIndex};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{
@@ -40,7 +40,7 @@ pub struct FlipApplied {
 pub struct ExplainedNow {
     /// The answer, and each step towards it.
     pub explained: Explained,
-    view: Arc<View>,
+    view: Arc<ServingState>,
     causes: HashMap<Target, Cause>,
 }
 

@@ -6,7 +6,7 @@ use fairway_model::{
     Pool, PoolName, Standing,
     intent::{DnsUpdateRecord, Intent},
 };
-use fairway_zones::View;
+use fairway_zones::ServingState;
 
 use super::{
     Configured, Control,
@@ -33,7 +33,7 @@ impl Control {
 
 struct Beholder<'a> {
     shared: &'a Shared,
-    view: &'a View,
+    view: &'a ServingState,
     configured: &'a Configured,
 }
 
@@ -166,7 +166,7 @@ impl Beholder<'_> {
 
     /// Whether clients are sent to a member, and how it stands.
     fn standing(&self, pool: &PoolName, cluster: &fairway_model::ClusterName) -> (bool, &'static str) {
-        if self.view.conditions.schedule(&self.view.snapshot, pool, cluster).is_some_and(|it| !it.turn.open) {
+        if self.view.runtime.schedule(&self.view.snapshot, pool, cluster).is_some_and(|it| !it.turn.open) {
             return (false, "closed");
         }
         let addresses =
@@ -174,7 +174,7 @@ impl Beholder<'_> {
         let targets = addresses
             .iter()
             .flat_map(|address| self.configured.uses.targets(pool, &(cluster.clone(), *address)).collect::<Vec<_>>());
-        let best = targets.map(|target| self.view.conditions.health(target).standing()).min();
+        let best = targets.map(|target| self.view.runtime.health(target).standing()).min();
         let best = best.unwrap_or(Standing::Pending);
         (matches!(best, Standing::Up | Standing::Unknown), word(best))
     }

@@ -1,12 +1,12 @@
-//! Joins sources, health and force into the view that is served, and runs the daemon around it.
+//! Joins sources, health and force into the serving state, and runs the daemon around it.
 //!
 //! ```text
 //!  files ─ configured (read, compile; a thread of its own) ─┐
-//!  checker ─ flips ─────────────────────────────────────────┼─ actor ─ View ─▶ serve
+//!  checker ─ flips ─────────────────────────────────────────┼─ actor ─ ServingState ─▶ serve
 //!  API, signals ─ commands (reload, overrides, stop) ───────┘    └─── Published ─▶ status, metrics, explain
 //! ```
 //! One task, the actor, owns everything that changes; others send it commands through [`Control`] and read what it
-//! publishes. What it decides becomes a new [`View`](fairway_zones::View) by one pointer swap; the answer path never waits
+//! publishes. What it decides becomes a new [`ServingState`](fairway_zones::ServingState) by one pointer swap; the answer path never waits
 //! for it, and it frees what the answer path has left behind.
 
 pub(crate) mod actor;

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use fairway_model::{ClusterName, Desired, Fault, Health, Verdict};
-use fairway_zones::{Conditions, TargetIndex, View};
+use fairway_zones::{RuntimeState, ServingState, TargetIndex};
 
 use super::{
     compile::Compiled,
@@ -18,7 +18,7 @@ use fairway_config::Source;
 #[derive(Debug)]
 pub struct Offline {
     /// What would be served.
-    pub view: View,
+    pub view: ServingState,
     /// What is wished for.
     pub desired: Arc<Desired>,
     /// The targets of each cluster, by number.
@@ -28,17 +28,17 @@ pub struct Offline {
 impl Offline {
     /// The same whatever the time is: every member is open.
     pub(crate) fn at_any_time(self) -> Self {
-        let View { snapshot, conditions } = self.view;
-        let open = Conditions::new(&snapshot, |target| conditions.health(target));
-        Self { view: View { snapshot, conditions: Arc::new(open) }, ..self }
+        let ServingState { snapshot, runtime } = self.view;
+        let open = RuntimeState::new(&snapshot, |target| runtime.health(target));
+        Self { view: ServingState { snapshot, runtime: Arc::new(open) }, ..self }
     }
 
-    /// The conditions with every target of these clusters down, whoever else is judged by it; what is forced stays forced.
-    pub(crate) fn without<'a>(&self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> Conditions {
-        let View { snapshot, conditions } = &self.view;
+    /// The runtime state with every target of these clusters down, whoever else is judged by it; what is forced stays forced.
+    pub(crate) fn without<'a>(&self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> RuntimeState {
+        let ServingState { snapshot, runtime } = &self.view;
         let targets = clusters.into_iter().filter_map(|cluster| self.targets.get(cluster)).flatten();
-        let down = |target: &TargetIndex| (*target, Health::new(Verdict::Down, conditions.health(*target).forced()));
-        conditions.with(snapshot, &targets.map(down).collect::<Vec<_>>())
+        let down = |target: &TargetIndex| (*target, Health::new(Verdict::Down, runtime.health(*target).forced()));
+        runtime.with(snapshot, &targets.map(down).collect::<Vec<_>>())
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use fairway_health::balance::Caution;
 use fairway_model::{Pace, PoolName, Risk, Standing, Timestamp};
-use fairway_zones::{Chunks, Conditions, PoolInfo, Snapshot};
+use fairway_zones::{Chunks, PoolInfo, RuntimeState, Snapshot};
 
 use super::balance::Balance;
 
@@ -41,19 +41,19 @@ impl Pacer {
         self.states.retain(|name, _| named.contains(name));
     }
 
-    /// The conditions with the paces of now, by the clock for spans and the one on the wall, if these differ.
+    /// The runtime state with the paces of now, by the clock for spans and the one on the wall, if it differs.
     pub(crate) fn pace(
         &mut self,
         snapshot: &Snapshot,
-        conditions: &Conditions,
+        runtime: &RuntimeState,
         balance: &Balance,
         (now, wall): (Instant, Timestamp),
-    ) -> Option<Conditions> {
+    ) -> Option<RuntimeState> {
         // A pool that is compiled twice has one pace: that of the worse of both.
         let mut risks: HashMap<&PoolName, (Option<Risk>, Duration, bool)> = HashMap::new();
         for place in &self.pools {
             let (info, pool) = (&snapshot.pool_infos()[*place], &snapshot.steer_pools()[*place]);
-            let risk = risk(*place, snapshot, conditions, balance, wall);
+            let risk = risk(*place, snapshot, runtime, balance, wall);
             let own = Duration::from_secs(info.ttl.secs().max(1).into());
             let (known, ..) = risks.entry(&info.name).or_insert_with(|| (None, own, pool.is_balanced()));
             *known = [*known, risk].into_iter().flatten().min();
@@ -65,8 +65,8 @@ impl Pacer {
             *state = state.next(risk, caution, own, now);
         }
         let of = |place: usize| self.states.get(&snapshot.pool_infos()[place].name).map_or(Pace::Declared, |s| s.pace);
-        let differs = self.pools.iter().any(|place| conditions.pace(*place) != of(*place));
-        differs.then(|| conditions.with_paces(snapshot, of))
+        let differs = self.pools.iter().any(|place| runtime.pace(*place) != of(*place));
+        differs.then(|| runtime.with_paces(snapshot, of))
     }
 }
 
@@ -87,15 +87,9 @@ impl State {
 }
 
 /// The gravest risk of a pool, if there is one.
-fn risk(
-    place: usize,
-    snapshot: &Snapshot,
-    conditions: &Conditions,
-    balance: &Balance,
-    wall: Timestamp,
-) -> Option<Risk> {
+fn risk(place: usize, snapshot: &Snapshot, runtime: &RuntimeState, balance: &Balance, wall: Timestamp) -> Option<Risk> {
     let pool = &snapshot.steer_pools()[place];
-    let of_member = pool.member_targets().filter_map(|(.., target)| match conditions.health(target).standing() {
+    let of_member = pool.member_targets().filter_map(|(.., target)| match runtime.health(target).standing() {
         Standing::Out => Some(Risk::Drain),
         Standing::Down => Some(Risk::Down),
         Standing::Up | Standing::Unknown | Standing::Pending => None,
@@ -104,7 +98,7 @@ fn risk(
     let loaded = pool.is_balanced() && balance.caution() == Caution::Short;
     // An answer with the long TTL would be kept beyond the turn.
     let kept = Duration::from_secs(snapshot.pool_infos()[place].ttl_max().secs().into()) + LOOKED_EVERY;
-    let turns = conditions.next_turn(pool).is_some_and(|turn| turn.since(wall) <= kept);
+    let turns = runtime.next_turn(pool).is_some_and(|turn| turn.since(wall) <= kept);
     let others = [exhausted.then_some(Risk::Drain), loaded.then_some(Risk::Load), turns.then_some(Risk::Turn)];
     of_member.chain(others.into_iter().flatten()).min()
 }

@@ -16,7 +16,7 @@ use std::{
 use fairway_health::load::ClusterFeed;
 use fairway_model::{Fault, Forced, Health, Target, Timestamp, Verdict};
 use fairway_telemetry::logs::Trace;
-use fairway_zones::{Conditions, Snapshot, TargetIndex, View};
+use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
@@ -188,17 +188,17 @@ impl Actor {
         let snapshot = Arc::clone(&view.snapshot);
         let id = snapshot.id();
         self.balance.follow(&configured.merged.desired, &snapshot, Instant::now());
-        if !self.balance.runs() && view.conditions.shares().is_some() {
+        if !self.balance.runs() && view.runtime.shares().is_some() {
             // What was decided for a balance that is no more holds nobody back.
-            view.conditions = Arc::new(view.conditions.with_shares(&snapshot, &Arc::default()));
+            view.runtime = Arc::new(view.runtime.with_shares(&snapshot, &Arc::default()));
         }
         self.pacer.follow(&snapshot);
         let moment = (Instant::now(), (self.clock)());
-        if let Some(paced) = self.pacer.pace(&snapshot, &view.conditions, &self.balance, moment) {
-            view.conditions = Arc::new(paced);
+        if let Some(paced) = self.pacer.pace(&snapshot, &view.runtime, &self.balance, moment) {
+            view.runtime = Arc::new(paced);
         }
         // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
-        self.publish_view(view);
+        self.publish_state(view);
         self.publish(|published| {
             published.configured = Arc::new(configured);
             published.snapshot = snapshot;
@@ -252,21 +252,21 @@ impl Progress {
 /// The view of a snapshot at a moment, under these verdicts and this force; what the view before it remembered goes on.
 pub(crate) fn view_of(
     snapshot: Snapshot,
-    previous: Option<&View>,
+    previous: Option<&ServingState>,
     now: Timestamp,
     verdicts: &HashMap<Target, Verdict>,
     forced: &[Option<Forced>],
-) -> View {
+) -> ServingState {
     let health = |number: TargetIndex| {
         let at = number.0 as usize;
         let verdict = verdicts.get(&snapshot.targets()[at]).copied().unwrap_or(Verdict::Pending);
         Health::new(verdict, forced[at])
     };
-    let conditions = match previous {
-        Some(previous) => Conditions::after(&snapshot, (&previous.snapshot, &previous.conditions), now, health),
-        None => Conditions::new_at(&snapshot, now, health),
+    let runtime = match previous {
+        Some(previous) => RuntimeState::after(&snapshot, (&previous.snapshot, &previous.runtime), now, health),
+        None => RuntimeState::new_at(&snapshot, now, health),
     };
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
 /// Most faults of one kind that are logged one by one; the state shows all.

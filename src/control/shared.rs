@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use fairway_health::{Checker, load::Loads};
 use fairway_model::{Timestamp, Verdict};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
-use fairway_zones::{Snapshot, View};
+use fairway_zones::{ServingState, Snapshot};
 use tokio::sync::{broadcast, watch};
 
 use super::{
@@ -102,7 +102,7 @@ impl Counts {
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// What is served.
-    pub(crate) view: Arc<ArcSwap<View>>,
+    pub(crate) view: Arc<ArcSwap<ServingState>>,
     /// What is said about it.
     pub(crate) published: ArcSwap<Published>,
     /// Who judges.
@@ -151,7 +151,7 @@ impl Shared {
     /// What serves, with what is said about it: a pair that belongs together.
     ///
     /// A reload swaps the one and then the other, with nothing in between; whoever looks at that very moment looks again.
-    pub(crate) async fn pair(&self) -> (Arc<View>, Arc<Published>) {
+    pub(crate) async fn pair(&self) -> (Arc<ServingState>, Arc<Published>) {
         loop {
             let (published, view) = (self.published.load_full(), self.view.load_full());
             if Arc::ptr_eq(&published.snapshot, &view.snapshot) {

@@ -7,7 +7,7 @@ use fairway_model::{
     Acceptance, Cluster, ClusterName, Desired, Forced, Health, Member, Name, Origin, Pace, Permille, Pool, PoolName,
     Standing, Target, Timestamp, Verdict,
 };
-use fairway_zones::{TargetIndex, View};
+use fairway_zones::{ServingState, TargetIndex};
 
 use super::{
     book::Book,
@@ -26,7 +26,7 @@ use fairway_api_types::state_wire::{
 /// Writes out everything there is to show.
 pub(crate) fn render(
     shared: &Shared,
-    view: &View,
+    view: &ServingState,
     published: &Published,
     states: &[TargetState],
     loads: &[ClusterLoad],
@@ -45,7 +45,7 @@ pub(crate) fn render(
     accepted(&mut clusters, view);
     drained(&mut clusters, &shared.drains.load());
     let infos = view.snapshot.pool_infos().iter().enumerate().filter(|(_, info)| info.bounds.is_some());
-    let paces = infos.map(|(place, info)| (&info.name, view.conditions.pace(place))).collect();
+    let paces = infos.map(|(place, info)| (&info.name, view.runtime.pace(place))).collect();
     let origins = configured.origins().map(|it| ((&it.pool.name, &it.member.cluster), it.origin)).collect();
     let page = Page { view, published, states, names, paces, origins };
     let mut pools: Vec<_> = configured.merged.desired.pools.values().map(|pool| page.pool(pool)).collect();
@@ -63,7 +63,7 @@ pub(crate) fn render(
             generation: published.generation,
             loaded_at: published.loaded_at.to_string(),
             snapshot: format!("{:016x}", view.snapshot.id()),
-            conditions: format!("{:016x}", view.conditions.id()),
+            conditions: format!("{:016x}", view.runtime.id()),
             stale: published.stale,
             last_reload: published.last_reload.clone(),
             warnings: configured.warnings.iter().map(ToString::to_string).collect(),
@@ -96,8 +96,8 @@ fn store(shared: &Shared) -> Option<StoreState> {
 }
 
 /// Whose decisions of balancing hold, where anything is balanced.
-fn balance(shared: &Shared, view: &View) -> Option<BalanceState> {
-    let epoch = view.conditions.shares().map_or(0, |shares| shares.epoch);
+fn balance(shared: &Shared, view: &ServingState) -> Option<BalanceState> {
+    let epoch = view.runtime.shares().map_or(0, |shares| shares.epoch);
     view.snapshot.heeds_load().then(|| {
         let decides = shared.decides.load();
         BalanceState { lead: decides.lead.to_owned(), reason: decides.reason.as_deref().map(str::to_owned), epoch }
@@ -127,8 +127,8 @@ fn drained(clusters: &mut [ClusterState], drains: &Drains) {
 }
 
 /// Adds to clusters how much of their traffic they take.
-fn accepted(clusters: &mut [ClusterState], view: &View) {
-    let shares = view.conditions.shares();
+fn accepted(clusters: &mut [ClusterState], view: &ServingState) {
+    let shares = view.runtime.shares();
     let percent = |part: u16| (f64::from(part) / f64::from(u16::MAX) * 1000.0).round() / 10.0;
     for cluster in clusters {
         let taken = shares.and_then(|shares| shares.acceptance.iter().find(|(name, _)| name.as_str() == cluster.name));
@@ -150,7 +150,7 @@ impl Readiness {
 
 /// What one page of state is written from.
 struct Page<'a> {
-    view: &'a View,
+    view: &'a ServingState,
     published: &'a Published,
     states: HashMap<&'a Target, &'a TargetState>,
     /// The names that each pool answers.
@@ -200,7 +200,7 @@ impl Page<'_> {
         let sites = addresses.unwrap_or_default().iter().map(|address| (member.cluster.clone(), *address));
         let shown: Vec<(Standing, AddressState)> = sites.map(|site| self.address(pool, &site)).collect();
         let best = shown.iter().map(|(standing, _)| *standing).min().unwrap_or(Standing::Pending);
-        let schedule = self.view.conditions.schedule(&self.view.snapshot, &pool.name, &member.cluster);
+        let schedule = self.view.runtime.schedule(&self.view.snapshot, &pool.name, &member.cluster);
         let is_closed = schedule.is_some_and(|schedule| !schedule.turn.open);
         MemberState {
             cluster: member.cluster.to_string(),
@@ -222,8 +222,8 @@ impl Page<'_> {
     /// How one address of a member stands. Judged by several targets, the best of them is shown.
     fn address(&self, pool: &Pool, site: &Site) -> (Standing, AddressState) {
         let targets: Vec<TargetIndex> = self.published.configured.uses.targets(&pool.name, site).collect();
-        let best = targets.iter().copied().min_by_key(|target| self.view.conditions.health(*target).standing());
-        let health = best.map_or(Health::PENDING, |target| self.view.conditions.health(target));
+        let best = targets.iter().copied().min_by_key(|target| self.view.runtime.health(*target).standing());
+        let health = best.map_or(Health::PENDING, |target| self.view.runtime.health(target));
         let reason = match best {
             None => "no name uses the pool, so it is not probed".to_owned(),
             Some(target) => self.reason(target, health, site),
@@ -263,7 +263,7 @@ impl Page<'_> {
 
     fn target(&self, number: TargetIndex, target: &Target) -> state_wire::TargetState {
         let uses = &self.published.configured.uses;
-        let health = self.view.conditions.health(number);
+        let health = self.view.runtime.health(number);
         let known = self.states.get(target);
         let moment = |at| Timestamp::from(at).to_string();
         let history = |entry: &HistoryEntry| state_wire::HistoryState {

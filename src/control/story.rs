@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use fairway_health::Flip;
 use fairway_model::{ClusterName, Health, Name, PoolName, SharedSet};
-use fairway_zones::{Conditions, Draw, PoolInfo, View, steer::SteerPool};
+use fairway_zones::{Draw, PoolInfo, RuntimeState, ServingState, steer::SteerPool};
 
 use super::samples::samples;
 use super::{Control, FlipApplied, Published};
@@ -52,7 +52,7 @@ impl Control {
     }
 }
 
-fn stories(view: &View, published: &Published, flips: &[(Flip, SharedSet<PoolName>)]) -> Vec<Story> {
+fn stories(view: &ServingState, published: &Published, flips: &[(Flip, SharedSet<PoolName>)]) -> Vec<Story> {
     let asked: usize = flips.iter().map(|(_, pools)| pools.len()).sum();
     let each = (SAMPLES_ALL / asked.max(1)).min(SAMPLES_MOST);
     if each < SAMPLES_LEAST {
@@ -64,8 +64,8 @@ fn stories(view: &View, published: &Published, flips: &[(Flip, SharedSet<PoolNam
     }
     let story = |(flip, pools): &(Flip, SharedSet<PoolName>)| {
         let Some(number) = published.configured.uses.number_of(&flip.target) else { return Story::default() };
-        let forced = view.conditions.health(number).forced();
-        let before = view.conditions.with(&view.snapshot, &[(number, Health::new(flip.from, forced))]);
+        let forced = view.runtime.health(number).forced();
+        let before = view.runtime.with(&view.snapshot, &[(number, Health::new(flip.from, forced))]);
         let moved = pools.keys().filter_map(|pool| pool_moved(view, &before, places.get(pool)?, each));
         let mut pools: Vec<_> = moved.collect();
         pools.sort_by(|a, b| b.moved.total_cmp(&a.moved).then_with(|| a.pool.cmp(&b.pool)));
@@ -77,12 +77,12 @@ fn stories(view: &View, published: &Published, flips: &[(Flip, SharedSet<PoolNam
 }
 
 /// What moved in the pool at these places (one a zone where zones have monitors of their own); none where nothing did.
-fn pool_moved(view: &View, before: &Conditions, places: &[usize], samples: usize) -> Option<PoolMoved> {
+fn pool_moved(view: &ServingState, before: &RuntimeState, places: &[usize], samples: usize) -> Option<PoolMoved> {
     let (pools, infos) = (view.snapshot.steer_pools(), view.snapshot.pool_infos());
     let (moved, shares) = places
         .iter()
         .filter_map(|place| pools.get(*place))
-        .map(|pool| shares(pool, before, &view.conditions, samples))
+        .map(|pool| shares(pool, before, &view.runtime, samples))
         .find(|(moved, _)| *moved > 0.0)?;
     let infos: Vec<&PoolInfo> = places.iter().filter_map(|place| infos.get(*place)).collect();
     Some(PoolMoved {
@@ -95,10 +95,10 @@ fn pool_moved(view: &View, before: &Conditions, places: &[usize], samples: usize
 }
 
 /// The part of the clients that is answered otherwise, and each cluster's part of them before and after.
-fn shares(pool: &SteerPool, before: &Conditions, after: &Conditions, count: usize) -> (f64, Parts) {
+fn shares(pool: &SteerPool, before: &RuntimeState, after: &RuntimeState, count: usize) -> (f64, Parts) {
     let kind = pool.usual_kind();
-    let first = |conditions: &Conditions, client, draw: Draw| {
-        pool.choose(kind, conditions, client, draw, &mut ()).members.as_slice().first().copied()
+    let first = |runtime: &RuntimeState, client, draw: Draw| {
+        pool.choose(kind, runtime, client, draw, &mut ()).members.as_slice().first().copied()
     };
     let mut counts = vec![(0_u32, 0_u32); pool.clusters().len()];
     let mut moved = 0_u32;

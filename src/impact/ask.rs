@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fairway_model::{ClusterName, Mode};
 use fairway_zones::{
-    Conditions, Draw,
+    Draw, RuntimeState,
     steer::{Basis, ClientNet, Kind, Sight, SteerPool, Trace},
 };
 
@@ -17,7 +17,7 @@ pub(super) struct Live {
 }
 
 /// Asks for every kind of address that the pool answers with: whoever is answered in one of them is reached.
-pub(super) fn live(pool: &SteerPool, conditions: &Conditions, client: ClientNet) -> Live {
+pub(super) fn live(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> Live {
     let mut live = Live { members: BTreeSet::new(), basis: Basis::NoFamily };
     let kinds: &[Kind] = match pool.mode() {
         Mode::Cname => &[Kind::Cname],
@@ -25,7 +25,7 @@ pub(super) fn live(pool: &SteerPool, conditions: &Conditions, client: ClientNet)
     };
     for kind in kinds {
         let mut seen = Seen::default();
-        let choice = pool.choose(*kind, conditions, client, Draw(0), &mut seen);
+        let choice = pool.choose(*kind, runtime, client, Draw(0), &mut seen);
         if choice.basis != Basis::NoFamily {
             live.basis = choice.basis;
         }
@@ -55,8 +55,8 @@ pub(super) fn reach(
 }
 
 /// The cluster that is answered first, by its number; none where the answer is no choice among live members.
-pub(super) fn first(pool: &SteerPool, conditions: &Conditions, client: ClientNet, draw: Draw) -> Option<u8> {
-    let choice = pool.choose(pool.usual_kind(), conditions, client, draw, &mut ());
+pub(super) fn first(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Option<u8> {
+    let choice = pool.choose(pool.usual_kind(), runtime, client, draw, &mut ());
     choice.members.as_slice().first().copied().filter(|_| choice.basis == Basis::Live)
 }
 

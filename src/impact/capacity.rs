@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use fairway_model::ClusterName;
 use fairway_zones::{
-    Conditions, Draw,
+    Draw, RuntimeState,
     steer::{ClientNet, SteerPool},
 };
 
@@ -121,22 +121,22 @@ impl<'a> Crowd<'a> {
 
     /// Asks every pool for every sample; `each` hears to which clusters it goes, and what part of it to each.
     fn play(&self, down: Option<&ClusterName>, mut each: impl FnMut(&[(&'a ClusterName, f64)])) {
-        let conditions = self.side.without(down);
+        let runtime = self.side.without(down);
         for pool in &self.pools {
             let mut spread = Spread { side: self.side, pool, down, known: BTreeMap::new() };
             for (address, draw) in samples(self.each) {
                 let client = pool.client_net(address.into());
                 match pool.policy().load {
                     true => each(spread.over(client)),
-                    false => each(&one(pool, &conditions, client, draw)),
+                    false => each(&one(pool, &runtime, client, draw)),
                 }
             }
         }
     }
 }
 
-fn one<'a>(pool: &'a SteerPool, conditions: &Conditions, client: ClientNet, draw: Draw) -> Vec<(&'a ClusterName, f64)> {
-    let number = first(pool, conditions, client, draw);
+fn one<'a>(pool: &'a SteerPool, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Vec<(&'a ClusterName, f64)> {
+    let number = first(pool, runtime, client, draw);
     number.and_then(|number| cluster(pool, number)).map(|name| (name, 1.0)).into_iter().collect()
 }
 

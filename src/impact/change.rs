@@ -91,7 +91,7 @@ fn differ([old, new]: &[String; 2]) -> bool {
 
 /// The first cluster of an answer, or what stands for none.
 fn given(side: &Offline, pool: &SteerPool, client: ClientNet, draw: Draw) -> String {
-    let number = first(pool, &side.view.conditions, client, draw);
+    let number = first(pool, &side.view.runtime, client, draw);
     number.and_then(|number| cluster(pool, number)).map_or_else(|| Share::NO_CLUSTER.to_owned(), ToString::to_string)
 }
 

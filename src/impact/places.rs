@@ -90,10 +90,10 @@ fn domains<'a>(desired: &'a Desired, pool: &'a SteerPool) -> Vec<Domain<'a>> {
 
 /// Takes a domain away from every place.
 fn lose(side: &Offline, pool: &SteerPool, domain: &Domain<'_>, places: &[(ClientNet, [f64; 2])]) -> Left {
-    let conditions = side.without(domain.clusters.iter().copied());
+    let runtime = side.without(domain.clusters.iter().copied());
     let mut left = Left::default();
     for (client, part) in places {
-        let live = live(pool, &conditions, *client);
+        let live = live(pool, &runtime, *client);
         if !live.members.is_empty() {
             continue;
         }

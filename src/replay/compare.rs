@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fairway_model::{ClusterName, Desired, Network, PoolName};
-use fairway_zones::{Draw, Played, Player, View};
+use fairway_zones::{Draw, Played, Player, ServingState};
 
 use crate::control::Offline;
 
@@ -128,7 +128,7 @@ impl Counted {
 }
 
 /// What the last pool of the chain chose for a query; none where no pool did.
-fn chosen(player: &mut Player, view: &View, query: &Played, draw: Draw) -> Option<Chosen> {
+fn chosen(player: &mut Player, view: &ServingState, query: &Played, draw: Draw) -> Option<Chosen> {
     let mut last = None;
     player.play(view, query, draw, |heard| {
         let first = heard.members.first().and_then(|number| heard.pool.clusters().nth(usize::from(*number)));

@@ -17,7 +17,7 @@ pub(crate) struct Balanced {
     pub(crate) shares: Arc<Shares>,
     acceptance: Box<[Acceptance]>,
     pins: Pins,
-    /// What they add to the id of conditions.
+    /// What they add to the id of runtime state.
     pub(crate) id: u64,
 }
 

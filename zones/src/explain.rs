@@ -8,7 +8,7 @@ use fairway_model::{Name, Network, Rtype};
 
 pub use self::decode::{ExplainedRecord, decode};
 use crate::{
-    Client, Draw, Now, Snapshot, Tally, Transport, View,
+    Client, Draw, Now, ServingState, Snapshot, Tally, Transport,
     lookup::Found,
     place::PlaceNote,
     respond::{Outcome, Query, find, read, write_traced},
@@ -34,8 +34,8 @@ impl Trace for () {
 /// One answer, with every step that led to it.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// The snapshot and the conditions that it was answered from.
-    pub ids: ViewIds,
+    /// The snapshot and the runtime state that it was answered from.
+    pub ids: StateIds,
     /// The name asked for.
     pub name: Name,
     /// The type asked for.
@@ -60,22 +60,22 @@ pub struct Explained {
     pub ttl_reason: String,
 }
 
-/// What an answer was made from. Equal ids of snapshot and conditions give equal answers on every server.
+/// What an answer was made from. Equal ids of snapshot and runtime state give equal answers on every server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ViewIds {
+pub struct StateIds {
     /// The id of the snapshot.
     pub snapshot: u64,
-    /// The id of the conditions.
-    pub conditions: u64,
-    /// Which decision of balancing the conditions hold; none where nothing was balanced.
+    /// The id of the runtime state.
+    pub runtime: u64,
+    /// Which decision of balancing the runtime state holds; none where nothing was balanced.
     pub epoch: Option<u64>,
 }
 
-impl ViewIds {
-    /// Those of a view.
-    pub fn of(view: &View) -> Self {
-        let epoch = view.conditions.shares().map(|shares| shares.epoch);
-        Self { snapshot: view.snapshot.id(), conditions: view.conditions.id(), epoch }
+impl StateIds {
+    /// Those of a serving state.
+    pub fn of(serving: &ServingState) -> Self {
+        let epoch = serving.runtime.shares().map(|shares| shares.epoch);
+        Self { snapshot: serving.snapshot.id(), runtime: serving.runtime.id(), epoch }
     }
 }
 
@@ -123,27 +123,27 @@ pub enum NodeKind {
 /// Plays one query and tells how its answer came about.
 ///
 /// `client` comes as the client subnet of the query (RFC 7871); without one, the query says nothing about its client.
-pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) -> Explained {
+pub fn explain(serving: &ServingState, name: &Name, rtype: Rtype, client: Option<Network>) -> Explained {
     let packet = question(name, rtype, client);
     let mut query = Query::default();
     read(&packet, &mut query);
-    find(&view.snapshot, &packet, &mut query);
+    find(&serving.snapshot, &packet, &mut query);
     let from = Client { address: IpAddr::from([127, 0, 0, 1]), port: 53, transport: Transport::Tcp };
     let mut out = vec![0; 65_535];
     let mut listener = Listener::default();
     let tally = Tally::default();
-    let outcome = write_traced(view, &from, &packet, &query, Now(0), Draw(0), &tally, &mut out, &mut listener);
+    let outcome = write_traced(serving, &from, &packet, &query, Now(0), Draw(0), &tally, &mut out, &mut listener);
     let Outcome::Reply(length) = outcome else { unreachable!("a well-formed query from a real port is answered") };
     let message = decode(&out[..length]).expect("our own response is well-formed");
     let address = client.filter(|network| network.length() > 0).map_or(from.address, Network::address).to_canonical();
     let mut steps: Vec<ExplainedStep> = listener.steps.into_iter().map(Heard::into_step).collect();
     for step in &mut steps {
         step.place =
-            step.pool.as_ref().and_then(|pool| view.snapshot.placed(&pool.pool)).map(|placed| placed.tell(address));
+            step.pool.as_ref().and_then(|pool| serving.snapshot.placed(&pool.pool)).map(|placed| placed.tell(address));
     }
-    let ttl_reason = ttl_reason(view, &steps, &message);
+    let ttl_reason = ttl_reason(serving, &steps, &message);
     Explained {
-        ids: ViewIds::of(view),
+        ids: StateIds::of(serving),
         name: name.clone(),
         rtype,
         client,
@@ -158,7 +158,7 @@ pub fn explain(view: &View, name: &Name, rtype: Rtype, client: Option<Network>) 
     }
 }
 
-fn ttl_reason(view: &View, steps: &[ExplainedStep], message: &decode::Decoded) -> String {
+fn ttl_reason(serving: &ServingState, steps: &[ExplainedStep], message: &decode::Decoded) -> String {
     let Some(first) = message.answer.first() else {
         return match message.authority.iter().find(|r| r.rtype == Rtype::SOA) {
             Some(soa) => format!("{} s: the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5)", soa.ttl.secs()),
@@ -167,11 +167,11 @@ fn ttl_reason(view: &View, steps: &[ExplainedStep], message: &decode::Decoded) -
     };
     let ttl = first.ttl;
     let pool = steps.first().and_then(|s| s.pool.as_ref());
-    let infos = || view.snapshot.pool_infos().iter().enumerate();
+    let infos = || serving.snapshot.pool_infos().iter().enumerate();
     let Some((place, info)) = pool.and_then(|p| infos().find(|(_, info)| info.name == p.pool)) else {
         return format!("{ttl}: of the zone's records");
     };
-    let pace = view.conditions.pace(place);
+    let pace = serving.runtime.pace(place);
     match info.bounds {
         Some(bounds) if pace.ttl(info.ttl, bounds) == ttl => format!("{ttl}: {}: of pool {}", pace.reason(), info.name),
         _ if info.ttl == ttl => format!("{ttl}: of pool {}", info.name),
@@ -259,7 +259,7 @@ macro_rules! forward {
 }
 
 forward! {
-    begin(pool: &steer::SteerPool, kind: steer::Kind, conditions: &crate::Conditions, client: steer::ClientNet, draw: Draw),
+    begin(pool: &steer::SteerPool, kind: steer::Kind, runtime: &crate::RuntimeState, client: steer::ClientNet, draw: Draw),
     stage(basis: steer::Basis),
     member(number: u8, sight: steer::Sight),
     offer(number: u8, offer: steer::Offer),

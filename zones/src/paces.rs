@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use fairway_model::{Pace, mix, stable_hash};
 
-use crate::{Conditions, Snapshot, snapshot::Steered};
+use crate::{RuntimeState, Snapshot, snapshot::Steered};
 
 /// Paces by the place of the pool; where everybody goes by the declared TTL there is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paces {
     by_pool: Option<Arc<[Pace]>>,
-    /// What they add to the id of conditions.
+    /// What they add to the id of runtime state.
     pub(crate) id: u64,
 }
 
-impl Conditions {
-    /// The same conditions with every pool at the pace that `pace` says of its place in [`Snapshot::pool_infos`]. It is
+impl RuntimeState {
+    /// The same runtime state with every pool at the pace that `pace` says of its place in [`Snapshot::pool_infos`]. It is
     /// asked of pools that declare bounds; all others keep their TTL.
     pub fn with_paces(&self, snapshot: &Snapshot, mut pace: impl FnMut(usize) -> Pace) -> Self {
         let infos = snapshot.pool_infos().iter().enumerate();
@@ -42,12 +42,12 @@ impl Conditions {
 impl Snapshot {
     /// The record sets of a steered name at the pace of its pool.
     #[inline(never)]
-    pub(crate) fn paced(&self, number: u32, conditions: &Conditions) -> &Steered {
+    pub(crate) fn paced(&self, number: u32, runtime: &RuntimeState) -> &Steered {
         let base = &self.steered[number as usize];
         if !base.paced {
             return base;
         }
-        &self.steered[number as usize + column(conditions.pace(base.pool as usize))]
+        &self.steered[number as usize + column(runtime.pace(base.pool as usize))]
     }
 }
 

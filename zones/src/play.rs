@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use fairway_model::{Name, Network, Rtype};
 
 use crate::{
-    Client, Conditions, Draw, Now, Snapshot, Tally, Transport, View,
+    Client, Draw, Now, RuntimeState, ServingState, Snapshot, Tally, Transport,
     explain::{self, question},
     lookup::Found,
     respond::{Query, find, read, write_traced},
@@ -50,15 +50,15 @@ impl Default for Player {
 }
 
 impl Player {
-    /// Answers a query from a view as a server would; `each` hears what pools chose, in the order of the chain.
-    pub fn play(&mut self, view: &View, played: &Played, draw: Draw, each: impl FnMut(Heard<'_>)) {
+    /// Answers a query from a serving state as a server would; `each` hears what pools chose, in the order of the chain.
+    pub fn play(&mut self, serving: &ServingState, played: &Played, draw: Draw, each: impl FnMut(Heard<'_>)) {
         let packet = question(&played.name, played.rtype, played.subnet);
         let from = Client::new(played.address, 53, Transport::Tcp);
         let mut query = Query::default();
         read(&packet, &mut query);
-        find(&view.snapshot, &packet, &mut query);
-        let mut listener = Listener { each, asked: None, view };
-        write_traced(view, &from, &packet, &query, Now(0), draw, &self.tally, &mut self.out, &mut listener);
+        find(&serving.snapshot, &packet, &mut query);
+        let mut listener = Listener { each, asked: None, serving };
+        write_traced(serving, &from, &packet, &query, Now(0), draw, &self.tally, &mut self.out, &mut listener);
     }
 }
 
@@ -66,18 +66,18 @@ struct Listener<'a, F> {
     each: F,
     /// The pool that chooses now, by its place, and for whom.
     asked: Option<(usize, ClientNet)>,
-    view: &'a View,
+    serving: &'a ServingState,
 }
 
 impl<F: FnMut(Heard<'_>)> Trace for Listener<'_, F> {
-    fn begin(&mut self, pool: &SteerPool, _: Kind, _: &Conditions, client: ClientNet, _: Draw) {
-        let place = self.view.snapshot.place_of(pool);
+    fn begin(&mut self, pool: &SteerPool, _: Kind, _: &RuntimeState, client: ClientNet, _: Draw) {
+        let place = self.serving.snapshot.place_of(pool);
         self.asked = place.map(|place| (place, client));
     }
 
     fn end(&mut self, choice: &Choice) {
         let Some((place, client)) = self.asked.take() else { return };
-        let pool = &self.view.snapshot.steer_pools()[place];
+        let pool = &self.serving.snapshot.steer_pools()[place];
         (self.each)(Heard { pool, client, members: choice.members.as_slice() });
     }
 }

@@ -18,7 +18,7 @@ use fairway_model::Rtype;
 
 use self::answer::Answering;
 use crate::{
-    Client, Draw, Now, Snapshot, Tally, Transport, View,
+    Client, Draw, Now, ServingState, Snapshot, Tally, Transport,
     entries::{Node, RrSet},
     explain::Trace,
     lookup::{Found, locate},
@@ -56,7 +56,7 @@ impl Default for Query {
 /// `out` must hold 65535 octets for TCP and 1232 for UDP; a shorter one only means earlier truncation, and one under 512
 /// octets no answer at all.
 pub fn respond(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     now: Now,
@@ -66,8 +66,8 @@ pub fn respond(
 ) -> Outcome {
     let mut query = Query::default();
     read(packet, &mut query);
-    find(&view.snapshot, packet, &mut query);
-    write(view, client, packet, &query, now, draw, tally, out)
+    find(&serving.snapshot, packet, &mut query);
+    write(serving, client, packet, &query, now, draw, tally, out)
 }
 
 /// Stage one: parses and hashes; touches nothing but the packet. What `query` held before is overwritten.
@@ -132,11 +132,11 @@ pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
     }
 }
 
-/// Stage three: decides and writes. `view.snapshot` must be the one `query` was found in.
+/// Stage three: decides and writes. `serving.snapshot` must be the one `query` was found in.
 #[allow(clippy::too_many_arguments, reason = "all that an answer depends on, and nothing else, comes in here")]
 #[inline]
 pub fn write(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     query: &Query,
@@ -145,13 +145,13 @@ pub fn write(
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    write_traced(view, client, packet, query, now, draw, tally, out, &mut ())
+    write_traced(serving, client, packet, query, now, draw, tally, out, &mut ())
 }
 
 #[allow(clippy::too_many_arguments, reason = "as `write`, with the trace")]
 #[inline]
 pub(crate) fn write_traced<T: Trace>(
-    view: &View,
+    serving: &ServingState,
     client: &Client,
     packet: &[u8],
     query: &Query,
@@ -168,7 +168,7 @@ pub(crate) fn write_traced<T: Trace>(
         tally.drop_one(Dropped::reason(client, packet));
         return Outcome::Drop;
     }
-    let response = Response { view, client, packet, query, found: *found, draw, tally };
+    let response = Response { serving, client, packet, query, found: *found, draw, tally };
     let plain = if T::LISTENS { None } else { response.plain(out) };
     let (length, rcode) = plain.unwrap_or_else(|| response.write(out, trace));
     if tally.is_sampled() {
@@ -180,7 +180,7 @@ pub(crate) fn write_traced<T: Trace>(
 
 /// What one response is made from.
 pub(crate) struct Response<'a> {
-    pub(crate) view: &'a View,
+    pub(crate) serving: &'a ServingState,
     pub(crate) client: &'a Client,
     pub(crate) packet: &'a [u8],
     pub(crate) query: &'a wire::Query,
@@ -265,13 +265,13 @@ impl<'a> Response<'a> {
         if !node.is(Node::APEX) || self.query.rtype != Rtype::DS {
             return node.zone();
         }
-        self.view.snapshot.zone(node.zone()).parent.unwrap_or_else(|| node.zone())
+        self.serving.snapshot.zone(node.zone()).parent.unwrap_or_else(|| node.zone())
     }
 
     /// Writes the SOA of a zone (RFC 2308) that holds the name which ends at `name_end` in the message.
     #[inline(always)]
     fn deny(&self, writer: &mut Writer<'_>, zone: u16, name_end: usize) -> Result<(), Full> {
-        let snapshot = &*self.view.snapshot;
+        let snapshot = &*self.serving.snapshot;
         let zone = snapshot.zone(zone);
         let set = snapshot.text.layer.entries.set(zone.negative);
         let apex = name_end - usize::from(zone.origin_len);
@@ -298,7 +298,7 @@ impl<'a> Response<'a> {
             (Transport::Tcp, _) => 65_535,
             (Transport::Udp, None) => PAYLOAD_MIN,
             (Transport::Udp, Some(edns)) => {
-                usize::from(edns.payload.min(self.view.snapshot.options.udp_payload)).max(PAYLOAD_MIN)
+                usize::from(edns.payload.min(self.serving.snapshot.options.udp_payload)).max(PAYLOAD_MIN)
             }
         }
     }
@@ -318,7 +318,7 @@ impl<'a> Response<'a> {
     fn write_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, ending: &Ending, limit: usize) {
         match ending.error {
             None if edns.is_usual() => {
-                let payload = self.view.snapshot.options.udp_payload;
+                let payload = self.serving.snapshot.options.udp_payload;
                 writer.usual_opt(payload, edns, ending.rcode, ending.scope);
             }
             _ if ending.noted != 0 => self.noted_opt(writer, edns, ending, limit),
@@ -329,7 +329,7 @@ impl<'a> Response<'a> {
     /// The OPT of the response.
     #[inline(never)]
     fn opt(&self, edns: &'a Edns, limit: usize) -> Opt<'a> {
-        let options = &self.view.snapshot.options;
+        let options = &self.serving.snapshot.options;
         let id = options.identity.id.as_deref().filter(|_| edns.nsid).map(str::as_bytes);
         let on_stream = edns.keepalive && self.client.transport == Transport::Tcp;
         let units = || (options.tcp_idle.as_millis() / 100).min(u128::from(u16::MAX)) as u16;

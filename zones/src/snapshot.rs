@@ -311,7 +311,7 @@ impl Snapshot {
         self.places_of(pool.name()).find(|place| std::ptr::eq(&raw const self.pools[*place], pool))
     }
 
-    /// Equal ids of snapshot and conditions give equal answers on every server. A sum of hashes of all that is declared.
+    /// Equal ids of snapshot and runtime state give equal answers on every server. A sum of hashes of all that is declared.
     pub fn id(&self) -> u64 {
         self.id
     }

@@ -1,13 +1,13 @@
 //! Which members are closed by their schedules at a moment, for one snapshot.
 //!
-//! A bit a member stands beside health in [`Conditions`]; whoever looks at a clock asks now and then for the conditions of the
+//! A bit a member stands beside health in [`RuntimeState`]; whoever looks at a clock asks now and then for the runtime state of the
 //! moment. What a schedule says at a moment is [`Schedule::turn`].
 
 use std::{fmt, sync::Arc};
 
 use fairway_model::{ClusterName, PoolName, Schedule, Timestamp, Turn};
 
-use crate::{Chunks, Conditions, Snapshot, steer::SteerPool};
+use crate::{Chunks, RuntimeState, Snapshot, steer::SteerPool};
 
 /// How schedules stand at a moment.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Times {
     at: Timestamp,
     /// When it is to be looked at again.
     due: Timestamp,
-    /// What they add to the id of conditions.
+    /// What they add to the id of runtime state.
     pub(crate) id: u64,
 }
 
@@ -108,8 +108,8 @@ impl Times {
     }
 }
 
-impl Conditions {
-    /// The same conditions at a moment; none where they are those of that moment already.
+impl RuntimeState {
+    /// The same runtime state at a moment; none where they are those of that moment already.
     ///
     /// To be asked each second or so: until the next member opens or closes that is two comparisons.
     pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
@@ -132,7 +132,7 @@ impl Conditions {
         pool.schedules().iter().filter_map(|(member, _)| pool.turn(*member, self)?.turn.until).min()
     }
 
-    /// Members that are open now and were closed in other conditions of this snapshot, or the other way round.
+    /// Members that are open now and were closed in another runtime state of this snapshot, or the other way round.
     pub fn turned(&self, snapshot: &Snapshot, before: &Self) -> Vec<MemberTurn> {
         let mut turned: Vec<MemberTurn> = Vec::new();
         for pool in snapshot.steer_pools() {

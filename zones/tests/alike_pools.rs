@@ -8,7 +8,9 @@ use fairway_model::{
     SteeredName, Ttl, Verdict, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
-use fairway_zones::{Client, Conditions, Draw, Now, Outcome, ServerOptions, Tally, Transport, View, compile, respond};
+use fairway_zones::{
+    Client, Draw, Now, Outcome, RuntimeState, ServerOptions, ServingState, Tally, Transport, compile, respond,
+};
 
 const ZONE: &[u8] = b"$ORIGIN a.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
 
@@ -57,7 +59,7 @@ fn desired(pools: &[Pool]) -> Desired {
 }
 
 /// The pools, with those targets down whose address ends so.
-fn view(pools: &[Pool], down: &[&str]) -> View {
+fn serving(pools: &[Pool], down: &[&str]) -> ServingState {
     let (zone, _) = read_zone(&name("a.test"), "a.zone", ZONE, &mut |_| Err("none".into()));
     let (snapshot, _) = compile(&desired(pools), &[zone], &ServerOptions::default(), None).unwrap();
     let health = |number: fairway_zones::TargetIndex| {
@@ -65,17 +67,17 @@ fn view(pools: &[Pool], down: &[&str]) -> View {
         let is_down = down.iter().any(|end| address.ends_with(end));
         Health::new(if is_down { Verdict::Down } else { Verdict::Up }, None)
     };
-    let conditions = Conditions::new(&snapshot, health);
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    let runtime = RuntimeState::new(&snapshot, health);
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
-fn answer(view: &View, pool: &Pool) -> Vec<u8> {
+fn answer(serving: &ServingState, pool: &Pool) -> Vec<u8> {
     let header = [0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     let question = [name(&format!("{}.a.test", pool.name)).as_wire(), &Rtype::A.0.to_be_bytes(), &[0, 1]].concat();
     let client = Client { address: "198.51.100.7".parse().unwrap(), port: 4242, transport: Transport::Udp };
     let mut out = vec![0; 1232];
     let packet = [&header[..], &question].concat();
-    match respond(view, &client, &packet, Now(1), Draw(0), &Tally::default(), &mut out) {
+    match respond(serving, &client, &packet, Now(1), Draw(0), &Tally::default(), &mut out) {
         Outcome::Reply(length) => out[..length].to_vec(),
         Outcome::Drop => vec![],
     }
@@ -85,9 +87,9 @@ fn answer(view: &View, pool: &Pool) -> Vec<u8> {
 fn a_pool_answers_beside_others_as_it_does_alone() {
     let pools = pools();
     for down in [&[][..], &["10.0.0.1"], &["gw.test:80"], &["0.1", "0.2", "gw.test:80"], &[".1", ".2", "gw.test:80"]] {
-        let together = view(&pools, down);
+        let together = serving(&pools, down);
         for pool in &pools {
-            let alone = view(std::slice::from_ref(pool), down);
+            let alone = serving(std::slice::from_ref(pool), down);
             assert_eq!(answer(&together, pool), answer(&alone, pool), "{} with {down:?} down", pool.name);
         }
     }
@@ -96,8 +98,8 @@ fn a_pool_answers_beside_others_as_it_does_alone() {
 #[test]
 fn pools_that_differ_in_what_is_written_answer_differently() {
     let pools = pools();
-    let view = view(&pools, &[".1", ".2", "gw.test:80"]);
-    let rest = |pool: &Pool| answer(&view, pool).split_off(12 + 11 + 4);
+    let serving = serving(&pools, &[".1", ".2", "gw.test:80"]);
+    let rest = |pool: &Pool| answer(&serving, pool).split_off(12 + 11 + 4);
     let plain = rest(&pools[0]);
     let same: Vec<_> = pools.iter().map(|pool| rest(pool) == plain).collect();
     assert_eq!(same, [true, true, true, false, false, false, false, false, true, false]);

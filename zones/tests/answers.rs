@@ -10,8 +10,8 @@ use fairway_model::{
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
-    Client, Conditions, Draw, Dropped, NodeKind, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile,
-    decode, explain, respond,
+    Client, Draw, Dropped, NodeKind, Now, Outcome, RuntimeState, ServerOptions, ServingState, Tallies, Tally,
+    Transport, compile, decode, explain, respond,
 };
 
 const ZONE: &str = "\
@@ -70,16 +70,16 @@ fn desired() -> Desired {
     desired
 }
 
-fn view(text: &str, desired: &Desired, health: Health) -> View {
+fn serving(text: &str, desired: &Desired, health: Health) -> ServingState {
     let (zone, faults) = read_zone(&name("example.test"), "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
     assert!(faults.iter().all(|f| !f.is_error()), "{faults:?}");
     let (snapshot, _) = compile(desired, &[zone], &ServerOptions::default(), None).unwrap();
-    let conditions = Conditions::new(&snapshot, |_| health);
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    let runtime = RuntimeState::new(&snapshot, |_| health);
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
-fn up() -> View {
-    view(ZONE, &desired(), Health::new(Verdict::Up, None))
+fn up() -> ServingState {
+    serving(ZONE, &desired(), Health::new(Verdict::Up, None))
 }
 
 fn packet(owner: &str, rtype: Rtype, opt: &[u8]) -> Vec<u8> {
@@ -95,17 +95,17 @@ fn client(transport: Transport) -> Client {
     Client { address: "198.51.100.7".parse().unwrap(), port: 4242, transport }
 }
 
-fn send(view: &View, packet: &[u8], transport: Transport, tally: &Tally) -> Vec<u8> {
+fn send(serving: &ServingState, packet: &[u8], transport: Transport, tally: &Tally) -> Vec<u8> {
     let mut out = vec![0xee; 65_535];
-    match respond(view, &client(transport), packet, Now(1), Draw(0), tally, &mut out) {
+    match respond(serving, &client(transport), packet, Now(1), Draw(0), tally, &mut out) {
         Outcome::Reply(length) => out[..length].to_vec(),
         Outcome::Drop => vec![],
     }
 }
 
 /// The answer as one line a section: `RCODE aa | answer | authority | additional`.
-fn ask(view: &View, owner: &str, rtype: Rtype) -> String {
-    let reply = send(view, &packet(owner, rtype, &[]), Transport::Udp, &Tally::default());
+fn ask(serving: &ServingState, owner: &str, rtype: Rtype) -> String {
+    let reply = send(serving, &packet(owner, rtype, &[]), Transport::Udp, &Tally::default());
     let read = decode(&reply).expect("well-formed");
     let section = |records: &[fairway_zones::ExplainedRecord]| {
         records
@@ -128,53 +128,55 @@ const SOA: &str = "example.test. 60 SOA ns1.example.test. hostmaster.example.tes
 
 #[test]
 fn what_stands_in_the_zone_is_answered() {
-    let view = up();
+    let serving = up();
     let www = "www.example.test. 300 A 192.0.2.1, www.example.test. 300 A 192.0.2.2";
-    assert_eq!(ask(&view, "www.example.test", Rtype::A), format!("NOERROR aa | {www} |  | "));
-    assert_eq!(ask(&view, "WWW.example.TEST", Rtype::TXT), "NOERROR aa | WWW.example.TEST. 300 TXT \"hello\" |  | ");
+    assert_eq!(ask(&serving, "www.example.test", Rtype::A), format!("NOERROR aa | {www} |  | "));
+    assert_eq!(ask(&serving, "WWW.example.TEST", Rtype::TXT), "NOERROR aa | WWW.example.TEST. 300 TXT \"hello\" |  | ");
     let alias = format!("NOERROR aa | alias.example.test. 300 CNAME www.example.test., {www} |  | ");
-    assert_eq!(ask(&view, "alias.example.test", Rtype::A), alias);
+    assert_eq!(ask(&serving, "alias.example.test", Rtype::A), alias);
     assert_eq!(
-        ask(&view, "_sip._udp.example.test", Rtype::SRV),
+        ask(&serving, "_sip._udp.example.test", Rtype::SRV),
         format!("NOERROR aa | _sip._udp.example.test. 300 SRV 0 0 5060 www.example.test. |  | {www}")
     );
 }
 
 #[test]
 fn what_is_not_there_is_denied_with_the_zones_soa() {
-    let view = up();
-    assert_eq!(ask(&view, "nope.example.test", Rtype::A), format!("NXDOMAIN aa |  | {SOA} | "));
-    assert_eq!(ask(&view, "www.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
-    assert_eq!(ask(&view, "ent.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
-    assert_eq!(ask(&view, "x.b.ent.example.test", Rtype::A), format!("NXDOMAIN aa |  | {SOA} | "));
-    assert_eq!(ask(&view, "elsewhere.test", Rtype::A), "REFUSED |  |  | ");
+    let serving = up();
+    assert_eq!(ask(&serving, "nope.example.test", Rtype::A), format!("NXDOMAIN aa |  | {SOA} | "));
+    assert_eq!(ask(&serving, "www.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(ask(&serving, "ent.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(ask(&serving, "x.b.ent.example.test", Rtype::A), format!("NXDOMAIN aa |  | {SOA} | "));
+    assert_eq!(ask(&serving, "elsewhere.test", Rtype::A), "REFUSED |  |  | ");
 }
 
 #[test]
 fn chains_end_where_they_must_and_keep_what_they_found() {
-    let view = up();
+    let serving = up();
     assert_eq!(
-        ask(&view, "far.example.test", Rtype::A),
+        ask(&serving, "far.example.test", Rtype::A),
         "NOERROR aa | far.example.test. 300 CNAME www.elsewhere.test. |  | "
     );
-    assert!(ask(&view, "loop1.example.test", Rtype::A).starts_with("NOERROR aa | loop1.example.test. 300 CNAME loop2"));
+    assert!(
+        ask(&serving, "loop1.example.test", Rtype::A).starts_with("NOERROR aa | loop1.example.test. 300 CNAME loop2")
+    );
 }
 
 #[test]
 fn wildcards_delegations_and_dnames_are_followed() {
-    let view = up();
+    let serving = up();
     assert_eq!(
-        ask(&view, "a.b.wild.example.test", Rtype::A),
+        ask(&serving, "a.b.wild.example.test", Rtype::A),
         "NOERROR aa | a.b.wild.example.test. 300 A 192.0.2.4 |  | "
     );
     assert_eq!(
-        ask(&view, "x.y.sub.example.test", Rtype::A),
+        ask(&serving, "x.y.sub.example.test", Rtype::A),
         "NOERROR |  | sub.example.test. 300 NS ns.sub.example.test., sub.example.test. 300 NS ns.other.example.test. | \
          ns.sub.example.test. 300 A 192.0.2.5, ns.other.example.test. 300 A 192.0.2.6"
     );
-    assert!(ask(&view, "sub.example.test", Rtype::DS).starts_with("NOERROR aa | sub.example.test. 300 DS 1 13 2"));
+    assert!(ask(&serving, "sub.example.test", Rtype::DS).starts_with("NOERROR aa | sub.example.test. 300 DS 1 13 2"));
     assert_eq!(
-        ask(&view, "x.old.example.test", Rtype::A),
+        ask(&serving, "x.old.example.test", Rtype::A),
         "NOERROR aa | old.example.test. 300 DNAME new.example.test., x.old.example.test. 300 CNAME x.new.example.test., \
          x.new.example.test. 300 A 192.0.2.7 |  | "
     );
@@ -182,32 +184,32 @@ fn wildcards_delegations_and_dnames_are_followed() {
 
 #[test]
 fn a_pool_answers_addresses_and_the_file_the_rest() {
-    let view = up();
-    assert_eq!(ask(&view, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.1 |  | ");
+    let serving = up();
+    assert_eq!(ask(&serving, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.1 |  | ");
     assert_eq!(
-        ask(&view, "shop.example.test", Rtype::TXT),
+        ask(&serving, "shop.example.test", Rtype::TXT),
         "NOERROR aa | shop.example.test. 300 TXT \"beside the pool\" |  | "
     );
-    assert_eq!(ask(&view, "shop.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(ask(&serving, "shop.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
     assert_eq!(
-        ask(&view, "any.pool.example.test", Rtype::A),
+        ask(&serving, "any.pool.example.test", Rtype::A),
         "NOERROR aa | any.pool.example.test. 30 A 203.0.113.1 |  | "
     );
 }
 
 #[test]
 fn a_flip_changes_the_answer_without_a_rebuild() {
-    let mut view = up();
-    let conditions =
-        view.conditions.with(&view.snapshot, &[(fairway_zones::TargetIndex(0), Health::new(Verdict::Down, None))]);
-    view.conditions = Arc::new(conditions);
-    assert_eq!(ask(&view, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.2 |  | ");
+    let mut serving = up();
+    let runtime =
+        serving.runtime.with(&serving.snapshot, &[(fairway_zones::TargetIndex(0), Health::new(Verdict::Down, None))]);
+    serving.runtime = Arc::new(runtime);
+    assert_eq!(ask(&serving, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.2 |  | ");
 }
 
 #[test]
 fn drained_everywhere_is_no_data_and_never_nxdomain() {
-    let view = view(ZONE, &desired(), Health::new(Verdict::Up, Some(Forced::Drain)));
-    assert_eq!(ask(&view, "shop.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
+    let serving = serving(ZONE, &desired(), Health::new(Verdict::Up, Some(Forced::Drain)));
+    assert_eq!(ask(&serving, "shop.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
 }
 
 #[test]
@@ -224,15 +226,15 @@ fn an_address_in_the_file_at_a_steered_name_is_refused_with_its_place() {
 
 #[test]
 fn counters_add_up_and_samples_are_kept() {
-    let (view, tally) = (up(), Tally::default());
+    let (serving, tally) = (up(), Tally::default());
     tally.sample_every(2);
     for owner in ["shop.example.test", "www.example.test", "nope.example.test", "elsewhere.test"] {
-        send(&view, &packet(owner, Rtype::A, &[]), Transport::Udp, &tally);
+        send(&serving, &packet(owner, Rtype::A, &[]), Transport::Udp, &tally);
     }
     let sum = sums(&tally);
     assert_eq!((sum.rcodes[0], sum.rcodes[3], sum.rcodes[5], sum.drops), (2, 1, 1, [0; 4]));
     assert_eq!(sum.answers[1], 1);
-    assert_eq!(view.snapshot.slots()[0].cluster.as_str(), "eu1");
+    assert_eq!(serving.snapshot.slots()[0].cluster.as_str(), "eu1");
     let mut samples = vec![];
     tally.take_samples(|s| samples.push(s));
     assert_eq!(samples.len(), 2);
@@ -241,13 +243,13 @@ fn counters_add_up_and_samples_are_kept() {
 
 #[test]
 fn what_is_dropped_is_counted_by_its_reason() {
-    let (view, tally) = (up(), Tally::default());
+    let (serving, tally) = (up(), Tally::default());
     let question = packet("www.example.test", Rtype::A, &[]);
     let mut response = question.clone();
     response[2] |= 0x80;
     let send = |packet: &[u8], port: u16, room: usize| {
         let client = Client::new(Ipv4Addr::LOCALHOST.into(), port, Transport::Udp);
-        respond(&view, &client, packet, Now(1_700_000_000), Draw(1), &tally, &mut vec![0; room])
+        respond(&serving, &client, packet, Now(1_700_000_000), Draw(1), &tally, &mut vec![0; room])
     };
     let mut expected = [0; Dropped::ALL.len()];
     for (packet, port, room, why) in [
@@ -278,23 +280,23 @@ fn sums(tally: &Tally) -> Tallies {
 #[test]
 fn answers_that_do_not_fit_are_taken_back_whole_on_udp_and_whole_on_tcp() {
     let many: String = (0..200).map(|i| format!("big IN A 10.0.{}.{}\n", i / 250, i % 250)).collect();
-    let view = view(&format!("{ZONE}{many}"), &desired(), Health::PENDING);
+    let serving = serving(&format!("{ZONE}{many}"), &desired(), Health::PENDING);
     let question = packet("big.example.test", Rtype::A, &[]);
-    let udp = send(&view, &question, Transport::Udp, &Tally::default());
+    let udp = send(&serving, &question, Transport::Udp, &Tally::default());
     assert_eq!((udp.len(), udp[2] & 2, udp[7]), (question.len(), 2, 0));
-    let tcp = send(&view, &question, Transport::Tcp, &Tally::default());
+    let tcp = send(&serving, &question, Transport::Tcp, &Tally::default());
     assert_eq!((decode(&tcp).unwrap().answer.len(), tcp[2] & 2), (200, 0));
 }
 
 #[test]
 fn an_explanation_tells_zone_node_pool_and_ttl() {
-    let view = up();
-    let told = explain(&view, &name("x.pool.example.test"), Rtype::A, Some("192.0.2.0/24".parse().unwrap()));
+    let serving = up();
+    let told = explain(&serving, &name("x.pool.example.test"), Rtype::A, Some("192.0.2.0/24".parse().unwrap()));
     let wildcard = NodeKind::Wildcard { name: name("*.pool.example.test"), steered: true };
     assert_eq!((told.rcode, &told.steps[0].node, told.scope), ("NOERROR", &wildcard, Some(0)));
     assert_eq!(told.steps[0].zone, Some(name("example.test")));
     assert_eq!(told.steps[0].pool.as_ref().unwrap().members.len(), 2);
     assert_eq!(told.ttl_reason, "30 s: of pool shop");
-    let negative = explain(&view, &name("nope.example.test"), Rtype::A, None);
+    let negative = explain(&serving, &name("nope.example.test"), Rtype::A, None);
     assert_eq!(negative.steps[0].node, NodeKind::Nothing);
 }

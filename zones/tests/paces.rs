@@ -8,7 +8,7 @@ use fairway_model::{
     SteeredName, Ttl, TtlBounds, Verdict, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
-use fairway_zones::{Conditions, Explained, ServerOptions, View, compile, explain};
+use fairway_zones::{Explained, RuntimeState, ServerOptions, ServingState, compile, explain};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -23,7 +23,7 @@ const PACES: [Pace; 5] =
     [Pace::Declared, Pace::Calm, Pace::Risky(Risk::Drain), Pace::Risky(Risk::Turn), Pace::Risky(Risk::Lately)];
 
 /// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
-fn view(verdict: Verdict, pace: Pace) -> View {
+fn serving(verdict: Verdict, pace: Pace) -> ServingState {
     let zone = name("example.test");
     let mut desired = Desired { zones: [(zone.clone(), ZoneSpec::new(zone.clone()))].into(), ..Desired::default() };
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
@@ -53,12 +53,12 @@ fn view(verdict: Verdict, pace: Pace) -> View {
     let text = "$ORIGIN example.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&zone, "zone", text.as_bytes(), &mut |_| Err("none".into()));
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
-    let conditions = Conditions::new(&snapshot, |_| Health::new(verdict, None)).with_paces(&snapshot, |_| pace);
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(verdict, None)).with_paces(&snapshot, |_| pace);
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
-fn ask(view: &View, pool: &str, rtype: Rtype) -> Explained {
-    explain(view, &name(&format!("{pool}.example.test")), rtype, None)
+fn ask(serving: &ServingState, pool: &str, rtype: Rtype) -> Explained {
+    explain(serving, &name(&format!("{pool}.example.test")), rtype, None)
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
     let (short, own, long) = BOUNDS;
     for verdict in [Verdict::Up, Verdict::Down] {
         for pace in PACES {
-            let view = view(verdict, pace);
+            let serving = serving(verdict, pace);
             let due = match pace {
                 Pace::Declared => own,
                 Pace::Calm => long,
@@ -74,7 +74,7 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
             };
             for (pool, rtype) in [("paced", Rtype::A), ("paced", Rtype::AAAA), ("alias", Rtype::A), ("back", Rtype::A)]
             {
-                let explained = ask(&view, pool, rtype);
+                let explained = ask(&serving, pool, rtype);
                 assert_eq!(explained.answer[0].ttl, secs(due), "{pool} {rtype} {pace:?} {verdict:?}");
                 let reason = format!("{due} s: {}: of pool {pool}", pace.reason());
                 assert_eq!(explained.ttl_reason, reason);
@@ -86,22 +86,24 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
 #[test]
 fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
     for pace in PACES {
-        let view = view(Verdict::Up, pace);
-        assert_eq!(ask(&view, "fixed", Rtype::A).answer[0].ttl, secs(30));
-        assert_eq!(ask(&view, "own", Rtype::A).answer[0].ttl, secs(30));
+        let serving = serving(Verdict::Up, pace);
+        assert_eq!(ask(&serving, "fixed", Rtype::A).answer[0].ttl, secs(30));
+        assert_eq!(ask(&serving, "own", Rtype::A).answer[0].ttl, secs(30));
     }
 }
 
 #[test]
 fn a_pace_changes_the_ttl_and_nothing_else_of_an_answer_and_its_id_with_it() {
-    let bare = view(Verdict::Up, Pace::Declared);
-    let ids: Vec<u64> = PACES.iter().map(|pace| view(Verdict::Up, *pace).conditions.id()).collect();
-    let same: Vec<bool> = ids.iter().map(|id| *id == bare.conditions.id()).collect();
+    let bare = serving(Verdict::Up, Pace::Declared);
+    let ids: Vec<u64> = PACES.iter().map(|pace| serving(Verdict::Up, *pace).runtime.id()).collect();
+    let same: Vec<bool> = ids.iter().map(|id| *id == bare.runtime.id()).collect();
     assert_eq!(same, [true, false, false, false, false]);
     assert_eq!((ids[2], ids[2]), (ids[3], ids[4]), "why it is short changes no answer");
-    let risky = view(Verdict::Up, PACES[2]);
-    let data = |view: &View| ask(view, "paced", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>();
+    let risky = serving(Verdict::Up, PACES[2]);
+    let data = |serving: &ServingState| {
+        ask(serving, "paced", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(data(&bare), data(&risky));
-    let back = risky.conditions.with_paces(&risky.snapshot, |_| Pace::Declared);
-    assert_eq!(back.id(), bare.conditions.id());
+    let back = risky.runtime.with_paces(&risky.snapshot, |_| Pace::Declared);
+    assert_eq!(back.id(), bare.runtime.id());
 }

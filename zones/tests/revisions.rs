@@ -21,8 +21,8 @@ use fairway_model::{
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
-    Client, Conditions, Draw, Now, Outcome, PoolInfo, ServerOptions, Slot, Snapshot, Tallies, Tally, TargetIndex,
-    Touched, Transport, View, compile, explain, recompile, respond, revise,
+    Client, Draw, Now, Outcome, PoolInfo, RuntimeState, ServerOptions, ServingState, Slot, Snapshot, Tallies, Tally,
+    TargetIndex, Touched, Transport, compile, explain, recompile, respond, revise,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 use world::{ASKED, CLIENTS, Dice, STEERED, TYPES, cluster, edit, owner, world, zones};
@@ -35,16 +35,16 @@ fn health(snapshot: &Snapshot, target: TargetIndex, step: usize) -> Health {
     Health::new(verdicts[hasher.finish() as usize % 5], None)
 }
 
-/// The view of a snapshot at a step.
-fn view(snapshot: Snapshot, before: Option<&View>, step: usize) -> View {
+/// The serving state of a snapshot at a step.
+fn serving(snapshot: Snapshot, before: Option<&ServingState>, step: usize) -> ServingState {
     let now = Timestamp::from_secs(100 * step as u64);
     let judge = |target| health(&snapshot, target, step);
-    let conditions = match before {
-        Some(before) => Conditions::after(&snapshot, (&before.snapshot, &before.conditions), now, judge),
-        None => Conditions::new_at(&snapshot, now, judge),
+    let runtime = match before {
+        Some(before) => RuntimeState::after(&snapshot, (&before.snapshot, &before.runtime), now, judge),
+        None => RuntimeState::new_at(&snapshot, now, judge),
     };
-    let conditions = conditions.with_paces(&snapshot, |place| pace(&snapshot.pool_infos()[place].name, step));
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    let runtime = runtime.with_paces(&snapshot, |place| pace(&snapshot.pool_infos()[place].name, step));
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
 /// The pace of a pool at a step: the same wherever it stands.
@@ -55,9 +55,9 @@ fn pace(pool: &PoolName, step: usize) -> Pace {
 }
 
 /// Every response to the names of interest, every explanation, and the answers counted by what they count.
-fn said(view: &View) -> (Vec<Vec<u8>>, Vec<String>, BTreeMap<String, u64>) {
+fn said(serving: &ServingState) -> (Vec<Vec<u8>>, Vec<String>, BTreeMap<String, u64>) {
     let mut names: BTreeSet<Name> = STEERED.iter().copied().chain(ASKED.split_whitespace()).map(owner).collect();
-    names.extend(view.snapshot.pool_infos().iter().flat_map(|info| info.names.iter().cloned()));
+    names.extend(serving.snapshot.pool_infos().iter().flat_map(|info| info.names.iter().cloned()));
     let (tally, mut out) = (Tally::default(), vec![0; 65_535]);
     let (mut responses, mut explained) = (Vec::new(), Vec::new());
     for (name, rtype) in names.iter().flat_map(|name| TYPES.map(|rtype| (name, rtype))) {
@@ -67,20 +67,20 @@ fn said(view: &View) -> (Vec<Vec<u8>>, Vec<String>, BTreeMap<String, u64>) {
         let clients = if matches!(rtype, Rtype::A | Rtype::AAAA) { &CLIENTS[..] } else { &CLIENTS[..1] };
         for address in clients.iter().map(|client| client.parse::<IpAddr>().unwrap()) {
             let client = Client { address, port: 4242, transport: Transport::Tcp };
-            let outcome = respond(view, &client, &packet, Now(0), Draw(1), &tally, &mut out);
+            let outcome = respond(serving, &client, &packet, Now(0), Draw(1), &tally, &mut out);
             let Outcome::Reply(length) = outcome else { panic!("no reply") };
             responses.push(out[..length].to_vec());
         }
         if rtype == Rtype::A {
             let network = Network::of(CLIENTS[0].parse().unwrap(), 24);
-            let told = format!("{:?}", explain(view, name, rtype, Some(network)));
-            explained.push(by_address(&told, &view.snapshot));
+            let told = format!("{:?}", explain(serving, name, rtype, Some(network)));
+            explained.push(by_address(&told, &serving.snapshot));
         }
     }
     let mut tallies = Tallies::default();
     tally.add_to(&mut tallies);
     let of = |Slot { pool, cluster }: &Slot| format!("{pool} {cluster}");
-    let slots = view.snapshot.slots().iter().zip(&tallies.answers[1..]);
+    let slots = serving.snapshot.slots().iter().zip(&tallies.answers[1..]);
     (responses, explained, slots.filter(|(_, count)| **count > 0).map(|(slot, count)| (of(slot), *count)).collect())
 }
 
@@ -107,7 +107,7 @@ fn infos(snapshot: &Snapshot) -> Vec<String> {
 }
 
 /// Panics where two views are not the same but for numbers.
-fn assert_same(revised: &View, compiled: &View, context: &str) {
+fn assert_same(revised: &ServingState, compiled: &ServingState, context: &str) {
     let (ours, theirs) = (&revised.snapshot, &compiled.snapshot);
     assert_eq!(ours.id(), theirs.id(), "snapshot's id, {context}");
     let targets = |snapshot: &Snapshot| snapshot.targets().iter().cloned().collect::<HashSet<_>>();
@@ -119,7 +119,7 @@ fn assert_same(revised: &View, compiled: &View, context: &str) {
     let of_place = |(pool, info): (&fairway_zones::steer::SteerPool, &PoolInfo)| *pool.name() == info.name;
     assert!(ours.steer_pools().iter().zip(ours.pool_infos()).all(of_place), "{context}");
     assert!(ours.heeds_load() || !ours.steer_pools().iter().any(|pool| pool.is_balanced()), "{context}");
-    assert_eq!(revised.conditions.id(), compiled.conditions.id(), "conditions' id, {context}");
+    assert_eq!(revised.runtime.id(), compiled.runtime.id(), "conditions' id, {context}");
     let ((responses, explained, counted), expected) = (said(revised), said(compiled));
     assert!(responses == expected.0, "responses, {context}");
     for (explained, expected) in explained.iter().zip(&expected.1) {
@@ -181,14 +181,14 @@ impl Story {
             records: BTreeSet::new(),
         };
         let made = revise(&self.wish, &after, &touched, &options, &self.snapshot);
-        let made = view(made.unwrap_or_else(|| panic!("{what}: left to the whole compilation")), None, 1);
+        let made = serving(made.unwrap_or_else(|| panic!("{what}: left to the whole compilation")), None, 1);
         let expected = compile(&after, &zones(), &options, None).unwrap().0;
-        let expected = view(expected, None, 1);
+        let expected = serving(expected, None, 1);
         assert_same(&made, &expected, what);
         for pace in [Pace::Calm, Pace::Risky(Risk::Down)] {
-            let paced = |View { snapshot, conditions }: &View| View {
+            let paced = |ServingState { snapshot, runtime }: &ServingState| ServingState {
                 snapshot: Arc::clone(snapshot),
-                conditions: Arc::new(conditions.with_paces(snapshot, |_| pace)),
+                runtime: Arc::new(runtime.with_paces(snapshot, |_| pace)),
             };
             assert_same(&paced(&made), &paced(&expected), what);
         }
@@ -305,7 +305,7 @@ fn a_thousand_pools_are_compiled_again_for_targets_that_move_and_no_more() {
         assert_eq!(made.is_some(), is_revised, "{count}");
         let expected = compile(&after, &zones(), &options, None).unwrap().0;
         if let Some(made) = made {
-            assert_same(&view(made, None, 1), &view(expected, None, 1), "all pools have moved");
+            assert_same(&serving(made, None, 1), &serving(expected, None, 1), "all pools have moved");
         }
     }
 }
@@ -338,11 +338,11 @@ fn who_was_last_up_is_remembered_over_a_change() {
     let (before, now) = (Arc::clone(&story.snapshot), Timestamp::from_secs(1));
     let of_eu1 = before.targets().iter().position(|target| target.address.to_string().contains("203.0.113.1"));
     let verdict = |target: TargetIndex| [Verdict::Down, Verdict::Up][usize::from(Some(target.0 as usize) == of_eu1)];
-    let first = Conditions::new_at(&before, now, |target| Health::new(verdict(target), None));
+    let first = RuntimeState::new_at(&before, now, |target| Health::new(verdict(target), None));
     story.check("another pool", &|wish| put(wish, "x.", 1), &[], &["x."]);
     let down = |_| Health::new(Verdict::Down, None);
-    let conditions = Arc::new(Conditions::after(&story.snapshot, (&before, &first), now, down));
-    let told = explain(&View { snapshot: story.snapshot, conditions }, &owner("n0."), Rtype::A, None);
+    let runtime = Arc::new(RuntimeState::after(&story.snapshot, (&before, &first), now, down));
+    let told = explain(&ServingState { snapshot: story.snapshot, runtime }, &owner("n0."), Rtype::A, None);
     assert_eq!(told.answer.iter().map(|record| &*record.rdata).collect::<Vec<_>>(), ["203.0.113.1"]);
 }
 
@@ -416,8 +416,8 @@ fn play(edits: &[u64]) -> Result<(u32, u32), TestCaseError> {
     let (zones, options) = (zones(), ServerOptions::default());
     let mut wish = world();
     let whole = |wish: &Desired| compile(wish, &zones, &options, None).map(|(snapshot, _)| snapshot);
-    let mut revised = view(whole(&wish).unwrap(), None, 0);
-    let mut compiled = view(whole(&wish).unwrap(), None, 0);
+    let mut revised = serving(whole(&wish).unwrap(), None, 0);
+    let mut compiled = serving(whole(&wish).unwrap(), None, 0);
     let (mut narrow, mut played) = (0, 0);
     for (step, number) in edits.iter().enumerate() {
         let (mut after, mut dice) = (wish.clone(), Dice(*number));
@@ -438,8 +438,8 @@ fn play(edits: &[u64]) -> Result<(u32, u32), TestCaseError> {
         };
         (narrow, played) = (narrow + u32::from(made.is_some()), played + 1);
         let next = made.unwrap_or_else(|| recompile(&after, &options, &revised.snapshot).unwrap().0);
-        revised = view(next, Some(&revised), step);
-        compiled = view(expected, Some(&compiled), step);
+        revised = serving(next, Some(&revised), step);
+        compiled = serving(expected, Some(&compiled), step);
         assert_same(&revised, &compiled, &format!("step {step}: {touched:?}"));
         wish = after;
     }

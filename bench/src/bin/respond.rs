@@ -5,10 +5,10 @@ use std::hint::black_box;
 
 use clap::{Parser, ValueEnum};
 use fairway_bench::{
-    answers::{CLIENT, Kind, packet, view_for},
+    answers::{CLIENT, Kind, packet, state_for},
     monotonic_ns,
 };
-use fairway_zones::{Draw, Now, Outcome, Query, Tally, View, find, read, respond, write};
+use fairway_zones::{Draw, Now, Outcome, Query, ServingState, Tally, find, read, respond, write};
 
 /// Answers queries of one kind, or of every kind in turn.
 #[derive(Parser)]
@@ -28,21 +28,21 @@ fn main() {
     let options = Options::parse();
     let kinds = options.kind.map_or_else(|| Kind::value_variants().to_vec(), |kind| vec![kind]);
     for kind in kinds {
-        let view = view_for(kind, options.names);
+        let serving = state_for(kind, options.names);
         let packets: Vec<Vec<u8>> =
             (0..options.names.min(1024)).map(|i| packet(kind, i * 7919 % options.names)).collect();
-        check(&view, kind, &packets[0]);
+        check(&serving, kind, &packets[0]);
         let start = monotonic_ns();
-        run(&view, &packets, options.count);
+        run(&serving, &packets, options.count);
         let each = (monotonic_ns() - start) as f64 / options.count.max(1) as f64;
         println!("{:<14} {each:>8.1} ns", format!("{kind:?}").to_lowercase());
     }
 }
 
 /// What is counted must be the answer that is meant.
-fn check(view: &View, kind: Kind, packet: &[u8]) {
+fn check(serving: &ServingState, kind: Kind, packet: &[u8]) {
     let mut out = vec![0; 2048];
-    let outcome = respond(view, &CLIENT, packet, Now(0), Draw(0), &Tally::default(), &mut out);
+    let outcome = respond(serving, &CLIENT, packet, Now(0), Draw(0), &Tally::default(), &mut out);
     assert!(matches!(outcome, Outcome::Reply(12..)), "{kind:?}: no reply");
     let (rcode, answers, authority) = (out[3] & 15, out[7], out[9]);
     let meant = match kind {
@@ -58,14 +58,14 @@ fn check(view: &View, kind: Kind, packet: &[u8]) {
     assert_eq!((rcode, answers, authority), meant, "{kind:?}: rcode, answers, authority");
 }
 
-fn run(view: &View, packets: &[Vec<u8>], count: usize) {
+fn run(serving: &ServingState, packets: &[Vec<u8>], count: usize) {
     let (tally, mut out) = (Tally::default(), vec![0; 2048]);
     // As a transport does it: the query of one packet is read over that of the last.
     let mut query = Query::default();
     for packet in packets.iter().cycle().take(count) {
         let packet = black_box(packet);
         read(packet, &mut query);
-        find(&view.snapshot, packet, &mut query);
-        black_box(write(view, &CLIENT, packet, &query, Now(0), Draw(0), &tally, &mut out));
+        find(&serving.snapshot, packet, &mut query);
+        black_box(write(serving, &CLIENT, packet, &query, Now(0), Draw(0), &tally, &mut out));
     }
 }

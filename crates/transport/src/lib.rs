@@ -6,11 +6,11 @@
 //!                 |  one UDP socket a worker        |  TCP listeners
 //!          fairway-udp-0 .. n, standby         fairway-tcp
 //!          recvmmsg > respond > sendmmsg       accept > table > connection tasks
-//!                 \____________ View, loaded once a batch or a read ____/
+//!                 \____________ Serving state, loaded once a batch or a read ____/
 //! ```
 //!
 //! Where something computes beside, more threads stand by at each UDP socket ([`Computing`]).
-//! Each thread has its own counters and one answer buffer; threads share nothing but the pointer to the view, and those that stand by their socket.
+//! Each thread has its own counters and one answer buffer; threads share nothing but the pointer to the serving state, and those that stand by their socket.
 //! Beside the transports stand what surrounds them: privileges, the service manager's notifications, and the hand-over of
 //! all sockets to a process that replaces this one. DNS over TLS, HTTPS and QUIC are not here.
 

@@ -4,33 +4,33 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
-use fairway_zones::{Client, Draw, Now, Outcome, Tally, View};
+use fairway_zones::{Client, Draw, Now, Outcome, ServingState, Tally};
 
 /// Answers packets for one thread, in the three stages of [`fairway_zones`], so that a batch can read all its packets before it looks
 /// anything up: what the later stages need is fetched from memory for all of them together.
 pub trait Responder: Send + 'static {
     /// What answers are made from.
-    type View;
+    type State;
 
     /// A packet between the stages.
     type Query: Default;
 
     /// What answers are made from now; taken once a batch, so that a batch is answered from one state.
-    fn view(&mut self) -> &Self::View;
+    fn serving(&mut self) -> &Self::State;
 
     /// Stage one: parses over what `query` held, without looking anything up.
     fn read(packet: &[u8], query: &mut Self::Query);
 
     /// Reads ahead for a batch after stage one, so that all its packets wait for memory together.
-    fn read_ahead(view: &Self::View, queries: &mut [Self::Query]);
+    fn read_ahead(serving: &Self::State, queries: &mut [Self::Query]);
 
     /// Stage two: looks the name up. `packet` is that of stage one.
-    fn find(view: &Self::View, packet: &[u8], query: &mut Self::Query);
+    fn find(serving: &Self::State, packet: &[u8], query: &mut Self::Query);
 
-    /// Stage three: writes the answer. `packet` and `view` are those of the stages before.
+    /// Stage three: writes the answer. `packet` and `serving` are those of the stages before.
     #[allow(clippy::too_many_arguments, reason = "as of `fairway_zones::write`")]
     fn write(
-        view: &Self::View,
+        serving: &Self::State,
         client: &Client,
         packet: &[u8],
         query: &Self::Query,
@@ -42,7 +42,7 @@ pub trait Responder: Send + 'static {
 
     /// All stages for one packet.
     fn respond(
-        view: &Self::View,
+        serving: &Self::State,
         client: &Client,
         packet: &[u8],
         now: Now,
@@ -52,8 +52,8 @@ pub trait Responder: Send + 'static {
     ) -> Outcome {
         let mut query = Self::Query::default();
         Self::read(packet, &mut query);
-        Self::find(view, packet, &mut query);
-        Self::write(view, client, packet, &query, now, draw, tally, out)
+        Self::find(serving, packet, &mut query);
+        Self::write(serving, client, packet, &query, now, draw, tally, out)
     }
 }
 
@@ -61,22 +61,22 @@ pub trait Responder: Send + 'static {
 #[derive(Debug)]
 pub struct Zones {
     /// The pointer that reload and health swap, and what it held last: looking whether it moved is one load.
-    view: Cache<Arc<ArcSwap<View>>, Arc<View>>,
+    serving: Cache<Arc<ArcSwap<ServingState>>, Arc<ServingState>>,
 }
 
 impl Zones {
     /// A responder of its own for one thread.
-    pub fn new(view: Arc<ArcSwap<View>>) -> Self {
-        Self { view: Cache::new(view) }
+    pub fn new(serving: Arc<ArcSwap<ServingState>>) -> Self {
+        Self { serving: Cache::new(serving) }
     }
 }
 
 impl Responder for Zones {
-    type View = View;
+    type State = ServingState;
     type Query = fairway_zones::Query;
 
-    fn view(&mut self) -> &View {
-        self.view.load()
+    fn serving(&mut self) -> &ServingState {
+        self.serving.load()
     }
 
     #[inline]
@@ -85,18 +85,18 @@ impl Responder for Zones {
     }
 
     #[inline]
-    fn read_ahead(view: &View, queries: &mut [Self::Query]) {
-        fairway_zones::read_ahead(&view.snapshot, queries);
+    fn read_ahead(serving: &ServingState, queries: &mut [Self::Query]) {
+        fairway_zones::read_ahead(&serving.snapshot, queries);
     }
 
     #[inline]
-    fn find(view: &View, packet: &[u8], query: &mut Self::Query) {
-        fairway_zones::find(&view.snapshot, packet, query);
+    fn find(serving: &ServingState, packet: &[u8], query: &mut Self::Query) {
+        fairway_zones::find(&serving.snapshot, packet, query);
     }
 
     #[inline]
     fn write(
-        view: &View,
+        serving: &ServingState,
         client: &Client,
         packet: &[u8],
         query: &Self::Query,
@@ -105,6 +105,6 @@ impl Responder for Zones {
         tally: &Tally,
         out: &mut [u8],
     ) -> Outcome {
-        fairway_zones::write(view, client, packet, query, now, draw, tally, out)
+        fairway_zones::write(serving, client, packet, query, now, draw, tally, out)
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_zones::{Tally, View};
+use fairway_zones::{ServingState, Tally};
 use tokio::sync::{mpsc, watch};
 
 use super::{
@@ -43,9 +43,9 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts the threads of each UDP socket and one for TCP. Every batch and every message reads `view` anew.
-    pub fn start(sockets: Sockets, view: Arc<ArcSwap<View>>, tcp: TcpSettings) -> io::Result<Self> {
-        Self::start_with(sockets, tcp, move || Zones::new(Arc::clone(&view)))
+    /// Starts the threads of each UDP socket and one for TCP. Every batch and every message reads `serving` anew.
+    pub fn start(sockets: Sockets, serving: Arc<ArcSwap<ServingState>>, tcp: TcpSettings) -> io::Result<Self> {
+        Self::start_with(sockets, tcp, move || Zones::new(Arc::clone(&serving)))
     }
 
     /// Starts with responders of the caller's, one a thread.

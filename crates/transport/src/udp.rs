@@ -102,7 +102,7 @@ impl Worker<'_> {
                 Err(error) => {
                     last = 0;
                     // Nobody asks, perhaps: what was served last may be of the past by now, and large.
-                    responder.view();
+                    responder.serving();
                     self.survive(&error);
                 }
             }
@@ -115,18 +115,18 @@ impl Worker<'_> {
     /// Answers a batch: reads all its queries, then ahead of them what they will need, then finds and writes each answer, then sends all.
     fn answer<R: Responder>(&self, responder: &mut R, table: &mut Table<'_, R>, count: usize) {
         let Table { tally, batch, queries, draws } = table;
-        let view = responder.view();
+        let serving = responder.serving();
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let (mut dropped, mut failed, mut cut) = (0, 0, 0);
         for (index, query) in queries[..count].iter_mut().enumerate() {
             R::read(batch.query(index), query);
         }
-        R::read_ahead(view, &mut queries[..count]);
+        R::read_ahead(serving, &mut queries[..count]);
         for (index, query) in queries[..count].iter_mut().enumerate() {
             let Exchange { client, query: packet, cut: is_cut, answer } = batch.exchange(index);
             cut += u64::from(is_cut);
-            R::find(view, packet, query);
-            match R::write(view, &client, packet, query, now, draws.next(), tally, answer) {
+            R::find(serving, packet, query);
+            match R::write(serving, &client, packet, query, now, draws.next(), tally, answer) {
                 Outcome::Reply(length) => batch.reply(index, length),
                 Outcome::Drop => dropped += 1,
             }

@@ -9,8 +9,8 @@ use fairway_config::Source;
 use fairway_model::{Desired, Forced, Health, ProbeAddress, Target, Verdict, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{
-    Client, Conditions, Draw, Now, Outcome, ServerIdentity, ServerOptions, Tally, TargetIndex, Transport, View,
-    compile, respond,
+    Client, Draw, Now, Outcome, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, TargetIndex,
+    Transport, compile, respond,
 };
 
 use super::{Recipe, Stage, State};
@@ -20,7 +20,7 @@ const PROBE_PORT: u16 = 20_001;
 
 /// The compiled recipe and the health of its clusters.
 pub struct InProcess {
-    view: View,
+    serving: ServingState,
     clusters: Vec<String>,
     tally: Tally,
 }
@@ -33,9 +33,9 @@ impl InProcess {
         let options = ServerOptions { identity: ServerIdentity { version, id }, ..ServerOptions::default() };
         let faults = |faults: Vec<fairway_model::Fault>| format!("the recipe does not compile: {faults:#?}");
         let snapshot = Arc::new(compile(&desired, &zones, &options, None).map_err(faults)?.0);
-        let conditions = Arc::new(Conditions::new(&snapshot, |_| health(State::Up)));
-        let view = View { snapshot, conditions };
-        Ok(Self { view, clusters: recipe.probed_clusters(), tally: Tally::default() })
+        let runtime = Arc::new(RuntimeState::new(&snapshot, |_| health(State::Up)));
+        let serving = ServingState { snapshot, runtime };
+        Ok(Self { serving, clusters: recipe.probed_clusters(), tally: Tally::default() })
     }
 
     /// The targets that stand for a cluster: those probed at its port.
@@ -44,7 +44,7 @@ impl InProcess {
             ProbeAddress::Socket(socket) => Some(usize::from(socket.port())),
             _ => None,
         };
-        let ports = self.view.snapshot.targets().iter().map(port);
+        let ports = self.serving.snapshot.targets().iter().map(port);
         let mine = (0..).zip(ports).filter(|(_, port)| *port == Some(usize::from(PROBE_PORT) + cluster));
         mine.map(|(index, _)| TargetIndex(index)).collect()
     }
@@ -108,7 +108,7 @@ impl Stage for InProcess {
         let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 5353)));
         let mut out = vec![0xee; if transport == Transport::Udp { 1232 } else { 65_535 }];
         let client = Client::new(from.ip(), from.port(), transport);
-        match respond(&self.view, &client, octets, Now(1_700_000_000), Draw(7), &self.tally, &mut out) {
+        match respond(&self.serving, &client, octets, Now(1_700_000_000), Draw(7), &self.tally, &mut out) {
             Outcome::Reply(length) => Ok(Some(out[..length].to_vec())),
             Outcome::Drop => Ok(None),
         }
@@ -118,8 +118,8 @@ impl Stage for InProcess {
         let cluster_index = self.clusters.iter().position(|c| c == cluster);
         let index = cluster_index.ok_or_else(|| format!("no member is probed at \"{{{cluster}}}\""))?;
         let changes: Vec<_> = self.targets(index).into_iter().map(|target| (target, health(state))).collect();
-        let View { snapshot, conditions } = &self.view;
-        self.view.conditions = Arc::new(conditions.with(snapshot, &changes));
+        let ServingState { snapshot, runtime } = &self.serving;
+        self.serving.runtime = Arc::new(runtime.with(snapshot, &changes));
         Ok(true)
     }
 

@@ -10,7 +10,7 @@ use fairway_model::{
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
-    Conditions, Draw, ServerOptions, Snapshot, compile,
+    Draw, RuntimeState, ServerOptions, Snapshot, compile,
     steer::{Kind, Placement, Rows, SteerPool, TargetTable, Territory},
 };
 use serde_json::Value;
@@ -188,7 +188,7 @@ fn cost(hash: u64) -> f64 {
     f64::from(zeros) + point(low) + (point(high) - point(low)) * (fraction - low)
 }
 
-/// A pool that is made up, under conditions that are.
+/// A pool that is made up, under runtime state that is, too.
 struct Scene {
     snapshot: Snapshot,
     steer: SteerPool,
@@ -244,15 +244,15 @@ impl Scene {
             self.shares.pins.insert(self.steer.demand(client, draw), holder);
         }
         let now = Timestamp::from_secs(NOON + dice.below(2) - 1);
-        let conditions = Conditions::new_at(&self.snapshot, now, |target| self.health[target.0 as usize % 64]);
-        let conditions = match dice.below(6) {
-            0 => conditions,
-            _ => conditions.with_shares(&self.snapshot, &Arc::new(self.shares.clone())),
+        let runtime = RuntimeState::new_at(&self.snapshot, now, |target| self.health[target.0 as usize % 64]);
+        let runtime = match dice.below(6) {
+            0 => runtime,
+            _ => runtime.with_shares(&self.snapshot, &Arc::new(self.shares.clone())),
         };
         let kind = if dice.below(4) == 0 { Kind::V6 } else { Kind::V4 };
-        let choice = self.steer.choose(kind, &conditions, client, draw, &mut ());
+        let choice = self.steer.choose(kind, &runtime, client, draw, &mut ());
         let first = choice.members.as_slice().first().and_then(|number| self.steer.clusters().nth((*number).into()));
-        let explanation = self.steer.explain(kind, &conditions, client, draw);
+        let explanation = self.steer.explain(kind, &runtime, client, draw);
         let json = serde_json::to_string(&pool_choice(&explanation, &|_| None)).unwrap();
         (json, first.map(ToString::to_string))
     }

@@ -2,19 +2,25 @@
 
 use fairway_health::load::ClusterLoad;
 use fairway_model::Timestamp;
-use fairway_zones::View;
+use fairway_zones::ServingState;
 
 use super::Sheet;
 use crate::control::{Published, Shared, truth};
 
 /// Writes what concerns balancing.
-pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Published, loads: &[ClusterLoad]) {
+pub(super) fn write(
+    sheet: &mut Sheet,
+    shared: &Shared,
+    view: &ServingState,
+    published: &Published,
+    loads: &[ClusterLoad],
+) {
     if view.snapshot.heeds_load() {
         let lead = [([shared.decides.load().lead.to_owned()], 1.0)];
         let help = "Whose decisions hold: alone, leads (those that share its store follow), follows, local (cut off, or nobody leads).";
         sheet.gauges("fairway_balance_lead", help, &["lead"], lead);
     }
-    let shares = view.conditions.shares();
+    let shares = view.runtime.shares();
     if let Some(shares) = shares {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
         let taken = shares.acceptance.iter().flat_map(|(cluster, taken)| {

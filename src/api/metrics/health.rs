@@ -8,7 +8,7 @@ use std::{
 use fairway_health::{Observer, TargetState, Totals};
 use fairway_model::{Forced, Mode, PoolName, Standing, Target, Verdict};
 use fairway_zones::{
-    Conditions, Draw, TargetIndex, View,
+    Draw, RuntimeState, ServingState, TargetIndex,
     steer::{Basis, Kind, SteerPool},
 };
 
@@ -18,7 +18,7 @@ use crate::control::Published;
 /// Writes what concerns health.
 pub(super) fn write(
     sheet: &mut Sheet,
-    view: &View,
+    view: &ServingState,
     published: &Published,
     states: &[TargetState],
     observer: &Observer,
@@ -50,7 +50,7 @@ fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) 
 }
 
 /// One row for each target and cluster it speaks for.
-fn write_targets(sheet: &mut Sheet, view: &View, published: &Published, states: &[TargetState]) {
+fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, states: &[TargetState]) {
     let uses = &published.configured.uses;
     let numbered = || (0..).map(TargetIndex).zip(view.snapshot.targets());
     let rows = || {
@@ -60,7 +60,7 @@ fn write_targets(sheet: &mut Sheet, view: &View, published: &Published, states: 
         })
     };
     let labels = ["cluster", "address", "monitor"];
-    let health = |number| view.conditions.health(number);
+    let health = |number| view.runtime.health(number);
     let verdicts = rows().map(|(labels, number, _)| (labels, code(health(number).verdict())));
     sheet.gauges("fairway_target_verdict", "Verdict: 0 pending, 1 down, 2 unknown, 3 up.", &labels, verdicts);
     let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).forced()?))));
@@ -82,13 +82,13 @@ fn write_targets(sheet: &mut Sheet, view: &View, published: &Published, states: 
 }
 
 /// Members of each pool by the best standing among their addresses; those that are closed stand apart.
-fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
+fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) {
     let configured = &published.configured;
     let rows = configured.merged.desired.pools.values().flat_map(|pool| {
         let mut counts = [0.0; STANDINGS.len()];
         let mut closed = 0.0;
         for member in &pool.members {
-            let schedule = view.conditions.schedule(&view.snapshot, &pool.name, &member.cluster);
+            let schedule = view.runtime.schedule(&view.snapshot, &pool.name, &member.cluster);
             if schedule.is_some_and(|schedule| !schedule.turn.open) {
                 closed += 1.0;
                 continue;
@@ -96,7 +96,7 @@ fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
             let addresses =
                 configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
             let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
-            let standing = |number: TargetIndex| view.conditions.health(number).standing();
+            let standing = |number: TargetIndex| view.runtime.health(number).standing();
             let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(standing).min()).min();
             let best = best.unwrap_or(Standing::Pending);
             STANDINGS.iter().zip(&mut counts).filter(|((of, _), _)| *of == best).for_each(|(_, count)| *count += 1.0);
@@ -113,10 +113,10 @@ fn write_members(sheet: &mut Sheet, view: &View, published: &Published) {
 }
 
 /// Which pools answer in panic, as the deciding code itself says; of one that is compiled for several zones, any.
-fn write_panics(sheet: &mut Sheet, view: &View) {
+fn write_panics(sheet: &mut Sheet, view: &ServingState) {
     let mut pools: BTreeMap<&PoolName, bool> = BTreeMap::new();
     for pool in view.snapshot.steer_pools() {
-        *pools.entry(pool.name()).or_default() |= panics(pool, &view.conditions);
+        *pools.entry(pool.name()).or_default() |= panics(pool, &view.runtime);
     }
     let rows = pools.into_iter().map(|(name, panics)| ([name.to_string()], f64::from(panics)));
     let help = "1 if so little of the pool's weight is up that verdicts are ignored (panicThreshold).";
@@ -125,12 +125,12 @@ fn write_panics(sheet: &mut Sheet, view: &View) {
 
 /// Whether panic or not depends on what of the pool a client may see, and on nothing else of it; a family that no member has
 /// tells nothing.
-fn panics(pool: &SteerPool, conditions: &Conditions) -> bool {
+fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     let kinds: &[Kind] = match pool.mode() {
         Mode::Address => &[Kind::V4, Kind::V6],
         Mode::Cname => &[Kind::Cname],
     };
-    let basis = |kind: &Kind, client| pool.choose(*kind, conditions, client, Draw(0), &mut ()).basis;
+    let basis = |kind: &Kind, client| pool.choose(*kind, runtime, client, Draw(0), &mut ()).basis;
     pool.viewers().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
 

@@ -27,7 +27,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use fairway_model::{Forced, Verdict};
 use fairway_telemetry::Sheet;
-use fairway_zones::{Tallies, View};
+use fairway_zones::{ServingState, Tallies};
 use tokio::sync::Mutex;
 
 use crate::control::{Control, Published, Readiness, Shared};
@@ -72,7 +72,7 @@ impl Metrics {
 }
 
 /// Configuration, overrides, conditions, state files.
-fn write_control(sheet: &mut Sheet, shared: &Shared, view: &View, published: &Published) {
+fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, published: &Published) {
     let counts = &shared.counts;
     let version = [env!("CARGO_PKG_VERSION")];
     sheet.gauges("fairway_build_info", "Always 1; the version is a label.", &["version"], [(version, 1.0)]);

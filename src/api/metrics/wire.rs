@@ -1,13 +1,13 @@
 //! Queries, responses and the transports that carry them.
 
-use fairway_zones::{Dropped, View};
+use fairway_zones::{Dropped, ServingState};
 
 use super::{Sheet, tallies};
 use crate::control::Shared;
 use fairway_transport::Close;
 
 /// Writes what concerns packets.
-pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &View) {
+pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
     let tallies = tallies(shared);
     let kinds = [["udp", "ipv4"], ["udp", "ipv6"], ["tcp", "ipv4"], ["tcp", "ipv6"]];
     let queries = kinds.into_iter().zip(tallies.queries);

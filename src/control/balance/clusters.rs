@@ -10,7 +10,7 @@ use fairway_health::{
     load::LoadNews,
 };
 use fairway_model::{Acceptance, ClusterName, Desired, Shares, Standing};
-use fairway_zones::{Conditions, Snapshot, TargetIndex, steer::SteerPool};
+use fairway_zones::{RuntimeState, Snapshot, TargetIndex, steer::SteerPool};
 
 /// Clusters by their place in [`Settings::clusters`].
 #[derive(Debug)]
@@ -79,10 +79,10 @@ impl Clusters {
     }
 
     /// Looks which clusters can be answered: which came or went since the last look.
-    pub(crate) fn look(&mut self, snapshot: &Snapshot, conditions: &Conditions, now: Instant) -> Vec<Turned> {
+    pub(crate) fn look(&mut self, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> Vec<Turned> {
         self.exhausted.retain(|_, end| *end > now);
         let is_up = |place: usize| {
-            let judged = answerable(&self.seats[place], snapshot, conditions).unwrap_or(self.up[place]);
+            let judged = answerable(&self.seats[place], snapshot, runtime).unwrap_or(self.up[place]);
             judged && !self.exhausted.contains_key(&place)
         };
         let places = (0..self.up.len()).map(|place| (place, is_up(place)));
@@ -131,11 +131,11 @@ impl Clusters {
 
 /// Whether one of these is up, or unknown, and not closed; of those that were never judged, while none is, nothing can be
 /// said.
-fn answerable(seats: &[Seat], snapshot: &Snapshot, conditions: &Conditions) -> Option<bool> {
+fn answerable(seats: &[Seat], snapshot: &Snapshot, runtime: &RuntimeState) -> Option<bool> {
     let mut is_judged = true;
-    let is_closed = |(pool, number): (usize, u8)| snapshot.steer_pools()[pool].is_closed(number, conditions);
+    let is_closed = |(pool, number): (usize, u8)| snapshot.steer_pools()[pool].is_closed(number, runtime);
     for seat in seats.iter().filter(|seat| !seat.scheduled.is_some_and(is_closed)) {
-        match conditions.health(seat.target).standing() {
+        match runtime.health(seat.target).standing() {
             Standing::Up | Standing::Unknown => return Some(true),
             Standing::Pending => is_judged = false,
             Standing::Down | Standing::Out => {}

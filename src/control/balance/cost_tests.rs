@@ -15,7 +15,7 @@ use fairway_model::{
     SteeredName, Verdict, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
-use fairway_zones::{Asked, Conditions, ServerOptions, Snapshot, TargetIndex, compile};
+use fairway_zones::{Asked, RuntimeState, ServerOptions, Snapshot, TargetIndex, compile};
 
 use super::*;
 
@@ -58,18 +58,13 @@ fn snapshot(desired: &Desired) -> Snapshot {
 }
 
 /// Everybody asks once: each demand of one pool, sent where the decision says; what that makes for each cluster.
-fn ask(
-    balance: &mut Balance,
-    snapshot: &Snapshot,
-    conditions: &Conditions,
-    now: Instant,
-) -> BTreeMap<ClusterName, u32> {
+fn ask(balance: &mut Balance, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> BTreeMap<ClusterName, u32> {
     let mut loads = BTreeMap::new();
     for number in 0..DEMANDS {
         let pool = &snapshot.steer_pools()[number * 2 % POOLS];
         let network = Network::of(Ipv4Addr::from_bits((number as u32) << 12).into(), 24);
         let client = pool.client_net(network.address());
-        let route = pool.route(pool.usual_kind(), conditions, client, fairway_zones::Draw(0)).unwrap();
+        let route = pool.route(pool.usual_kind(), runtime, client, fairway_zones::Draw(0)).unwrap();
         *loads.entry(route.cluster.clone()).or_default() += 1 + (number % 97) as u32;
         let member = pool.clusters().position(|name| name == route.cluster).unwrap() as u8;
         balance.asked(&Asked { pool: pool.key(), client: network, member }, snapshot, now);
@@ -83,36 +78,36 @@ async fn two_hundred_clusters_and_ten_thousand_pools() {
     let desired = desired();
     let snapshot = Arc::new(snapshot(&desired));
     let up = Health::new(Verdict::Up, None);
-    let mut conditions = Arc::new(Conditions::new(&snapshot, |_| up));
+    let mut runtime = Arc::new(RuntimeState::new(&snapshot, |_| up));
     let (start, mut balance) = (Instant::now(), Balance { told: true, ..Balance::default() });
     balance.follow(&desired, &snapshot, start);
     println!("follow a configuration: {:?}", start.elapsed());
     let mut steps: Vec<Duration> = vec![];
     for round in 0..24u64 {
         let now = start + Duration::from_secs(5 * round);
-        let loads = ask(&mut balance, &snapshot, &conditions, now);
+        let loads = ask(&mut balance, &snapshot, &runtime, now);
         for (cluster, load) in loads {
             let report =
                 LoadReport { cluster, load: Load(load), signal: LoadSignal::InFlight, sequence: round, at: now };
             balance.hear(LoadNews { report, period: Duration::from_secs(5), exhausted: false }, now);
         }
         let begun = Instant::now();
-        let flipped = conditions.with(&snapshot, &[(TargetIndex(3), Health::new(Verdict::Down, None))]);
-        let next = Arc::new(if round == 20 { flipped } else { (*conditions).clone() });
+        let flipped = runtime.with(&snapshot, &[(TargetIndex(3), Health::new(Verdict::Down, None))]);
+        let next = Arc::new(if round == 20 { flipped } else { (*runtime).clone() });
         let changed = balance.look(&snapshot, &next, now);
         let looked = begun.elapsed();
-        conditions = changed.map_or(next, Arc::new);
+        runtime = changed.map_or(next, Arc::new);
         let begun = Instant::now();
         balance.rest().await;
         steps.push(begun.elapsed());
         let begun = Instant::now();
-        if let Some(shared) = balance.share(&snapshot, &conditions) {
-            conditions = Arc::new(shared);
+        if let Some(shared) = balance.share(&snapshot, &runtime) {
+            runtime = Arc::new(shared);
         }
         let (step, share) = (steps[steps.len() - 1], begun.elapsed());
         println!("round {round}: on the task that flips wait for {looked:?} and {share:?}; step beside it {step:?}");
         let begun = Instant::now();
-        balance.look(&snapshot, &conditions, now);
+        balance.look(&snapshot, &runtime, now);
         println!("         a look where nothing is due: {:?}", begun.elapsed());
     }
 }

@@ -11,7 +11,7 @@ use fairway_health::balance::{Balancer, Heard};
 use fairway_health::load::LoadNews;
 use fairway_model::{ClusterName, Demand, Shares};
 use fairway_zones::{
-    Asked, Conditions, Draw, Slot, Snapshot,
+    Asked, Draw, RuntimeState, Slot, Snapshot,
     steer::{ClientNet, SteerPool},
 };
 
@@ -44,16 +44,16 @@ pub(crate) struct Step {
     pub(crate) learnt: Learnt,
     pub(crate) places: Arc<Places>,
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) conditions: Arc<Conditions>,
+    pub(crate) runtime: Arc<RuntimeState>,
     pub(crate) now: Instant,
 }
 
 impl Step {
     /// Decides; where a client would be sent under other shares is asked of the very code that answers.
     pub(crate) fn run(self) -> Learnt {
-        let Self { learnt: Learnt { mut balancer, clients }, places, snapshot, conditions, now } = self;
+        let Self { learnt: Learnt { mut balancer, clients }, places, snapshot, runtime, now } = self;
         let mut sent = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
-            let tried = conditions.with_shares(&snapshot, &Arc::new(shares.clone()));
+            let tried = runtime.with_shares(&snapshot, &Arc::new(shares.clone()));
             let route = |demand: &Demand| {
                 let (key, client) = clients.get(demand)?;
                 let pool = places.pool(*key, &snapshot)?;
@@ -110,12 +110,12 @@ impl Learnt {
     }
 
     /// The demand that goes to each member, in pools that are balanced.
-    pub(crate) fn weigh(&self, places: &Places, snapshot: &Snapshot, conditions: &Conditions) -> Answered {
+    pub(crate) fn weigh(&self, places: &Places, snapshot: &Snapshot, runtime: &RuntimeState) -> Answered {
         let mut weighed = Answered::new();
         for (demand, load, ..) in self.balancer.keep().demands {
             let Some((key, client)) = self.clients.get(&demand) else { continue };
             let Some(pool) = places.pool(*key, snapshot) else { continue };
-            let Some(route) = pool.route(pool.usual_kind(), conditions, *client, Draw(0)) else { continue };
+            let Some(route) = pool.route(pool.usual_kind(), runtime, *client, Draw(0)) else { continue };
             let slot = Slot { pool: pool.name().clone(), cluster: route.cluster.clone() };
             *weighed.entry(slot).or_default() += load;
         }

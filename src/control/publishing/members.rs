@@ -3,13 +3,17 @@
 use std::net::IpAddr;
 
 use fairway_model::{Choose, Member, Mode, Pool, Rank, Standing};
-use fairway_zones::View;
+use fairway_zones::ServingState;
 
 use crate::control::configured::Configured;
 
 /// The members that are up, of the best tier that has one, standbys where nobody else is up; each with those of its addresses that are
 /// up. The first of them alone where the policy takes the first one for everybody.
-pub(crate) fn eligible<'a>(pool: &'a Pool, configured: &Configured, view: &View) -> Vec<(&'a Member, Vec<IpAddr>)> {
+pub(crate) fn eligible<'a>(
+    pool: &'a Pool,
+    configured: &Configured,
+    view: &ServingState,
+) -> Vec<(&'a Member, Vec<IpAddr>)> {
     if pool.mode != Mode::Address {
         return Vec::new();
     }
@@ -36,18 +40,18 @@ pub(crate) fn eligible<'a>(pool: &'a Pool, configured: &Configured, view: &View)
     members
 }
 
-fn is_open(pool: &Pool, member: &Member, view: &View) -> bool {
-    let schedule = view.conditions.schedule(&view.snapshot, &pool.name, &member.cluster);
+fn is_open(pool: &Pool, member: &Member, view: &ServingState) -> bool {
+    let schedule = view.runtime.schedule(&view.snapshot, &pool.name, &member.cluster);
     schedule.is_none_or(|schedule| schedule.turn.open)
 }
 
 /// The addresses of a member that are up, or were when last judged.
-fn up(pool: &Pool, member: &Member, configured: &Configured, view: &View) -> Vec<IpAddr> {
+fn up(pool: &Pool, member: &Member, configured: &Configured, view: &ServingState) -> Vec<IpAddr> {
     let cluster = configured.merged.desired.clusters.get(&member.cluster);
     let is_up = |address: &IpAddr| {
         let site = (member.cluster.clone(), *address);
         let mut standings =
-            configured.uses.targets(&pool.name, &site).map(|target| view.conditions.health(target).standing());
+            configured.uses.targets(&pool.name, &site).map(|target| view.runtime.health(target).standing());
         standings.any(|standing| matches!(standing, Standing::Up | Standing::Unknown))
     };
     cluster.map_or_else(Vec::new, |cluster| cluster.addresses.iter().copied().filter(is_up).collect())

@@ -124,7 +124,7 @@ pub(crate) async fn follow(shared: Arc<Shared>) {
         }
         let (view, published) = shared.pair().await;
         // What was seen may be freed and its place be taken; the id of a view is in its conditions, and a generation counts.
-        let now = (view.conditions.id(), published.generation);
+        let now = (view.runtime.id(), published.generation);
         let is_due = again.is_some_and(|at| Instant::now() >= at);
         if now == seen && !is_due {
             continue;

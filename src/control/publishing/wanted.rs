@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 use fairway_model::{Desired, Member, Name, Pool, ProviderSet, RecordSet, Rtype, SteeredName, Ttl};
 use fairway_providers::publish::{Wanted, Weights};
 use fairway_zonefile::rdata_from_text;
-use fairway_zones::{View, explain};
+use fairway_zones::{ServingState, explain};
 
 use super::{
     members::eligible,
@@ -21,7 +21,7 @@ pub(crate) struct Served<'a> {
     /// What is configured.
     pub(crate) configured: &'a Configured,
     /// What is answered.
-    pub(crate) view: &'a View,
+    pub(crate) view: &'a ServingState,
     /// How the provider is told weights, if it knows them.
     pub(crate) weights: Option<Weights>,
     /// Now.
@@ -116,8 +116,8 @@ fn few(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
     addresses.into_iter().take(ADDRESSES_MAX).collect()
 }
 
-fn part(pool: &Pool, member: &Member, view: &View) -> Part {
-    let shares = view.conditions.shares().filter(|_| pool.policy.load);
+fn part(pool: &Pool, member: &Member, view: &ServingState) -> Part {
+    let shares = view.runtime.shares().filter(|_| pool.policy.load);
     let acceptance = shares.and_then(|shares| shares.acceptance.get(&member.cluster));
     let accepts = acceptance.map_or(u16::MAX, |acceptance| acceptance.near);
     Part { cluster: member.cluster.clone(), weight: member.weight.0.max(1), accepts }
@@ -125,7 +125,7 @@ fn part(pool: &Pool, member: &Member, view: &View) -> Part {
 
 /// NS, glue and DS of a zone of ours as it is answered: its own NS, the addresses of those of them that lie within the provider's zones,
 /// and what it says of its keys (CDS, RFC 7344). A zone that is not served is held.
-fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, view: &View, zones: &[Name]) {
+fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, view: &ServingState, zones: &[Name]) {
     let ServedDelegation { zone, ttl, ds } = delegation;
     let answered = |name: &Name, rtype: Rtype| -> Vec<Box<[u8]>> {
         let answer = explain(view, name, rtype, None);

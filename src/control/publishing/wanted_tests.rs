@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 use fairway_model::{Acceptance, ClusterName, Health, Shares, Timestamp, Verdict};
 use fairway_providers::publish::Ownership;
 use fairway_zonefile::rdata_text;
-use fairway_zones::{Conditions, TargetIndex};
+use fairway_zones::{RuntimeState, TargetIndex};
 
 use super::{
     super::declared::{DECLARED_MAX, places},
@@ -21,7 +21,7 @@ use fairway_store::objects::{Author, Key, Kind, Object};
 /// A configuration as it is served, with health that is set by hand.
 struct Scene {
     configured: Configured,
-    view: View,
+    view: ServingState,
     shown: Shown,
 }
 
@@ -58,8 +58,8 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example, example.
         let reader = Reader { source: Source::Path(file), environment: Arc::new(|_| None), declared };
         let reading = reader.read_here(What::Files, None, Timestamp::from_secs(1));
         let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
-        let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
-        let view = View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) };
+        let runtime = RuntimeState::new(&snapshot, |_| Health::new(Verdict::Up, None));
+        let view = ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) };
         Self { configured, view, shown: Shown::default() }
     }
 
@@ -72,7 +72,7 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example, example.
         };
         let changes: Vec<_> = numbers.filter(is_meant).map(|number| (number, Health::new(verdict, None))).collect();
         assert!(!changes.is_empty());
-        self.view.conditions = Arc::new(self.view.conditions.with(&self.view.snapshot, &changes));
+        self.view.runtime = Arc::new(self.view.runtime.with(&self.view.snapshot, &changes));
     }
 
     fn wanted(&mut self, weights: Option<Weights>) -> Wanted {
@@ -201,7 +201,7 @@ fn what_balancing_decided_counts_only_in_pools_that_heed_it() {
         let fifth = Acceptance { near: u16::MAX / 5, spill: 0 };
         let shares = Shares { acceptance: [(ClusterName::new("us1").unwrap(), fifth)].into(), ..Shares::default() };
         let view = &mut scene.view;
-        view.conditions = Arc::new(view.conditions.with_shares(&view.snapshot, &Arc::new(shares)));
+        view.runtime = Arc::new(view.runtime.with_shares(&view.snapshot, &Arc::new(shares)));
         let said = scene.says_weighted();
         let [us, ap] = weights.map(|weight| format!("aws/weight={weight}"));
         assert!(said[0].ends_with(&us) && said[1].ends_with(&ap), "{said:?}");

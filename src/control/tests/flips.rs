@@ -36,10 +36,10 @@ async fn a_flip_of_an_unknown_target_changes_nothing() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
     let mut stray = flip(&control, "127.0.0.1", Verdict::Up);
     stray.target.address = "192.0.2.99:1".parse().unwrap();
-    let before = control.shared.view.load().conditions.id();
+    let before = control.shared.view.load().runtime.id();
     actor.waiting = vec![stray];
     actor.apply_flips();
-    assert_eq!(control.shared.view.load().conditions.id(), before);
+    assert_eq!(control.shared.view.load().runtime.id(), before);
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ fn target(control: &Control, address: &str) -> Target {
 fn health(control: &Control, address: &str) -> Health {
     let target = target(control, address);
     let number = control.shared.published.load().configured.uses.number_of(&target).unwrap();
-    control.shared.view.load().conditions.health(number)
+    control.shared.view.load().runtime.health(number)
 }
 
 fn verdict(control: &Control, address: &str) -> Verdict {

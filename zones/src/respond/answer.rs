@@ -72,7 +72,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     pub(super) fn snapshot(&self) -> &'a Snapshot {
-        &self.from.view.snapshot
+        &self.from.serving.snapshot
     }
 
     fn follow_chain(&mut self) -> Result<(), Full> {
@@ -159,7 +159,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         if let Some(number) = node.steered().checked_sub(1)
-            && self.steer(step, node, snapshot.paced(number, &self.from.view.conditions))?
+            && self.steer(step, node, snapshot.paced(number, &self.from.serving.runtime))?
         {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use crate::wire::{Rcode, Section, Writer};
 impl Response<'_> {
     /// Answers what is configured; everything else in this class is refused.
     pub(super) fn chaos(&self, writer: &mut Writer<'_>) -> Ending {
-        let identity = &self.view.snapshot.options.identity;
+        let identity = &self.serving.snapshot.options.identity;
         let name = self.query.name(self.packet);
         let is_one_of = |names: [&[u8]; 2]| names.iter().any(|one| name.eq_ignore_ascii_case(one));
         let text = if is_one_of([b"\x07version\x04bind\x00", b"\x07version\x06server\x00"]) {

@@ -7,7 +7,7 @@ use fairway_model::{Network, Rtype};
 
 use super::{Ending, Response};
 use crate::{
-    explain::{Trace, ViewIds},
+    explain::{StateIds, Trace},
     lookup::{Found, locate},
     snapshot::{ServerOptions, Steered},
     steer::{self, Family, Kind, Recorder},
@@ -19,13 +19,13 @@ impl Response<'_> {
     /// the zone stands there, and who asks may know. Where nobody may, that is one look.
     #[inline]
     pub(super) fn explained(&self) -> Option<&Steered> {
-        if self.view.snapshot.options.explain.is_empty() { None } else { self.explained_to_some() }
+        if self.serving.snapshot.options.explain.is_empty() { None } else { self.explained_to_some() }
     }
 
     #[cold]
     #[inline(never)]
     fn explained_to_some(&self) -> Option<&Steered> {
-        let snapshot = &*self.view.snapshot;
+        let snapshot = &*self.serving.snapshot;
         let name = self.query.name(self.packet);
         let (label, below) = name.split_at_checked(LABEL.len())?;
         let is_free = match self.found {
@@ -49,7 +49,7 @@ impl Response<'_> {
 
     /// Whether explanations are for who asks, by the source address of the query.
     pub(super) fn may_know(&self) -> bool {
-        let allowed = self.view.snapshot.options.explain.iter().take(ServerOptions::EXPLAIN_MAX);
+        let allowed = self.serving.snapshot.options.explain.iter().take(ServerOptions::EXPLAIN_MAX);
         allowed.copied().any(|network: Network| network.contains(self.client.address))
     }
 
@@ -57,7 +57,7 @@ impl Response<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn explain<T: Trace>(&self, writer: &mut Writer<'_>, steered: &Steered, trace: &mut T) -> Ending {
-        let snapshot = &*self.view.snapshot;
+        let snapshot = &*self.serving.snapshot;
         trace.located(snapshot, self.query.name(self.packet), self.found);
         let pool = &snapshot.pools[steered.pool as usize];
         let kind = match steered.cname {
@@ -67,12 +67,12 @@ impl Response<'_> {
         };
         let (client, scope) = self.client_of(pool);
         let mut recorder = Recorder::default();
-        pool.choose(kind, &self.view.conditions, client, self.draw, &mut recorder);
+        pool.choose(kind, &self.serving.runtime, client, self.draw, &mut recorder);
         let ending = Ending { scope, ..Ending::of(Rcode::NOERROR) };
         writer.set_authoritative();
         let Some(explanation) = recorder.into_explanation() else { return ending };
         let start = writer.at();
-        for text in texts(ViewIds::of(self.view), &explanation) {
+        for text in texts(StateIds::of(self.serving), &explanation) {
             if write(writer, &text).is_err() {
                 writer.truncate(start);
                 break;
@@ -83,8 +83,8 @@ impl Response<'_> {
 }
 
 /// The texts of an explanation: what it was made from, the choice, then members, those that were chosen first.
-fn texts(ids: ViewIds, explanation: &steer::Explanation) -> Vec<String> {
-    let ViewIds { snapshot, conditions, epoch } = ids;
+fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
+    let StateIds { snapshot, runtime, epoch } = ids;
     let epoch = epoch.map(|epoch| format!(", shares of epoch {epoch}")).unwrap_or_default();
     let place = &explanation.proof.place;
     let row = if place.rows > 1 { format!(", place {} of {}", place.row, place.rows) } else { String::new() };
@@ -93,7 +93,7 @@ fn texts(ids: ViewIds, explanation: &steer::Explanation) -> Vec<String> {
     let chosen = if chosen.is_empty() { "no member".to_owned() } else { chosen.join(", ") };
     let reach = explanation.reach.map(|reach| format!("; {reach}")).unwrap_or_default();
     let mut texts = vec![
-        format!("snapshot {snapshot:016x}, conditions {conditions:016x}{epoch}"),
+        format!("snapshot {snapshot:016x}, conditions {runtime:016x}{epoch}"),
         format!("pool {}, policy [{}], client {}{row}", explanation.pool, explanation.policy, explanation.client),
         format!("answer: {chosen}; {}{reach}", explanation.choice.basis),
     ];

@@ -9,7 +9,7 @@ use fairway_model::{
 use fairway_zonefile::read_zone;
 
 use crate::{
-    Client, Conditions, Draw, Now, Outcome, ServerOptions, Tallies, Tally, Transport, View, compile, decode,
+    Client, Draw, Now, Outcome, RuntimeState, ServerOptions, ServingState, Tallies, Tally, Transport, compile, decode,
     explain::question, respond,
 };
 
@@ -21,7 +21,7 @@ fn name(text: &str) -> Name {
 }
 
 /// A pool of so many members, of which every fourth is down, and the names that it steers; `c1` takes little.
-fn view(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> View {
+fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> ServingState {
     let mut desired = Desired::default();
     let policy = Policy { load: true, ..Policy::FAILOVER };
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), policy);
@@ -54,12 +54,12 @@ fn view(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> View 
     let (snapshot, _) =
         compile(&desired, &[zone], &ServerOptions { explain, ..ServerOptions::default() }, None).unwrap();
     let verdict = |number: u32| if number % 4 == 3 { Verdict::Down } else { Verdict::Up };
-    let conditions = Conditions::new(&snapshot, |target| Health::new(verdict(target.0), None));
+    let runtime = RuntimeState::new(&snapshot, |target| Health::new(verdict(target.0), None));
     let little = Acceptance { near: 6_554, spill: 0 };
     let acceptance = [(ClusterName::new("c0").unwrap(), little), (ClusterName::new("c1").unwrap(), Acceptance::NONE)];
     let shares = Shares { epoch: 9, acceptance: acceptance.into(), ..Shares::default() };
-    let conditions = conditions.with_shares(&snapshot, &Arc::new(shares));
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
 struct Asked {
@@ -67,12 +67,12 @@ struct Asked {
     tallies: Tallies,
 }
 
-fn ask(view: &View, from: &str, owner: &str, subnet: Option<&str>, transport: Transport) -> Asked {
+fn ask(serving: &ServingState, from: &str, owner: &str, subnet: Option<&str>, transport: Transport) -> Asked {
     let address: IpAddr = from.parse().unwrap();
     let packet = question(&name(owner), Rtype::TXT, subnet.map(|text| text.parse().unwrap()));
     let (mut out, tally) = (vec![0; 65_535], Tally::default());
     let client = Client::new(address, 4242, transport);
-    let Outcome::Reply(length) = respond(view, &client, &packet, Now(1), Draw(7), &tally, &mut out) else {
+    let Outcome::Reply(length) = respond(serving, &client, &packet, Now(1), Draw(7), &tally, &mut out) else {
         panic!("no reply")
     };
     let mut tallies = Tallies::default();
@@ -81,21 +81,21 @@ fn ask(view: &View, from: &str, owner: &str, subnet: Option<&str>, transport: Tr
 }
 
 /// The texts of the answer, and their TTLs.
-fn texts(view: &View, from: &str, owner: &str, subnet: Option<&str>) -> Vec<String> {
-    let message = decode(&ask(view, from, owner, subnet, Transport::Tcp).octets).unwrap();
+fn texts(serving: &ServingState, from: &str, owner: &str, subnet: Option<&str>) -> Vec<String> {
+    let message = decode(&ask(serving, from, owner, subnet, Transport::Tcp).octets).unwrap();
     assert!(message.answer.iter().all(|record| record.ttl.secs() == 0 && record.owner == name(owner)));
     message.answer.into_iter().map(|record| record.rdata).collect()
 }
 
 #[test]
 fn who_may_know_is_told_member_by_member() {
-    let view = view(&["192.0.2.0/24"], 4, |_| {});
-    let texts = texts(&view, "192.0.2.9", "_explain.shop.a.test", Some("198.51.100.0/24"));
-    let (snapshot, conditions) = (view.snapshot.id(), view.conditions.id());
+    let serving = serving(&["192.0.2.0/24"], 4, |_| {});
+    let texts = texts(&serving, "192.0.2.9", "_explain.shop.a.test", Some("198.51.100.0/24"));
+    let (snapshot, runtime) = (serving.snapshot.id(), serving.runtime.id());
     assert_eq!(
         texts,
         [
-            format!("\"snapshot {snapshot:016x}, conditions {conditions:016x}, shares of epoch 9\""),
+            format!("\"snapshot {snapshot:016x}, conditions {runtime:016x}, shares of epoch 9\""),
             "\"pool shop, policy [load, failover], client 198.51.100.0/24\"".to_owned(),
             "\"answer: c2; live members; spilled: a better group has candidates, and passed the client on\"".to_owned(),
             "\"c2 in: chosen, spill 100 %\"".to_owned(),
@@ -108,14 +108,14 @@ fn who_may_know_is_told_member_by_member() {
 
 #[test]
 fn the_client_that_is_explained_is_the_one_that_would_be_answered() {
-    let view = view(&["192.0.2.0/24"], 4, |pool| pool.policy = Policy::WEIGHTED);
+    let serving = serving(&["192.0.2.0/24"], 4, |pool| pool.policy = Policy::WEIGHTED);
     for third in 0..40 {
         let subnet = format!("198.51.{third}.0/24");
-        let texts = texts(&view, "192.0.2.9", "_Explain.SHOP.a.test", Some(&subnet));
+        let texts = texts(&serving, "192.0.2.9", "_Explain.SHOP.a.test", Some(&subnet));
         let packet = question(&name("shop.a.test"), Rtype::A, Some(subnet.parse().unwrap()));
         let mut out = vec![0; 65_535];
         let client = Client::new([192, 0, 2, 9].into(), 4242, Transport::Udp);
-        let outcome = respond(&view, &client, &packet, Now(1), Draw(0), &Tally::default(), &mut out);
+        let outcome = respond(&serving, &client, &packet, Now(1), Draw(0), &Tally::default(), &mut out);
         let Outcome::Reply(length) = outcome else { panic!("no reply") };
         let answered = decode(&out[..length]).unwrap().answer[0].rdata.clone();
         let chosen = answered.rsplit('.').next().unwrap();
@@ -126,13 +126,13 @@ fn the_client_that_is_explained_is_the_one_that_would_be_answered() {
 
 #[test]
 fn all_others_get_what_they_got_before() {
-    let (off, on) = (view(&[], 4, |_| {}), view(&["192.0.2.0/24", "2001:db8::/32"], 4, |_| {}));
+    let (off, on) = (serving(&[], 4, |_| {}), serving(&["192.0.2.0/24", "2001:db8::/32"], 4, |_| {}));
     let owners = "_explain.shop _explain.said _explain.x.wild _explain.x.txt _explain.www _explain.nx _explain \
         x._explain.shop __explain.shop _explain.wild _explain._explain.shop shop";
     for owner in owners.split_whitespace().map(|label| format!("{label}.a.test")) {
         for from in ["192.0.3.1", "2001:db9::1", "127.0.0.1"] {
             for transport in [Transport::Udp, Transport::Tcp] {
-                let [off, on] = [&off, &on].map(|view| ask(view, from, &owner, Some("192.0.2.0/24"), transport));
+                let [off, on] = [&off, &on].map(|serving| ask(serving, from, &owner, Some("192.0.2.0/24"), transport));
                 assert_eq!(off.octets, on.octets, "{owner} from {from}");
                 assert_eq!(off.tallies, on.tallies);
             }
@@ -142,26 +142,26 @@ fn all_others_get_what_they_got_before() {
     for owner in ["_explain.said", "_explain.x.txt", "_explain.www", "_explain.nx", "_explain.wild", "x._explain.shop"]
     {
         let owner = format!("{owner}.a.test");
-        let [off, on] = [&off, &on].map(|view| ask(view, "192.0.2.9", &owner, None, Transport::Udp));
+        let [off, on] = [&off, &on].map(|serving| ask(serving, "192.0.2.9", &owner, None, Transport::Udp));
         assert_eq!(off.octets, on.octets, "{owner}");
     }
 }
 
 #[test]
 fn a_wildcard_and_an_alias_are_explained_too() {
-    let view = view(&["2001:db8::/32"], 4, |pool| pool.mode = Mode::Cname);
+    let serving = serving(&["2001:db8::/32"], 4, |pool| pool.mode = Mode::Cname);
     for owner in ["_explain.shop.a.test", "_explain.any.wild.a.test"] {
-        assert!(texts(&view, "2001:db8::9", owner, None)[2].contains("answer: c"), "{owner}");
+        assert!(texts(&serving, "2001:db8::9", owner, None)[2].contains("answer: c"), "{owner}");
     }
 }
 
 #[test]
 fn the_largest_pool_is_told_in_part_and_over_udp_cut() {
-    let view = view(&["192.0.2.9"], 255, |_| {});
-    let texts = texts(&view, "192.0.2.9", "_explain.shop.a.test", None);
+    let serving = serving(&["192.0.2.9"], 255, |_| {});
+    let texts = texts(&serving, "192.0.2.9", "_explain.shop.a.test", None);
     assert_eq!(texts.len(), 3 + 60 + 1);
     assert_eq!(texts[63], "\"and 195 members more; fairway explain shows all\"");
-    let udp = ask(&view, "192.0.2.9", "_explain.shop.a.test", None, Transport::Udp);
+    let udp = ask(&serving, "192.0.2.9", "_explain.shop.a.test", None, Transport::Udp);
     assert_eq!(udp.octets[2] & 2, 2, "TC");
     assert!(udp.octets.len() <= 512);
     assert!(udp.tallies.answers.iter().all(|count| *count == 0), "an explanation is no answer of a pool");
@@ -171,14 +171,14 @@ fn the_largest_pool_is_told_in_part_and_over_udp_cut() {
 fn no_more_networks_count_than_may_be_declared() {
     let mut networks = vec!["203.0.113.0/24"; ServerOptions::EXPLAIN_MAX];
     networks.push("192.0.2.0/24");
-    let view = view(&networks, 4, |_| {});
-    let rcode = |from| decode(&ask(&view, from, "_explain.shop.a.test", None, Transport::Udp).octets).unwrap().rcode;
+    let serving = serving(&networks, 4, |_| {});
+    let rcode = |from| decode(&ask(&serving, from, "_explain.shop.a.test", None, Transport::Udp).octets).unwrap().rcode;
     assert_eq!((rcode("203.0.113.1"), rcode("192.0.2.9")), ("NOERROR", "NXDOMAIN"));
 }
 
 /// The response to a query for addresses, and the extended error in it: its code and text.
 fn noted(
-    view: &View,
+    serving: &ServingState,
     from: &str,
     rtype: Rtype,
     payload: Option<u16>,
@@ -196,7 +196,8 @@ fn noted(
     }
     let client = Client::new(from.parse().unwrap(), 4242, transport);
     let mut out = vec![0; 65_535];
-    let Outcome::Reply(length) = respond(view, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out) else {
+    let Outcome::Reply(length) = respond(serving, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out)
+    else {
         panic!("no reply")
     };
     out.truncate(length);
@@ -212,27 +213,27 @@ fn noted(
 
 #[test]
 fn who_may_know_and_speaks_edns_gets_a_line_in_the_answer_itself() {
-    let on = view(&["192.0.2.0/24"], 4, |_| {});
+    let on = serving(&["192.0.2.0/24"], 4, |_| {});
     let (octets, error) = noted(&on, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp);
-    let (snapshot, conditions) = (on.snapshot.id(), on.conditions.id());
+    let (snapshot, runtime) = (on.snapshot.id(), on.runtime.id());
     let text = format!(
-        "snapshot {snapshot:016x}, conditions {conditions:016x}; row 0 of 1, client 198.51.100.0/24, scope 24; pool shop: live members: c2"
+        "snapshot {snapshot:016x}, conditions {runtime:016x}; row 0 of 1, client 198.51.100.0/24, scope 24; pool shop: live members: c2"
     );
     assert_eq!(error, Some((0, text)));
     assert_eq!(decode(&octets).unwrap().answer[0].rdata, "10.0.0.2");
-    let down = view(&["192.0.2.0/24"], 1, |pool| pool.down = fairway_model::DownAnswer::Refuse);
+    let down = serving(&["192.0.2.0/24"], 1, |pool| pool.down = fairway_model::DownAnswer::Refuse);
     let changes = [(crate::TargetIndex(0), Health::new(Verdict::Down, None))];
-    let down = View { conditions: Arc::new(down.conditions.with(&down.snapshot, &changes)), ..down };
+    let down = ServingState { runtime: Arc::new(down.runtime.with(&down.snapshot, &changes)), ..down };
     let (code, text) = noted(&down, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp).1.unwrap();
     assert_eq!((code, text.ends_with("pool shop: nothing is live: the down answer")), (22, true), "{text}");
 }
 
 #[test]
 fn nobody_else_gets_that_line() {
-    let (off, on) = (view(&[], 4, |_| {}), view(&["192.0.2.0/24"], 4, |_| {}));
+    let (off, on) = (serving(&[], 4, |_| {}), serving(&["192.0.2.0/24"], 4, |_| {}));
     for transport in [Transport::Udp, Transport::Tcp] {
         for rtype in [Rtype::A, Rtype::AAAA, Rtype::TXT] {
-            let octets = |view, from, payload| noted(view, from, rtype, payload, transport).0;
+            let octets = |serving, from, payload| noted(serving, from, rtype, payload, transport).0;
             assert_eq!(octets(&off, "192.0.3.1", Some(1232)), octets(&on, "192.0.3.1", Some(1232)));
             assert_eq!(octets(&off, "192.0.2.9", None), octets(&on, "192.0.2.9", None), "without EDNS there is no OPT");
         }
@@ -244,13 +245,16 @@ fn nobody_else_gets_that_line() {
 fn the_line_never_takes_room_from_the_answer() {
     // With eight addresses an answer has 16 octets each; a line of about 150 fits or not, and the answer is the same.
     let of = |explain: &[&str], members| {
-        let view = view(explain, members, |pool| (pool.policy, pool.answers) = (Policy::WEIGHTED, 8));
-        View { conditions: Arc::new(Conditions::new(&view.snapshot, |_| Health::new(Verdict::Up, None))), ..view }
+        let serving = serving(explain, members, |pool| (pool.policy, pool.answers) = (Policy::WEIGHTED, 8));
+        ServingState {
+            runtime: Arc::new(RuntimeState::new(&serving.snapshot, |_| Health::new(Verdict::Up, None))),
+            ..serving
+        }
     };
     let (off, on) = (of(&[], 8), of(&["192.0.2.9"], 8));
     for payload in [512, 600, 1232] {
         let [(plain, _), (told, error)] =
-            [&off, &on].map(|view| noted(view, "192.0.2.9", Rtype::A, Some(payload), Transport::Udp));
+            [&off, &on].map(|serving| noted(serving, "192.0.2.9", Rtype::A, Some(payload), Transport::Udp));
         assert!(told.len() <= usize::from(payload), "{} of {payload}", told.len());
         let [plain, told] = [plain, told].map(|octets| decode(&octets).unwrap());
         assert_eq!((plain.answer, plain.rcode), (told.answer, told.rcode));
@@ -259,10 +263,10 @@ fn the_line_never_takes_room_from_the_answer() {
     // Behind a question of 255 octets there is no room for it: it goes, and the answer stays.
     let label = "x".repeat(60);
     let owner = format!("{label}.{label}.{label}.{}.wild.a.test", &label[..46]);
-    let answer = |view: &View| {
+    let answer = |serving: &ServingState| {
         let packet = question(&name(&owner), Rtype::A, Some("198.51.100.0/24".parse().unwrap()));
         let (client, mut out) = (Client::new([192, 0, 2, 9].into(), 4242, Transport::Udp), vec![0; 512]);
-        match respond(view, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out) {
+        match respond(serving, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out) {
             Outcome::Reply(length) => out[..length].to_vec(),
             Outcome::Drop => panic!("no reply"),
         }

@@ -33,10 +33,10 @@ impl<'a> Response<'a> {
         opt.write(writer, ending.rcode);
     }
 
-    /// `snapshot …, conditions …; row 3 of 12, client 203.0.113.0/24, scope 24; pool shop: live members: eu1`
+    /// `snapshot …, runtime …; row 3 of 12, client 203.0.113.0/24, scope 24; pool shop: live members: eu1`
     fn note(&self, ending: &Ending) -> Text {
         let mut text = Text { octets: [0; TEXT_MAX], length: 0 };
-        let pool = ending.noted.checked_sub(1).and_then(|number| self.view.snapshot.pools.get(number as usize));
+        let pool = ending.noted.checked_sub(1).and_then(|number| self.serving.snapshot.pools.get(number as usize));
         if let Some(pool) = pool {
             // What does not fit is cut off: the text is for people.
             let _ = self.tell(&mut text, pool, ending.scope);
@@ -51,8 +51,8 @@ impl<'a> Response<'a> {
             _ => Kind::V4,
         };
         let (client, _) = self.client_of(pool);
-        let choice = pool.choose(kind, &self.view.conditions, client, self.draw, &mut ());
-        write!(text, "snapshot {:016x}, conditions {:016x}; ", self.view.snapshot.id(), self.view.conditions.id())?;
+        let choice = pool.choose(kind, &self.serving.runtime, client, self.draw, &mut ());
+        write!(text, "snapshot {:016x}, conditions {:016x}; ", self.serving.snapshot.id(), self.serving.runtime.id())?;
         let (row, rows) = (client.row(), pool.place(client).rows);
         write!(text, "row {row} of {rows}, client {client}, scope {scope}; ")?;
         write!(text, "pool {}: {}", pool.name(), choice.basis)?;

@@ -20,7 +20,7 @@ impl<'a> Response<'a> {
     /// Writes the answer, if it is a plain one; gives its length and code.
     #[inline(always)]
     pub(super) fn plain(&self, out: &mut [u8]) -> Option<(usize, Rcode)> {
-        let (snapshot, query) = (&*self.view.snapshot, self.query);
+        let (snapshot, query) = (&*self.serving.snapshot, self.query);
         if query.class != CLASS_IN || query.refusal.is_some() {
             return None;
         }
@@ -72,7 +72,7 @@ impl<'a> Response<'a> {
 
     #[inline(always)]
     fn usual_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
-        let snapshot = &*self.view.snapshot;
+        let snapshot = &*self.serving.snapshot;
         let (family, first) = match self.query.rtype {
             Rtype::A => (Family::V4, steered.v4),
             Rtype::AAAA => (Family::V6, steered.v6),
@@ -80,7 +80,7 @@ impl<'a> Response<'a> {
         };
         let pool = &snapshot.pools[steered.pool as usize];
         let (client, scope) = self.client_of(pool);
-        let (answer, member) = pool.choose_quickly(family, &self.view.conditions, client, self.draw)?;
+        let (answer, member) = pool.choose_quickly(family, &self.serving.runtime, client, self.draw)?;
         let written = self.plain_set(out, snapshot.answer(first + u32::from(answer)), scope)?;
         self.tally.answer(snapshot.counters[steered.counters as usize + usize::from(member)]);
         if pool.is_balanced() {
@@ -108,14 +108,14 @@ impl<'a> Response<'a> {
         if !is_for_zones(rtype) || rtype == Rtype::ANY || is_explained() {
             return None;
         }
-        let text = &*self.view.snapshot.text;
+        let text = &*self.serving.snapshot.text;
         Some(text.layer.entries.whole_answer(text.zones[usize::from(zone)].denial))
     }
 
     /// A CNAME that leads to records of ours in one step, and these.
     #[inline(always)]
     fn alias(&self, node: Node<'_>) -> Option<WholeAnswer<'a>> {
-        let snapshot = &*self.view.snapshot;
+        let snapshot = &*self.serving.snapshot;
         let rest = node.set(Rtype::CNAME)?.rest()?;
         // A name of the upper layer takes the place of the one that it leads to.
         if snapshot.upper.table.guess(rest.alias_hash()).is_some() {
@@ -132,7 +132,7 @@ impl<'a> Response<'a> {
             return None;
         }
         let answer = cut.set(Rtype::NS)?.rest()?.answer()?;
-        Some(self.view.snapshot.text.layer.entries.whole_answer(answer))
+        Some(self.serving.snapshot.text.layer.entries.whole_answer(answer))
     }
 
     /// Begins a response.
@@ -150,7 +150,7 @@ impl<'a> Response<'a> {
             if !edns.is_usual() {
                 return self.end_unusually(writer.moved(), edns, rcode, scope);
             }
-            writer.usual_opt(self.view.snapshot.options.udp_payload, edns, rcode, scope);
+            writer.usual_opt(self.serving.snapshot.options.udp_payload, edns, rcode, scope);
         }
         self.count(rcode, edns);
         (writer.finish(rcode), rcode)

@@ -9,8 +9,8 @@ use fairway_model::{
 use fairway_zonefile::read_zone;
 
 use crate::{
-    Client, Conditions, Draw, Now, Outcome, Query, ServerIdentity, ServerOptions, Snapshot, Tallies, Tally, Transport,
-    View, compile,
+    Client, Draw, Now, Outcome, Query, RuntimeState, ServerIdentity, ServerOptions, ServingState, Snapshot, Tallies,
+    Tally, Transport, compile,
     explain::Trace,
     find,
     lookup::Found,
@@ -155,7 +155,7 @@ fn snapshot() -> Snapshot {
 }
 
 /// All up, all down, all pending, and three mixtures, one of them with force.
-fn views() -> Vec<View> {
+fn states() -> Vec<ServingState> {
     const VERDICTS: [Verdict; 4] = [Verdict::Up, Verdict::Down, Verdict::Pending, Verdict::Unknown];
     let snapshot = Arc::new(snapshot());
     let mixtures: [fn(usize) -> Health; 6] = [
@@ -166,11 +166,11 @@ fn views() -> Vec<View> {
         |index| Health::new(VERDICTS[index / 2 % 4], None),
         |index| Health::new(VERDICTS[index % 2], (index % 3 == 0).then_some(Forced::Drain)),
     ];
-    let view = |mixture: fn(usize) -> Health| View {
+    let serving = |mixture: fn(usize) -> Health| ServingState {
         snapshot: Arc::clone(&snapshot),
-        conditions: Arc::new(Conditions::new(&snapshot, |index| mixture(index.0 as usize))),
+        runtime: Arc::new(RuntimeState::new(&snapshot, |index| mixture(index.0 as usize))),
     };
-    mixtures.map(view).into()
+    mixtures.map(serving).into()
 }
 
 const OPTS: [&[u8]; 7] = [
@@ -209,13 +209,13 @@ fn packet(name: &Name, rtype: Rtype, class: u16, opt: &[u8]) -> Vec<u8> {
 }
 
 /// A query that other packets used before, as in a batch: one with every option, and one that is refused.
-fn used(view: &View) -> Query {
+fn used(serving: &ServingState) -> Query {
     let mut query = Query::default();
     let before = packet(&name("used.up.before.example.test"), Rtype::TXT, 1, OPTS[3]);
     for packet in [&before, &before[..20]] {
         read(packet, &mut query);
-        (0..LEVELS).for_each(|level| read_level(&view.snapshot, level, &mut query));
-        find(&view.snapshot, packet, &mut query);
+        (0..LEVELS).for_each(|level| read_level(&serving.snapshot, level, &mut query));
+        find(&serving.snapshot, packet, &mut query);
     }
     query
 }
@@ -234,14 +234,14 @@ impl Way {
 
     fn answer<T: Trace>(
         &mut self,
-        view: &View,
+        serving: &ServingState,
         client: &Client,
         packet: &[u8],
         query: &Query,
         draw: Draw,
         trace: &mut T,
     ) {
-        let outcome = write_traced(view, client, packet, query, Now(0), draw, &self.tally, &mut self.out, trace);
+        let outcome = write_traced(serving, client, packet, query, Now(0), draw, &self.tally, &mut self.out, trace);
         let Outcome::Reply(length) = outcome else { panic!("no reply") };
         self.length = length;
     }
@@ -259,7 +259,7 @@ impl Way {
 
 #[test]
 fn the_plain_way_says_and_counts_what_the_long_way_does() {
-    let views = views();
+    let states = states();
     let owners = POOLS.iter().flat_map(|(owner, ..)| [owner.replace('*', "x"), mixed(owner).replace('*', "x")]);
     let explained = POOLS.iter().map(|(owner, ..)| format!("_explain.{}", owner.replace('*', "x")));
     let names = NAMES.split_whitespace().map(str::to_owned).chain(owners).chain(explained);
@@ -270,22 +270,22 @@ fn the_plain_way_says_and_counts_what_the_long_way_does() {
         .flat_map(|(name, rtype)| CLASSES.map(|class| (name, rtype, class)))
         .flat_map(|(name, rtype, class)| OPTS.map(|opt| (name, rtype, class, opt)))
         .collect();
-    for (number, view) in views.iter().enumerate() {
+    for (number, serving) in states.iter().enumerate() {
         let [mut plain, mut long] = [Way::new(), Way::new()];
-        let mut query = used(view);
+        let mut query = used(serving);
         for (turn, (name, rtype, class, opt)) in (0u64..).zip(&questions) {
             let packet = packet(name, *rtype, *class, opt);
             read(&packet, &mut query);
-            (0..LEVELS).for_each(|level| read_level(&view.snapshot, level, &mut query));
-            find(&view.snapshot, &packet, &mut query);
+            (0..LEVELS).for_each(|level| read_level(&serving.snapshot, level, &mut query));
+            find(&serving.snapshot, &packet, &mut query);
             let (v4, v6): (IpAddr, IpAddr) =
                 ([198, 51, 100, turn as u8].into(), [0x2001, 0xdb8, 7, 0, 0, 0, 0, turn as u16].into());
             let address = if turn % 3 == 0 { v6 } else { v4 };
             for transport in [Transport::Udp, Transport::Tcp] {
                 let client = Client { address, port: 4242, transport };
                 let draw = Draw(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                plain.answer(view, &client, &packet, &query, draw, &mut ());
-                long.answer(view, &client, &packet, &query, draw, &mut Deaf);
+                plain.answer(serving, &client, &packet, &query, draw, &mut ());
+                long.answer(serving, &client, &packet, &query, draw, &mut Deaf);
                 let told = || {
                     format!("{name} {rtype} class {class} {opt:?} {transport:?}, mixture {number}, client {address}")
                 };
@@ -297,22 +297,29 @@ fn the_plain_way_says_and_counts_what_the_long_way_does() {
 }
 
 /// Whether the short way answers.
-fn is_plain(view: &View, owner: &str, rtype: Rtype, opt: &[u8]) -> bool {
+fn is_plain(serving: &ServingState, owner: &str, rtype: Rtype, opt: &[u8]) -> bool {
     let packet = packet(&name(owner), rtype, 1, opt);
     let mut query = Query::default();
     read(&packet, &mut query);
-    find(&view.snapshot, &packet, &mut query);
+    find(&serving.snapshot, &packet, &mut query);
     let client = Client { address: [192, 0, 2, 1].into(), port: 4242, transport: Transport::Udp };
     let Query { asked, found, .. } = &query;
     let tally = Tally::default();
-    let response =
-        Response { view, client: &client, packet: &packet, query: asked, found: *found, draw: Draw(0), tally: &tally };
+    let response = Response {
+        serving,
+        client: &client,
+        packet: &packet,
+        query: asked,
+        found: *found,
+        draw: Draw(0),
+        tally: &tally,
+    };
     response.plain(&mut [0; 1232]).is_some()
 }
 
 #[test]
 fn answers_made_with_the_zone_are_taken_as_they_lie() {
-    let view = &views()[0];
+    let serving = &states()[0];
     let made = [
         ("nx.example.test", Rtype::A),
         ("www.example.test", Rtype::TXT),
@@ -326,9 +333,9 @@ fn answers_made_with_the_zone_are_taken_as_they_lie() {
         ("x.bare.example.test", Rtype::A),
     ];
     for (owner, rtype) in made {
-        assert!(is_plain(view, owner, rtype, &[]), "{owner} {rtype}");
+        assert!(is_plain(serving, owner, rtype, &[]), "{owner} {rtype}");
     }
-    assert!(is_plain(view, "x.wide.example.test", Rtype::A, OPTS[1]));
+    assert!(is_plain(serving, "x.wide.example.test", Rtype::A, OPTS[1]));
     // Not all of its glue fits; too large to be kept; the target is steered; the end of the chain is further away.
     let put_together = [
         ("x.wide.example.test", Rtype::A),
@@ -338,6 +345,6 @@ fn answers_made_with_the_zone_are_taken_as_they_lie() {
         ("itself.example.test", Rtype::A),
     ];
     for (owner, rtype) in put_together {
-        assert!(!is_plain(view, owner, rtype, &[]), "{owner} {rtype}");
+        assert!(!is_plain(serving, owner, rtype, &[]), "{owner} {rtype}");
     }
 }

@@ -14,7 +14,7 @@ impl Response<'_> {
     #[inline]
     pub(super) fn refer(&self, writer: &mut Writer<'_>, at: usize, octets: usize, cut: Node<'_>) -> Result<(), Full> {
         let Some(set) = cut.set(Rtype::NS) else { return Ok(()) };
-        let origin = usize::from(self.view.snapshot.zone(cut.zone()).origin_len);
+        let origin = usize::from(self.serving.snapshot.zone(cut.zone()).origin_len);
         let end = at + octets;
         let start = writer.records(set.records(), set.count(), end - cut.name_len(), Section::Authority)?;
         self.point_to_apex(writer, set, start, end - origin);
@@ -26,7 +26,7 @@ impl Response<'_> {
     #[inline]
     pub(super) fn extras(&self, writer: &mut Writer<'_>, at: usize, set: RrSet<'_>, start: usize) -> Result<(), Full> {
         let Some(rest) = set.rest() else { return Ok(()) };
-        let snapshot = &*self.view.snapshot;
+        let snapshot = &*self.serving.snapshot;
         for extra in &snapshot.text.extras[rest.extras()] {
             let owner = if extra.at == Extra::OWNER { at } else { start + extra.at as usize };
             if owner >= POINTER_END {

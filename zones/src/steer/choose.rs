@@ -1,4 +1,4 @@
-//! The decision: which answer this client gets from this pool under these conditions.
+//! The decision: which answer this client gets from this pool under this runtime state.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use super::{
     standing::{DOWN, LIVE, NOT_OUT, PENDING, Standings},
     weighted,
 };
-use crate::{Conditions, Draw};
+use crate::{Draw, RuntimeState};
 
 /// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,16 +139,16 @@ impl SteerPool {
     pub fn choose<T: Trace>(
         &self,
         kind: Kind,
-        conditions: &Conditions,
+        runtime: &RuntimeState,
         client: ClientNet,
         draw: Draw,
         trace: &mut T,
     ) -> Choice {
         let place = client.row();
         let asked = Asked { kind, place, row: self.orders.row(place), seed: self.seed(client, draw) };
-        let lens = Lens::new(self, conditions, kind);
-        trace.begin(self, kind, conditions, client, draw);
-        let choice = self.decide(asked, &lens, conditions, trace);
+        let lens = Lens::new(self, runtime, kind);
+        trace.begin(self, kind, runtime, client, draw);
+        let choice = self.decide(asked, &lens, runtime, trace);
         trace.end(&choice);
         choice
     }
@@ -162,7 +162,7 @@ impl SteerPool {
     ///
     /// A stage is the pool's, not the family's: where it has members in the other family only, this family has no data,
     /// and clients use the one that works.
-    fn decide<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, conditions: &Conditions, trace: &mut T) -> Choice {
+    fn decide<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, runtime: &RuntimeState, trace: &mut T) -> Choice {
         if self.lacks(asked.kind) {
             return Choice::plain(Answer::Nothing, Basis::NoFamily);
         }
@@ -176,7 +176,7 @@ impl SteerPool {
         }
         let choice = self.stage(asked, lens, Basis::Live, LIVE, trace);
         let choice = choice.or_else(|| self.stage(asked, lens, Basis::Pending, PENDING, trace));
-        choice.unwrap_or_else(|| self.down_answer(asked, lens, conditions, trace))
+        choice.unwrap_or_else(|| self.down_answer(asked, lens, runtime, trace))
     }
 
     /// Chooses among the members whose standing is admitted; none where no member's is, in either family.

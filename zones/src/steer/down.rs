@@ -7,7 +7,7 @@ use super::{
     pool::Down,
     standing::NOT_OUT,
 };
-use crate::Conditions;
+use crate::RuntimeState;
 
 impl SteerPool {
     /// The pool's down answer. Where every member is out or closed, `all` and `last-good` have nothing left to answer.
@@ -15,14 +15,14 @@ impl SteerPool {
         &self,
         asked: Asked<'_>,
         lens: &Lens<'_>,
-        conditions: &Conditions,
+        runtime: &RuntimeState,
         trace: &mut T,
     ) -> Choice {
         trace.stage(Basis::Down);
         match self.down {
             Down::All => self.all(asked, lens, trace),
             Down::LastGood => {
-                let remembered = lens.only(conditions.last_good(self));
+                let remembered = lens.only(runtime.last_good(self));
                 let choice = self.stage(asked, &remembered, Basis::Down, NOT_OUT, trace);
                 choice.unwrap_or_else(|| self.all(asked, lens, trace))
             }

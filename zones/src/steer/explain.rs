@@ -10,7 +10,7 @@ use super::{
     Answer, Basis, Choice, ClientNet, Family, Kind, MemberSet, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
     standing::{DOWN, NOT_OUT, PENDING, Standings, standing},
 };
-use crate::{Conditions, Draw, ScheduleTurn, TargetIndex};
+use crate::{Draw, RuntimeState, ScheduleTurn, TargetIndex};
 
 /// A decision, as people need to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,9 +197,9 @@ impl fmt::Display for Reach {
 
 impl SteerPool {
     /// Chooses, and tells why.
-    pub fn explain(&self, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) -> Explanation {
+    pub fn explain(&self, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Explanation {
         let mut recorder = Recorder::default();
-        self.choose(kind, conditions, client, draw, &mut recorder);
+        self.choose(kind, runtime, client, draw, &mut recorder);
         recorder.into_explanation().expect("a decision was recorded")
     }
 }
@@ -224,7 +224,7 @@ impl Recorder {
 }
 
 impl Trace for Recorder {
-    fn begin(&mut self, pool: &SteerPool, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) {
+    fn begin(&mut self, pool: &SteerPool, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) {
         let hashes = pool.chooses == Choose::Weighted || pool.load;
         let input = match (hashes, pool.spread) {
             (true, Spread::Query) => HashInput::Draw(draw.0),
@@ -246,9 +246,9 @@ impl Trace for Recorder {
             reach: None,
             choice: Choice::plain(Answer::Nothing, Basis::NoFamily),
             input,
-            proof: Proof::new(pool, conditions, client, draw),
+            proof: Proof::new(pool, runtime, client, draw),
             tiers: Vec::new(),
-            members: member_notes(pool, conditions, client),
+            members: member_notes(pool, runtime, client),
         });
     }
 
@@ -309,7 +309,7 @@ fn last_looked_at(members: &[MemberNote], sights: &[Option<Sight>]) -> Option<(b
 }
 
 /// The members before the decision: what is declared, and how it stands.
-fn member_notes(pool: &SteerPool, conditions: &Conditions, client: ClientNet) -> Vec<MemberNote> {
+fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> Vec<MemberNote> {
     let mut members: Vec<_> = pool.members.iter().collect();
     members.sort_by_key(|m| m.number);
     let group = |number: u8| {
@@ -321,7 +321,7 @@ fn member_notes(pool: &SteerPool, conditions: &Conditions, client: ClientNet) ->
             let spot = &member.spots[family as usize];
             pool.addresses(member.number, family).enumerate().map(|(place, address)| {
                 let target = pool.target_of(spot, place);
-                AddressNote { address, target, health: conditions.health(target) }
+                AddressNote { address, target, health: runtime.health(target) }
             })
         });
         MemberNote {
@@ -330,8 +330,8 @@ fn member_notes(pool: &SteerPool, conditions: &Conditions, client: ClientNet) ->
             tier: member.tier,
             group: group(member.number),
             standby: member.standby,
-            terms: Terms::new(pool, conditions, member),
-            schedule: pool.turn(member.number, conditions).cloned(),
+            terms: Terms::new(pool, runtime, member),
+            schedule: pool.turn(member.number, runtime).cloned(),
             sight: None,
             offer: None,
             addresses: addresses.collect(),

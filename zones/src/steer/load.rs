@@ -22,7 +22,7 @@ use super::{
     pool::Member,
     weighted,
 };
-use crate::{Conditions, Draw, balanced::Balanced, hash::seed};
+use crate::{Draw, RuntimeState, balanced::Balanced, hash::seed};
 
 /// How a client came to its member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -96,9 +96,9 @@ impl SteerPool {
     /// Where the demand of a client goes: the decision that answers queries, and what balancing needs to know of it.
     ///
     /// None where the answer is no choice among members.
-    pub fn route(&self, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) -> Option<Route<'_>> {
+    pub fn route(&self, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Option<Route<'_>> {
         let mut watch = Watch::default();
-        let choice = self.choose(kind, conditions, client, draw, &mut watch);
+        let choice = self.choose(kind, runtime, client, draw, &mut watch);
         let number = choice.members.as_slice().first()?;
         Some(Route { cluster: self.cluster(*number), reach: watch.0, demand: self.demand(client, draw) })
     }

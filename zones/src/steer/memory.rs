@@ -1,17 +1,17 @@
-//! Who was the last to be up: what pools with the down answer `last-good` keep in [`Conditions`].
+//! Who was the last to be up: what pools with the down answer `last-good` keep in [`RuntimeState`].
 
 use std::ops::Range;
 
 use fairway_model::{ClusterName, mix};
 
 use super::{Kind, SteerPool, pick::Lens, standing::LIVE};
-use crate::{Conditions, hash};
+use crate::{RuntimeState, hash};
 
 /// Words that hold one bit for each of the 255 members a pool may have.
 const WORDS_MAX: usize = 4;
 
 impl SteerPool {
-    /// The words of the pool in the memory of [`Conditions`], one bit a member by its number; empty unless its down
+    /// The words of the pool in the memory of [`RuntimeState`], one bit a member by its number; empty unless its down
     /// answer is `last-good`.
     pub(crate) fn memory(&self) -> Range<usize> {
         let begin = self.memory_begin as usize;
@@ -19,8 +19,8 @@ impl SteerPool {
     }
 
     /// The members that are live now, one bit each.
-    pub(crate) fn live(&self, conditions: &Conditions) -> [u64; WORDS_MAX] {
-        let lens = Lens::new(self, conditions, Kind::Cname);
+    pub(crate) fn live(&self, runtime: &RuntimeState) -> [u64; WORDS_MAX] {
+        let lens = Lens::new(self, runtime, Kind::Cname);
         let mut words = [0; WORDS_MAX];
         for member in self.members.iter().filter(|m| lens.any(m) & LIVE != 0) {
             words[usize::from(member.number / 64)] |= 1 << (member.number % 64);
@@ -34,7 +34,7 @@ impl SteerPool {
         self.clusters().enumerate().filter(move |(number, _)| is_set(*number)).map(|(_, cluster)| cluster)
     }
 
-    /// What the pool's memory adds to the id of conditions.
+    /// What the pool's memory adds to the id of runtime state.
     pub(crate) fn memory_hash(&self, words: &[u64]) -> u64 {
         let name = hash::text(hash::seed::MEMORY, self.name().as_str());
         words.iter().fold(name, |hash, word| mix(hash ^ word))

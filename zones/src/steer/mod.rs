@@ -1,6 +1,6 @@
 //! How a pool chooses: one file a policy, and why it chose.
 //!
-//! [`SteerPool::choose`] is the decision: a pure function of the pool, the conditions, the client and, for pools that
+//! [`SteerPool::choose`] is the decision: a pure function of the pool, the runtime state, the client and, for pools that
 //! draw per query, the draw. It works in integers only, allocates nothing, and looks at each member a bounded number of
 //! times. What it returns is the number of an answer that was made when the pool was compiled ([`SteerPool::sets`]).
 //!

@@ -9,7 +9,7 @@ use super::{
     pool::{Member, Spot},
     standing::{OUT, PENDING, Standings, standing},
 };
-use crate::{Conditions, TargetIndex, balanced::Balanced};
+use crate::{RuntimeState, TargetIndex, balanced::Balanced};
 
 /// What is asked and for whom.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Asked<'a> {
     pub(super) seed: u64,
 }
 
-/// The pool's members as the conditions show them.
+/// The pool's members as the runtime state shows them.
 pub(super) struct Lens<'a> {
     health: &'a [Health],
     targets: &'a [TargetIndex],
@@ -37,14 +37,14 @@ pub(super) struct Lens<'a> {
 }
 
 impl<'a> Lens<'a> {
-    pub(super) fn new(pool: &'a SteerPool, conditions: &'a Conditions, kind: Kind) -> Self {
+    pub(super) fn new(pool: &'a SteerPool, runtime: &'a RuntimeState, kind: Kind) -> Self {
         Self {
-            health: conditions.all(),
+            health: runtime.all(),
             targets: &pool.targets,
             kind,
             only: None,
-            closed: conditions.closed(pool),
-            balanced: conditions.balanced(),
+            closed: runtime.closed(pool),
+            balanced: runtime.balanced(),
         }
     }
 
@@ -114,7 +114,7 @@ impl<'a> Lens<'a> {
         self.targets.get(begin..begin + spot.addresses() as usize).unwrap_or_default()
     }
 
-    /// A target that the conditions do not know was never judged.
+    /// A target that the runtime state does not know was never judged.
     #[inline]
     fn standing(&self, target: TargetIndex) -> Standings {
         self.health.get(target.0 as usize).map_or(PENDING, |health| standing(*health))

@@ -21,7 +21,7 @@ use super::{
     variant::Variant,
     views::{MemberSet, Refined, Seen},
 };
-use crate::{Conditions, ScheduleTurn, TargetIndex, balanced::UNBALANCED, hash};
+use crate::{RuntimeState, ScheduleTurn, TargetIndex, balanced::UNBALANCED, hash};
 
 /// A pool compiled for choosing. Copies share what is large.
 #[derive(Clone, Debug)]
@@ -369,7 +369,7 @@ impl SteerPool {
         begin..begin + usize::from(self.closed_count)
     }
 
-    /// What its closed members add to the id of conditions: nothing where there are none.
+    /// What its closed members add to the id of runtime state: nothing where there are none.
     pub(crate) fn closed_hash(&self, words: &[u64]) -> u64 {
         let is_open = words.iter().all(|word| *word == 0);
         let hash = |hash: u64, word: &u64| mix(hash ^ word);
@@ -377,9 +377,9 @@ impl SteerPool {
     }
 
     /// How the schedule of a member stands, by the member's number.
-    pub(crate) fn turn<'a>(&self, number: u8, conditions: &'a Conditions) -> Option<&'a Arc<ScheduleTurn>> {
+    pub(crate) fn turn<'a>(&self, number: u8, runtime: &'a RuntimeState) -> Option<&'a Arc<ScheduleTurn>> {
         let (_, schedule) = self.schedules().iter().find(|(member, _)| *member == number)?;
-        conditions.times()?.turn(*schedule)
+        runtime.times()?.turn(*schedule)
     }
 
     /// Whether it keeps in mind who was the last to be up.
@@ -400,9 +400,9 @@ impl SteerPool {
         })
     }
 
-    /// Whether the schedule of a member keeps it out under these conditions.
-    pub fn is_closed(&self, number: u8, conditions: &Conditions) -> bool {
-        self.turn(number, conditions).is_some_and(|turn| !turn.turn.open)
+    /// Whether the schedule of a member keeps it out under this runtime state.
+    pub fn is_closed(&self, number: u8, runtime: &RuntimeState) -> bool {
+        self.turn(number, runtime).is_some_and(|turn| !turn.turn.open)
     }
 
     /// Whether a schedule may keep any member out.

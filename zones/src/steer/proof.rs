@@ -5,7 +5,7 @@
 use fairway_model::{Acceptance, Demand, Network};
 
 use super::{ClientNet, SteerPool, pool::Member};
-use crate::{Conditions, Draw};
+use crate::{Draw, RuntimeState};
 
 /// What a decision followed from, beside what is said of each member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub struct Terms {
 }
 
 impl Proof {
-    /// What follows from pool, conditions and client before a member is looked at.
-    pub(super) fn new(pool: &SteerPool, conditions: &Conditions, client: ClientNet, draw: Draw) -> Self {
+    /// What follows from pool, runtime state and client before a member is looked at.
+    pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Self {
         let seed = pool.seed(client, draw);
         let mut groups: Vec<Vec<u8>> = Vec::new();
         for step in pool.orders.row(client.row()) {
@@ -61,7 +61,7 @@ impl Proof {
             }
         }
         let demand = pool.load.then(|| pool.demand_of(seed));
-        let pinned = demand.zip(conditions.balanced()).and_then(|(demand, balanced)| balanced.pin(demand));
+        let pinned = demand.zip(runtime.balanced()).and_then(|(demand, balanced)| balanced.pin(demand));
         let holder = |cluster| pool.members.iter().find(|member| member.cluster == cluster);
         Self {
             place: pool.place(client),
@@ -75,8 +75,8 @@ impl Proof {
 }
 
 impl Terms {
-    pub(super) fn new(pool: &SteerPool, conditions: &Conditions, member: &Member) -> Self {
-        let taken = || conditions.balanced().map_or(Acceptance::ALL, |balanced| balanced.acceptance(member.cluster));
+    pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, member: &Member) -> Self {
+        let taken = || runtime.balanced().map_or(Acceptance::ALL, |balanced| balanced.acceptance(member.cluster));
         Self { key: member.key, share: member.weight, acceptance: pool.load.then(taken) }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     standing::is_live,
     weighted,
 };
-use crate::{Conditions, Draw};
+use crate::{Draw, RuntimeState};
 
 /// How a pool's choices can be made quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,24 +34,24 @@ impl SteerPool {
     pub(crate) fn choose_quickly(
         &self,
         family: Family,
-        conditions: &Conditions,
+        runtime: &RuntimeState,
         client: ClientNet,
         draw: Draw,
     ) -> Option<(u16, u8)> {
         let best = match self.quick[family as usize] {
             Quick::No => None,
-            Quick::First => self.best(family, conditions.all(), failover::score),
+            Quick::First => self.best(family, runtime.all(), failover::score),
             Quick::Weighted => {
                 let seed = weighted::seed(self.spread, client, draw);
-                self.best(family, conditions.all(), |_, member| weighted::score(seed, member.key, member.weight))
+                self.best(family, runtime.all(), |_, member| weighted::score(seed, member.key, member.weight))
             }
             Quick::Groups => {
                 let offered = Offered {
                     row: self.orders.row(client.row()),
                     seed: weighted::seed(self.spread, client, draw),
-                    balanced: conditions.balanced().filter(|_| self.load),
+                    balanced: runtime.balanced().filter(|_| self.load),
                 };
-                self.best_by_groups(family, conditions.all(), &offered)
+                self.best_by_groups(family, runtime.all(), &offered)
             }
         };
         best.map(|member| (member.spots[family as usize].rank.into(), member.number))

@@ -130,14 +130,14 @@ impl TargetTable {
         number
     }
 
-    /// Reserves words for closed members in [`crate::Conditions`]; returns where they begin.
+    /// Reserves words for closed members in [`crate::RuntimeState`]; returns where they begin.
     pub(super) fn reserve_closed(&mut self, words: usize) -> u32 {
         let begin = self.closed_words;
         self.closed_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
         begin
     }
 
-    /// Reserves words of memory in [`crate::Conditions`]; returns where they begin.
+    /// Reserves words of memory in [`crate::RuntimeState`]; returns where they begin.
     pub(super) fn reserve_memory(&mut self, words: usize) -> u32 {
         let begin = self.memory_words;
         self.memory_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
@@ -146,7 +146,7 @@ impl TargetTable {
 }
 
 /// How many members are judged by each target, and are balanced in each cluster. What nobody uses any more must go: it would be
-/// probed, and be part of the id of conditions.
+/// probed, and be part of the id of runtime state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TargetUses {
     targets: Vec<u32>,

@@ -1,7 +1,7 @@
 //! Watching a decision while it is made: what `explain` listens to, and what compiles to nothing for queries.
 
 use super::{Basis, Choice, ClientNet, Kind, Offer, Reach, SteerPool};
-use crate::{Conditions, Draw};
+use crate::{Draw, RuntimeState};
 
 /// What a member is to a stage of the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,8 +23,8 @@ pub enum Sight {
 /// Listens to [`SteerPool::choose`]. Every method may be left out; `()` listens to nothing and costs nothing.
 pub trait Trace {
     /// A decision begins.
-    fn begin(&mut self, pool: &SteerPool, kind: Kind, conditions: &Conditions, client: ClientNet, draw: Draw) {
-        let _ = (pool, kind, conditions, client, draw);
+    fn begin(&mut self, pool: &SteerPool, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) {
+        let _ = (pool, kind, runtime, client, draw);
     }
 
     /// A stage begins; what was heard of an earlier one did not lead to an answer.

@@ -94,7 +94,7 @@ impl<R> Work<R> {
 impl<R: Responder> Work<R> {
     /// Lets go of what was answered from last, if that is of the past.
     pub(super) fn let_go(&mut self) {
-        self.responder.view();
+        self.responder.serving();
     }
 }
 
@@ -311,7 +311,7 @@ impl<'a, R: Responder> Connection<'a, R> {
     fn answer_and_write(&mut self, work: &mut Work<R>, inbox: Option<Vec<u8>>, count: usize) -> Result<(), Close> {
         let Work { responder, draws, read, answers } = work;
         let stream = inbox.as_deref().unwrap_or(&read[..count]);
-        let view = responder.view();
+        let serving = responder.serving();
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let (mut taken, mut filled, mut messages) = (0, 0, 0);
         self.unanswered = false;
@@ -330,7 +330,7 @@ impl<'a, R: Responder> Connection<'a, R> {
                 break;
             }
             let out = &mut answers[filled + frame::LENGTH..][..MESSAGE_MAX];
-            let outcome = R::respond(view, &self.client, message, now, draws.next(), &self.desk.tally, out);
+            let outcome = R::respond(serving, &self.client, message, now, draws.next(), &self.desk.tally, out);
             if let Outcome::Reply(length) = outcome {
                 let length = u16::try_from(length).expect("no longer than the 65,535 octets it was given");
                 answers[filled..][..frame::LENGTH].copy_from_slice(&length.to_be_bytes());

@@ -30,10 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Echo;
 
 impl Responder for Echo {
-    type View = ();
+    type State = ();
     type Query = ();
 
-    fn view(&mut self) -> &() {
+    fn serving(&mut self) -> &() {
         &()
     }
 

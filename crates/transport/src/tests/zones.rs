@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use fairway_model::{Desired, Health, Name, Rtype, Verdict, ZoneSpec};
 use fairway_zonefile::read_zone;
-use fairway_zones::{Conditions, ServerOptions, View, compile, decode};
+use fairway_zones::{RuntimeState, ServerOptions, ServingState, compile, decode};
 
 use super::*;
 
-fn view(address: &str) -> View {
+fn serving(address: &str) -> ServingState {
     let origin: Name = "example.test".parse().unwrap();
     let text = format!("$TTL 60\n@ SOA ns1 hostmaster 1 2 3 4 5\n@ NS ns1\nns1 A 192.0.2.53\nwww A {address}\n");
     let (zone, faults) = read_zone(&origin, "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
@@ -17,8 +17,8 @@ fn view(address: &str) -> View {
     let zones = [(origin.clone(), ZoneSpec::new(origin))].into();
     let desired = Desired { zones, ..Desired::default() };
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
-    let conditions = Conditions::new(&snapshot, |_| Health::new(Verdict::Up, None));
-    View { snapshot: Arc::new(snapshot), conditions: Arc::new(conditions) }
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
 fn query(owner: &str) -> Vec<u8> {
@@ -35,13 +35,13 @@ fn first_answer(response: &[u8]) -> String {
 
 #[test]
 fn both_transports_answer_from_the_view_of_the_moment() {
-    let pointer = Arc::new(ArcSwap::from_pointee(view("192.0.2.1")));
+    let pointer = Arc::new(ArcSwap::from_pointee(serving("192.0.2.1")));
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
     let at = sockets.addresses()[0];
     let server = Server::start(sockets, Arc::clone(&pointer), TcpSettings::default()).unwrap();
     let (udp, mut tcp) = (client("127.0.0.1:0"), connect(at));
     for expected in ["192.0.2.1", "192.0.2.2"] {
-        pointer.store(Arc::new(view(expected)));
+        pointer.store(Arc::new(serving(expected)));
         udp.send_to(&query("www.example.test"), at).unwrap();
         let mut response = [0; 512];
         let length = udp.recv(&mut response).expect("an answer");
@@ -55,13 +55,13 @@ fn both_transports_answer_from_the_view_of_the_moment() {
 
 #[test]
 fn who_is_asked_nothing_lets_go_of_what_was_served_before() {
-    let pointer = Arc::new(ArcSwap::from_pointee(view("192.0.2.1")));
+    let pointer = Arc::new(ArcSwap::from_pointee(serving("192.0.2.1")));
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
     let at = sockets.addresses()[0];
     let _server = Server::start(sockets, Arc::clone(&pointer), TcpSettings::default()).unwrap();
     let udp = client("127.0.0.1:0");
     udp.send_to(&query("www.example.test"), at).unwrap();
     udp.recv(&mut [0; 512]).expect("an answer");
-    let old = Arc::downgrade(&pointer.swap(Arc::new(view("192.0.2.2"))));
+    let old = Arc::downgrade(&pointer.swap(Arc::new(serving("192.0.2.2"))));
     until("no worker holds the old view", || old.upgrade().is_none());
 }

@@ -16,7 +16,7 @@ use fairway_model::{
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
-    Conditions, Draw, Played, Player, ServerOptions, Snapshot, TargetIndex, View, compile,
+    Draw, Played, Player, RuntimeState, ServerOptions, ServingState, Snapshot, TargetIndex, compile,
     steer::{ClientNet, SteerPool},
 };
 
@@ -71,22 +71,22 @@ impl Steering {
     }
 
     /// What answers are given by: the health of each cluster, the shares, and who is open at a moment.
-    pub(super) fn conditions(&self, shares: &Shares, health: &[Health], at: Timestamp) -> Arc<Conditions> {
+    pub(super) fn runtime(&self, shares: &Shares, health: &[Health], at: Timestamp) -> Arc<RuntimeState> {
         let judge = |target: TargetIndex| health[self.judged[target.0 as usize]];
-        let conditions = Conditions::new_at(&self.snapshot, at, judge);
-        Arc::new(conditions.with_shares(&self.snapshot, &Arc::new(shares.clone())))
+        let runtime = RuntimeState::new_at(&self.snapshot, at, judge);
+        Arc::new(runtime.with_shares(&self.snapshot, &Arc::new(shares.clone())))
     }
 
-    /// The same conditions at a moment, where they are not those of that moment already.
-    pub(super) fn at(&self, conditions: &Conditions, at: Timestamp) -> Option<Arc<Conditions>> {
-        conditions.at(&self.snapshot, at).map(Arc::new)
+    /// The same runtime state at a moment, where it is not that of the moment already.
+    pub(super) fn at(&self, runtime: &RuntimeState, at: Timestamp) -> Option<Arc<RuntimeState>> {
+        runtime.at(&self.snapshot, at).map(Arc::new)
     }
 
     /// Whether each of so many clusters is open.
-    pub(super) fn open(&self, clusters: usize, conditions: &Conditions) -> Vec<bool> {
+    pub(super) fn open(&self, clusters: usize, runtime: &RuntimeState) -> Vec<bool> {
         let mut open = vec![true; clusters];
         for (cluster, name) in self.members.iter().zip(self.pool().clusters()) {
-            let turn = conditions.schedule(&self.snapshot, self.pool().name(), name);
+            let turn = runtime.schedule(&self.snapshot, self.pool().name(), name);
             open[*cluster] = turn.is_none_or(|turn| turn.turn.open);
         }
         open
@@ -97,17 +97,17 @@ impl Steering {
         self.pool().demand(self.clients[network as usize], Draw(0))
     }
 
-    /// The cluster that a demand is answered with under other conditions; none where nobody knows whose it is.
-    pub(super) fn place(&self, demand: Demand, conditions: &Conditions) -> Option<usize> {
+    /// The cluster that a demand is answered with under another runtime state; none where nobody knows whose it is.
+    pub(super) fn place(&self, demand: Demand, runtime: &RuntimeState) -> Option<usize> {
         let client = self.clients[*self.networks.get(&demand)? as usize];
-        let route = self.pool().route(self.pool().usual_kind(), conditions, client, Draw(0))?;
+        let route = self.pool().route(self.pool().usual_kind(), runtime, client, Draw(0))?;
         let member = self.pool().clusters().position(|cluster| cluster == route.cluster)?;
         Some(self.members[member])
     }
 
     /// The clusters that a query of a network is answered with.
-    pub(super) fn answer(&mut self, network: u32, draw: Draw, conditions: &Arc<Conditions>) -> Named {
-        let view = View { snapshot: Arc::clone(&self.snapshot), conditions: Arc::clone(conditions) };
+    pub(super) fn answer(&mut self, network: u32, draw: Draw, runtime: &Arc<RuntimeState>) -> Named {
+        let view = ServingState { snapshot: Arc::clone(&self.snapshot), runtime: Arc::clone(runtime) };
         let subnet = Some(subnet(network));
         let query = Played { name: self.name.clone(), rtype: Rtype::A, address: RESOLVER.into(), subnet };
         let (mut answer, members) = (Named::default(), &self.members);
@@ -201,10 +201,10 @@ mod tests {
             for (gone, nearest) in order.iter().enumerate() {
                 let verdict = |place| if order[..gone].contains(&place) { Verdict::Down } else { Verdict::Up };
                 let health: Vec<_> = (0..5).map(|place| Health::new(verdict(place), None)).collect();
-                let conditions = steering.conditions(&Shares::default(), &health, scenario.begins);
-                let answer = steering.answer(number, Draw(0), &conditions);
+                let runtime = steering.runtime(&Shares::default(), &health, scenario.begins);
+                let answer = steering.answer(number, Draw(0), &runtime);
                 assert_eq!(answer.first(), Some(*nearest), "network {number}, {gone} down");
-                assert_eq!(steering.place(steering.demand(number), &conditions), Some(*nearest));
+                assert_eq!(steering.place(steering.demand(number), &runtime), Some(*nearest));
             }
         }
     }

@@ -17,7 +17,7 @@ use fairway_model::{
     Cause, Check, Demand, Forced, Health, LatencyTable, Load, LoadReport, LoadSignal, Monitor, Outcome, Permille, Pool,
     Shares, Spread, Standing, Timestamp, Verdict,
 };
-use fairway_zones::{Conditions, Draw};
+use fairway_zones::{Draw, RuntimeState};
 
 use super::{
     answer::Named,
@@ -81,7 +81,7 @@ pub(super) struct World<'a> {
     monitor: Monitor,
     balancer: Balancer,
     /// What answers are given by.
-    held: Arc<Conditions>,
+    held: Arc<RuntimeState>,
     /// Whether each cluster's windows are open.
     open: Vec<bool>,
     /// The clock that the server sees.
@@ -122,7 +122,7 @@ impl<'a> World<'a> {
         let mut monitor = Monitor::new(Check::Tcp { port: 443 });
         (monitor.period, monitor.fall, monitor.rise) =
             (scenario.probes.period, scenario.probes.fall, scenario.probes.rise);
-        let held = steering.conditions(balancer.shares(), &up, scenario.begins);
+        let held = steering.runtime(balancer.shares(), &up, scenario.begins);
         let nowhere = Cache { answer: Named::default() };
         let mut world = Self {
             open: steering.open(up.len(), &held),
@@ -330,7 +330,7 @@ impl<'a> World<'a> {
 
     fn hold(&mut self, now: Duration) {
         let health: Vec<Health> = self.gateways.iter().map(Gateway::health).collect();
-        self.held = self.steering.conditions(self.balancer.shares(), &health, self.wall(now));
+        self.held = self.steering.runtime(self.balancer.shares(), &health, self.wall(now));
     }
 
     fn step(&mut self, now: Duration) {
@@ -344,7 +344,7 @@ impl<'a> World<'a> {
         let health: Vec<Health> = self.gateways.iter().map(Gateway::health).collect();
         let (steering, wall) = (&self.steering, self.wall(now));
         let mut places = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
-            let held = steering.conditions(shares, &health, wall);
+            let held = steering.runtime(shares, &health, wall);
             demands.iter().map(|demand| steering.place(*demand, &held)).collect()
         };
         self.balancer.step(self.start + now, &mut places);

@@ -61,7 +61,7 @@ fn the_largest_pool_stays_within_the_bound() {
             sets[..sets.len() - 16].iter().all(|s| s.len() <= Cluster::ADDRESSES_MAX * usize::from(Pool::ANSWERS_MAX))
         );
         for states in ["u", "d", "du", "uuuuuuud"] {
-            let choice = scene.choose(kind, &scene.conditions(&scene.all(states)), "192.0.2.1");
+            let choice = scene.choose(kind, &scene.runtime(&scene.all(states)), "192.0.2.1");
             // Where only IPv4 is live, IPv6 has no data.
             assert!(
                 matches!(choice.answer, Answer::Set(number) if usize::from(number) < sets.len()) || states.len() > 2
@@ -74,7 +74,7 @@ fn the_largest_pool_stays_within_the_bound() {
 fn as_many_clusters_are_answered_as_are_asked_for_and_live() {
     let scene = with_answers("a b c d", 3);
     for (states, count) in [("u u u u", 3), ("u d u u", 3), ("u d u d", 2), ("d d d u", 1)] {
-        let choice = scene.choose(Kind::V4, &scene.conditions(states), "192.0.2.1");
+        let choice = scene.choose(Kind::V4, &scene.runtime(states), "192.0.2.1");
         let answer = scene.text(Kind::V4, choice.answer);
         let answered: Vec<_> = answer.split(' ').collect();
         assert_eq!((answered.len(), choice.members.as_slice().len()), (count, count), "{states}");
@@ -90,10 +90,10 @@ fn windows_hold_live_neighbours_only() {
     let scene = with_answers(&many(20, "1+0"), 4);
     let states = "u u u d u u u u u u d d u u u u u u u u";
     let live: Vec<bool> = states.split(' ').map(|s| s == "u").collect();
-    let (conditions, sets) = (scene.conditions(states), scene.steer.sets(Family::V4));
+    let (runtime, sets) = (scene.runtime(states), scene.steer.sets(Family::V4));
     let mut lengths = [0; 5];
     for i in 0..500 {
-        let choice = scene.choose(Kind::V4, &conditions, &network(i).to_string());
+        let choice = scene.choose(Kind::V4, &runtime, &network(i).to_string());
         let members = choice.members.as_slice();
         assert!(members.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 20), "a run on the ring: {members:?}");
         assert!(members.iter().all(|m| live[usize::from(*m)]));
@@ -111,11 +111,11 @@ fn windows_stay_within_the_tier_in_use() {
     let members: Vec<_> = (0..20).map(|i| format!("m{i}@{}", 1 + i % 2)).collect();
     for policy in [Policy::WEIGHTED, Policy::FAILOVER] {
         let scene = Scene::new(policy, &members.join(" "), |pool| pool.answers = 3);
-        let choice = scene.choose(Kind::V4, &scene.conditions(&scene.all("u")), "192.0.2.1");
+        let choice = scene.choose(Kind::V4, &scene.runtime(&scene.all("u")), "192.0.2.1");
         assert_eq!(choice.members.as_slice().len(), 1, "its neighbours are of tier 2");
     }
     let scene = Scene::new(Policy::FAILOVER, &many(20, "1+0"), |pool| pool.answers = 3);
-    let choice = scene.choose(Kind::V4, &scene.conditions(&scene.all("u")), "192.0.2.1");
+    let choice = scene.choose(Kind::V4, &scene.runtime(&scene.all("u")), "192.0.2.1");
     assert_eq!(choice.members.as_slice(), [0, 1, 2]);
 }
 

@@ -17,13 +17,13 @@ fn scene(policy: Policy, count: usize, answers: u8) -> Scene {
 
 /// Nanoseconds a choice, median and spread over the rounds.
 fn measure(scene: &Scene) -> [f64; 3] {
-    let conditions = scene.conditions(&scene.all("u"));
+    let runtime = scene.runtime(&scene.all("u"));
     let mut rounds: Vec<_> = (0..ROUNDS)
         .map(|_| {
             let start = Instant::now();
             for i in 0..CHOICES {
                 let client = scene.steer.client_net(black_box(network(i)));
-                black_box(scene.steer.choose(Kind::V4, black_box(&conditions), client, Draw(0), &mut ()));
+                black_box(scene.steer.choose(Kind::V4, black_box(&runtime), client, Draw(0), &mut ()));
             }
             start.elapsed().as_secs_f64() * 1e9 / f64::from(CHOICES)
         })

@@ -48,14 +48,14 @@ fn a_pool_without_memory_of_better_times_falls_back_to_all() {
 #[test]
 fn the_last_to_be_up_are_answered_while_all_are_down() {
     let scene = Scene::new(Policy::FAILOVER, "a b c", |pool| pool.down = DownAnswer::LastGood);
-    let mut conditions = scene.conditions("u u u");
+    let mut runtime = scene.runtime("u u u");
     for states in ["d u u", "d d u", "d d d"] {
-        conditions = scene.changed(&conditions, states);
+        runtime = scene.changed(&runtime, states);
     }
-    let answer = |conditions: &Conditions| scene.text(Kind::V4, scene.choose(Kind::V4, conditions, "192.0.2.1").answer);
-    assert_eq!(answer(&conditions), "c");
+    let answer = |runtime: &RuntimeState| scene.text(Kind::V4, scene.choose(Kind::V4, runtime, "192.0.2.1").answer);
+    assert_eq!(answer(&runtime), "c");
     // Drained since: nothing remembered is left, so everyone that is not out.
-    assert_eq!(answer(&scene.changed(&conditions, "d d x")), "a");
+    assert_eq!(answer(&scene.changed(&runtime, "d d x")), "a");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn panicking(members: &str, thousandths: u16) -> Scene {
 fn below_the_panic_threshold_health_is_ignored() {
     let scene = panicking("a b c d", 500);
     let clusters = |states: &str| -> Vec<u8> {
-        let mut seen = scene.spread(&scene.conditions(states), 200);
+        let mut seen = scene.spread(&scene.runtime(states), 200);
         seen.sort_unstable();
         seen.dedup();
         seen
@@ -150,7 +150,7 @@ fn panic_needs_something_live_and_leaves_the_rest_to_the_down_answer() {
 #[test]
 fn panic_keeps_the_order_of_tiers() {
     let scene = panicking("a b c@2", 700);
-    let seen = scene.spread(&scene.conditions("u d u"), 200);
+    let seen = scene.spread(&scene.runtime("u d u"), 200);
     assert!(seen.contains(&1) && !seen.contains(&2), "tier 1 alone, both of it");
 }
 
@@ -158,7 +158,7 @@ fn panic_keeps_the_order_of_tiers() {
 fn panic_goes_by_whole_members_that_are_down_and_not_by_those_that_are_new_or_out() {
     let clusters = |members: &str, states: &str| -> Vec<u8> {
         let scene = panicking(members, 500);
-        let mut seen = scene.spread(&scene.conditions(states), 200);
+        let mut seen = scene.spread(&scene.runtime(states), 200);
         seen.sort_unstable();
         seen.dedup();
         seen
@@ -172,6 +172,6 @@ fn panic_goes_by_whole_members_that_are_down_and_not_by_those_that_are_new_or_ou
 #[test]
 fn a_target_that_conditions_do_not_know_was_never_judged() {
     let scene = Scene::weighted("a b");
-    let none = Conditions::of(&[], Some(&scene.pools()), None, |_| Health::PENDING);
+    let none = RuntimeState::of(&[], Some(&scene.pools()), None, |_| Health::PENDING);
     assert_eq!(scene.choose(Kind::V4, &none, "198.51.100.7").basis, Basis::Pending);
 }

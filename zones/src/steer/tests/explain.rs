@@ -7,9 +7,9 @@ use crate::steer::{Basis, Explanation, HashInput, Reason};
 
 fn explain(scene: &Scene, kind: Kind, states: &str) -> Explanation {
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
-    let conditions = scene.conditions(states);
-    let explanation = scene.steer.explain(kind, &conditions, client, Draw(7));
-    assert_eq!(explanation.choice, scene.steer.choose(kind, &conditions, client, Draw(7), &mut ()));
+    let runtime = scene.runtime(states);
+    let explanation = scene.steer.explain(kind, &runtime, client, Draw(7));
+    assert_eq!(explanation.choice, scene.steer.choose(kind, &runtime, client, Draw(7), &mut ()));
     explanation
 }
 
@@ -74,9 +74,9 @@ fn a_down_answer_says_so() {
 #[test]
 fn those_not_remembered_are_told_apart() {
     let scene = Scene::new(Policy::FAILOVER, "a b", |pool| pool.down = DownAnswer::LastGood);
-    let conditions = scene.changed(&scene.conditions("d u"), "d d");
+    let runtime = scene.changed(&scene.runtime("d u"), "d d");
     let client = scene.steer.client_net("192.0.2.1".parse().unwrap());
-    let explanation = scene.steer.explain(Kind::V4, &conditions, client, Draw(0));
+    let explanation = scene.steer.explain(Kind::V4, &runtime, client, Draw(0));
     assert_eq!(reasons(&explanation), [Reason::NotLastGood, Reason::Chosen]);
 }
 

@@ -65,12 +65,12 @@ fn alike() -> impl Strategy<Value = (Scene, String)> {
 }
 
 /// The standing of an answered address.
-fn standing_of(scene: &Scene, conditions: &Conditions, address: &IpAddr) -> Option<Standing> {
+fn standing_of(scene: &Scene, runtime: &RuntimeState, address: &IpAddr) -> Option<Standing> {
     scene.steer.members.iter().find_map(|member| {
         Family::BOTH.into_iter().find_map(|family| {
             let place = scene.steer.addresses(member.number, family).position(|a| a == *address)?;
             let target = scene.steer.target_of(&member.spots[family as usize], place);
-            Some(conditions.health(target).standing())
+            Some(runtime.health(target).standing())
         })
     })
 }
@@ -80,10 +80,10 @@ proptest! {
 
     #[test]
     fn nothing_is_answered_that_may_not_be((scene, states) in scene(), client in any::<u32>(), draw in any::<u64>()) {
-        let conditions = scene.conditions(&states);
+        let runtime = scene.runtime(&states);
         for (kind, family) in KINDS {
             let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
-            let choice = scene.steer.choose(kind, &conditions, client, Draw(draw), &mut ());
+            let choice = scene.steer.choose(kind, &runtime, client, Draw(draw), &mut ());
             let Answer::Set(number) = choice.answer else { continue };
             let sets = scene.steer.sets(family);
             let set = &sets[usize::from(number)];
@@ -93,7 +93,7 @@ proptest! {
                 continue;
             }
             for address in set {
-                let standing = standing_of(&scene, &conditions, address).unwrap();
+                let standing = standing_of(&scene, &runtime, address).unwrap();
                 let fits = match choice.basis {
                     Basis::Live => matches!(standing, Standing::Up | Standing::Unknown),
                     Basis::Pending => standing == Standing::Pending,
@@ -114,11 +114,11 @@ proptest! {
     fn a_quick_choice_is_the_choice(
         (scene, states) in prop_oneof![3 => alike(), 1 => scene()], client in any::<u32>(), draw in any::<u64>()
     ) {
-        let conditions = scene.conditions(&states);
+        let runtime = scene.runtime(&states);
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
         for (kind, family) in KINDS {
-            let choice = scene.steer.choose(kind, &conditions, client, Draw(draw), &mut ());
-            let Some((answer, member)) = scene.steer.choose_quickly(family, &conditions, client, Draw(draw)) else {
+            let choice = scene.steer.choose(kind, &runtime, client, Draw(draw), &mut ());
+            let Some((answer, member)) = scene.steer.choose_quickly(family, &runtime, client, Draw(draw)) else {
                 continue;
             };
             prop_assert_eq!((choice.answer, choice.basis), (Answer::Set(answer), Basis::Live));
@@ -131,21 +131,21 @@ proptest! {
         let one_tier = scene.steer.orders.is_one_group(&scene.steer.members);
         prop_assume!(one_tier || scene.pool.policy == Policy::FAILOVER || scene.steer.panic_threshold == 0);
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
-        let conditions = scene.conditions(&scene.all("u"));
-        prop_assert!(scene.steer.choose_quickly(Family::V4, &conditions, client, Draw(0)).is_some());
+        let runtime = scene.runtime(&scene.all("u"));
+        prop_assert!(scene.steer.choose_quickly(Family::V4, &runtime, client, Draw(0)).is_some());
     }
 
     #[test]
     fn there_is_an_answer_whenever_a_member_is_live((scene, states) in scene(), client in any::<u32>()) {
-        let conditions = scene.conditions(&states);
+        let runtime = scene.runtime(&states);
         let client = std::net::Ipv4Addr::from_bits(client).to_string();
         for (kind, family) in KINDS {
             let live = scene.steer.members.iter().any(|m| {
                 let spot = &m.spots[family as usize];
-                let standing = |place| conditions.health(scene.steer.target_of(spot, place)).standing();
+                let standing = |place| runtime.health(scene.steer.target_of(spot, place)).standing();
                 (0..spot.addresses() as usize).any(|place| matches!(standing(place), Standing::Up | Standing::Unknown))
             });
-            let choice = scene.choose(kind, &conditions, &client);
+            let choice = scene.choose(kind, &runtime, &client);
             prop_assert!(!live || matches!(choice.answer, Answer::Set(_)), "{:?}", choice);
         }
     }
@@ -153,9 +153,9 @@ proptest! {
     #[test]
     fn both_families_agree_where_they_can((scene, states) in scene(), client in any::<u32>()) {
         let scene = scene.recompiled(Pool { answers: 1, ..scene.pool.clone() });
-        let conditions = scene.conditions(&states);
+        let runtime = scene.runtime(&states);
         let client = std::net::Ipv4Addr::from_bits(client).to_string();
-        let [v4, v6] = KINDS.map(|(kind, _)| scene.choose(kind, &conditions, &client));
+        let [v4, v6] = KINDS.map(|(kind, _)| scene.choose(kind, &runtime, &client));
         let ([a], [b]) = (v4.members.as_slice(), v6.members.as_slice()) else { return Ok(()) };
         prop_assert_eq!(v4.basis, v6.basis);
         let member = |number: u8| scene.steer.members.iter().find(|m| m.number == number).unwrap();
@@ -163,7 +163,7 @@ proptest! {
         let fits = |number: u8, family: Family| {
             let spot = &member(number).spots[family as usize];
             (0..spot.addresses() as usize).any(|place| {
-                let standing = conditions.health(scene.steer.target_of(spot, place)).standing();
+                let standing = runtime.health(scene.steer.target_of(spot, place)).standing();
                 match v4.basis {
                     Basis::Live => matches!(standing, Standing::Up | Standing::Unknown),
                     Basis::Pending => standing == Standing::Pending,
@@ -178,14 +178,14 @@ proptest! {
 
     #[test]
     fn standby_is_never_answered_while_another_is_live((scene, states) in scene(), client in any::<u32>()) {
-        let conditions = scene.conditions(&states);
-        let choice = scene.choose(Kind::V4, &conditions, &std::net::Ipv4Addr::from_bits(client).to_string());
+        let runtime = scene.runtime(&states);
+        let choice = scene.choose(Kind::V4, &runtime, &std::net::Ipv4Addr::from_bits(client).to_string());
         prop_assume!(choice.basis == Basis::Live);
         let weight = |number: u8| scene.pool.members[usize::from(number)].weight.0;
         let standby = choice.members.as_slice().iter().any(|m| weight(*m) == 0);
         let live_weighted = (0u8..).zip(&scene.pool.members).any(|(number, member)| {
             member.weight.0 > 0 && scene.steer.addresses(number, Family::V4).any(|a| {
-                matches!(standing_of(&scene, &conditions, &a), Some(Standing::Up | Standing::Unknown))
+                matches!(standing_of(&scene, &runtime, &a), Some(Standing::Up | Standing::Unknown))
             })
         });
         prop_assert!(!(standby && live_weighted));
@@ -195,11 +195,11 @@ proptest! {
     fn cname_mode_names_a_member_whenever_one_is_not_out((scene, states) in scene(), client in any::<u32>()) {
         let mut pool = scene.pool.clone();
         (pool.mode, pool.down) = (Mode::Cname, DownAnswer::All);
-        let any_in = scene.conditions(&states);
+        let any_in = scene.runtime(&states);
         let any_in = (0..scene.targets.len() as u32)
             .any(|t| any_in.health(crate::TargetIndex(t)).standing() != Standing::Out);
         let adjusted = scene.recompiled(pool);
-        let choice = adjusted.choose(Kind::Cname, &adjusted.conditions(&states), &std::net::Ipv4Addr::from_bits(client).to_string());
+        let choice = adjusted.choose(Kind::Cname, &adjusted.runtime(&states), &std::net::Ipv4Addr::from_bits(client).to_string());
         prop_assert_eq!(matches!(choice.answer, Answer::Member(_)), any_in);
     }
 }

@@ -29,8 +29,8 @@ fn counts(scene: &Scene, spread: &[u8]) -> Vec<u32> {
     counts
 }
 
-fn shares(scene: &Scene, conditions: &Conditions) -> Vec<u32> {
-    counts(scene, &scene.spread(conditions, NETWORKS))
+fn shares(scene: &Scene, runtime: &RuntimeState) -> Vec<u32> {
+    counts(scene, &scene.spread(runtime, NETWORKS))
         .iter()
         .map(|count| (count * 100 + NETWORKS / 2) / NETWORKS)
         .collect()
@@ -47,8 +47,8 @@ fn near(actual: &[u32], expected: &[u32]) {
     assert!(close && actual.len() == expected.len(), "{actual:?}, expected {expected:?} within 2");
 }
 
-fn reach(scene: &Scene, conditions: &Conditions, client: IpAddr) -> (String, Reach) {
-    let route = scene.steer.route(Kind::V4, conditions, scene.steer.client_net(client), Draw(0)).unwrap();
+fn reach(scene: &Scene, runtime: &RuntimeState, client: IpAddr) -> (String, Reach) {
+    let route = scene.steer.route(Kind::V4, runtime, scene.steer.client_net(client), Draw(0)).unwrap();
     (route.cluster.to_string(), route.reach)
 }
 
@@ -56,16 +56,16 @@ fn reach(scene: &Scene, conditions: &Conditions, client: IpAddr) -> (String, Rea
 fn a_row_is_tried_in_its_own_order() {
     let policy = Policy { ranks: vec![Rank::Geo], ..Policy::WEIGHTED };
     let scene = Scene::placed(policy, "a b c", [&[0, 1, 1], &[1, 0]], |_| {});
-    let all = scene.conditions("u u u");
+    let all = scene.runtime("u u u");
     let answer =
-        |client: &str, conditions: &Conditions| scene.text(Kind::V4, scene.choose(Kind::V4, conditions, client).answer);
+        |client: &str, runtime: &RuntimeState| scene.text(Kind::V4, scene.choose(Kind::V4, runtime, client).answer);
     assert_eq!((answer("10.0.0.1", &all), answer("192.0.2.1", &all)), ("a".into(), "b".into()));
-    let without = scene.conditions("d d u");
+    let without = scene.runtime("d d u");
     assert_eq!((answer("10.0.0.1", &without), answer("192.0.2.1", &without)), ("c".into(), "c".into()));
-    let without = scene.conditions("u d u");
+    let without = scene.runtime("u d u");
     assert_eq!(answer("192.0.2.1", &without), "a", "what the ranking does not speak of comes last");
     // The next two of the first half rank equal, and share.
-    near(&shares(&scene, &scene.conditions("d u u")), &[0, 50, 50]);
+    near(&shares(&scene, &scene.runtime("d u u")), &[0, 50, 50]);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn tiers_and_costs_are_rankings_too() {
             }
         });
         let states = ["u u u", "d u u", "u d u", "u u d"];
-        let answer = |states| scene.choose(Kind::V4, &scene.conditions(states), "10.0.0.1").answer;
+        let answer = |states| scene.choose(Kind::V4, &scene.runtime(states), "10.0.0.1").answer;
         states.map(|states| scene.text(Kind::V4, answer(states))).join("")
     };
     assert_eq!(order(policy(&[])), "bbcb");
@@ -107,8 +107,8 @@ fn without_shares_a_pool_that_heeds_load_is_as_one_that_does_not() {
         let (plain, heeds) = (Scene::weighted(members), loaded(members));
         for state in ["u", "d", "p"] {
             let states = scene_states(&plain, state);
-            let plain_spread = plain.spread(&plain.conditions(&states), 3_000);
-            assert_eq!(plain_spread, heeds.spread(&heeds.conditions(&states), 3_000));
+            let plain_spread = plain.spread(&plain.runtime(&states), 3_000);
+            assert_eq!(plain_spread, heeds.spread(&heeds.runtime(&states), 3_000));
         }
     }
 }
@@ -121,46 +121,46 @@ fn scene_states(scene: &Scene, first: &str) -> String {
 #[test]
 fn shares_of_pools_that_do_not_heed_load_stay() {
     let scene = Scene::weighted("a b");
-    let conditions = scene.conditions("u u");
-    let balanced = scene.balanced(&conditions, "a:0+0");
-    assert_eq!(scene.spread(&conditions, 3_000), scene.spread(&balanced, 3_000));
-    assert_eq!(conditions.id(), balanced.id(), "nobody in the snapshot heeds it");
+    let runtime = scene.runtime("u u");
+    let balanced = scene.balanced(&runtime, "a:0+0");
+    assert_eq!(scene.spread(&runtime, 3_000), scene.spread(&balanced, 3_000));
+    assert_eq!(runtime.id(), balanced.id(), "nobody in the snapshot heeds it");
 }
 
 #[test]
 fn a_member_takes_its_part_and_the_rest_goes_to_the_next_group() {
     let scene = loaded("a b@2 c@3");
-    let conditions = scene.conditions("u u u");
-    let whole = scene.balanced(&conditions, "b:0+0");
+    let runtime = scene.runtime("u u u");
+    let whole = scene.balanced(&runtime, "b:0+0");
     assert_eq!(shares(&scene, &whole), [100, 0, 0], "nothing spills while all is taken");
-    let spilling = scene.balanced(&conditions, "a:39321+0");
+    let spilling = scene.balanced(&runtime, "a:39321+0");
     near(&shares(&scene, &spilling), &[60, 40, 0]);
-    let further = scene.balanced(&conditions, "a:39321+0 b:65535+32768");
+    let further = scene.balanced(&runtime, "a:39321+0 b:65535+32768");
     near(&shares(&scene, &further), &[60, 20, 20]);
-    let near_of_spilled = scene.balanced(&scene.conditions("d u u"), "b:32768+0");
+    let near_of_spilled = scene.balanced(&scene.runtime("d u u"), "b:32768+0");
     near(&shares(&scene, &near_of_spilled), &[0, 50, 50]);
 }
 
 #[test]
 fn in_one_group_the_shares_are_weight_by_acceptance() {
     let scene = loaded("a b:2 c");
-    let balanced = scene.balanced(&scene.conditions("u u u"), "a:32768+0 b:65535+0 c:0+0");
+    let balanced = scene.balanced(&scene.runtime("u u u"), "a:32768+0 b:65535+0 c:0+0");
     // 0.5 to 2 to 0.
     near(&shares(&scene, &balanced), &[20, 80, 0]);
     // What nobody of the group takes goes to the next one, at the cost of nobody in it.
     let scene = loaded("a b:2 c d@2");
-    let balanced = scene.balanced(&scene.conditions("u u u u"), "a:32768+0 b:65535+0 c:0+0");
+    let balanced = scene.balanced(&scene.runtime("u u u u"), "a:32768+0 b:65535+0 c:0+0");
     near(&shares(&scene, &balanced), &[13, 50, 0, 38]);
 }
 
 #[test]
 fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
     let scene = loaded("a b:3@2");
-    let conditions = scene.conditions("u u");
-    let tight = scene.balanced(&conditions, "a:32768+0 b:32768+0");
+    let runtime = scene.runtime("u u");
+    let tight = scene.balanced(&runtime, "a:32768+0 b:32768+0");
     // Half of all is left: one part to three.
     near(&shares(&scene, &tight), &[63, 38]);
-    let none = scene.balanced(&conditions, "a:0+0 b:0+0");
+    let none = scene.balanced(&runtime, "a:0+0 b:0+0");
     near(&shares(&scene, &none), &[25, 75]);
     assert_eq!(reach(&scene, &none, network(7)).1, Reach::Rest);
 }
@@ -168,9 +168,9 @@ fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
 #[test]
 fn where_only_standby_members_are_left_each_passes_on_to_the_next() {
     let scene = loaded("a b:0 c:0@2");
-    let last = scene.balanced(&scene.conditions("d u u"), "b:0+0 c:0+65535");
+    let last = scene.balanced(&scene.runtime("d u u"), "b:0+0 c:0+65535");
     assert_eq!(shares(&scene, &last), [0, 0, 100]);
-    let standby = scene.balanced(&scene.conditions("u u u"), "a:0+0 c:0+65535");
+    let standby = scene.balanced(&scene.runtime("u u u"), "a:0+0 c:0+65535");
     assert_eq!(shares(&scene, &standby), [100, 0, 0]);
 }
 
@@ -178,16 +178,16 @@ fn where_only_standby_members_are_left_each_passes_on_to_the_next() {
 fn standby_takes_nothing_while_another_can_be_answered() {
     let scene = loaded("a b@2 s:0");
     let full = "a:0+0 b:0+0";
-    assert_eq!(shares(&scene, &scene.balanced(&scene.conditions("u u u"), full))[2], 0);
-    assert_eq!(shares(&scene, &scene.balanced(&scene.conditions("d d u"), full)), [0, 0, 100]);
-    let alone = scene.balanced(&scene.conditions("d d u"), "s:0+0");
+    assert_eq!(shares(&scene, &scene.balanced(&scene.runtime("u u u"), full))[2], 0);
+    assert_eq!(shares(&scene, &scene.balanced(&scene.runtime("d d u"), full)), [0, 0, 100]);
+    let alone = scene.balanced(&scene.runtime("d d u"), "s:0+0");
     assert_eq!(shares(&scene, &alone), [0, 0, 100], "the only one left takes all");
 }
 
 #[test]
 fn the_first_in_order_may_pass_on_too() {
     let scene = Scene::new(Policy { load: true, ..Policy::FAILOVER }, "a b c", |_| {});
-    let balanced = scene.balanced(&scene.conditions("u u u"), "a:32768+0 b:0+32768");
+    let balanced = scene.balanced(&scene.runtime("u u u"), "a:32768+0 b:0+32768");
     near(&shares(&scene, &balanced), &[50, 25, 25]);
 }
 
@@ -197,7 +197,7 @@ fn a_pin_holds_while_its_member_can_be_answered_and_only_then() {
     let client = network(70_000);
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
     let at = |states: &str, shares: &str, to: &str| {
-        let pinned = scene.balanced_with(&scene.conditions(states), shares, &[(demand, to)]);
+        let pinned = scene.balanced_with(&scene.runtime(states), shares, &[(demand, to)]);
         reach(&scene, &pinned, client)
     };
     assert_eq!(at("u u u u", "", "c"), ("c".into(), Reach::Pinned));
@@ -206,38 +206,38 @@ fn a_pin_holds_while_its_member_can_be_answered_and_only_then() {
     assert_eq!(at("u u x u", "a:0+0", "c"), ("b".into(), Reach::Spill));
     assert_eq!(at("u u u u", "", "s"), ("a".into(), Reach::Near), "standby is no candidate while another is");
     assert_eq!(at("d d d u", "", "s"), ("s".into(), Reach::Pinned));
-    let other = scene.balanced_with(&scene.conditions("u u u u"), "", &[(Demand(demand.0 ^ 1), "c")]);
+    let other = scene.balanced_with(&scene.runtime("u u u u"), "", &[(Demand(demand.0 ^ 1), "c")]);
     assert_eq!(reach(&scene, &other, client), ("a".into(), Reach::Near));
 }
 
 #[test]
 fn answers_of_several_stay_within_the_group_that_takes_the_client() {
     let scene = Scene::placed(nearest(), "a b c d", [&[0, 0, 1, 1], &[1, 1, 0, 0]], |pool| pool.answers = 2);
-    let groups = |conditions: &Conditions| {
-        let choose = |i| scene.choose(Kind::V4, conditions, &network(i).to_string()).members;
+    let groups = |runtime: &RuntimeState| {
+        let choose = |i| scene.choose(Kind::V4, runtime, &network(i).to_string()).members;
         let mut seen: Vec<Vec<u8>> = (0..2_000).map(|i| choose(i * 8_000).as_slice().to_vec()).collect();
         seen.iter_mut().for_each(|members| members.sort_unstable());
         seen.sort();
         seen.dedup();
         seen
     };
-    let conditions = scene.conditions("u u u u");
-    assert_eq!(groups(&conditions), [[0, 1], [2, 3]]);
-    let spilling = groups(&scene.balanced(&conditions, "a:30000+30000 b:20000+20000"));
+    let runtime = scene.runtime("u u u u");
+    assert_eq!(groups(&runtime), [[0, 1], [2, 3]]);
+    let spilling = groups(&scene.balanced(&runtime, "a:30000+30000 b:20000+20000"));
     assert!(spilling.iter().all(|members| members.iter().all(|m| m / 2 == members[0] / 2)), "{spilling:?}");
 }
 
 #[test]
 fn equal_shares_have_one_id_and_others_another() {
     let scene = loaded("a b");
-    let conditions = scene.conditions("u u");
-    let id = |shares: &str, pins: &[(Demand, &str)]| scene.balanced_with(&conditions, shares, pins).id();
-    assert_eq!(id("", &[]), conditions.id());
-    assert_eq!(id("a:65535+65535", &[]), conditions.id(), "to take everything is to say nothing");
+    let runtime = scene.runtime("u u");
+    let id = |shares: &str, pins: &[(Demand, &str)]| scene.balanced_with(&runtime, shares, pins).id();
+    assert_eq!(id("", &[]), runtime.id());
+    assert_eq!(id("a:65535+65535", &[]), runtime.id(), "to take everything is to say nothing");
     assert_eq!(id("a:1+2 gone:1+1", &[(Demand(5), "gone")]), id("a:1+2", &[]));
     let ids = [id("", &[]), id("a:1+2", &[]), id("a:2+1", &[]), id("b:1+2", &[]), id("", &[(Demand(5), "a")])];
     assert!((1..ids.len()).all(|i| !ids[..i].contains(&ids[i])));
-    let twice = scene.balanced(&scene.balanced(&conditions, "a:1+2"), "b:3+4");
+    let twice = scene.balanced(&scene.balanced(&runtime, "a:1+2"), "b:3+4");
     assert_eq!(twice.id(), id("b:3+4", &[]), "what was said before is gone");
 }
 
@@ -287,7 +287,7 @@ impl Balancing {
         let scene = self.scene(|_| {});
         let names = || self.members.iter().zip('a'..);
         let shares: Vec<_> = names().map(|((_, _, part), name)| format!("{name}:{part}+{}", spill_of(*part))).collect();
-        let balanced = scene.balanced(&scene.conditions(&scene.all("u")), &shares.join(" "));
+        let balanced = scene.balanced(&scene.runtime(&scene.all("u")), &shares.join(" "));
         let choose = |i: u32| {
             let client = scene.steer.client_net(network(i.wrapping_mul(1_397)));
             scene.steer.choose(Kind::V4, &balanced, client, Draw(0), &mut ()).members.as_slice()[0]
@@ -333,10 +333,10 @@ proptest! {
             (pool.policy.load, pool.policy.choose) = (load, choose);
         });
         let states: Vec<_> = states.chars().take(scene.pool.members.len()).map(String::from).collect();
-        let conditions = scene.balanced(&scene.conditions(&states.join(" ")), "a:40000+10000 b:1000+60000 c:0+0");
+        let runtime = scene.balanced(&scene.runtime(&states.join(" ")), "a:40000+10000 b:1000+60000 c:0+0");
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
-        let choice = scene.steer.choose(Kind::V4, &conditions, client, Draw(0), &mut ());
-        if let Some((answer, member)) = scene.steer.choose_quickly(Family::V4, &conditions, client, Draw(0)) {
+        let choice = scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut ());
+        if let Some((answer, member)) = scene.steer.choose_quickly(Family::V4, &runtime, client, Draw(0)) {
             prop_assert_eq!((choice.answer, choice.basis), (Answer::Set(answer), Basis::Live));
             prop_assert_eq!(choice.members.as_slice(), [member]);
         }
@@ -346,10 +346,10 @@ proptest! {
 #[test]
 fn shares_stay_with_clusters_of_the_same_name_over_a_change_of_what_is_configured() {
     let (before, after) = (loaded("a b"), loaded("z a b@2"));
-    let balanced = before.balanced(&before.conditions("u u"), "a:0+0 gone:5+5");
+    let balanced = before.balanced(&before.runtime("u u"), "a:0+0 gone:5+5");
     let shares = balanced.shares().unwrap();
-    let carried = after.conditions("u u u").balanced_by(&after.balanced, shares);
-    assert_eq!(carried.id(), after.balanced(&after.conditions("u u u"), "a:0+0").id());
+    let carried = after.runtime("u u u").balanced_by(&after.balanced, shares);
+    assert_eq!(carried.id(), after.balanced(&after.runtime("u u u"), "a:0+0").id());
     assert_eq!(counts(&after, &after.spread(&carried, 2_000))[1], 0);
 }
 
@@ -372,11 +372,11 @@ impl Trace for FirstOffer {
 #[test]
 fn who_takes_all_takes_the_client_with_the_highest_draw_too() {
     let scene = loaded("a b@2");
-    let conditions = scene.balanced(&scene.conditions("u u"), "a:65535+0 b:0+0");
+    let runtime = scene.balanced(&scene.runtime("u u"), "a:65535+0 b:0+0");
     let mut heard = FirstOffer::default();
     // One in 65,536 draws that.
     let client = scene.steer.client_net(network(1_527));
-    let choice = scene.steer.choose(Kind::V4, &conditions, client, Draw(0), &mut heard);
+    let choice = scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut heard);
     let offer = Offer { near: true, acceptance: 65_535, draw: 65_534 };
     assert_eq!((heard.0, choice.members.as_slice()), (Some(offer), &[0][..]));
 }
@@ -387,8 +387,8 @@ fn a_pin_to_a_standby_member_holds_against_other_standby_members() {
     let client = network(70_000);
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
     let pinned = |states: &str| {
-        let conditions = scene.balanced_with(&scene.conditions(states), "", &[(demand, "t")]);
-        reach(&scene, &conditions, client)
+        let runtime = scene.balanced_with(&scene.runtime(states), "", &[(demand, "t")]);
+        reach(&scene, &runtime, client)
     };
     assert_eq!(pinned("d u u"), ("t".into(), Reach::Pinned));
     assert_eq!(pinned("u u u"), ("a".into(), Reach::Near));
@@ -398,7 +398,7 @@ fn a_pin_to_a_standby_member_holds_against_other_standby_members() {
 fn whom_nobody_takes_does_not_fall_to_one_that_takes_nothing_while_another_takes_something() {
     for members in ["a b@2", "b@2 a"] {
         let scene = loaded(members);
-        let balanced = scene.balanced(&scene.conditions("u u"), "a:0+0 b:1000+0");
+        let balanced = scene.balanced(&scene.runtime("u u"), "a:0+0 b:1000+0");
         let at = scene.pool.members.iter().position(|member| member.cluster.as_str() == "b").unwrap();
         assert_eq!(shares(&scene, &balanced)[at], 100, "{members}");
     }
@@ -407,7 +407,7 @@ fn whom_nobody_takes_does_not_fall_to_one_that_takes_nothing_while_another_takes
 #[test]
 fn among_several_whom_nobody_takes_falls_to_whole_members_first() {
     let scene = Scene::new(weighted(), "a/2+0 b", |pool| pool.answers = 2);
-    let balanced = scene.balanced(&scene.conditions("ud u"), "a:60000+0 b:0+0");
+    let balanced = scene.balanced(&scene.runtime("ud u"), "a:60000+0 b:0+0");
     let rest = (0..2_000).map(network).find(|client| reach(&scene, &balanced, *client).1 == Reach::Rest).unwrap();
     assert_eq!(reach(&scene, &balanced, rest).0, "b", "though only a takes anybody");
 }
@@ -415,16 +415,16 @@ fn among_several_whom_nobody_takes_falls_to_whole_members_first() {
 #[test]
 fn only_who_takes_the_client_near_joins_an_answer_of_several() {
     let scene = Scene::new(weighted(), "a b", |pool| pool.answers = 2);
-    let members = |balanced: &Conditions| {
+    let members = |balanced: &RuntimeState| {
         let choose = |i| scene.choose(Kind::V4, balanced, &network(i).to_string()).members.as_slice().to_vec();
         let mut seen: Vec<_> = (0..500).map(choose).collect();
         seen.sort();
         seen.dedup();
         seen
     };
-    let conditions = scene.conditions("u u");
-    assert_eq!(members(&scene.balanced(&conditions, "b:0+65535")), [[0]], "in their own group both are near");
-    assert_eq!(members(&scene.balanced(&conditions, "b:65535+0")), [[0, 1], [1, 0]]);
+    let runtime = scene.runtime("u u");
+    assert_eq!(members(&scene.balanced(&runtime, "b:0+65535")), [[0]], "in their own group both are near");
+    assert_eq!(members(&scene.balanced(&runtime, "b:65535+0")), [[0, 1], [1, 0]]);
 }
 
 #[test]
@@ -432,7 +432,7 @@ fn a_pin_to_a_partly_live_member_is_answered_with_its_live_part_alone() {
     let scene = Scene::new(weighted(), "a/2+0 b", |pool| pool.answers = 2);
     let client = network(70_000);
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
-    let pinned = scene.balanced_with(&scene.conditions("ud u"), "", &[(demand, "a")]);
+    let pinned = scene.balanced_with(&scene.runtime("ud u"), "", &[(demand, "a")]);
     let choice = scene.choose(Kind::V4, &pinned, &client.to_string());
     assert_eq!((scene.text(Kind::V4, choice.answer).as_str(), choice.members.as_slice()), ("a", &[0][..]));
 }
@@ -441,7 +441,7 @@ fn a_pin_to_a_partly_live_member_is_answered_with_its_live_part_alone() {
 fn the_first_in_order_is_asked_first_also_where_several_are_answered() {
     let policy = Policy { load: true, ..Policy::FAILOVER };
     let scene = Scene::new(policy, "a b c", |pool| pool.answers = 2);
-    let members = |i| scene.choose(Kind::V4, &scene.conditions("u u u"), &network(i).to_string()).members;
+    let members = |i| scene.choose(Kind::V4, &scene.runtime("u u u"), &network(i).to_string()).members;
     assert!((0..100).all(|i| members(i).as_slice() == [0]));
 }
 

@@ -1,4 +1,4 @@
-//! Conditions: their id, their changes, and what last-good pools remember over both.
+//! Runtime state: their id, their changes, and what last-good pools remember over both.
 
 use fairway_model::{DownAnswer, Policy};
 use proptest::prelude::*;
@@ -9,19 +9,19 @@ fn remembering(members: &str) -> Scene {
     Scene::new(Policy::FAILOVER, members, |pool| pool.down = DownAnswer::LastGood)
 }
 
-fn answer(scene: &Scene, conditions: &Conditions) -> String {
-    scene.text(Kind::V4, scene.choose(Kind::V4, conditions, "192.0.2.1").answer)
+fn answer(scene: &Scene, runtime: &RuntimeState) -> String {
+    scene.text(Kind::V4, scene.choose(Kind::V4, runtime, "192.0.2.1").answer)
 }
 
 proptest! {
     #[test]
     fn the_id_depends_on_the_state_and_not_on_the_way_there(steps in prop::collection::vec("[udpsxfU]( [udpsxfU]){3}", 1..6)) {
         let scene = Scene::weighted("a b c d");
-        let mut conditions = scene.conditions("p p p p");
+        let mut runtime = scene.runtime("p p p p");
         for states in &steps {
-            conditions = scene.changed(&conditions, states);
+            runtime = scene.changed(&runtime, states);
         }
-        prop_assert_eq!(conditions.id(), scene.conditions(&steps[steps.len() - 1]).id());
+        prop_assert_eq!(runtime.id(), scene.runtime(&steps[steps.len() - 1]).id());
     }
 }
 
@@ -29,7 +29,7 @@ proptest! {
 fn different_states_have_different_ids() {
     let scene = Scene::weighted("a b");
     let states = ["u u", "u d", "d u", "d d", "x u", "f u", "U U", "p p", "s s"];
-    let ids: Vec<_> = states.iter().map(|states| scene.conditions(states).id()).collect();
+    let ids: Vec<_> = states.iter().map(|states| scene.runtime(states).id()).collect();
     for (place, id) in ids.iter().enumerate() {
         assert!(!ids[..place].contains(id), "{}", states[place]);
     }
@@ -38,7 +38,7 @@ fn different_states_have_different_ids() {
 #[test]
 fn what_is_remembered_is_part_of_the_id() {
     let scene = remembering("a b");
-    let through = |between| scene.changed(&scene.changed(&scene.conditions("u u"), between), "d d");
+    let through = |between| scene.changed(&scene.changed(&scene.runtime("u u"), between), "d d");
     assert_ne!(through("d u").id(), through("u d").id());
     assert_eq!(through("d u").id(), through("d u").id());
     assert_ne!(answer(&scene, &through("d u")), answer(&scene, &through("u d")));
@@ -47,32 +47,32 @@ fn what_is_remembered_is_part_of_the_id() {
 #[test]
 fn memory_starts_with_the_first_conditions() {
     let scene = remembering("a b c");
-    let conditions = scene.changed(&scene.conditions("d u u"), "d d d");
-    assert_eq!(answer(&scene, &conditions), "b");
+    let runtime = scene.changed(&scene.runtime("d u u"), "d d d");
+    assert_eq!(answer(&scene, &runtime), "b");
 }
 
 #[test]
 fn pending_and_drained_members_are_not_remembered() {
     let scene = remembering("a b c");
-    let conditions = scene.changed(&scene.conditions("p x u"), "d d d");
-    assert_eq!(answer(&scene, &conditions), "c");
+    let runtime = scene.changed(&scene.runtime("p x u"), "d d d");
+    assert_eq!(answer(&scene, &runtime), "c");
 }
 
 #[test]
 fn a_reload_carries_the_memory_over_by_name() {
     let before = remembering("a b c");
-    let old = before.changed(&before.conditions("d u u"), "d d d");
+    let old = before.changed(&before.runtime("d u u"), "d d d");
     // b has gone, x has come, and the order has changed.
     let after = remembering("c x a");
-    let mut new = after.conditions("d d d");
+    let mut new = after.runtime("d d d");
     new.carry(&after.pools(), &before.pools(), &old);
     assert_eq!(after.steer.cluster(after.choose(Kind::V4, &new, "192.0.2.1").members.as_slice()[0]).as_str(), "c");
     // What is live now matters more than what once was.
-    let mut live = after.conditions("d d u");
+    let mut live = after.runtime("d d u");
     live.carry(&after.pools(), &before.pools(), &old);
     let later = after.changed(&live, "d d d");
     assert_eq!(after.steer.cluster(after.choose(Kind::V4, &later, "192.0.2.1").members.as_slice()[0]).as_str(), "a");
-    assert_ne!(new.id(), after.conditions("d d d").id());
+    assert_ne!(new.id(), after.runtime("d d d").id());
 }
 
 #[test]
@@ -85,15 +85,15 @@ fn a_pool_that_does_not_remember_keeps_no_words() {
     assert_eq!(scene.steer.memory().len(), 4);
     let mut states = vec!["d"; 255];
     states[200] = "u";
-    let conditions = scene.changed(&scene.conditions(&states.join(" ")), &scene.all("d"));
-    assert_eq!(scene.choose(Kind::V4, &conditions, "192.0.2.1").members.as_slice(), [200]);
+    let runtime = scene.changed(&scene.runtime(&states.join(" ")), &scene.all("d"));
+    assert_eq!(scene.choose(Kind::V4, &runtime, "192.0.2.1").members.as_slice(), [200]);
 }
 
 #[test]
 fn changes_of_targets_that_are_gone_are_passed_over() {
     let scene = Scene::weighted("a b");
-    let conditions = scene.conditions("u u");
-    let changed = conditions.changed(&scene.pools(), &[(crate::TargetIndex(99), Health::PENDING)]);
-    assert_eq!(changed.id(), conditions.id());
+    let runtime = scene.runtime("u u");
+    let changed = runtime.changed(&scene.pools(), &[(crate::TargetIndex(99), Health::PENDING)]);
+    assert_eq!(changed.id(), runtime.id());
     assert_eq!(changed.health(crate::TargetIndex(99)), Health::PENDING);
 }

@@ -1,4 +1,4 @@
-//! Pools and conditions written as text, and the answers they lead to read back as text.
+//! Pools and runtime state written as text, and the answers they lead to read back as text.
 
 mod answers;
 mod cost;
@@ -22,7 +22,7 @@ use fairway_model::{
 };
 
 use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
-use crate::{Chunks, Conditions, Draw, balanced::BalancedClusters};
+use crate::{Chunks, Draw, RuntimeState, balanced::BalancedClusters};
 
 /// A pool and what it is compiled to.
 #[derive(Debug)]
@@ -87,19 +87,19 @@ impl Scene {
         Self::new(Policy::FAILOVER, members, |_| {})
     }
 
-    /// Conditions from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
+    /// Runtime state from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
     /// `p`ending, `s`tale (unknown), drained `x`, forced down `f`, forced up `U`.
-    pub(super) fn conditions(&self, states: &str) -> Conditions {
-        Conditions::of(&self.targets, Some(&self.pools()), None, self.health(states))
+    pub(super) fn runtime(&self, states: &str) -> RuntimeState {
+        RuntimeState::of(&self.targets, Some(&self.pools()), None, self.health(states))
     }
 
-    /// The same conditions under these shares: `a:30000+500 b:0+0`, the near and the spill acceptance of a cluster.
-    pub(super) fn balanced(&self, conditions: &Conditions, shares: &str) -> Conditions {
-        self.balanced_with(conditions, shares, &[])
+    /// The same runtime state under these shares: `a:30000+500 b:0+0`, the near and the spill acceptance of a cluster.
+    pub(super) fn balanced(&self, runtime: &RuntimeState, shares: &str) -> RuntimeState {
+        self.balanced_with(runtime, shares, &[])
     }
 
     /// The same with demand that is held by clusters.
-    pub(super) fn balanced_with(&self, conditions: &Conditions, shares: &str, pins: &[(Demand, &str)]) -> Conditions {
+    pub(super) fn balanced_with(&self, runtime: &RuntimeState, shares: &str, pins: &[(Demand, &str)]) -> RuntimeState {
         let cluster = |name: &str| ClusterName::new(name).unwrap();
         let acceptance = shares.split_whitespace().map(|text| {
             let (name, parts) = text.split_once(':').unwrap();
@@ -108,11 +108,11 @@ impl Scene {
         });
         let pins = pins.iter().map(|(demand, name)| (*demand, cluster(name)));
         let shares = Shares { epoch: 1, acceptance: acceptance.collect(), pins: pins.collect() };
-        conditions.balanced_by(&self.balanced, &Arc::new(shares))
+        runtime.balanced_by(&self.balanced, &Arc::new(shares))
     }
 
-    /// The same conditions, changed to these states.
-    pub(super) fn changed(&self, before: &Conditions, states: &str) -> Conditions {
+    /// The same runtime state, changed to these states.
+    pub(super) fn changed(&self, before: &RuntimeState, states: &str) -> RuntimeState {
         let mut health = self.health(states);
         let indices = (0..self.targets.len() as u32).map(crate::TargetIndex);
         let changes: Vec<_> = indices.map(|target| (target, health(target))).collect();
@@ -141,14 +141,14 @@ impl Scene {
         move |target| health[target.0 as usize]
     }
 
-    pub(super) fn choose(&self, kind: Kind, conditions: &Conditions, client: &str) -> Choice {
+    pub(super) fn choose(&self, kind: Kind, runtime: &RuntimeState, client: &str) -> Choice {
         let client = self.steer.client_net(client.parse().unwrap());
-        self.steer.choose(kind, conditions, client, Draw(0), &mut ())
+        self.steer.choose(kind, runtime, client, Draw(0), &mut ())
     }
 
     /// The answer to one client, as text.
     pub(super) fn answer(&self, kind: Kind, states: &str) -> String {
-        self.text(kind, self.choose(kind, &self.conditions(states), "198.51.100.7").answer)
+        self.text(kind, self.choose(kind, &self.runtime(states), "198.51.100.7").answer)
     }
 
     /// What is answered, as names of clusters, each address after its cluster's by number from 1: `a a.2 b`.
@@ -168,10 +168,10 @@ impl Scene {
     }
 
     /// Clusters answered to each of many client networks.
-    pub(super) fn spread(&self, conditions: &Conditions, networks: u32) -> Vec<u8> {
+    pub(super) fn spread(&self, runtime: &RuntimeState, networks: u32) -> Vec<u8> {
         let choose = |i: u32| {
             let client = self.steer.client_net(network(i));
-            self.steer.choose(Kind::V4, conditions, client, Draw(0), &mut ()).members.as_slice()[0]
+            self.steer.choose(Kind::V4, runtime, client, Draw(0), &mut ()).members.as_slice()[0]
         };
         (0..networks).map(choose).collect()
     }

@@ -17,8 +17,8 @@ fn geo(load: bool, choose: Choose) -> Policy {
 }
 
 fn answers(scene: &Scene, states: &str) -> [String; 2] {
-    let conditions = scene.conditions(states);
-    [KEPT, FREE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, client).answer))
+    let runtime = scene.runtime(states);
+    [KEPT, FREE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer))
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn clients_of_a_place_keep_to_its_members_and_others_are_free() {
     assert_eq!(answers(&scene, "d d u"), ["a b", "c"], "the down answer is of those that may be answered");
     assert_eq!(answers(&scene, "f f u"), ["nothing", "c"]);
     let client = scene.steer.client_net(KEPT.parse().unwrap());
-    let explanation = scene.steer.explain(Kind::V4, &scene.conditions("d d u"), client, Draw(0));
+    let explanation = scene.steer.explain(Kind::V4, &scene.runtime("d d u"), client, Draw(0));
     assert_eq!(explanation.members[2].reason, Reason::HiddenFromClient);
     assert_eq!(client.scope(), 1, "the answer depends on the half alone");
 }
@@ -41,8 +41,8 @@ fn a_place_without_any_member_of_its_own_gets_what_stands_for_members() {
     for (down, expected) in [(DownAnswer::All, "nothing"), (DownAnswer::Refuse, "nothing"), (fallback, "z")] {
         let scene = Scene::placed(geo(false, Choose::First), "a b", ranks, |pool| pool.down = down.clone());
         assert_eq!(answers(&scene, "u u"), [expected, "a"], "{down:?}");
-        let conditions = scene.conditions("u u");
-        assert_eq!(scene.choose(Kind::V4, &conditions, KEPT).basis, Basis::Hidden);
+        let runtime = scene.runtime("u u");
+        assert_eq!(scene.choose(Kind::V4, &runtime, KEPT).basis, Basis::Hidden);
     }
 }
 
@@ -53,8 +53,8 @@ fn views_and_places_both_hide() {
         pool.members[2].networks = vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.0/24".parse().unwrap()];
     });
     assert_eq!(answers(&scene, "u d u"), ["b", "c"], "b is all that is left to the first one");
-    let conditions = scene.conditions("u u u");
-    assert_eq!(scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, "10.9.1.1").answer), "a");
+    let runtime = scene.runtime("u u u");
+    assert_eq!(scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, "10.9.1.1").answer), "a");
 }
 
 /// Every down answer, threshold, number of answers, way to choose and set of states: 5 members, 3 of which are excluded.
@@ -88,7 +88,7 @@ fn an_excluded_member_is_never_answered() {
                         pool.spread = if answers == 5 { Spread::Query } else { Spread::Client };
                     },
                 );
-                let mut conditions = scene.conditions("u u u u u");
+                let mut runtime = scene.runtime("u u u u u");
                 for number in 0..letters.len().pow(5) {
                     // Each state once in 7 in every place, in an order that visits few of all 16,807.
                     if number % 41 != 0 {
@@ -96,11 +96,10 @@ fn an_excluded_member_is_never_answered() {
                     }
                     let letter = |place: u32| letters[number / letters.len().pow(place) % letters.len()];
                     let states: Vec<String> = (0..5).map(|place| letter(place).to_string()).collect();
-                    conditions = scene.changed(&conditions, &states.join(" "));
-                    let balanced = scene.balanced(&conditions, "a:0+0 b:65535+65535 c:65535+65535 d:0+0 e:9+9");
-                    for (kind, conditions) in [(Kind::V4, &conditions), (Kind::V6, &conditions), (Kind::V4, &balanced)]
-                    {
-                        let text = scene.text(kind, scene.choose(kind, conditions, KEPT).answer);
+                    runtime = scene.changed(&runtime, &states.join(" "));
+                    let balanced = scene.balanced(&runtime, "a:0+0 b:65535+65535 c:65535+65535 d:0+0 e:9+9");
+                    for (kind, runtime) in [(Kind::V4, &runtime), (Kind::V6, &runtime), (Kind::V4, &balanced)] {
+                        let text = scene.text(kind, scene.choose(kind, runtime, KEPT).answer);
                         let excluded = text.split([' ', '.']).any(|name| ["b", "c", "e"].contains(&name));
                         assert!(!excluded, "{text} under {states:?}, {down:?}, {policy}");
                         played += 1;
@@ -126,7 +125,7 @@ fn more_rows_than_can_be_counted_give_up_ranks_and_nobody_who_is_excluded() {
     });
     let scene = Scene::compile_at(scene.desired, scene.pool, &Placement { territory, rankings: vec![rows] });
     assert!(scene.steer.lost_its_place());
-    let conditions = scene.conditions("d u d");
-    let answer = |client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, client).answer);
+    let runtime = scene.runtime("d u d");
+    let answer = |client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer);
     assert_eq!(["1.2.0.1", "1.3.0.1", "200.4.0.1", "200.5.0.1"].map(answer), ["a", "b", "a", "b"]);
 }

@@ -6,8 +6,8 @@ use super::*;
 
 /// Whether one client is answered quickly while all members are up.
 fn is_quick(scene: &Scene) -> bool {
-    let conditions = scene.conditions(&scene.all("u"));
-    scene.steer.choose_quickly(Family::V4, &conditions, scene.steer.client_net(network(7)), Draw(0)).is_some()
+    let runtime = scene.runtime(&scene.all("u"));
+    scene.steer.choose_quickly(Family::V4, &runtime, scene.steer.client_net(network(7)), Draw(0)).is_some()
 }
 
 #[test]

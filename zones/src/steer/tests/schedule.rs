@@ -36,25 +36,25 @@ impl Scene {
         Times::new(&self.schedules, &self.pools(), moment(secs), before)
     }
 
-    fn conditions_at(&self, states: &str, secs: u64) -> Conditions {
+    fn runtime_at(&self, states: &str, secs: u64) -> RuntimeState {
         let times = Some(self.times(secs, None));
-        Conditions::of(&self.targets, Some(&self.pools()), times, self.health(states))
+        RuntimeState::of(&self.targets, Some(&self.pools()), times, self.health(states))
     }
 
-    /// The same conditions at another moment.
-    fn later(&self, conditions: &Conditions, secs: u64) -> Conditions {
-        conditions.timed(&self.pools(), self.times(secs, conditions.times()))
+    /// The same runtime state at another moment.
+    fn later(&self, runtime: &RuntimeState, secs: u64) -> RuntimeState {
+        runtime.timed(&self.pools(), self.times(secs, runtime.times()))
     }
 
-    fn answer_at(&self, conditions: &Conditions) -> String {
-        self.text(Kind::V4, self.choose(Kind::V4, conditions, "198.51.100.7").answer)
+    fn answer_at(&self, runtime: &RuntimeState) -> String {
+        self.text(Kind::V4, self.choose(Kind::V4, runtime, "198.51.100.7").answer)
     }
 }
 
 #[test]
 fn a_member_is_answered_in_its_windows_only_and_the_next_tier_takes_its_place() {
     let scene = Scene::weighted("a b@2").scheduled("da");
-    let day = scene.conditions_at("u u", DUSK - 1);
+    let day = scene.runtime_at("u u", DUSK - 1);
     assert_eq!(scene.answer_at(&day), "a");
     let night = scene.later(&day, DUSK);
     assert_eq!(scene.answer_at(&night), "b");
@@ -67,14 +67,14 @@ fn without_the_step_in_the_policy_windows_say_nothing() {
     let mut pool = Scene::weighted("a").scheduled("d").pool;
     pool.policy.schedule = false;
     let scene = Scene::weighted("a").recompiled(pool);
-    assert_eq!(scene.answer_at(&scene.conditions_at("u", DUSK)), "a");
+    assert_eq!(scene.answer_at(&scene.runtime_at("u", DUSK)), "a");
 }
 
 #[test]
 fn where_all_are_closed_the_down_answer_holds_and_names_no_member() {
     let answers = |down: DownAnswer| {
         let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.down = down).scheduled("dd");
-        let choice = scene.choose(Kind::V4, &scene.conditions_at("u U", DUSK), "198.51.100.7");
+        let choice = scene.choose(Kind::V4, &scene.runtime_at("u U", DUSK), "198.51.100.7");
         assert_eq!(choice.basis, Basis::Down);
         scene.text(Kind::V4, choice.answer)
     };
@@ -90,9 +90,9 @@ fn closed_members_are_no_evidence_for_panic_and_are_not_answered_in_it() {
     let panics = |pool: &mut Pool| pool.panic_threshold = Permille::new(600).unwrap();
     let scene = Scene::new(Policy::FAILOVER, "a b c d", panics).scheduled("ddaa");
     // Of what is open at night all is live: half of the pool's weight, which would mean panic by day if it were down.
-    let basis = |states: &str, secs| scene.choose(Kind::V4, &scene.conditions_at(states, secs), "198.51.100.7").basis;
+    let basis = |states: &str, secs| scene.choose(Kind::V4, &scene.runtime_at(states, secs), "198.51.100.7").basis;
     assert_eq!((basis("d d u u", DUSK), basis("d d u u", DUSK - 1)), (Basis::Live, Basis::Panic));
-    let night = scene.conditions_at("u u d u", DUSK);
+    let night = scene.runtime_at("u u d u", DUSK);
     let choice = scene.choose(Kind::V4, &night, "198.51.100.7");
     assert_eq!((scene.text(Kind::V4, choice.answer), choice.basis), ("c".to_owned(), Basis::Panic));
 }
@@ -101,7 +101,7 @@ fn closed_members_are_no_evidence_for_panic_and_are_not_answered_in_it() {
 fn who_is_closed_is_not_the_last_that_was_up() {
     let remembers = |pool: &mut Pool| pool.down = DownAnswer::LastGood;
     let scene = Scene::new(Policy::FAILOVER, "a b c", remembers).scheduled("dna");
-    let day = scene.conditions_at("u u d", DUSK - 1);
+    let day = scene.runtime_at("u u d", DUSK - 1);
     let night = scene.later(&day, DUSK);
     let all_down = scene.changed(&night, "d d d");
     assert_eq!(scene.answer_at(&all_down), "b");
@@ -114,7 +114,7 @@ fn what_is_closed_is_told_with_the_moment_at_which_it_opens() {
     let scene = Scene::weighted("a b c").scheduled("nda");
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
     let told = |secs, member: usize| {
-        let explanation = scene.steer.explain(Kind::V4, &scene.conditions_at("d u u", secs), client, Draw(0));
+        let explanation = scene.steer.explain(Kind::V4, &scene.runtime_at("d u u", secs), client, Draw(0));
         (explanation.members[member].reason, explanation.members[member].why())
     };
     assert_eq!(told(0, 0), (Reason::Closed, "closed: opens 1970-01-01T00:16:40Z".to_owned()));
@@ -125,12 +125,12 @@ fn what_is_closed_is_told_with_the_moment_at_which_it_opens() {
 #[test]
 fn the_id_tells_who_is_closed_and_nothing_of_the_moment() {
     let scene = Scene::weighted("a b").scheduled("dn");
-    let id = |secs| scene.conditions_at("u u", secs).id();
+    let id = |secs| scene.runtime_at("u u", secs).id();
     assert_eq!(id(0), id(DUSK - 1));
     assert_ne!(id(0), id(DUSK));
     let open = Scene::weighted("a b").scheduled("da");
-    assert_eq!(open.conditions_at("u u", 0).id(), open.conditions("u u").id());
-    let (day, night) = (scene.conditions_at("u u", 0), scene.conditions_at("u u", DUSK));
+    assert_eq!(open.runtime_at("u u", 0).id(), open.runtime("u u").id());
+    let (day, night) = (scene.runtime_at("u u", 0), scene.runtime_at("u u", DUSK));
     assert_eq!((scene.later(&day, DUSK).id(), scene.later(&night, 0).id()), (night.id(), day.id()));
 }
 
@@ -170,23 +170,23 @@ proptest! {
         let closed = |at: usize| letters.as_bytes()[at] == if night { b'd' } else { b'n' };
         let taken_out: Vec<&str> =
             states.split(' ').enumerate().map(|(at, state)| if closed(at) { "x" } else { state }).collect();
-        let conditions = scene.conditions_at(&states, if night { DUSK } else { 0 });
-        let expected = plain.conditions(&taken_out.join(" "));
+        let runtime = scene.runtime_at(&states, if night { DUSK } else { 0 });
+        let expected = plain.runtime(&taken_out.join(" "));
         let shares = "a:30000+500 b:0+0 c:65535+0";
-        let (conditions, expected) = (scene.balanced(&conditions, shares), plain.balanced(&expected, shares));
+        let (runtime, expected) = (scene.balanced(&runtime, shares), plain.balanced(&expected, shares));
         let kinds = if cname { vec![Kind::Cname] } else { vec![Kind::V4, Kind::V6] };
         for kind in kinds {
             let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
-            let choice = scene.steer.choose(kind, &conditions, client, Draw(draw), &mut ());
+            let choice = scene.steer.choose(kind, &runtime, client, Draw(draw), &mut ());
             prop_assert_eq!(choice, plain.steer.choose(kind, &expected, client, Draw(draw), &mut ()));
             let numbers = answered(&scene, kind, &choice);
             prop_assert!(!numbers.iter().any(|number| closed(usize::from(*number))), "{:?} of {}", choice, letters);
-            let explanation = scene.steer.explain(kind, &conditions, client, Draw(draw));
+            let explanation = scene.steer.explain(kind, &runtime, client, Draw(draw));
             for (at, member) in explanation.members.iter().enumerate().filter(|(at, _)| closed(*at)) {
                 prop_assert!(matches!(member.reason, Reason::Closed | Reason::LacksFamily), "{}: {:?}", at, member);
             }
             if let (Kind::Addresses(family), false) = (kind, scene.schedules.is_empty()) {
-                prop_assert_eq!(scene.steer.choose_quickly(family, &conditions, client, Draw(draw)), None);
+                prop_assert_eq!(scene.steer.choose_quickly(family, &runtime, client, Draw(draw)), None);
             }
         }
     }
@@ -195,8 +195,8 @@ proptest! {
 #[test]
 fn a_pool_that_heeds_schedules_is_not_answered_without_a_look_at_them() {
     let quick = |scene: &Scene| {
-        let conditions = scene.conditions_at("u u", DUSK);
-        scene.steer.choose_quickly(Family::V4, &conditions, scene.steer.client_net(network(7)), Draw(0)).is_some()
+        let runtime = scene.runtime_at("u u", DUSK);
+        scene.steer.choose_quickly(Family::V4, &runtime, scene.steer.client_net(network(7)), Draw(0)).is_some()
     };
     assert!(quick(&Scene::weighted("a b")) && !quick(&Scene::weighted("a b").scheduled("da")));
 }

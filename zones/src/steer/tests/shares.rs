@@ -20,7 +20,7 @@ fn members(weights: &[u16]) -> String {
 /// Asserts that each member gets its part of the weight, ± one percentage point over many networks: over 6 standard
 /// deviations, which are at most 0.16 points.
 fn assert_shares(scene: &Scene, weights: &[u16]) {
-    let counts = counts(&scene.spread(&scene.conditions(&scene.all("u")), NETWORKS), weights.len());
+    let counts = counts(&scene.spread(&scene.runtime(&scene.all("u")), NETWORKS), weights.len());
     let total: f64 = weights.iter().map(|w| f64::from(*w)).sum();
     for (count, weight) in counts.iter().zip(weights) {
         let (got, due) = (count / f64::from(NETWORKS), f64::from(*weight) / total);
@@ -45,7 +45,7 @@ proptest! {
         after[place] = to;
         let [before, after] = [&weights, &after].map(|weights| {
             let scene = Scene::weighted(&members(weights));
-            (scene.spread(&scene.conditions(&scene.all("u")), NETWORKS), weights.clone())
+            (scene.spread(&scene.runtime(&scene.all("u")), NETWORKS), weights.clone())
         });
         let share = |weights: &[u16]| f64::from(weights[place]) / weights.iter().map(|w| f64::from(*w)).sum::<f64>();
         let must = (share(&before.1) - share(&after.1)).abs();
@@ -66,15 +66,15 @@ proptest! {
         let scene = Scene::weighted(&members(&weights));
         let gone = gone.index(weights.len());
         let mut states = vec!["u"; weights.len()];
-        let all_up = scene.spread(&scene.conditions(&states.join(" ")), 20_000);
+        let all_up = scene.spread(&scene.runtime(&states.join(" ")), 20_000);
         states[gone] = "d";
-        let one_down = scene.spread(&scene.conditions(&states.join(" ")), 20_000);
+        let one_down = scene.spread(&scene.runtime(&states.join(" ")), 20_000);
         for (before, after) in all_up.iter().zip(&one_down) {
             prop_assert_ne!(usize::from(*after), gone);
             prop_assert!(before == after || usize::from(*before) == gone);
         }
         states[gone] = "u";
-        prop_assert_eq!(all_up, scene.spread(&scene.conditions(&states.join(" ")), 20_000));
+        prop_assert_eq!(all_up, scene.spread(&scene.runtime(&states.join(" ")), 20_000));
     }
 
     #[test]
@@ -86,7 +86,7 @@ proptest! {
         let shuffled: Vec<_> = order.iter().map(|i| names[*i].clone()).collect();
         let chosen = [names, shuffled].map(|names| {
             let scene = Scene::weighted(&names.join(" "));
-            let choices = scene.spread(&scene.conditions(&scene.all("u")), 500);
+            let choices = scene.spread(&scene.runtime(&scene.all("u")), 500);
             choices.iter().map(|number| scene.steer.cluster(*number).clone()).collect::<Vec<_>>()
         });
         prop_assert_eq!(&chosen[0], &chosen[1]);
@@ -99,7 +99,7 @@ fn very_unequal_weights_get_their_shares() {
     assert_shares(&Scene::weighted(&members(&[1, 99])), &[1, 99]);
     // 1 in 1,001 over a million networks: 999 expected, standard deviation 32.
     let scene = Scene::weighted(&members(&[1, 1000]));
-    let small = scene.spread(&scene.conditions("u u"), 1_000_000).iter().filter(|number| **number == 0).count();
+    let small = scene.spread(&scene.runtime("u u"), 1_000_000).iter().filter(|number| **number == 0).count();
     assert!((800..1200).contains(&small), "{small}");
 }
 
@@ -107,7 +107,7 @@ fn very_unequal_weights_get_their_shares() {
 fn the_largest_pool_shares_equally() {
     let weights = vec![65_535; Pool::MEMBERS_MAX];
     let scene = Scene::weighted(&members(&weights));
-    let counts = counts(&scene.spread(&scene.conditions(&scene.all("u")), NETWORKS), weights.len());
+    let counts = counts(&scene.spread(&scene.runtime(&scene.all("u")), NETWORKS), weights.len());
     // 392 expected each, standard deviation 20.
     assert!(counts.iter().all(|count| (270.0..520.0).contains(count)));
 }
@@ -115,9 +115,8 @@ fn the_largest_pool_shares_equally() {
 #[test]
 fn several_clusters_an_answer_prefer_the_heavier() {
     let scene = Scene::new(Policy::WEIGHTED, "a:3 b:1 c:1", |pool| pool.answers = 2);
-    let conditions = scene.conditions("u u u");
-    let with_a =
-        |i: &u32| scene.choose(Kind::V4, &conditions, &network(*i).to_string()).members.as_slice().contains(&0);
+    let runtime = scene.runtime("u u u");
+    let with_a = |i: &u32| scene.choose(Kind::V4, &runtime, &network(*i).to_string()).members.as_slice().contains(&0);
     let part = (0..20_000).filter(with_a).count() as f64 / 20_000.0;
     // First with 3/5, else second with 3/4 (b or c drawn first, 1/5 each): 0.9.
     assert!((part - 0.9).abs() < 0.01, "{part}");
@@ -126,8 +125,8 @@ fn several_clusters_an_answer_prefer_the_heavier() {
 #[test]
 fn neighbours_in_one_network_share_an_answer_and_a_finer_partition_keeps_half() {
     let scene = Scene::weighted("a b c");
-    let conditions = scene.conditions("u u u");
-    let chosen = |scene: &Scene, client: &str| scene.choose(Kind::V4, &conditions, client).members;
+    let runtime = scene.runtime("u u u");
+    let chosen = |scene: &Scene, client: &str| scene.choose(Kind::V4, &runtime, client).members;
     assert_eq!(chosen(&scene, "198.51.100.1"), chosen(&scene, "198.51.100.254"));
     let finer = Scene::new(Policy::WEIGHTED, "a b c", |pool| pool.client_prefix = ClientPrefix { v4: 25, v6: 60 });
     for i in 0..200 {
@@ -139,9 +138,9 @@ fn neighbours_in_one_network_share_an_answer_and_a_finer_partition_keeps_half() 
 #[test]
 fn a_pool_that_draws_gives_one_client_every_member_in_proportion() {
     let scene = Scene::new(Policy::WEIGHTED, "a:3 b:1", |pool| pool.spread = Spread::Query);
-    let conditions = scene.conditions("u u");
+    let runtime = scene.runtime("u u");
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
-    let draw = |i| scene.steer.choose(Kind::V4, &conditions, client, Draw(i), &mut ()).members.as_slice()[0];
+    let draw = |i| scene.steer.choose(Kind::V4, &runtime, client, Draw(i), &mut ()).members.as_slice()[0];
     let part = (0..20_000).filter(|i| draw(*i) == 0).count() as f64 / 20_000.0;
     assert!((part - 0.75).abs() < 0.01, "{part}");
     assert_eq!(scopes(&scene), (0, 0));
@@ -161,7 +160,7 @@ fn scopes_are_the_pools_prefix_lengths() {
 fn pools_place_clients_independently_of_each_other() {
     let chosen = ["shop", "mail"].map(|name| {
         let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.name = PoolName::new(name).unwrap());
-        scene.spread(&scene.conditions("u u"), 10_000)
+        scene.spread(&scene.runtime("u u"), 10_000)
     });
     let equal = chosen[0].iter().zip(&chosen[1]).filter(|(a, b)| a == b).count();
     assert!((4_700..5_300).contains(&equal), "{equal}");
@@ -170,13 +169,13 @@ fn pools_place_clients_independently_of_each_other() {
 #[test]
 fn who_gets_what_is_what_it_always_was() {
     let scene = Scene::weighted("a:50 b:30 c:20");
-    let choices = scene.spread(&scene.conditions("u u u"), 32);
+    let choices = scene.spread(&scene.runtime("u u u"), 32);
     let text: String = choices.iter().map(|number| (b'a' + number) as char).collect();
     assert_eq!(text, "abbbaacaaaaacacbaaacbabbbbcabaaa");
     let v6 = (0..16u16).map(|i| IpAddr::from([0x2001, 0xdb8, i, 0, 0, 0, 0, 1]).to_string());
-    let conditions = scene.conditions("u u u");
+    let runtime = scene.runtime("u u u");
     let text: String =
-        v6.map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, &client).answer)).collect();
+        v6.map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, &client).answer)).collect();
     assert_eq!(text, "acbaaaacccaaaaaa");
 }
 
@@ -192,9 +191,9 @@ fn places_tell_which_part_of_the_addresses_each_has() {
 #[test]
 fn what_a_draw_gets_is_what_it_always_was() {
     let scene = Scene::new(Policy::WEIGHTED, "a:50 b:30 c:20", |pool| pool.spread = Spread::Query);
-    let conditions = scene.conditions("u u u");
+    let runtime = scene.runtime("u u u");
     let client = scene.steer.client_net(network(7));
-    let draw = |i| scene.steer.choose(Kind::V4, &conditions, client, Draw(i), &mut ()).members.as_slice()[0];
+    let draw = |i| scene.steer.choose(Kind::V4, &runtime, client, Draw(i), &mut ()).members.as_slice()[0];
     let text: String = (0..32).map(|i| (b'a' + draw(i)) as char).collect();
     assert_eq!(text, "cbaaaacbcbaaacaaaaaabccaaaaabaaa");
 }

@@ -7,7 +7,7 @@ use crate::steer::{Sight, Trace};
 
 /// Members answered over many clients, as text.
 fn in_use(scene: &Scene, states: &str) -> String {
-    let mut seen = scene.spread(&scene.conditions(states), 400);
+    let mut seen = scene.spread(&scene.runtime(states), 400);
     seen.sort_unstable();
     seen.dedup();
     seen.iter().map(|number| scene.steer.cluster(*number).as_str()).collect::<Vec<_>>().join(" ")
@@ -83,8 +83,8 @@ fn both_families_come_to_one_cluster() {
     let scene = Scene::weighted("a/1+1 b/1+1 c/1+1");
     for i in 0..200 {
         let client = network(i).to_string();
-        let conditions = scene.conditions("u u d");
-        let chosen = KINDS.map(|(kind, _)| scene.choose(kind, &conditions, &client).members);
+        let runtime = scene.runtime("u u d");
+        let chosen = KINDS.map(|(kind, _)| scene.choose(kind, &runtime, &client).members);
         assert_eq!(chosen[0], chosen[1]);
     }
 }
@@ -122,10 +122,10 @@ fn a_family_without_live_member_has_no_data_while_the_other_works() {
 fn tiers_go_by_whole_members_so_that_families_do_not_part() {
     // For IPv6 alone tier 1 would be complete; as clusters it is half down.
     let scene = Scene::new(Policy::WEIGHTED, "a/1+1 b/1+0 c@2/1+1", |p| p.min_healthy = Permille::new(600).unwrap());
-    let conditions = scene.conditions("u d u");
+    let runtime = scene.runtime("u d u");
     for i in 0..200 {
         let client = network(i).to_string();
-        let chosen = KINDS.map(|(kind, _)| scene.choose(kind, &conditions, &client).members);
+        let chosen = KINDS.map(|(kind, _)| scene.choose(kind, &runtime, &client).members);
         assert_eq!(chosen[0], chosen[1]);
     }
 }
@@ -164,8 +164,8 @@ fn a_tier_with_just_enough_weight_is_not_joined_and_the_other_family_counts() {
 #[test]
 fn where_one_is_answered_a_partly_live_member_keeps_its_clients() {
     let scene = Scene::weighted("a/2+0 b");
-    let whole = scene.spread(&scene.conditions("uu u"), 500);
-    assert_eq!(scene.spread(&scene.conditions("ud u"), 500), whole);
+    let whole = scene.spread(&scene.runtime("uu u"), 500);
+    assert_eq!(scene.spread(&scene.runtime("ud u"), 500), whole);
     assert!(whole.contains(&0) && whole.contains(&1));
 }
 
@@ -180,7 +180,7 @@ fn failover_looks_no_further_than_needed() {
     let scene = Scene::new(Policy::FAILOVER, "a b c d", |pool| pool.answers = 2);
     let client = scene.steer.client_net(network(7));
     let mut looks = Looks(Vec::new());
-    scene.steer.choose(Kind::V4, &scene.conditions("d u u u"), client, Draw(0), &mut looks);
+    scene.steer.choose(Kind::V4, &scene.runtime("d u u u"), client, Draw(0), &mut looks);
     assert_eq!(looks.0, [0, 1, 2]);
 }
 

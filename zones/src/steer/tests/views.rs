@@ -1,4 +1,4 @@
-//! Views: who is hidden from whom is never answered, whatever else holds, and counts for nothing.
+//! Serving states: who is hidden from whom is never answered, whatever else holds, and counts for nothing.
 
 use fairway_model::{DownAnswer, Mode, Network, Partition, Permille, Policy, Pool, Rank, Spread, Visibility, ZoneSpec};
 use proptest::prelude::*;
@@ -37,13 +37,13 @@ fn in_zone(scene: &Scene, visibility: Visibility) -> Scene {
 
 /// The answers to a client inside and one outside.
 fn answers(scene: &Scene, states: &str) -> [String; 2] {
-    let conditions = scene.conditions(states);
-    [INSIDE, OUTSIDE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, client).answer))
+    let runtime = scene.runtime(states);
+    [INSIDE, OUTSIDE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer))
 }
 
 fn reasons(scene: &Scene, states: &str, client: &str) -> Vec<Reason> {
     let client = scene.steer.client_net(client.parse().unwrap());
-    let explanation = scene.steer.explain(Kind::V4, &scene.conditions(states), client, Draw(0));
+    let explanation = scene.steer.explain(Kind::V4, &scene.runtime(states), client, Draw(0));
     explanation.members.iter().map(|member| member.reason).collect()
 }
 
@@ -91,8 +91,8 @@ fn each_down_answer_meets_each_view() {
 fn the_last_to_be_up_are_answered_to_whom_they_are_for() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b c", |pool| pool.down = DownAnswer::LastGood);
     let was = |states: &str| {
-        let conditions = scene.changed(&scene.conditions(states), "d d d");
-        [INSIDE, OUTSIDE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &conditions, client).answer))
+        let runtime = scene.changed(&scene.runtime(states), "d d d");
+        [INSIDE, OUTSIDE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer))
     };
     assert_eq!(was("d d u"), ["c", "c"]);
     assert_eq!(was("u d d"), ["a", "b c"], "nothing that is remembered is for this client: as `all`");
@@ -109,14 +109,14 @@ fn members_never_judged_are_answered_to_whom_they_are_for() {
 fn panic_is_judged_by_what_the_client_may_see() {
     let panicking = |pool: &mut Pool| pool.panic_threshold = Permille::new(500).unwrap();
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b=10.0.0.0/8 c=10.0.0.0/8 d e", panicking);
-    let conditions = scene.conditions("d d d d u");
-    let choice = |client| scene.choose(Kind::V4, &conditions, client);
+    let runtime = scene.runtime("d d d d u");
+    let choice = |client| scene.choose(Kind::V4, &runtime, client);
     assert_eq!((choice(INSIDE).basis, choice(OUTSIDE).basis), (Basis::Panic, Basis::Live));
     assert_eq!(answers(&scene, "d d d d u"), ["a", "e"]);
     let views: Vec<_> = scene
         .steer
         .viewers()
-        .map(|client| scene.steer.choose(Kind::V4, &conditions, client, Draw(0), &mut ()).basis)
+        .map(|client| scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut ()).basis)
         .collect();
     assert!(views.len() == 2 && views.contains(&Basis::Panic), "{views:?}");
 }
@@ -126,7 +126,7 @@ fn a_client_that_may_see_nobody_gets_no_data_or_the_fallback_and_never_a_failure
     let hidden = |down: DownAnswer| viewed(Policy::WEIGHTED, "a=10.0.0.0/8 b=10.0.0.0/8", |pool| pool.down = down);
     for down in [DownAnswer::All, DownAnswer::Empty, DownAnswer::Refuse, DownAnswer::LastGood] {
         let scene = hidden(down);
-        let choice = scene.choose(Kind::V4, &scene.conditions("u u"), OUTSIDE);
+        let choice = scene.choose(Kind::V4, &scene.runtime("u u"), OUTSIDE);
         assert_eq!((choice.answer, choice.basis), (Answer::Nothing, Basis::Hidden));
         assert_eq!(reasons(&scene, "u u", OUTSIDE), [Reason::HiddenFromClient; 2]);
     }
@@ -160,9 +160,9 @@ fn what_is_internal_stays_so_for_its_own_networks() {
 fn in_cname_mode_a_hidden_member_is_not_named() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |pool| pool.mode = Mode::Cname);
     for states in ["u u", "d d"] {
-        let conditions = scene.conditions(states);
-        let named = [INSIDE, OUTSIDE]
-            .map(|client| scene.text(Kind::Cname, scene.choose(Kind::Cname, &conditions, client).answer));
+        let runtime = scene.runtime(states);
+        let named =
+            [INSIDE, OUTSIDE].map(|client| scene.text(Kind::Cname, scene.choose(Kind::Cname, &runtime, client).answer));
         assert_eq!(named, ["cname a", "cname b"], "{states}");
     }
 }
@@ -172,16 +172,16 @@ fn every_address_is_numbered_for_as_many_views_as_there_is_room_for_and_one_memb
     // Client network i sees i and z, those without a network of their own see z alone.
     let members: Vec<_> = (0..20).map(|i| format!("m{i}=10.{i}.0.0/16")).collect();
     let scene = viewed(Policy::FAILOVER, &format!("{} z", members.join(" ")), |_| {});
-    let conditions = scene.conditions(&scene.all("d"));
+    let runtime = scene.runtime(&scene.all("d"));
     let sets = scene.steer.sets(Family::V4);
     assert_eq!(sets.len(), 21 + 16);
     for i in 0..20u8 {
-        let choice = scene.choose(Kind::V4, &conditions, &format!("10.{i}.0.1"));
+        let choice = scene.choose(Kind::V4, &runtime, &format!("10.{i}.0.1"));
         let set = &sets[usize::from(set_of(&choice))];
         let seen = [IpAddr::from([10, 0, i, 1]), IpAddr::from([10, 0, 20, 1])];
         assert_eq!(set[..], if i < 16 { &seen[..] } else { &seen[..1] }[..], "{i}");
     }
-    assert_eq!(set_of(&scene.choose(Kind::V4, &conditions, OUTSIDE)), 20);
+    assert_eq!(set_of(&scene.choose(Kind::V4, &runtime, OUTSIDE)), 20);
 }
 
 #[test]
@@ -192,13 +192,13 @@ fn a_window_of_neighbours_ends_before_a_hidden_one() {
         .map(|(name, i)| format!("{name}{}", if i % 3 == 2 { "=10.0.0.0/8" } else { "" }))
         .collect();
     let scene = viewed(Policy::WEIGHTED, &members.join(" "), |pool| pool.answers = 3);
-    let conditions = scene.conditions(&scene.all("u"));
+    let runtime = scene.runtime(&scene.all("u"));
     let sets = scene.steer.sets(Family::V4);
     for i in 0..=u8::MAX {
         let address = IpAddr::from([i % 16, i, 2, 3]);
         let inside = i % 16 == 10;
         let client = scene.steer.client_net(address);
-        let choice = scene.steer.choose(Kind::V4, &conditions, client, Draw(0), &mut ());
+        let choice = scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut ());
         let named = choice.members.as_slice();
         assert_eq!(sets[usize::from(set_of(&choice))].len(), named.len(), "the answer is of whom it names");
         assert!(inside || named.len() <= 2 && named.iter().all(|number| number % 3 != 2), "{named:?}");
@@ -214,8 +214,8 @@ fn views_and_places_make_one_partition() {
     let halves = ["0.0.0.0/1", "128.0.0.0/1"].map(|half| half.parse().unwrap());
     let territory = Territory::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap();
     let placed = Scene::compile_at(scene.desired, scene.pool, &Placement { territory, rankings: vec![rows] });
-    let conditions = placed.conditions("u u u");
-    let answer = |client| placed.text(Kind::V4, placed.choose(Kind::V4, &conditions, client).answer);
+    let runtime = placed.runtime("u u u");
+    let answer = |client| placed.text(Kind::V4, placed.choose(Kind::V4, &runtime, client).answer);
     assert_eq!([INSIDE, "200.1.1.1", OUTSIDE].map(answer), ["a", "c", "b"]);
     assert_eq!(placed.steer.client_net("200.1.1.1".parse().unwrap()).scope(), 8);
 }
@@ -293,14 +293,14 @@ proptest! {
             let inside = member.networks.is_empty() || member.networks.iter().any(|network| network.contains(address));
             inside && (is_private || !member.internal)
         };
-        let mut conditions = scene.changed(&scene.conditions(&first(&before, &scene)), &first(&after, &scene));
+        let mut runtime = scene.changed(&scene.runtime(&first(&before, &scene)), &first(&after, &scene));
         if let Some((near, spill)) = shares {
-            conditions = scene.balanced(&conditions, &format!("a:{near}+{spill} b:{spill}+0 c:0+0"));
+            runtime = scene.balanced(&runtime, &format!("a:{near}+{spill} b:{spill}+0 c:0+0"));
         }
         let client = scene.steer.client_net(address);
         let kinds: &[_] = if scene.pool.mode == Mode::Cname { &[(Kind::Cname, Family::V4)] } else { &KINDS };
         for (kind, family) in kinds {
-            let choice = scene.steer.choose(*kind, &conditions, client, Draw(draw), &mut ());
+            let choice = scene.steer.choose(*kind, &runtime, client, Draw(draw), &mut ());
             let named = match choice.answer {
                 Answer::Member(number) => vec![number],
                 Answer::Set(set) if Some(set) != scene.steer.fallback_set(*family) => {
@@ -313,14 +313,14 @@ proptest! {
             prop_assert!(named.iter().all(|number| seen(*number)), "{choice:?} for {address}");
             prop_assert!(choice.members.as_slice().iter().all(|number| seen(*number)));
             // Whoever watches is told of nobody else, and told why.
-            let explanation = scene.steer.explain(*kind, &conditions, client, Draw(draw));
+            let explanation = scene.steer.explain(*kind, &runtime, client, Draw(draw));
             prop_assert_eq!(explanation.choice, choice);
             for (number, member) in (0u8..).zip(&explanation.members) {
                 let hidden = matches!(member.reason, Reason::HiddenFromClient | Reason::Internal);
                 prop_assert_eq!(hidden, !seen(number), "{:?}", member);
             }
             if *kind != Kind::Cname
-                && let Some((set, member)) = scene.steer.choose_quickly(*family, &conditions, client, Draw(draw))
+                && let Some((set, member)) = scene.steer.choose_quickly(*family, &runtime, client, Draw(draw))
             {
                 prop_assert_eq!((choice.answer, choice.members.as_slice()), (Answer::Set(set), &[member][..]));
             }
@@ -331,7 +331,7 @@ proptest! {
     fn clients_of_one_block_get_one_answer_and_blocks_do_not_overlap(
         (scene, _) in scene(), states in states(), one in client(), other in any::<u128>(),
     ) {
-        let conditions = scene.conditions(&first(&states, &scene));
+        let runtime = scene.runtime(&first(&states, &scene));
         let block = scene.steer.client_net(one).network();
         // Any other address of the block, and whoever else there is.
         let within = match block.address() {
@@ -340,7 +340,7 @@ proptest! {
         };
         prop_assert_eq!(scene.steer.client_net(within), scene.steer.client_net(one));
         let kind = if scene.pool.mode == Mode::Cname { Kind::Cname } else { Kind::V4 };
-        let choose = |address: IpAddr| scene.steer.choose(kind, &conditions, scene.steer.client_net(address), Draw(1), &mut ());
+        let choose = |address: IpAddr| scene.steer.choose(kind, &runtime, scene.steer.client_net(address), Draw(1), &mut ());
         prop_assert_eq!(choose(within), choose(one));
         let elsewhere = scene.steer.client_net(std::net::Ipv6Addr::from(other).into()).network();
         prop_assert!(elsewhere == block || !(block.contains(elsewhere.address()) || elsewhere.contains(block.address())));

@@ -16,13 +16,13 @@ use crate::{
     times::Times,
 };
 
-/// The place of a target in [`Snapshot::targets`] and in [`Conditions`].
+/// The place of a target in [`Snapshot::targets`] and in [`RuntimeState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetIndex(pub u32);
 
 /// What is measured, for one snapshot's targets.
 #[derive(Clone, Debug)]
-pub struct Conditions {
+pub struct RuntimeState {
     health: Box<[Health]>,
     /// One bit a member, by its number, in whole words a pool; only pools that answer `last-good` have some.
     last_good: Arc<[u64]>,
@@ -45,21 +45,21 @@ struct Fixed {
     watchers: Box<[(TargetIndex, u32)]>,
 }
 
-impl Conditions {
-    /// Conditions of a snapshot: `health` is asked once a target, in order. Schedules are not looked at: every member is
+impl RuntimeState {
+    /// Runtime state of a snapshot: `health` is asked once a target, in order. Schedules are not looked at: every member is
     /// open.
     pub fn new(snapshot: &Snapshot, health: impl FnMut(TargetIndex) -> Health) -> Self {
         Self::of(snapshot.targets(), snapshot.remembering_pools(), None, health)
     }
 
-    /// Conditions of a snapshot at a moment.
+    /// Runtime state of a snapshot at a moment.
     pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
         let pools = snapshot.steer_pools();
         let times = (!snapshot.schedules().is_empty()).then(|| Times::new(snapshot.schedules(), pools, now, None));
         Self::of(snapshot.targets(), snapshot.remembering_pools(), times, health)
     }
 
-    /// Conditions of a snapshot that replaces another, at a moment: pools that answer `last-good` remember over the change, by the
+    /// Runtime state of a snapshot that replaces another, at a moment: pools that answer `last-good` remember over the change, by the
     /// names of pool and cluster, and shares stay with the clusters of the same name.
     pub fn after(
         snapshot: &Snapshot,
@@ -77,14 +77,14 @@ impl Conditions {
         }
     }
 
-    /// The same conditions with some targets changed: a copy of a few kilobytes, never a rebuild.
+    /// The same runtime state with some targets changed: a copy of a few kilobytes, never a rebuild.
     ///
     /// Targets that the snapshot does not have are passed over: a verdict may come for one that a reload has dropped.
     pub fn with(&self, snapshot: &Snapshot, changes: &[(TargetIndex, Health)]) -> Self {
         self.changed(snapshot.steer_pools(), changes)
     }
 
-    /// The same conditions under what balancing decided anew: what it said before is gone.
+    /// The same runtime state under what balancing decided anew: what it said before is gone.
     ///
     /// Clusters and pins of clusters that no pool of the snapshot balances are kept for the next snapshot, and change no
     /// answer; of more pins than [`Shares::PINS_MAX`] the first ones hold.
@@ -92,7 +92,7 @@ impl Conditions {
         self.balanced_by(snapshot.balanced_clusters(), shares)
     }
 
-    /// What balancing decided, as [`Conditions::with_shares`] was given it.
+    /// What balancing decided, as [`RuntimeState::with_shares`] was given it.
     pub fn shares(&self) -> Option<&Arc<Shares>> {
         self.balanced.as_ref().map(|balanced| &balanced.shares)
     }
@@ -102,7 +102,7 @@ impl Conditions {
         self.health.get(target.0 as usize).copied().unwrap_or(Health::PENDING)
     }
 
-    /// Equal ids of snapshot and conditions give equal answers on every server.
+    /// Equal ids of snapshot and runtime state give equal answers on every server.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -135,7 +135,7 @@ impl Conditions {
         if pool.closed_words().is_empty() { &[] } else { self.times().map_or(&[], |times| times.closed(pool)) }
     }
 
-    /// [`Conditions::new`] from the pieces; of the pools only those count that remember who was the last to be up.
+    /// [`RuntimeState::new`] from the pieces; of the pools only those count that remember who was the last to be up.
     pub(crate) fn of(
         targets: &[Target],
         pools: Option<&Chunks<SteerPool>>,
@@ -157,15 +157,15 @@ impl Conditions {
             hashes.iter().zip(&health).fold(of_times, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
         let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
         let (last_good, times) = (vec![0; words].into(), times.map(Arc::new));
-        let mut conditions = Self { health, last_good, balanced: None, times, paces: Paces::default(), id, fixed };
+        let mut runtime = Self { health, last_good, balanced: None, times, paces: Paces::default(), id, fixed };
         for (_, pool) in remembering() {
-            conditions.id = conditions.id.wrapping_add(pool.memory_hash(conditions.last_good(pool)));
-            conditions.remember(pool);
+            runtime.id = runtime.id.wrapping_add(pool.memory_hash(runtime.last_good(pool)));
+            runtime.remember(pool);
         }
-        conditions
+        runtime
     }
 
-    /// [`Conditions::with`] from the pieces.
+    /// [`RuntimeState::with`] from the pieces.
     pub(crate) fn changed(&self, pools: &Chunks<SteerPool>, changes: &[(TargetIndex, Health)]) -> Self {
         let mut next = self.clone();
         for (target, health) in changes {
@@ -185,7 +185,7 @@ impl Conditions {
         next
     }
 
-    /// [`Conditions::at`] from the pieces. Who is open now may be the last that was up.
+    /// [`RuntimeState::at`] from the pieces. Who is open now may be the last that was up.
     pub(crate) fn timed(&self, pools: &Chunks<SteerPool>, times: Times) -> Self {
         let before = self.times().map_or(0, |times| times.id);
         let id = self.id.wrapping_sub(before).wrapping_add(times.id);
@@ -196,7 +196,7 @@ impl Conditions {
         next
     }
 
-    /// [`Conditions::with_shares`] from the pieces.
+    /// [`RuntimeState::with_shares`] from the pieces.
     pub(crate) fn balanced_by(&self, clusters: &BalancedClusters, shares: &Arc<Shares>) -> Self {
         let balanced = Balanced::new(clusters, Arc::clone(shares));
         let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::{Conditions, Snapshot};
+use crate::{RuntimeState, Snapshot};
 
 /// What is configured and what is measured, taken together: one pointer, one swap, no race between the two.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct ServingState {
     /// What is configured, compiled.
     pub snapshot: Arc<Snapshot>,
     /// What is measured about it.
-    pub conditions: Arc<Conditions>,
+    pub runtime: Arc<RuntimeState>,
 }
