@@ -3,6 +3,7 @@
 //! `intents` takes in what is declared over the paths of ONAP and EMCO,
 //! `once` lets writes be sent again,
 //! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
+#![forbid(unsafe_code)]
 
 pub mod api;
 pub mod cli;

@@ -2,6 +2,7 @@
 //!
 //! Mutates inputs that looked new so far, runs them through the real code, and lets a checker judge what comes out.
 //! What looks new is told by what a target says it showed (response code and sections, kinds of faults) in place of a compiler's coverage counters, which stable Rust lacks. A run is a function of its seed and its corpus.
+#![forbid(unsafe_code)]
 
 pub mod config;
 pub mod corpus;

@@ -8,6 +8,7 @@
 //! `verb`, `identity`, `grant`, `need`, `origin` and `token` are pure: tables in, decision out. `jwt` verifies signatures, `keys`
 //! reads and keeps the keys of issuers, `tls` makes the listener's TLS, `limits` counts requests. What answers HTTP is
 //! `api::gate`; what a configuration says of all this is in `config`.
+#![forbid(unsafe_code)]
 
 mod fetch;
 mod grant;

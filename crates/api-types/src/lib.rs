@@ -1,6 +1,7 @@
 //! Bodies of the HTTP API as they go over the wire, JSON in camelCase, and the client that uses them.
 //!
 //! The server fills these bodies in `api`; the command line and tests read them. Nothing here decides anything.
+#![forbid(unsafe_code)]
 
 pub mod client;
 pub mod contributions_wire;

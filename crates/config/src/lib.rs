@@ -1,6 +1,7 @@
 //! Reads configuration: YAML files, zone files, secrets, environment. All faults at once, each in its place.
 //!
 //! Nothing here is applied: what is read is handed over as model types. The old state is never touched.
+#![forbid(unsafe_code)]
 
 mod attempt;
 mod bounds_wire;

@@ -5,6 +5,7 @@
 //! (`generate/src/main.rs` has the command).
 //!
 //! Left out: all of etcd's API that is not used here, and how an etcd is operated.
+#![forbid(unsafe_code)]
 
 mod client;
 mod connection;

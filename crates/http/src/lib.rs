@@ -2,6 +2,7 @@
 //!
 //! Every outbound call except a probe goes through [`Client`]. A probe needs its own socket, a reset instead of a close and a bound
 //! on each read, so `health` keeps its own HTTP and shares [`tls`] only.
+#![forbid(unsafe_code)]
 
 mod client;
 mod error;

@@ -7,6 +7,7 @@
 //!
 //! HTTP is the matter of `api`; here is no request and no response. `relations` alone reads the store. What is stored is one form, whichever family it came by. What is steered because of it is
 //! joined with the configuration by `control`; so is what is published because of records of where to (`updates`).
+#![forbid(unsafe_code)]
 
 pub mod body;
 mod certificates;

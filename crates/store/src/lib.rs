@@ -13,6 +13,7 @@
 //! A file is replaced whole (`objects.redb` apart, which has transactions): written beside, flushed, renamed, the folder flushed. So a power cut leaves the old text or
 //! the new one. A file that cannot be read is moved aside and said so in the log; it never keeps a server from starting.
 //! Configuration and zones are not kept here: they are files of their own.
+#![forbid(unsafe_code)]
 
 mod atomic;
 mod balance;

@@ -1,6 +1,7 @@
 //! Logs, metrics and the query log: what an operator's own tools read.
 //!
 //! Nothing is counted here: counters live where things happen, and are gathered when somebody asks.
+#![forbid(unsafe_code)]
 
 pub mod logs;
 mod process;
