@@ -8,7 +8,7 @@ use std::{
 use super::*;
 
 const CHILD: &str = "FAIRWAY_TEST_ACTIVATED_AT";
-const NAME: &str = "serve::tests::activation::sockets_of_a_service_manager_are_served_and_left_with_it";
+const NAME: &str = "tests::activation::sockets_of_a_service_manager_are_served_and_left_with_it";
 
 /// Runs this program with `passed` as descriptors 3 and 4.
 fn activate(at: &str, passed: [OwnedFd; 2]) -> Command {

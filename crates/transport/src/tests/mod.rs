@@ -66,8 +66,10 @@ impl Responder for Echo {
 fn in_a_process_of_its_own(name: &str, variable: &str) {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     let output = child.args(["--exact", name, "--nocapture"]).env(variable, "1").output().unwrap();
-    let printed = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&printed));
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{printed}");
+    // A name that no test has succeeds, too.
+    assert!(printed.contains("1 passed"), "no test of the child ran under the name {name}: {printed}");
 }
 
 /// A packet with a number for an ID and text behind the header.

@@ -13,7 +13,7 @@ const CHILD: &str = "FAIRWAY_TEST_DROP_PRIVILEGES";
 fn a_dropped_process_keeps_its_sockets_and_nothing_else() {
     if std::env::var_os(CHILD).is_none() {
         return in_a_process_of_its_own(
-            "serve::tests::privileges::a_dropped_process_keeps_its_sockets_and_nothing_else",
+            "tests::privileges::a_dropped_process_keeps_its_sockets_and_nothing_else",
             CHILD,
         );
     }

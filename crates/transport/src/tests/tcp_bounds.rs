@@ -113,7 +113,7 @@ fn out_of_descriptors_the_idlest_makes_room_and_nothing_leaks() {
     if std::env::var_os(CHILD).is_some() {
         return few_descriptors();
     }
-    let name = "serve::tests::tcp_bounds::out_of_descriptors_the_idlest_makes_room_and_nothing_leaks";
+    let name = "tests::tcp_bounds::out_of_descriptors_the_idlest_makes_room_and_nothing_leaks";
     in_a_process_of_its_own(name, CHILD);
 }
 
