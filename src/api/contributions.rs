@@ -1,4 +1,4 @@
-//! What is brought over the webhook, by whom and since when; and taking it out.
+//! `/v1/contributions`: what clients of the webhook contribute, and its removal.
 
 use axum::{
     Json,
@@ -8,19 +8,43 @@ use axum::{
 
 use super::{
     problem::{Refusal, problem},
+    route::{Route, Shape},
     routes::{Caller, Site},
 };
+use fairway_access::Verb;
 use fairway_api_types::contributions_wire::{Contributions, Evicted, Eviction};
+use fairway_api_types::endpoints::{CONTRIBUTIONS, EVICT};
 use fairway_store::objects::Author;
 
-/// Everything that is brought.
-pub(super) async fn list(State(site): State<Site>) -> Result<Json<Contributions>, Refusal> {
+/// The routes of contributions.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(CONTRIBUTIONS, "listContributions", "List webhook contributions and their status")
+            .description("What each client of the webhook contributes, since when, and with which conditions.")
+            .requires(Verb::Read)
+            .returns(200, "The contributions.", Shape::output::<Contributions>().json())
+            .handle(list),
+        Route::new(EVICT, "evictContributions", "Remove what an owner contributed")
+            .description("A client that still runs contributes it again.")
+            .requires(Verb::Delete)
+            .query::<Eviction>()
+            .returns(200, "How many endpoints were removed.", Shape::output::<Evicted>().json())
+            .errors(&[
+                (404, "The owner contributes nothing that matches."),
+                (409, "It was changed at the same time."),
+                (412, "It was changed at the same time."),
+                (413, "Too many changes at once."),
+            ])
+            .handle(evict),
+    ]
+}
+
+async fn list(State(site): State<Site>) -> Result<Json<Contributions>, Refusal> {
     let items = site.control.contributions().await?;
     Ok(Json(Contributions { items }))
 }
 
-/// Takes out what an owner brought. A writer that still runs brings it again.
-pub(super) async fn evict(
+async fn evict(
     State(site): State<Site>,
     caller: Option<Extension<Caller>>,
     query: Result<Query<Eviction>, QueryRejection>,
@@ -33,8 +57,7 @@ pub(super) async fn evict(
     let by = Author::new(who, eviction.reason.clone());
     let endpoints = site.control.evict(&eviction, by).await?;
     if endpoints == 0 {
-        let what =
-            format!("{} brings nothing of the kind; `fairway contributions` lists what is brought", eviction.owner);
+        let what = format!("{} contributes nothing that matches; `fairway contributions` lists all", eviction.owner);
         return Err(problem(StatusCode::NOT_FOUND, what).into());
     }
     Ok(Json(Evicted { endpoints }))

@@ -17,12 +17,11 @@ use axum::{
     response::Response,
 };
 
-use super::need::need;
-use super::{patient_body::PatientBody, problem::problem, routes::Caller};
+use super::{patient_body::PatientBody, permission::Permissions, problem::problem, routes::Caller};
 use crate::control::Control;
 use fairway_access::{
-    Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, Need, Subject, Verbs,
-    is_foreign,
+    Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, RequiredPermission,
+    Subject, Verbs, is_foreign,
 };
 use fairway_transport::Computing;
 
@@ -48,6 +47,7 @@ pub(super) enum Via {
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     control: Control,
+    permissions: Arc<Permissions>,
     kept: Arc<Kept>,
 }
 
@@ -59,8 +59,8 @@ struct Kept {
 
 impl Gate {
     /// The gate of a daemon; nobody has passed yet.
-    pub(super) fn new(control: &Control) -> Self {
-        Self { control: control.clone(), kept: Arc::default() }
+    pub(super) fn new(control: &Control, permissions: Permissions) -> Self {
+        Self { control: control.clone(), permissions: Arc::new(permissions), kept: Arc::default() }
     }
 
     /// What is configured now.
@@ -87,15 +87,15 @@ impl Gate {
 pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     // What is read may be as large as what is written.
     let _computing = Computing::begin();
-    let need = need(request.method().as_str(), request.uri().path(), request.uri().query().unwrap_or_default());
+    let required = gate.permissions.required(&request);
     let Some(via) = request.extensions().get::<Via>().cloned() else {
         return problem(StatusCode::INTERNAL_SERVER_ERROR, "a request that came by no listener; please report it");
     };
-    let Some(need) = need else { return next.run(request).await };
+    let Some(required) = required else { return next.run(request).await };
     let (mut head, body) = request.into_parts();
     let what = format!("{} {}", head.method, head.uri.path());
-    let changes = !need.verbs.without(Verbs::SEEING).is_empty() && !head.method.is_safe();
-    let (who, response) = match admit(&gate, &via, &head, &need).await {
+    let changes = !required.verbs.without(Verbs::SEEING).is_empty() && !head.method.is_safe();
+    let (who, response) = match admit(&gate, &via, &head, &required).await {
         Ok(identity) => {
             let who = identity.to_string();
             head.extensions.insert(Caller(who.clone()));
@@ -105,7 +105,7 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
         Err((who, response)) => (who, *response),
     };
     if changes {
-        audit(&who, &via, &what, &need, response.status());
+        audit(&who, &via, &what, &required, response.status());
     }
     response
 }
@@ -113,7 +113,7 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
 /// Who was turned away, as far as it is known, and how.
 type Turned = (String, Box<Response>);
 
-async fn admit(gate: &Gate, via: &Via, head: &Parts, need: &Need) -> Result<Identity, Turned> {
+async fn admit(gate: &Gate, via: &Via, head: &Parts, required: &RequiredPermission) -> Result<Identity, Turned> {
     let (peer, is_local, is_tls, certificate) = match via {
         Via::Socket(uid) => return Ok(Identity::Local(format!("local user {uid}"))),
         Via::Http { peer, is_local, is_tls, certificate } => (peer, is_local, is_tls, certificate),
@@ -149,7 +149,7 @@ async fn admit(gate: &Gate, via: &Via, head: &Parts, need: &Need) -> Result<Iden
         Unknown::Later(why) => turned("unknown", later(&why)),
         Unknown::Refused(why) => failed(unauthorized(Some(&why))),
     })?;
-    access.decide(&identity, need).map_err(|denied| match &identity {
+    access.decide(&identity, required).map_err(|denied| match &identity {
         Identity::Nobody => turned("nobody", unauthorized(None)),
         known => turned(&known.to_string(), forbidden(known, &denied)),
     })?;
@@ -233,7 +233,7 @@ fn later(why: &str) -> Response {
 
 /// One line for each write, also for one that was turned away: who, what, from where, with which outcome. What is written is
 /// in the store's history.
-fn audit(who: &str, via: &Via, what: &str, need: &Need, status: StatusCode) {
+fn audit(who: &str, via: &Via, what: &str, required: &RequiredPermission, status: StatusCode) {
     let from = match via {
         Via::Socket(_) => "control socket".to_owned(),
         Via::Http { peer, .. } => shown(peer.ip()),
@@ -244,7 +244,7 @@ fn audit(who: &str, via: &Via, what: &str, need: &Need, status: StatusCode) {
         500.. => "failed",
         _ => "refused",
     };
-    let (verbs, project) = (need.verbs.to_string(), need.project.as_deref().unwrap_or("-"));
+    let (verbs, project) = (required.verbs.to_string(), required.project.as_deref().unwrap_or("-"));
     let status = status.as_u16();
     tracing::info!(target: "fairway::audit", who, from, what, verbs, project, outcome, status, "write");
 }

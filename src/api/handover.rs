@@ -29,7 +29,7 @@ pub(super) async fn take(
 ) -> Response {
     let body = match body {
         Ok(body) => body,
-        Err(error) => return problem(error.status(), format!("{}; 16 KiB are the most", error.body_text())),
+        Err(error) => return problem(error.status(), format!("{}; the limit is 16 KiB", error.body_text())),
     };
     let (order, handover) = match parsed(&body) {
         Ok(parsed) => parsed,

@@ -4,6 +4,7 @@ mod answer;
 mod backend;
 mod handler;
 mod parameters_wire;
+mod routes;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +19,7 @@ use axum::{
 use fairway_model::intent::Intent;
 
 use self::handler::{IntentApi, IntentRequest};
-pub(super) use self::{handler::BODY_MAX, parameters_wire::IntentParameters};
+pub(super) use self::{handler::BODY_MAX, parameters_wire::IntentParameters, routes::routes};
 use super::{
     objects::{HISTORY_SHOWN, Watched, follow, metadata, remembered},
     problem::{Refusal, problem},
@@ -30,7 +31,7 @@ use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Key, Object};
 
 /// Intents of all projects, or of one; or their changes.
-pub(super) async fn list(
+async fn list(
     State(site): State<Site>,
     headers: HeaderMap,
     parameters: Result<Query<IntentListParameters>, QueryRejection>,
@@ -87,7 +88,7 @@ pub(super) async fn items(control: &Control, objects: Vec<Object>) -> Vec<Intent
 }
 
 /// What was done to an intent; private keys are told by their hash.
-pub(super) async fn history(State(site): State<Site>, uri: Uri) -> Result<Response, Refusal> {
+async fn history(State(site): State<Site>, uri: Uri) -> Result<Response, Refusal> {
     let unknown = || problem(StatusCode::NOT_FOUND, "no intent was ever there; GET /v1/intents lists those there are");
     let key = fairway_intents::history_of(uri.path()).ok_or_else(unknown)?.key(None);
     let entries = site.control.objects()?.history(&key, HISTORY_SHOWN).await?;
@@ -98,7 +99,7 @@ pub(super) async fn history(State(site): State<Site>, uri: Uri) -> Result<Respon
 }
 
 /// Answers a request about one intent, or about a collection below a path of ONAP or EMCO.
-pub(super) async fn of_intents(State(site): State<Site>, request: IntentRequest) -> Result<Response, Refusal> {
+pub(super) async fn answer_one(State(site): State<Site>, request: IntentRequest) -> Result<Response, Refusal> {
     // The store may be ready later than the listener.
     let store = site.control.objects()?.store();
     let api =

@@ -27,6 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     gate::{Gate, Via},
     metrics::Metrics,
+    permission::Permissions,
     routes::{self, Site},
     watch::{self as watching, Hub},
 };
@@ -57,7 +58,7 @@ impl Api {
         let ending = watch::channel(false).0;
         let hub = Arc::new(Hub::new());
         let follower = tokio::spawn(watching::follow(control.clone(), Arc::clone(&hub), ending.subscribe()));
-        let gate = Gate::new(control);
+        let gate = Gate::new(control, Permissions::of(&routes::table()));
         let intent_writes = Arc::default();
         let (control, under_way) = (control.clone(), Default::default());
         let site = Site { control, metrics, hub, gate, intent_writes, under_way, ending: ending.subscribe() };

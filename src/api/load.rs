@@ -1,4 +1,4 @@
-//! `PUT /v1/load/{cluster}`: a load that somebody reports by himself.
+//! `PUT /v1/load/{cluster}`: pushed load reports.
 
 use std::time::Duration;
 
@@ -14,20 +14,34 @@ use fairway_model::Load;
 
 use super::{
     problem::{problem, refusal},
+    route::{Route, Shape},
     routes::Site,
 };
-use fairway_api_types::load_wire::NewLoad;
+use fairway_access::Verb;
+use fairway_api_types::endpoints::PUSH_LOAD;
+use fairway_api_types::load_wire::{LoadState, NewLoad};
 use fairway_config::parse_duration;
 
-/// Takes it, or refuses it with nothing touched.
-pub(super) async fn push_load(
-    State(site): State<Site>,
-    Path(cluster): Path<String>,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
+/// The routes of pushed loads.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(PUSH_LOAD, "pushLoad", "Report the load of a cluster")
+            .requires(Verb::Report)
+            .body(Shape::input::<NewLoad>().json())
+            .returns(200, "The load of the cluster after the push.", Shape::output::<LoadState>().json())
+            .errors(&[
+                (400, "The body is invalid."),
+                (404, "There is no such cluster."),
+                (409, "The sequence number is out of order, or the cluster declares no capacity."),
+            ])
+            .handle(push),
+    ]
+}
+
+async fn push(State(site): State<Site>, Path(cluster): Path<String>, body: Result<Bytes, BytesRejection>) -> Response {
     let body = match body {
         Ok(body) => body,
-        Err(error) => return problem(error.status(), format!("{}; 16 KiB are the most", error.body_text())),
+        Err(error) => return problem(error.status(), format!("{}; the limit is 16 KiB", error.body_text())),
     };
     let push = serde_json::from_slice::<NewLoad>(&body)
         .map_err(|error| format!("{error}; give load or used as whole numbers, and sequence and validFor where wanted"))

@@ -1,12 +1,12 @@
 //! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`, `/v1/records`: objects as a configuration writes them, declared over the API.
 //!
-//! Here: who answers what, and the reads. What is said of each path is in `described`. What is asked for is read in `request`, writes are made in `write`, and how an object
-//! looks is in `shown`, and who stays and is told of changes is served by `watch`. What files declare is not among the objects: that is in `/v1/state`.
+//! Here are the reads; `routes` has the rows of the table, `request` parses requests, `write` makes changes, `shown` renders objects, `watch`
+//! streams changes. Objects that files declare are not here: `/v1/state` has those.
 
-mod described;
 mod differ;
 mod replayed;
 mod request;
+mod routes;
 mod shown;
 mod watch;
 mod write;
@@ -18,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+pub(super) use routes::routes;
 pub(super) use shown::metadata;
 pub(super) use watch::{Watched, follow};
 pub(super) use write::{SERVED_MAX, supposed};
@@ -25,7 +26,6 @@ pub(super) use write::{SERVED_MAX, supposed};
 use super::{
     problem::{Refusal, problem},
     routes::Site,
-    table::Table,
 };
 use crate::control::declared::section;
 use fairway_api_types::objects_wire::{HistoryEntry, ListParameters, ObjectList};
@@ -34,23 +34,9 @@ use fairway_store::objects::{Entry, Kind, Object};
 /// The kinds that are elements of a configuration's lists.
 pub(super) const KINDS: [Kind; 5] = [Kind::Monitor, Kind::Cluster, Kind::Pool, Kind::Name, Kind::Records];
 
-/// A table with the routes of objects.
-pub(super) fn add(table: Table) -> Table {
-    let own = KINDS.into_iter().fold(Table::new(), |table, kind| {
-        table
-            .on(described::list(kind), move |site, headers, parameters| list(kind, site, headers, parameters))
-            .on(described::read(kind), move |site, name| read(kind, site, name))
-            .on(described::history(kind), move |site, name| history(kind, site, name))
-            .on(described::create(kind), move |site, asked| write::create(kind, site, asked))
-            .on(described::put(kind), move |site, name, asked| write::put(kind, site, name, asked))
-            .on(described::delete(kind), move |site, name, asked| write::delete(kind, site, name, asked))
-    });
-    table.bounded(own.on(described::apply(), write::apply), request::BODY_MAX)
-}
-
 /// Where the objects of a kind are.
 fn path(kind: Kind) -> String {
-    format!("/v1/{}", section(kind).unwrap_or_default())
+    fairway_api_types::endpoints::collection(section(kind).unwrap_or_default())
 }
 
 type Parameters<T> = Result<Query<T>, QueryRejection>;
@@ -94,6 +80,10 @@ async fn history(kind: Kind, State(site): State<Site>, Path(name): Path<String>)
         return Err(unknown());
     }
     Ok(Json(remembered(entries, |value| Some(value.to_vec()))).into_response())
+}
+
+async fn export(State(site): State<Site>) -> Result<Response, Refusal> {
+    Ok(Json(site.control.objects()?.declared().export()).into_response())
 }
 
 /// A history as it is told; of what was kept, what may be shown.

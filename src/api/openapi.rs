@@ -1,60 +1,49 @@
-//! The OpenAPI document (3.1.1) of the routes, made of the table that the router is made of.
+//! The OpenAPI document (3.1.1), made of the table of routes.
 //!
-//! Texts and schemas have one source each: the comments of the types that go over the wire (by schemars, as the configuration's
-//! schema), the configuration's schema for declared objects, the tables of fields for intents. What the gate asks of every request
-//! follows from `access::need`.
+//! Texts and schemas have one source each: the doc comments of the types on the wire (by schemars, as the configuration's schema), the
+//! configuration's schema for declared objects, the tables of fields for intents.
 
-mod intents;
-mod operation;
 mod schemas;
 #[cfg(test)]
 mod tests;
 
 use std::sync::OnceLock;
 
-use axum::{body::Bytes, http::Method};
+use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
-pub(super) use self::{
-    intents::{WRITES as INTENT_WRITES, history_of_intent, of_intents},
-    operation::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, KNOWN, LAST_EVENT_ID, Operation, Shape},
-    schemas::element,
-};
-use self::{
-    operation::{Answer, problem},
-    schemas::Schemas,
-};
-use fairway_access::Need;
-
-use super::need::need;
+use self::schemas::Schemas;
+pub(super) use self::schemas::element;
+use super::route::{Content, Response, Route, Shape};
+use fairway_intents::NAME;
 
 /// The document of a listener's routes, made when it is first asked for.
 pub(super) struct Document {
-    operations: Vec<Operation>,
+    routes: Vec<Route>,
     text: OnceLock<Bytes>,
 }
 
 impl Document {
     /// That of these operations.
-    pub(super) fn of(operations: Vec<Operation>) -> Self {
-        Self { operations, text: OnceLock::new() }
+    pub(super) fn of(routes: Vec<Route>) -> Self {
+        Self { routes, text: OnceLock::new() }
     }
 
     /// The document as JSON.
     pub(super) fn text(&self) -> Bytes {
-        self.text.get_or_init(|| document(&self.operations).to_string().into()).clone()
+        self.text.get_or_init(|| document(&self.routes).to_string().into()).clone()
     }
 }
 
 /// The document of these operations.
-fn document(operations: &[Operation]) -> Value {
+fn document(routes: &[Route]) -> Value {
     let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
-    for operation in operations {
-        let path = paths.entry(operation.path.to_string()).or_insert_with(|| json!({}));
-        path[operation.method.as_str().to_ascii_lowercase()] = of(operation, &mut schemas);
+    for route in routes {
+        let path = paths.entry(route.path.to_string()).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_ascii_lowercase()] = operation(route, &mut schemas);
     }
-    let mut tags: Vec<&str> = operations.iter().map(|of| of.tag).collect();
+    let mut tags: Vec<&str> = routes.iter().map(|route| route.tag).collect();
     tags.sort_unstable();
     tags.dedup();
     let paths = Value::Object(paths);
@@ -64,8 +53,8 @@ fn document(operations: &[Operation]) -> Value {
         "info": {
             "title": "Fairway",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "DNS that balances load over clusters. Errors are problems (RFC 9457). Fields of answers are only ever \
-                            added: leave alone what you do not know.",
+            "description": "Authoritative DNS that balances load over clusters. Errors are problem details (RFC 9457). Responses may gain \
+                            fields: ignore those that you do not know.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -81,81 +70,89 @@ fn document(operations: &[Operation]) -> Value {
     })
 }
 
-fn of(operation: &Operation, schemas: &mut Schemas) -> Value {
-    let need = need(operation.method.as_str(), &operation.path, "");
+fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut responses: Map<String, Value> = Map::new();
-    for answer in gated(operation, need.as_ref()) {
-        responses.insert(answer.status.to_string(), response(&answer, schemas));
+    for of in with_errors_of_all(route) {
+        responses.insert(of.status.to_string(), response(&of, schemas));
     }
     let mut made = json!({
-        "operationId": id(&operation.method, &operation.path),
-        "tags": [operation.tag],
-        "summary": operation.summary,
-        "description": described(operation, need.as_ref()),
-        "parameters": parameters(operation, schemas),
+        "operationId": route.id,
+        "tags": [route.tag],
+        "summary": route.summary,
+        "description": description(route),
+        "parameters": parameters(route, schemas),
         "responses": responses,
-        "security": match need {
-            // Nobody need show who he is where the configuration has no `access`.
+        "security": match route.permission.verbs() {
+            // A configuration without `access` asks nobody for credentials.
             Some(_) => json!([{}, {"token": []}, {"certificate": []}]),
             None => json!([]),
         },
     });
-    if let Some(body) = &operation.body {
+    if let Some(body) = &route.body {
         made["requestBody"] = json!({"required": true, "content": {body.media: {"schema": schemas.of(&body.shape)}}});
     }
     made
 }
 
-fn described(operation: &Operation, need: Option<&Need>) -> String {
-    let verbs = match need {
-        Some(need) => format!("Takes: {}.", need.verbs),
+fn description(route: &Route) -> String {
+    let permission = match route.permission.verbs() {
+        Some(verbs) => format!("Requires: {verbs}."),
         None => "Open to all.".to_owned(),
     };
-    [operation.about, &verbs].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+    [route.description, &permission].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The answers of an operation and of the gate before it.
-fn gated(operation: &Operation, need: Option<&Need>) -> Vec<Answer> {
-    let mut operation = operation.clone();
-    if need.is_some() {
-        operation = operation.refuses(GATE);
-        operation = operation.with(401, "WWW-Authenticate", "`Bearer`, and why a token was not believed.");
-        operation = operation.with(429, "Retry-After", "Seconds to wait.");
-        if operation.body.is_some() {
-            operation = operation.refuses(&[(415, "The body is of a type that a form could send.")]);
+/// The responses of a route, with the errors that follow from what every request passes.
+fn with_errors_of_all(route: &Route) -> Vec<Response> {
+    let mut route = route.clone();
+    let has = |route: &Route, status: u16| route.responses.iter().any(|response| response.status == status);
+    if !route.query.is_empty() && !has(&route, 400) {
+        route.error(400, "A parameter is invalid.");
+    }
+    if route.body.is_some() && !has(&route, 413) {
+        let limit = route.body_limit >> 10;
+        let limit = if limit < 1024 { format!("{limit} KiB") } else { format!("{} MiB", limit >> 10) };
+        route.error(413, format!("The body is larger than {limit}."));
+    }
+    if route.permission.verbs().is_some() {
+        route = route.errors(AUTH_ERRORS);
+        route = route.returns_header(401, "WWW-Authenticate", "`Bearer`, and why a token was rejected.");
+        route = route.returns_header(429, "Retry-After", "Seconds to wait.");
+        if route.body.is_some() {
+            route.error(415, "The body is of a type that an HTML form could send.");
         }
     }
-    operation = operation.refuses(&[(503, "Not now: it starts, stops, or cannot be written. Try again.")]);
-    operation.answers.sort_by_key(|answer| answer.status);
+    route.error(503, "The server is starting, stopping, or cannot write. Try again.");
+    route.responses.sort_by_key(|response| response.status);
     // Two reasons for one status are one problem.
-    for answer in &mut operation.answers {
+    for response in &mut route.responses {
         let mut known = Vec::new();
-        answer.content.retain(|content| {
-            let is_new = !known.contains(&content.media) || content.media != problem().media;
+        response.content.retain(|content| {
+            let is_new = !known.contains(&content.media) || content.media != Content::problem().media;
             known.push(content.media);
             is_new
         });
     }
-    operation.answers
+    route.responses
 }
 
-fn response(answer: &Answer, schemas: &mut Schemas) -> Value {
-    let mut made = json!({"description": answer.what});
-    for content in &answer.content {
+fn response(of: &Response, schemas: &mut Schemas) -> Value {
+    let mut made = json!({"description": of.description});
+    for content in &of.content {
         made["content"][content.media] = match content.shape {
             // Of a stream of events no schema says what it is.
             Shape::Text if content.media == "text/event-stream" => json!({}),
             ref shape => json!({"schema": schemas.of(shape)}),
         };
     }
-    for (name, what) in &answer.headers {
+    for (name, what) in &of.headers {
         made["headers"][*name] = json!({"description": what, "schema": {"type": "string"}});
     }
     made
 }
 
-fn parameters(operation: &Operation, schemas: &mut Schemas) -> Vec<Value> {
-    let steps = operation.path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}'));
+fn parameters(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
+    let steps = route.path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}'));
     let mut all: Vec<Value> = steps
         .map(|name| {
             let (what, pattern) = step(name);
@@ -163,16 +160,16 @@ fn parameters(operation: &Operation, schemas: &mut Schemas) -> Vec<Value> {
             json!({"name": name, "in": "path", "required": true, "description": what, "schema": schema})
         })
         .collect();
-    for query in &operation.query {
+    for query in &route.query {
         for (name, mut schema, required) in schemas.parameters(*query) {
             let what = schema.as_object_mut().and_then(|schema| schema.remove("description"));
             let what = what.as_ref().and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
             all.push(json!({"name": name, "in": "query", "required": required, "description": what, "schema": schema}));
         }
     }
-    for header in &operation.headers {
+    for header in &route.headers {
         let schema = json!({"type": "string", "pattern": header.pattern});
-        all.push(json!({"name": header.name, "in": "header", "required": false, "description": header.what, "schema": schema}));
+        all.push(json!({"name": header.name, "in": "header", "required": false, "description": header.description, "schema": schema}));
     }
     all
 }
@@ -190,26 +187,15 @@ fn step(name: &str) -> (String, &'static str) {
                 .chars()
                 .map(|c| if c.is_uppercase() { format!(" {}", c.to_lowercase()) } else { c.into() })
                 .collect();
-            (format!("Name of the {words}."), intents::NAME)
+            (format!("Name of the {words}."), NAME)
         }
     }
 }
 
-/// `getV1PoolsName` of `GET /v1/pools/{name}`.
-fn id(method: &Method, path: &str) -> String {
-    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let mut id = method.as_str().to_ascii_lowercase();
-    for word in words {
-        id.push_str(&word[..1].to_ascii_uppercase());
-        id.push_str(&word[1..]);
-    }
-    id
-}
-
-/// Refusals of the gate.
-const GATE: &[(u16, &str)] = &[
-    (401, "Nobody was shown, or a token that is not believed."),
-    (403, "A verb is missing, or the request comes from a web page of another origin."),
-    (421, "`Host` is no name of this server."),
+/// Errors of the auth middleware.
+const AUTH_ERRORS: &[(u16, &str)] = &[
+    (401, "No credentials, or a token that is not accepted."),
+    (403, "The caller lacks a verb, or the request comes from a web page of another origin."),
+    (421, "`Host` is not a name of this server."),
     (429, "Too many requests."),
 ];

@@ -12,19 +12,66 @@ use fairway_model::{ProviderSet, SetKey, Timestamp};
 use fairway_providers::publish::{Condition, Draft, Outcome, Publisher, SetStanding};
 use fairway_zonefile::rdata_text;
 
-use super::{problem::problem, routes::Site};
+use super::{
+    handover::take,
+    problem::problem,
+    route::{Route, Shape},
+    routes::Site,
+};
+use fairway_access::Verb;
+use fairway_api_types::endpoints::{PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING};
 use fairway_api_types::publishing_wire::{
     PlannedSet, PlannedUpdate, PublishParameters, PublishPlan, PublishedRecord, PublisherState, PublishingState,
+    TakeOrder, TakeReport,
 };
 
-pub(super) async fn all(State(site): State<Site>) -> Json<PublishingState> {
+/// The routes of publishing.
+pub(super) fn routes() -> Vec<Route> {
+    let found = &[(404, "There is no such provider."), (502, "The provider cannot be read.")];
+    let plan_of = || Shape::output::<PublishPlan>().json();
+    vec![
+        Route::new(PUBLISHING, "listPublishers", "List the providers that records are published to, with their status")
+            .description(
+                "Also those that a project declares, as `PROJECT/NAME` (in paths `PROJECT%2FNAME`); with a condition for each record set.",
+            )
+            .requires(Verb::Observe)
+            .returns(200, "The providers.", Shape::output::<PublishingState>().json())
+            .handle(all),
+        Route::new(PUBLISH_PLAN, "planPublishing", "Show what a sync of a provider would change")
+            .requires(Verb::Observe)
+            .query::<PublishParameters>()
+            .returns(200, "Each change; none is made.", plan_of())
+            .errors(found)
+            .handle(plan),
+        Route::new(PUBLISH_APPLY, "applyPublishing", "Sync a provider now")
+            .description("Returns once the sync has ended.")
+            .requires(Verb::Operate)
+            .query::<PublishParameters>()
+            .returns(200, "What was changed.", plan_of())
+            .errors(found)
+            .handle(apply),
+        Route::new(PUBLISH_TAKE, "takePublishing", "Take record sets over from another owner, one step a call")
+            .description("`announce` writes the intention to the registry, `finish` changes the owner, `abort` undoes `announce`.")
+            .requires(Verb::Operate)
+            .body(Shape::input::<TakeOrder>().json())
+            .returns(200, "The result for each record set.", Shape::output::<TakeReport>().json())
+            .errors(found)
+            .errors(&[
+                (400, "The body is invalid."),
+                (409, "The registry of the provider is not of the type txt, or the owner is this server."),
+            ])
+            .handle(take),
+    ]
+}
+
+async fn all(State(site): State<Site>) -> Json<PublishingState> {
     let publishers = site.control.shared().publishers.load_full();
     Json(PublishingState { providers: publishers.iter().map(shown).collect() })
 }
 
 type Parameters = Result<Query<PublishParameters>, QueryRejection>;
 
-pub(super) async fn plan(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
+async fn plan(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
     let (publisher, deletions) = match found(&site, &name, parameters) {
         Ok(found) => found,
         Err(response) => return *response,
@@ -35,7 +82,7 @@ pub(super) async fn plan(State(site): State<Site>, Path(name): Path<String>, par
     }
 }
 
-pub(super) async fn apply(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
+async fn apply(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
     let (publisher, deletions) = match found(&site, &name, parameters) {
         Ok(found) => found,
         Err(response) => return *response,
@@ -59,7 +106,7 @@ fn found(site: &Site, name: &str, parameters: Parameters) -> Result<(Publisher, 
 pub(super) fn named(site: &Site, name: &str) -> Result<Publisher, Box<Response>> {
     let publishers = site.control.shared().publishers.load();
     publishers.iter().find(|publisher| publisher.setup().name == name).cloned().ok_or_else(|| {
-        let what = format!("no provider that is published to is called {name}; GET /v1/publishing lists them");
+        let what = format!("there is no provider {name}; GET /v1/publishing lists them");
         Box::new(problem(StatusCode::NOT_FOUND, what))
     })
 }

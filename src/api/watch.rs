@@ -19,11 +19,31 @@ use tokio::{
     time::MissedTickBehavior,
 };
 
-use super::watch_wire::{FlipEvent, ReloadEvent, StateEvent};
+use super::{
+    route::{Content, LAST_EVENT_ID, Route},
+    watch_wire::{FlipEvent, ReloadEvent, StateEvent, WatchParameters},
+};
 use crate::control::{Control, FlipApplied, Readiness};
+use fairway_access::Verb;
+use fairway_api_types::endpoints::Endpoint;
 
 pub(super) use hub::Hub;
-pub(super) use stream::{heartbeat, place, stream, watch};
+pub(super) use stream::{heartbeat, place, stream};
+
+/// The routes of events.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Endpoint::get("/v1/watch"), "watchEvents", "Stream events as they happen")
+            .description(
+                "Server-Sent Events `flip`, `reload`, `state` and `reset`. A stream ends after 110 s; continue with the id of the last event.",
+            )
+            .requires(Verb::Observe)
+            .query::<WatchParameters>()
+            .headers(&[&LAST_EVENT_ID])
+            .returns(200, "Events as they happen.", Content::text("text/event-stream"))
+            .handle(stream::watch),
+    ]
+}
 
 /// Feeds the hub until it is told to end.
 pub(super) async fn follow(control: Control, hub: Arc<Hub>, mut end: watch::Receiver<bool>) {

@@ -9,10 +9,8 @@ use std::{
 };
 
 use axum::{
-    Router,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::get,
 };
 
 /// One file of the page.
@@ -22,11 +20,10 @@ struct File {
     body: &'static str,
 }
 
-/// The page at `/` and its files below `/page/`.
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    FILES.iter().zip(TAGS.iter()).fold(Router::new(), |router, (file, tag)| {
-        router.route(file.path, get(move |headers: HeaderMap| async move { answer(file, tag, &headers) }))
-    })
+/// The file of a path: the page at `/`, its files below `/page/`.
+pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response> {
+    let (file, tag) = FILES.iter().zip(TAGS.iter()).find(|(file, _)| file.path == path)?;
+    Some(answer(file, tag, headers))
 }
 
 /// The file, or that the client has it already.

@@ -1,10 +1,9 @@
 use super::*;
 
 fn ask(path: &str, known: Option<&str>) -> Response {
-    let (file, tag) = FILES.iter().zip(TAGS.iter()).find(|(file, _)| file.path == path).expect("a file of the page");
     let mut headers = HeaderMap::new();
     known.into_iter().for_each(|known| drop(headers.insert(header::IF_NONE_MATCH, known.parse().unwrap())));
-    answer(file, tag, &headers)
+    file(path, &headers).expect("a file of the page")
 }
 
 fn tag(path: &str) -> String {

@@ -7,12 +7,12 @@ use super::{
     verb::Verbs,
 };
 
-/// What a request takes.
+/// The permission that a request requires: verbs that a caller must be granted, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct RequiredPermission {
     /// All of these verbs.
     pub verbs: Verbs,
-    /// In this project; none for what is in no project, which takes a grant for all projects.
+    /// In this project; `None` for what is in no project, which requires a grant for all projects.
     pub project: Option<String>,
 }
 
@@ -66,16 +66,16 @@ impl fmt::Display for Denied {
     }
 }
 
-/// Holds what is needed against what was granted.
-pub(super) fn decide(grants: &[Grant], identity: &Identity, need: &Need) -> Result<(), Denied> {
+/// Compares the required permission with the grants.
+pub(super) fn decide(grants: &[Grant], identity: &Identity, required: &RequiredPermission) -> Result<(), Denied> {
     if matches!(identity, Identity::Local(_)) {
         return Ok(());
     }
-    let theirs = grants.iter().filter(|grant| grant.projects.covers(need.project.as_deref()));
+    let theirs = grants.iter().filter(|grant| grant.projects.covers(required.project.as_deref()));
     let theirs = theirs.filter(|grant| grant.to.iter().any(|subject| identity.is(subject)));
     let granted = theirs.fold(Verbs::NONE, |granted, grant| granted.and(grant.verbs));
-    let missing = need.verbs.without(granted);
-    if missing.is_empty() { Ok(()) } else { Err(Denied { missing, project: need.project.clone() }) }
+    let missing = required.verbs.without(granted);
+    if missing.is_empty() { Ok(()) } else { Err(Denied { missing, project: required.project.clone() }) }
 }
 
 #[cfg(test)]
@@ -134,8 +134,8 @@ mod tests {
         ];
         for (names, verbs, project, missing) in table {
             let verbs = verbs.split(' ').map(|verb| verb.parse::<Verb>().expect("a verb")).collect();
-            let need = Need { verbs, project: (!project.is_empty()).then(|| project.to_owned()) };
-            let missed = decide(&grants, &who(names), &need).err().map(|denied| denied.missing.to_string());
+            let required = RequiredPermission { verbs, project: (!project.is_empty()).then(|| project.to_owned()) };
+            let missed = decide(&grants, &who(names), &required).err().map(|denied| denied.missing.to_string());
             assert_eq!(missed.unwrap_or_default(), missing, "{names:?} {verbs} in {project:?}");
         }
     }
@@ -143,12 +143,12 @@ mod tests {
     #[test]
     fn without_a_grant_nobody_may_do_anything_and_a_local_user_all() {
         for verb in Verb::ALL {
-            let need = Need { verbs: verb.into(), project: None };
+            let required = RequiredPermission { verbs: verb.into(), project: None };
             assert_eq!(
-                decide(&[], &who("token:ci"), &need).unwrap_err().to_string(),
+                decide(&[], &who("token:ci"), &required).unwrap_err().to_string(),
                 format!("the verb {verb} outside of projects")
             );
-            assert_eq!(decide(&[], &Identity::Local("local user 0".to_owned()), &need), Ok(()));
+            assert_eq!(decide(&[], &Identity::Local("local user 0".to_owned()), &required), Ok(()));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Who may do what over the API: identities, verbs, grants; and what tells who somebody is.
 //!
 //! ```text
-//! request ─► need (what it takes) ─┐
+//! route ─► RequiredPermission ─────┐
 //!   token, JWT, certificate ─► Identity ─► Access::decide ─► allowed, or which verbs are missing
 //! ```
 //!
-//! `verb`, `identity`, `grant`, `need`, `origin` and `token` are pure: tables in, decision out. `jwt` verifies signatures, `keys`
+//! `verb`, `identity`, `grant`, `origin` and `token` are pure: tables in, decision out. `jwt` verifies signatures, `keys`
 //! reads and keeps the keys of issuers, `tls` makes the listener's TLS, `limits` counts requests. What answers HTTP is
 //! `api::gate`; what a configuration says of all this is in `config`.
 #![forbid(unsafe_code)]
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use fairway_model::Timestamp;
 
 pub use self::{
-    grant::{Denied, Grant, Need, Projects},
+    grant::{Denied, Grant, Projects, RequiredPermission},
     identity::{Identity, Subject},
     issuer::{Algorithm, Issuer, IssuerUrl, KeySource},
     limits::LimitSettings,
@@ -68,8 +68,8 @@ impl Access {
     }
 
     /// Whether an identity may do this; else what it lacks.
-    pub fn decide(&self, identity: &Identity, need: &Need) -> Result<(), Denied> {
-        grant::decide(&self.grants, identity, need)
+    pub fn decide(&self, identity: &Identity, required: &RequiredPermission) -> Result<(), Denied> {
+        grant::decide(&self.grants, identity, required)
     }
 
     /// The identity of a token that was shown, unless it is unknown or has expired.

@@ -1,6 +1,6 @@
 //! The client side of the API: what `fairway status`, `explain`, `reload` and `override` call.
 //!
-//! One connection a request, over the control socket or over TCP. The paths stand here and in `routes` only.
+//! One connection for each request, over the control socket or over TCP. Paths come from `endpoints`, as those of the routes do.
 
 use std::{
     net::SocketAddr,
@@ -22,6 +22,11 @@ use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
     contributions_wire::{Contributions, Evicted, Eviction},
+    endpoints::{
+        self, ADD_OVERRIDE, APPLY, CONTRIBUTIONS, DNS_UPDATE_RECORD, EVICT, EXPLAIN, EXPORT, Endpoint, METRICS,
+        PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING, PUSH_LATENCY, PUSH_LOAD, RELOAD, REMOVE_OVERRIDE, STATE,
+        STOP, VERSION, escape,
+    },
     explain_wire::Explanation,
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
@@ -104,125 +109,141 @@ impl Client {
 
     /// `GET /v1/state`.
     pub async fn state(&self) -> Result<State, ClientError> {
-        self.json(Method::GET, "/v1/state", None::<&()>).await
+        self.request(&STATE, &[], &[]).await
     }
 
     /// `GET /v1/explain`.
     pub async fn explain(&self, query: &ExplainQuery) -> Result<Explanation, ClientError> {
-        let mut path = format!("/v1/explain?name={}", escape(&query.name));
-        for (key, value) in [("type", &query.rtype), ("client", &query.client)] {
-            if let Some(value) = value {
-                path += &format!("&{key}={}", escape(value));
-            }
-        }
-        self.json(Method::GET, &path, None::<&()>).await
+        let mut parameters = vec![("name", query.name.as_str())];
+        let optional = [("type", &query.rtype), ("client", &query.client)];
+        parameters.extend(optional.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))));
+        self.request(&EXPLAIN, &[], &parameters).await
     }
 
     /// `GET /version`.
     pub async fn version(&self) -> Result<Version, ClientError> {
-        self.json(Method::GET, "/version", None::<&()>).await
+        self.request(&VERSION, &[], &[]).await
     }
 
     /// `GET /metrics`, in the exposition format.
     pub async fn metrics(&self) -> Result<String, ClientError> {
-        Ok(String::from_utf8_lossy(&self.call(Method::GET, "/metrics", None).await?).into_owned())
+        let text = self.call(METRICS.method, &METRICS.path_with(&[]), None).await?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// `POST /v1/reload`: reads the configuration anew, and waits for what becomes of it. Refused is an answer, not an error.
+    /// `POST /v1/reload`: reloads the configuration and waits for the result. A rejected configuration is not an error.
     pub async fn reload(&self) -> Result<ReloadReport, ClientError> {
-        self.json(Method::POST, "/v1/reload", None::<&()>).await
+        self.request(&RELOAD, &[], &[]).await
     }
 
     /// `GET /v1/publishing`.
     pub async fn publishing(&self) -> Result<PublishingState, ClientError> {
-        self.json(Method::GET, "/v1/publishing", None::<&()>).await
+        self.request(&PUBLISHING, &[], &[]).await
     }
 
     /// `GET /v1/publishing/{provider}/plan`, or `POST …/apply`, which waits for the sync.
     pub async fn publish(&self, provider: &str, deletions: usize, carry_out: bool) -> Result<PublishPlan, ClientError> {
-        let (method, verb) = if carry_out { (Method::POST, "apply") } else { (Method::GET, "plan") };
-        let path = format!("/v1/publishing/{}/{verb}?deletions={deletions}", escape(provider));
-        self.json(method, &path, None::<&()>).await
+        let endpoint = if carry_out { PUBLISH_APPLY } else { PUBLISH_PLAN };
+        self.request(&endpoint, &[provider], &[("deletions", &deletions.to_string())]).await
     }
 
-    /// `POST /v1/publishing/{provider}/take`: a step of a handover, or what it would do.
+    /// `POST /v1/publishing/{provider}/take`: one step of a handover, or what it would do.
     pub async fn take(&self, provider: &str, order: &TakeOrder) -> Result<TakeReport, ClientError> {
-        self.json(Method::POST, &format!("/v1/publishing/{}/take", escape(provider)), Some(order)).await
+        self.send(&PUBLISH_TAKE, &[provider], order).await
     }
 
     /// `GET /v2/projects/{project}/dns-update-records/{name}`.
     pub async fn dns_update_record(&self, project: &str, name: &str) -> Result<Value, ClientError> {
-        let path = format!("/v2/projects/{}/dns-update-records/{}", escape(project), escape(name));
-        self.json(Method::GET, &path, None::<&()>).await
+        self.request(&DNS_UPDATE_RECORD, &[project, name], &[]).await
     }
 
     /// `POST /v1/overrides`: returns once it is in force and on disk.
     pub async fn add_override(&self, new: &NewOverride) -> Result<OverrideState, ClientError> {
-        self.json(Method::POST, "/v1/overrides", Some(new)).await
+        self.send(&ADD_OVERRIDE, &[], new).await
     }
 
     /// `DELETE /v1/overrides/{id}`: returns once it is gone, also from the disk.
     pub async fn remove_override(&self, id: &str) -> Result<OverrideState, ClientError> {
-        self.json(Method::DELETE, &format!("/v1/overrides/{}", escape(id)), None::<&()>).await
+        self.request(&REMOVE_OVERRIDE, &[id], &[]).await
     }
 
-    /// `PUT /v1/load/{cluster}`: returns how the cluster's load stands then.
+    /// `PUT /v1/load/{cluster}`: returns the load of the cluster after the push.
     pub async fn push_load(&self, cluster: &str, new: &NewLoad) -> Result<LoadState, ClientError> {
-        self.json(Method::PUT, &format!("/v1/load/{}", escape(cluster)), Some(new)).await
+        self.send(&PUSH_LOAD, &[cluster], new).await
     }
 
-    /// `PUT /v1/latency/{table}` with a table in CSV: returns what is in force then.
+    /// `PUT /v1/latency/{table}` with a table in CSV: returns the table that is in force then.
     pub async fn push_latency(&self, table: &str, text: &str) -> Result<LatencyState, ClientError> {
-        let bytes = self.call(Method::PUT, &format!("/v1/latency/{}", escape(table)), Some(text.into())).await?;
+        let path = PUSH_LATENCY.path_with(&[table]);
+        let bytes = self.call(PUSH_LATENCY.method, &path, Some(text.into())).await?;
         serde_json::from_slice(&bytes).map_err(|e| self.broken(&e))
     }
 
     /// `GET /v1/objects`: everything that is declared over the API.
     pub async fn objects(&self) -> Result<ObjectsExport, ClientError> {
-        self.json(Method::GET, "/v1/objects", None::<&()>).await
+        self.request(&EXPORT, &[], &[]).await
     }
 
-    /// `POST /v1/apply`: takes all objects of a body, or none.
+    /// `POST /v1/apply`: applies all objects of a body, or none.
     pub async fn apply(&self, body: &Value, wanted: &Applying) -> Result<ApplyReport, ClientError> {
         let Applying { dry_run, prune, reason } = wanted;
-        let path = format!("/v1/apply?dryRun={dry_run}&prune={prune}&reason={}", escape(reason));
-        self.json(Method::POST, &path, Some(body)).await
+        let path = format!("{}?dryRun={dry_run}&prune={prune}&reason={}", APPLY.path_with(&[]), escape(reason));
+        self.json(APPLY.method, &path, Some(body)).await
     }
 
-    /// `GET /v1/pools/NAME` and the like, `GET /v1/intents/KEY`: as it is answered.
+    /// `GET /v1/pools/NAME` and the like, `GET /v1/intents/KEY`: the body of the response.
     pub async fn object(&self, section: &str, name: &str) -> Result<Value, ClientError> {
-        self.json(Method::GET, &format!("/v1/{section}/{}", steps(name)), None::<&()>).await
+        self.json(Method::GET, &endpoints::object(section, name), None::<&()>).await
     }
 
     /// `GET /v1/pools` and the like: the page that comes after a name.
     pub async fn objects_after(&self, section: &str, after: &str) -> Result<ObjectList, ClientError> {
-        self.json(Method::GET, &format!("/v1/{section}?after={}", escape(after)), None::<&()>).await
+        let path = format!("{}?after={}", endpoints::collection(section), escape(after));
+        self.json(Method::GET, &path, None::<&()>).await
     }
 
     /// `DELETE /v1/pools/NAME` and the like: returns once it is gone.
     pub async fn delete_object(&self, section: &str, name: &str, reason: &str) -> Result<(), ClientError> {
-        let path = format!("/v1/{section}/{}?reason={}", steps(name), escape(reason));
+        let path = format!("{}?reason={}", endpoints::object(section, name), escape(reason));
         self.call(Method::DELETE, &path, None).await.map(|_| ())
     }
 
-    /// `GET /v1/contributions`: who brings what over the webhook.
+    /// `GET /v1/contributions`: the contributions of the webhook's clients.
     pub async fn contributions(&self) -> Result<Contributions, ClientError> {
-        self.json(Method::GET, "/v1/contributions", None::<&()>).await
+        self.request(&CONTRIBUTIONS, &[], &[]).await
     }
 
-    /// `DELETE /v1/contributions`: returns once it is out.
+    /// `DELETE /v1/contributions`: returns once they are gone.
     pub async fn evict(&self, eviction: &Eviction) -> Result<Evicted, ClientError> {
         let Eviction { owner, path, set, reason } = eviction;
-        let mut query = format!("owner={}&reason={}", escape(owner), escape(reason));
-        for (name, value) in [("path", path), ("set", set)] {
-            value.iter().for_each(|value| query.extend(["&", name, "=", &escape(value)]));
-        }
-        self.json(Method::DELETE, &format!("/v1/contributions?{query}"), None::<&()>).await
+        let mut parameters = vec![("owner", owner.as_str()), ("reason", reason.as_str())];
+        let optional = [("path", path), ("set", set)];
+        parameters.extend(optional.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))));
+        self.request(&EVICT, &[], &parameters).await
     }
 
-    /// `POST /v1/stop`: asks the daemon to drain and end. Returns when it has begun to.
+    /// `POST /v1/stop`: asks the daemon to drain and stop. Returns when draining has begun.
     pub async fn stop(&self) -> Result<(), ClientError> {
-        self.call(Method::POST, "/v1/stop", None).await.map(|_| ())
+        self.call(STOP.method, &STOP.path_with(&[]), None).await.map(|_| ())
+    }
+
+    /// Sends a request without a body, whatever its method.
+    async fn request<T: Body>(
+        &self,
+        endpoint: &Endpoint,
+        names: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<T, ClientError> {
+        let mut path = endpoint.path_with(names);
+        for (at, (key, value)) in query.iter().enumerate() {
+            path.extend([if at == 0 { "?" } else { "&" }, key, "=", &escape(value)]);
+        }
+        self.json(endpoint.method.clone(), &path, None::<&()>).await
+    }
+
+    /// Sends a request with a JSON body.
+    async fn send<T: Body>(&self, endpoint: &Endpoint, names: &[&str], body: &impl Body) -> Result<T, ClientError> {
+        self.json(endpoint.method.clone(), &endpoint.path_with(names), Some(body)).await
     }
 
     async fn json<T: Body>(&self, method: Method, path: &str, body: Option<&impl Body>) -> Result<T, ClientError> {
@@ -375,14 +396,3 @@ pub enum ClientError {
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Most octets of an answer: the state of 10,000 targets with full history is under 40 MB.
 const BODY_MAX: usize = 128 << 20;
-
-/// Percent-encodes each step of a name: keys of intents have several.
-fn steps(name: &str) -> String {
-    name.split('/').map(escape).collect::<Vec<_>>().join("/")
-}
-
-/// Percent-encodes everything but what RFC 3986 section 2.3 leaves free.
-fn escape(text: &str) -> String {
-    let free = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    text.bytes().map(|b| if free(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
-}

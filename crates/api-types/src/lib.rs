@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod contributions_wire;
+pub mod endpoints;
 pub mod explain_wire;
 pub mod intents_wire;
 pub mod latency_wire;

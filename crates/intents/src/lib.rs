@@ -37,7 +37,7 @@ pub use body::{sound, understood};
 pub use fault::{Fault, Refused};
 pub use json_wire::Json;
 pub use paths::{Family, path_of};
-pub use paths::{INTENT_KINDS, KEY_FORM, PathError, Place, What, declares_updates, forms, history_of, project_of};
+pub use paths::{Form, INTENT_KINDS, KEY_FORM, PathError, Place, What, forms, history_of, project_of};
 pub use relations::{lacks, needs};
 pub use schema::{NAME, body_schemas, component};
 pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};

@@ -103,11 +103,6 @@ pub fn project_of(path: &str) -> Option<String> {
     place.names.first().map(|name| name.as_str().to_owned())
 }
 
-/// Whether a path leads to records of where to publish.
-pub fn declares_updates(path: &str) -> bool {
-    Place::read(path).is_ok_and(|place| place.kind == Kind::DnsUpdateRecord)
-}
-
 /// The intent whose history is at a path: `/v1/intents/KEY/history`. A key has as many names as its kind, so none ends so.
 pub fn history_of(path: &str) -> Option<Place> {
     Place::of_key(path.strip_prefix("/v1/intents/")?.strip_suffix("/history")?).ok()
@@ -135,9 +130,26 @@ pub fn path_of(key: &Key, family: Family) -> Option<String> {
     Some(format!("/v2/{}", steps?.join("/")))
 }
 
-/// Every form of path with names for its parameters, and what is there.
-pub fn forms() -> impl Iterator<Item = (String, Kind, What)> {
-    TEMPLATES.iter().map(|template| (template.shown(), template.kind, template.what))
+/// One form of path, as a router or a document writes it.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// The path, with names for its parameters: `/v2/projects/{project}`.
+    pub path: String,
+    /// The family it belongs to; none if both have it.
+    pub family: Option<Family>,
+    /// The kind of object that it leads to.
+    pub kind: Kind,
+    /// One object or all.
+    pub what: What,
+}
+
+/// Returns every form of path below `/v2`.
+pub fn forms() -> impl Iterator<Item = Form> {
+    let form = |template: &Template| {
+        let Template { family, kind, what, .. } = *template;
+        Form { path: template.shown(), family, kind, what }
+    };
+    TEMPLATES.iter().map(form)
 }
 
 /// Whether a text is a word of the paths, and cannot name a set.
@@ -401,7 +413,7 @@ mod tests {
 
     #[test]
     fn every_form_leads_where_it_says() {
-        for (form, kind, what) in forms() {
+        for Form { path: form, kind, what, .. } in forms() {
             let path = form.split('/').map(|step| if step.starts_with('{') { "x" } else { step }).collect::<Vec<_>>();
             let place = Place::read(&path.join("/")).unwrap_or_else(|error| panic!("{form}: {error}"));
             assert_eq!((place.kind, place.what), (kind, what), "{form}");

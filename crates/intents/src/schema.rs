@@ -21,7 +21,7 @@ pub fn component(kind: Kind) -> String {
 
 /// The schema of each kind of body, by its component.
 pub fn body_schemas() -> Map<String, Value> {
-    forms().map(|(_, kind, _)| (component(kind), of(kind))).collect()
+    forms().map(|form| (component(form.kind), of(form.kind))).collect()
 }
 
 fn of(kind: Kind) -> Value {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_field_says_what_it_takes() {
-        for kind in forms().map(|(_, kind, _)| kind) {
+        for kind in forms().map(|form| form.kind) {
             let notes = notes(kind);
             for field in table(kind).fields() {
                 let schema = notes.schemas.get(field.path).cloned().unwrap_or_else(|| by_hand(field.path));

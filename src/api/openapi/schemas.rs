@@ -6,26 +6,27 @@ use std::collections::BTreeSet;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::operation::{Make, Shape};
+use super::super::route::{MakeSchema, Shape};
 use crate::control::declared::section;
+use fairway_intents;
 use fairway_store::objects::Kind;
 
 /// Schemas, as they are asked for.
 pub(super) struct Schemas {
     /// Of what the server writes: every field is there.
-    told: SchemaGenerator,
+    output: SchemaGenerator,
     /// Of what it reads: what has a default may be left out.
-    taken: SchemaGenerator,
+    input: SchemaGenerator,
     named: Map<String, Value>,
 }
 
 impl Schemas {
     pub(super) fn new() -> Self {
         let settings = || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = PLACE.into());
-        let (told, taken) = (settings().for_serialize().into_generator(), settings().into_generator());
-        let mut schemas = Self { told, taken, named: Map::new() };
+        let (output, input) = (settings().for_serialize().into_generator(), settings().into_generator());
+        let mut schemas = Self { output, input, named: Map::new() };
         schemas.add_objects();
-        _ = schemas.told.subschema_for::<fairway_intents::IntentStatus>();
+        _ = schemas.output.subschema_for::<fairway_intents::IntentStatus>();
         schemas.named.extend(fairway_intents::body_schemas());
         schemas
     }
@@ -33,15 +34,15 @@ impl Schemas {
     /// The schema of a body, as it stands in an operation.
     pub(super) fn of(&mut self, shape: &Shape) -> Value {
         match shape {
-            Shape::Told(make) => make(&mut self.told).to_value(),
-            Shape::Taken(make) => make(&mut self.taken).to_value(),
+            Shape::Output(make) => make(&mut self.output).to_value(),
+            Shape::Input(make) => make(&mut self.input).to_value(),
             Shape::Component(name) => reference(name),
             Shape::Items(of) => json!({"type": "array", "items": reference(of)}),
             Shape::OneOf(shapes) => json!({"anyOf": shapes.iter().map(|shape| self.of(shape)).collect::<Vec<_>>()}),
             Shape::Any => json!({}),
             Shape::Text => json!({"type": "string"}),
             Shape::List(make, of) => {
-                let mut list = make(&mut self.told).to_value();
+                let mut list = make(&mut self.output).to_value();
                 list["properties"]["items"]["items"] = reference(of);
                 let name = format!("{of}List");
                 self.named.insert(name.clone(), list);
@@ -51,8 +52,8 @@ impl Schemas {
     }
 
     /// The parameters that a query of this type has, each with its schema; whether it must be there.
-    pub(super) fn parameters(&mut self, of: Make) -> Vec<(String, Value, bool)> {
-        let schema = of(&mut self.taken).to_value();
+    pub(super) fn parameters(&mut self, of: MakeSchema) -> Vec<(String, Value, bool)> {
+        let schema = of(&mut self.input).to_value();
         let is_required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|of| of == name));
         let all = schema["properties"].as_object().into_iter().flatten();
         all.map(|(name, schema)| {
@@ -69,7 +70,7 @@ impl Schemas {
     /// The schemas that were referred to, and those that they refer to.
     pub(super) fn components(mut self, paths: &Value) -> Map<String, Value> {
         let mut all = self.named;
-        for (name, schema) in self.taken.take_definitions(true).into_iter().chain(self.told.take_definitions(true)) {
+        for (name, schema) in self.input.take_definitions(true).into_iter().chain(self.output.take_definitions(true)) {
             let before = all.insert(name.clone(), schema);
             debug_assert!(before.is_none() || before.as_ref() == all.get(&name), "two schemas are called {name}");
         }
@@ -91,14 +92,14 @@ impl Schemas {
         relocate(&mut schema);
         let definitions = schema["$defs"].take();
         self.named.extend(definitions.as_object().cloned().unwrap_or_default());
-        let told = [
-            ("metadata", self.told.subschema_for::<fairway_api_types::objects_wire::Metadata>()),
-            ("status", self.told.subschema_for::<fairway_api_types::objects_wire::ObjectStatus>()),
+        let output = [
+            ("metadata", self.output.subschema_for::<fairway_api_types::objects_wire::Metadata>()),
+            ("status", self.output.subschema_for::<fairway_api_types::objects_wire::ObjectStatus>()),
         ];
         for kind in super::super::objects::KINDS {
             let own = self.named.get_mut(&element(kind)).and_then(|schema| schema.get_mut("properties"));
             let own = own.and_then(Value::as_object_mut).expect("elements of lists are objects with a name each");
-            for (name, schema) in &told {
+            for (name, schema) in &output {
                 own.insert((*name).to_owned(), schema.clone().to_value());
             }
         }

@@ -2,10 +2,11 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::api::routes;
+use fairway_api_types::endpoints::DNS_UPDATE_RECORD;
 
 fn listener() -> Value {
-    let (_, operations) = routes::table().into_parts();
-    document(&operations)
+    let routes: Vec<_> = routes::table().into_iter().filter(|route| !route.is_local).collect();
+    document(&routes)
 }
 
 /// Every object within a value.
@@ -72,10 +73,30 @@ fn operations_are_called_differently_and_tell_each_parameter_of_their_path() {
 }
 
 #[test]
+fn operation_ids_are_names_that_a_person_would_choose() {
+    let document = listener();
+    for (path, method, id) in [
+        ("/v1/clusters", "get", "listClusters"),
+        ("/v1/records/{name}", "get", "getRecordsOfName"),
+        ("/v1/overrides", "post", "createOverride"),
+        ("/v1/intents", "get", "listIntents"),
+        (DNS_UPDATE_RECORD.path.as_ref(), "get", "getDnsUpdateRecord"),
+        ("/v2/dtc-controllers", "get", "listControllers"),
+        (
+            "/v2/projects/{project}/composite-apps/{compositeApp}/{version}/traffic-intent-set",
+            "post",
+            "createOnapTrafficIntentSet",
+        ),
+    ] {
+        assert_eq!(document["paths"][path][method]["operationId"], id, "{method} {path}");
+    }
+}
+
+#[test]
 fn what_the_gate_asks_stands_at_each_operation() {
     let document = listener();
     let put = &document["paths"]["/v1/pools/{name}"]["put"];
-    assert!(put["description"].as_str().unwrap().ends_with("Takes: write."), "{}", put["description"]);
+    assert!(put["description"].as_str().unwrap().ends_with("Requires: write."), "{}", put["description"]);
     for status in ["200", "201", "400", "401", "403", "409", "412", "413", "415", "421", "422", "429", "503"] {
         assert!(put["responses"].get(status).is_some(), "{status}");
     }

@@ -4,7 +4,7 @@ use super::{
     sources::{CERTIFICATE, KEY},
     *,
 };
-use fairway_access::{Identity, LimitSettings, Need, Verb};
+use fairway_access::{Identity, LimitSettings, RequiredPermission, Verb};
 
 const HASH: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
@@ -39,7 +39,7 @@ fn a_section_says_who_may_do_what_and_where() {
     assert!(access.is_enabled() && access.tls.is_some());
     let ci = Identity::known(["token:ci".parse().unwrap()]);
     let may = |verb: Verb, project: Option<&str>| {
-        access.decide(&ci, &Need { verbs: verb.into(), project: project.map(str::to_owned) }).is_ok()
+        access.decide(&ci, &RequiredPermission { verbs: verb.into(), project: project.map(str::to_owned) }).is_ok()
     };
     assert!(may(Verb::Report, None) && may(Verb::Write, Some("shop")) && !may(Verb::Write, None));
     let limits = access.limits.unwrap();

@@ -1,0 +1,158 @@
+//! The server itself: liveness, readiness, state, explanations, metrics, reload, stop.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::{Query, State as FromSite, rejection::QueryRejection},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use fairway_model::{Name, Network, Rtype};
+
+use super::{
+    explain::explanation,
+    openapi::Document,
+    permission::Permission,
+    problem::{problem, refusal},
+    route::{Content, Route, Shape},
+    routes::Site,
+};
+use crate::control::Readiness;
+use fairway_access::Verb;
+use fairway_api_types::endpoints::{EXPLAIN, Endpoint, METRICS, RELOAD, STATE, STOP, VERSION};
+use fairway_api_types::explain_wire::Explanation;
+use fairway_api_types::state_wire::{ExplainParameters, ReloadReport, State, Version};
+
+/// The routes of the server itself.
+pub(super) fn routes() -> Vec<Route> {
+    let text = || Content::text("text/plain");
+    vec![
+        Route::new(Endpoint::get("/healthz"), "getHealth", "Liveness probe")
+            .description("503: the control task has ended; restart the process.")
+            .requires(Permission::Open)
+            .returns(200, "The process answers and its control task runs.", text())
+            .handle(healthz),
+        Route::new(Endpoint::get("/readyz"), "getReadiness", "Readiness probe")
+            .description("200 once the first round of probes is done and DNS is served; 503 before that and while the server stops.")
+            .requires(Permission::Open)
+            .returns(200, "DNS is served.", text())
+            .handle(readyz),
+        Route::new(Endpoint::get("/openapi.json"), "getOpenApi", "Get the OpenAPI document")
+            .description("OpenAPI 3.1, with the routes of the listener that is asked.")
+            .requires(Permission::Open)
+            .returns(200, "The document.", Shape::Any.json())
+            .handle(openapi),
+        Route::new(VERSION, "getVersion", "Get the version of the server")
+            .requires(Verb::Observe)
+            .returns(200, "Version and process id.", Shape::output::<Version>().json())
+            .handle(version),
+        Route::new(METRICS, "getMetrics", "Get the metrics for Prometheus")
+            .requires(Verb::Observe)
+            .returns(200, "Text format 0.0.4.", text())
+            .errors(&[(500, "The metrics could not be written; please report it.")])
+            .handle(metrics),
+        Route::new(STATE, "getState", "Get the state of the server")
+            .description(
+                "Configuration and last reload, listeners, zones, clusters with their load, pools with members and reasons, targets \
+                 with history, overrides.",
+            )
+            .requires(Verb::Observe)
+            .returns(200, "What is configured, measured and answered.", Shape::output::<State>().json())
+            .handle(state),
+        Route::new(EXPLAIN, "explainAnswer", "Explain the answer that a client gets")
+            .description(
+                "Every step of the answer: names looked up, each member with the reason why it is in or out, the answer, and every term \
+                 of the formulas.",
+            )
+            .requires(Verb::Observe)
+            .query::<ExplainParameters>()
+            .returns(200, "Every step and every term.", Shape::output::<Explanation>().json())
+            .errors(&[(400, "The name, the type or the client is missing or invalid.")])
+            .handle(explain),
+        Route::new(RELOAD, "reload", "Reload the configuration")
+            .description("Waits for the result. A rejected configuration is also 200, with `accepted: false` and `faults`.")
+            .requires(Verb::Operate)
+            .returns(200, "The result.", Shape::output::<ReloadReport>().json())
+            .handle(reload),
+        Route::new(STOP, "stop", "Stop the server")
+            .description("On the control socket only.")
+            .returns_empty(202, "Draining has begun.")
+            .local()
+            .handle(stop),
+    ]
+}
+
+async fn healthz(FromSite(site): FromSite<Site>) -> Response {
+    match site.control.is_running() {
+        true => "ok\n".into_response(),
+        false => problem(StatusCode::SERVICE_UNAVAILABLE, "the control task has ended; restart fairway"),
+    }
+}
+
+async fn readyz(FromSite(site): FromSite<Site>) -> Response {
+    match site.control.readiness() {
+        Readiness::Ready => "ready\n".into_response(),
+        waiting => problem(StatusCode::SERVICE_UNAVAILABLE, waiting.reason()),
+    }
+}
+
+async fn openapi(Extension(document): Extension<Arc<Document>>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document.text()).into_response()
+}
+
+async fn version() -> Json<Version> {
+    Json(Version { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() })
+}
+
+async fn metrics(FromSite(site): FromSite<Site>) -> Response {
+    match site.metrics.gather(&site.control).await {
+        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
+        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+async fn state(FromSite(site): FromSite<Site>) -> Response {
+    match site.control.state().await {
+        Ok(state) => Json(state).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn explain(FromSite(site): FromSite<Site>, query: Result<Query<ExplainParameters>, QueryRejection>) -> Response {
+    let asked = match query {
+        Ok(Query(asked)) => asked,
+        Err(error) => {
+            return bad(format!("{}; give ?name=NAME, and type= and client= if wanted", error.body_text()));
+        }
+    };
+    let (name, rtype) = match (asked.name.parse::<Name>(), asked.rtype.as_deref().unwrap_or("A").parse::<Rtype>()) {
+        (Ok(name), Ok(rtype)) => (name, rtype),
+        (Err(error), _) => return bad(format!("name: {error}")),
+        (_, Err(error)) => return bad(format!("type: {error}")),
+    };
+    let client = match asked.client.as_deref().map(str::parse::<Network>).transpose() {
+        Ok(client) => client,
+        Err(error) => return bad(format!("client: {error}")),
+    };
+    match site.control.explain(&name, rtype, client).await {
+        Ok(now) => Json(explanation(&now.explained, true, &|target| now.cause(target))).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn reload(FromSite(site): FromSite<Site>) -> Response {
+    match site.control.reload().await {
+        Ok(report) => Json(report).into_response(),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn stop(FromSite(site): FromSite<Site>) -> StatusCode {
+    site.control.stop();
+    StatusCode::ACCEPTED
+}
+
+fn bad(detail: String) -> Response {
+    problem(StatusCode::BAD_REQUEST, detail)
+}
