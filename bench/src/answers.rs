@@ -7,8 +7,9 @@ use std::{
 
 use clap::ValueEnum;
 use fairway_model::{
-    Acceptance, Bias, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, Health, Location, MapLayer,
-    MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Verdict, Weight, ZoneSpec,
+    Acceptance, Bias, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, Health, HealthStatus,
+    Location, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Weight,
+    ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{Client, RuntimeState, ServerOptions, ServingState, Snapshot, Transport, compile};
@@ -115,7 +116,7 @@ pub fn state_for(kind: Kind, names: usize) -> ServingState {
 }
 
 fn all_up(snapshot: Snapshot) -> ServingState {
-    let runtime = RuntimeState::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 

@@ -9,8 +9,8 @@ use std::{
 };
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Forced, Health, Member, Mode, Name, Policy, Pool, PoolName, Rtype,
-    Spread, SteeredName, Verdict, Weight, ZoneSpec,
+    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Policy, Pool,
+    PoolName, Rtype, Spread, SteeredName, Weight, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
@@ -251,8 +251,8 @@ fn serving() -> ServingState {
     let identity = ServerIdentity { version: Some("fuzz".to_owned()), id: Some("ns1".to_owned()) };
     let options = ServerOptions { identity, ..ServerOptions::default() };
     let (snapshot, _) = compile(&desired, &zones, &options, None).expect("the zones of this module are sound");
-    let healths = [Verdict::Up, Verdict::Down, Verdict::Unknown, Verdict::Pending];
-    let forced = |i: usize| (i % 7 == 6).then_some(Forced::Drain);
+    let healths = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown, HealthStatus::Pending];
+    let forced = |i: usize| (i % 7 == 6).then_some(OverrideAction::Drain);
     let runtime = RuntimeState::new(&snapshot, |index| {
         let index = index.0 as usize;
         Health::new(healths[index % healths.len()], forced(index))

@@ -16,7 +16,7 @@ use std::{
 };
 
 use fairway_health::{Checker, CheckerSettings, Flip};
-use fairway_model::{Check, HttpCheck, Monitor, MonitorName, ProbeAddress, StatusSet, Target, Verdict};
+use fairway_model::{Check, HealthStatus, HttpCheck, Monitor, MonitorName, ProbeAddress, StatusSet, Target};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpSocket, TcpStream},
@@ -131,7 +131,7 @@ async fn load(targets: u32, period: u32, seconds: u32) -> Result<(), Fault> {
     println!("memory: {} kB, of which {} kB before the first target", to.memory_kib, bare.memory_kib);
     let start = Instant::now();
     let states = checker.states().await;
-    let up = states.iter().filter(|state| state.verdict == Verdict::Up).count();
+    let up = states.iter().filter(|state| state.status == HealthStatus::Up).count();
     let failures: u64 = states.iter().map(|state| state.failures).sum();
     println!("states in {:?}: {up} up, {failures} failures; {:?}", start.elapsed(), checker.observer().await);
     drop(child);
@@ -207,23 +207,23 @@ async fn one_death(hang: bool, after: Duration) -> Result<Duration, Fault> {
         }
     });
     checker.set_targets(vec![target(at.ip(), &monitor)?], vec![]).await;
-    flip_to(Verdict::Up, &mut flips).await?;
+    flip_to(HealthStatus::Up, &mut flips).await?;
     sleep(Duration::from_secs(1) + after).await;
     drop(stop);
     // The listener: dropped, the target refuses; kept, the kernel accepts and nobody answers.
     let listener = server.await?;
     let start = Instant::now();
     let kept = hang.then_some(listener);
-    flip_to(Verdict::Down, &mut flips).await?;
+    flip_to(HealthStatus::Down, &mut flips).await?;
     let took = start.elapsed();
     drop(kept);
     Ok(took)
 }
 
-async fn flip_to(verdict: Verdict, flips: &mut Receiver<Flip>) -> Result<(), Fault> {
+async fn flip_to(status: HealthStatus, flips: &mut Receiver<Flip>) -> Result<(), Fault> {
     loop {
         let flip = timeout(Duration::from_secs(10), flips.recv()).await?.ok_or("the checker ended")?;
-        if flip.to == verdict {
+        if flip.to == status {
             return Ok(());
         }
     }

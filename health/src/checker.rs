@@ -19,7 +19,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{Cause, Target, Verdict};
+use fairway_model::{Cause, HealthStatus, Target};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 pub use self::totals::Totals;
@@ -48,9 +48,9 @@ pub struct Flip {
     /// Whose.
     pub target: Target,
     /// What it was.
-    pub from: Verdict,
+    pub from: HealthStatus,
     /// What it is.
-    pub to: Verdict,
+    pub to: HealthStatus,
     /// Why.
     pub cause: Cause,
     /// When.
@@ -63,7 +63,7 @@ pub struct HistoryEntry {
     /// When the verdict changed.
     pub at: SystemTime,
     /// To what.
-    pub to: Verdict,
+    pub to: HealthStatus,
     /// Why.
     pub cause: Cause,
 }
@@ -74,7 +74,7 @@ pub struct TargetState {
     /// The target.
     pub target: Target,
     /// The verdict in force.
-    pub verdict: Verdict,
+    pub status: HealthStatus,
     /// Since when.
     pub since: SystemTime,
     /// Passes or failures in a row, ending with the last probe.
@@ -99,7 +99,7 @@ pub struct TargetState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The verdict then.
-    pub verdict: Verdict,
+    pub status: HealthStatus,
     /// Since when it had held.
     pub since: SystemTime,
     /// The last changes, oldest first.

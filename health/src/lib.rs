@@ -6,12 +6,12 @@
 
 pub mod balance;
 mod checker;
-mod judge;
+mod evaluator;
 pub mod load;
 mod observer;
 mod probe;
 mod schedule;
 
 pub use checker::{Checker, CheckerSettings, Flip, HistoryEntry, Observer, Restored, TargetState, Totals};
-pub use judge::Judge;
+pub use evaluator::Evaluator;
 pub use probe::{MonitorError, check_monitor};

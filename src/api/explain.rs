@@ -3,7 +3,7 @@
 use fairway_api_types::explain_wire::{
     Acceptance, AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step,
 };
-use fairway_model::{Forced, Standing};
+use fairway_model::{Eligibility, OverrideAction};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote, Reach},
@@ -154,18 +154,18 @@ fn place(pool: &steer::Explanation) -> Place {
 }
 
 fn address_health(note: &AddressNote, cause: Option<String>) -> AddressHealth {
-    let standing = match note.health.standing() {
-        Standing::Up => "up",
-        Standing::Unknown => "unknown",
-        Standing::Pending => "pending",
-        Standing::Down => "down",
-        Standing::Out => "out",
+    let standing = match note.health.eligibility() {
+        Eligibility::Up => "up",
+        Eligibility::Unknown => "unknown",
+        Eligibility::Pending => "pending",
+        Eligibility::Down => "down",
+        Eligibility::Out => "out",
     };
     AddressHealth {
         address: note.address.to_string(),
         standing: standing.to_owned(),
-        verdict: note.health.verdict().to_string(),
-        forced: note.health.forced().as_ref().map(Forced::to_string),
+        verdict: note.health.status().to_string(),
+        forced: note.health.override_action().as_ref().map(OverrideAction::to_string),
         cause,
     }
 }

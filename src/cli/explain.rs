@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, anyhow, bail};
-use fairway_model::{ClusterName, Fault, Verdict};
+use fairway_model::{ClusterName, Fault, HealthStatus};
 
 use super::{
     args::ExplainArgs,
@@ -52,7 +52,8 @@ fn of_server(args: &ExplainArgs) -> anyhow::Result<Explanation> {
 fn of_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
     let source = Source::Path(files);
     let environment: Environment = Arc::new(variable);
-    let verdict = |cluster: &ClusterName| if args.down.contains(cluster) { Verdict::Down } else { Verdict::Up };
+    let verdict =
+        |cluster: &ClusterName| if args.down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
     let faulty = |faults: Vec<Fault>| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("the configuration is faulty:{}", faults.concat())

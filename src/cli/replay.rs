@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use fairway_model::{ClusterName, Fault, Verdict};
+use fairway_model::{ClusterName, Fault, HealthStatus};
 
 use super::{
     args::ReplayArgs,
@@ -66,7 +66,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 /// One configuration with every target up, but those of clusters that are played down.
 fn side(files: &Path, down: &[ClusterName]) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
-    let verdict = |cluster: &ClusterName| if down.contains(cluster) { Verdict::Down } else { Verdict::Up };
+    let verdict = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
     let faulty = |faults: Vec<Fault>| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("{} is faulty:{}", files.display(), faults.concat())

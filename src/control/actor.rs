@@ -52,7 +52,7 @@ pub(crate) struct Actor {
     /// What the files of the last reading looked like, for the watcher.
     pub(crate) fingerprint: watch::Sender<Fingerprint>,
     /// What is forced on each target, in the order of the snapshot that serves.
-    pub(crate) forced: Vec<Option<fairway_model::Forced>>,
+    pub(crate) forced: Vec<Option<fairway_model::OverrideAction>>,
     pub(crate) keeper: Keeper,
     pub(crate) retired: Retired,
     pub(crate) clock: Clock,

@@ -89,12 +89,12 @@ impl Parts {
         let targets = snapshot.targets().to_vec();
         let restored = Remembered::find(past.health, &targets);
         checker.set_targets(targets, restored).await;
-        let verdicts: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.verdict)).collect();
+        let statuses: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.status)).collect();
         let loads = Loads::start();
         loads.set(ClusterFeed::all(&configured.merged.desired)).await;
         let book = first_book(&configured, past.overrides, (self.clock)());
         let forced = book.forced(&configured.uses);
-        let view = view_of(snapshot, None, (self.clock)(), &verdicts, &forced);
+        let view = view_of(snapshot, None, (self.clock)(), &statuses, &forced);
         let published = Published {
             snapshot: Arc::clone(&view.snapshot),
             configured: Arc::new(configured),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Forced, Override, Timestamp};
+use fairway_model::{Override, OverrideAction, Timestamp};
 use fairway_zones::TargetIndex;
 
 use super::uses::{Site, Uses};
@@ -76,14 +76,14 @@ impl Book {
     ///
     /// Of several that match, the one that takes out wins: down, then drain, then up. A target with several addresses
     /// behind it is forced as soon as one of them is, since they share one word.
-    pub(crate) fn forced(&self, uses: &Uses) -> Vec<Option<Forced>> {
-        let mut known: BTreeMap<&Site, Option<Forced>> = BTreeMap::new();
+    pub(crate) fn forced(&self, uses: &Uses) -> Vec<Option<OverrideAction>> {
+        let mut known: BTreeMap<&Site, Option<OverrideAction>> = BTreeMap::new();
         let mut word = |site| *known.entry(site).or_insert_with(|| self.word_for(site));
         let numbers = (0..uses.len()).map(|n| TargetIndex(u32::try_from(n).expect("targets are numbered in 32 bits")));
         numbers.map(|n| uses.sites(n).filter_map(&mut word).min_by_key(|w| rank(*w))).collect()
     }
 
-    fn word_for(&self, (cluster, address): &Site) -> Option<Forced> {
+    fn word_for(&self, (cluster, address): &Site) -> Option<OverrideAction> {
         if self.declared.is_empty() && self.kept.is_empty() {
             return None;
         }
@@ -107,11 +107,11 @@ pub(crate) fn held_by(said: &Override, uses: &Uses) -> Vec<String> {
 }
 
 /// Which word wins: the smallest.
-const fn rank(word: Forced) -> u8 {
+const fn rank(word: OverrideAction) -> u8 {
     match word {
-        Forced::Down => 0,
-        Forced::Drain => 1,
-        Forced::Up => 2,
+        OverrideAction::Down => 0,
+        OverrideAction::Drain => 1,
+        OverrideAction::Up => 2,
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn said(scope: &str, forced: Forced, expires: u64) -> Override {
+    fn said(scope: &str, forced: OverrideAction, expires: u64) -> Override {
         let expires = Timestamp::from_secs(expires);
         Override { scope: scope.parse().unwrap(), forced, reason: "work".to_owned(), expires }
     }
@@ -137,19 +137,20 @@ mod tests {
     #[test]
     fn of_several_words_the_one_that_takes_out_wins() {
         let book = Book::new(
-            vec![said("eu*", Forced::Up, 9)],
-            vec![kept("a", said("eu1", Forced::Drain, 9)), kept("b", said("*2", Forced::Down, 9))],
+            vec![said("eu*", OverrideAction::Up, 9)],
+            vec![kept("a", said("eu1", OverrideAction::Drain, 9)), kept("b", said("*2", OverrideAction::Down, 9))],
         );
         let words = ["eu1", "eu2", "eu3", "us1"].map(|cluster| book.word_for(&site(cluster)));
-        assert_eq!(words, [Some(Forced::Drain), Some(Forced::Down), Some(Forced::Up), None]);
-        assert_eq!(book.speaking_for(&site("eu1")).map(|said| said.forced), Some(Forced::Drain));
+        assert_eq!(words, [Some(OverrideAction::Drain), Some(OverrideAction::Down), Some(OverrideAction::Up), None]);
+        assert_eq!(book.speaking_for(&site("eu1")).map(|said| said.forced), Some(OverrideAction::Drain));
     }
 
     #[test]
     fn what_has_ended_is_taken_out_and_named() {
-        let mut book = Book::new(vec![said("eu1", Forced::Up, 5)], vec![kept("a", said("eu2", Forced::Down, 7))]);
+        let mut book =
+            Book::new(vec![said("eu1", OverrideAction::Up, 5)], vec![kept("a", said("eu2", OverrideAction::Down, 7))]);
         assert_eq!(book.next_end(), Some(Timestamp::from_secs(5)));
-        assert_eq!(book.expire(Timestamp::from_secs(5)), [(None, said("eu1", Forced::Up, 5))]);
+        assert_eq!(book.expire(Timestamp::from_secs(5)), [(None, said("eu1", OverrideAction::Up, 5))]);
         assert_eq!(book.expire(Timestamp::from_secs(6)), []);
         assert_eq!(book.expire(Timestamp::from_secs(7)).len(), 1);
         assert_eq!(book.next_end(), None);
@@ -159,9 +160,9 @@ mod tests {
     fn a_full_book_takes_no_more_and_an_unknown_id_removes_nothing() {
         let mut book = Book::default();
         for n in 0..OVERRIDES_MAX {
-            book = book.with(kept(&n.to_string(), said("eu1", Forced::Down, 9))).unwrap();
+            book = book.with(kept(&n.to_string(), said("eu1", OverrideAction::Down, 9))).unwrap();
         }
-        assert!(book.with(kept("more", said("eu1", Forced::Down, 9))).is_none());
+        assert!(book.with(kept("more", said("eu1", OverrideAction::Down, 9))).is_none());
         assert!(book.without("more").is_none());
         let (fewer, gone) = book.without("7").unwrap();
         assert_eq!((fewer.kept().len(), gone.id.as_str()), (OVERRIDES_MAX - 1, "7"));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::balance::Drain;
-use fairway_model::{ClusterName, Desired, Forced, SteeredName, Timestamp, Ttl};
+use fairway_model::{ClusterName, Desired, OverrideAction, SteeredName, Timestamp, Ttl};
 use fairway_zones::TargetIndex;
 
 use super::uses::Uses;
@@ -73,13 +73,13 @@ impl Begun {
 }
 
 /// Clusters all of whose addresses are forced out of the answers.
-pub(crate) fn forced_out(forced: &[Option<Forced>], uses: &Uses) -> Vec<ClusterName> {
+pub(crate) fn forced_out(forced: &[Option<OverrideAction>], uses: &Uses) -> Vec<ClusterName> {
     let mut all_out: BTreeMap<&ClusterName, bool> = BTreeMap::new();
     if forced.iter().all(Option::is_none) {
         return vec![];
     }
     for (number, forced) in (0..).map(TargetIndex).zip(forced) {
-        let is_out = matches!(forced, Some(Forced::Down | Forced::Drain));
+        let is_out = matches!(forced, Some(OverrideAction::Down | OverrideAction::Drain));
         for (cluster, _) in uses.sites(number) {
             *all_out.entry(cluster).or_insert(true) &= is_out;
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::Flip;
-use fairway_model::{Health, Verdict};
+use fairway_model::{Health, HealthStatus};
 use fairway_zones::TargetIndex;
 
 use super::{FlipApplied, actor::Actor};
@@ -67,7 +67,7 @@ impl Actor {
         let changes: Vec<_> = numbers
             .zip(self.forced.iter().zip(&forced))
             .filter(|(_, (before, after))| before != after)
-            .map(|(number, (_, after))| (number, Health::new(view.runtime.health(number).verdict(), *after)))
+            .map(|(number, (_, after))| (number, Health::new(view.runtime.health(number).status(), *after)))
             .collect();
         self.forced = forced;
         self.change_conditions(&changes);
@@ -87,8 +87,8 @@ fn log(event: &FlipApplied) {
         };
     }
     match (from, to) {
-        (Verdict::Pending, Verdict::Up) => line!(debug),
-        (_, Verdict::Up) => line!(info),
+        (HealthStatus::Pending, HealthStatus::Up) => line!(debug),
+        (_, HealthStatus::Up) => line!(info),
         _ => line!(warn),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairway_model::{
-    Pool, PoolName, Standing,
+    Eligibility, Pool, PoolName,
     intent::{DnsUpdateRecord, Intent},
 };
 use fairway_zones::ServingState;
@@ -174,9 +174,9 @@ impl Beholder<'_> {
         let targets = addresses
             .iter()
             .flat_map(|address| self.configured.uses.targets(pool, &(cluster.clone(), *address)).collect::<Vec<_>>());
-        let best = targets.map(|target| self.view.runtime.health(target).standing()).min();
-        let best = best.unwrap_or(Standing::Pending);
-        (matches!(best, Standing::Up | Standing::Unknown), word(best))
+        let best = targets.map(|target| self.view.runtime.health(target).eligibility()).min();
+        let best = best.unwrap_or(Eligibility::Pending);
+        (matches!(best, Eligibility::Up | Eligibility::Unknown), word(best))
     }
 }
 

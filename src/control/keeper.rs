@@ -70,12 +70,12 @@ impl Keeper {
         let rests = self.rest_until.is_some_and(|until| Instant::now() < until);
         let is_due = self.is_due || self.balance.is_some();
         let Some(folder) = self.folder.clone().filter(|_| is_due && !rests) else { return };
-        let (verdicts, balance) = (std::mem::take(&mut self.is_due), self.balance.take());
+        let (statuses, balance) = (std::mem::take(&mut self.is_due), self.balance.take());
         let (reply, written) = oneshot::channel();
         self.writing = Some(written);
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
-            let states = if verdicts { Some(shared.checker.states().await) } else { None };
+            let states = if statuses { Some(shared.checker.states().await) } else { None };
             let begun = Instant::now();
             let outcome = on_disk(move || {
                 let outcome = write(&folder, states.as_deref(), balance.as_ref());

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
-use fairway_model::{ClusterName, Desired, Fault, Health, Verdict};
+use fairway_model::{ClusterName, Desired, Fault, Health, HealthStatus};
 use fairway_zones::{RuntimeState, ServingState, TargetIndex};
 
 use super::{
@@ -37,7 +37,9 @@ impl Offline {
     pub(crate) fn without<'a>(&self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> RuntimeState {
         let ServingState { snapshot, runtime } = &self.view;
         let targets = clusters.into_iter().filter_map(|cluster| self.targets.get(cluster)).flatten();
-        let down = |target: &TargetIndex| (*target, Health::new(Verdict::Down, runtime.health(*target).forced()));
+        let down = |target: &TargetIndex| {
+            (*target, Health::new(HealthStatus::Down, runtime.health(*target).override_action()))
+        };
         runtime.with(snapshot, &targets.map(down).collect::<Vec<_>>())
     }
 }
@@ -48,20 +50,20 @@ impl Offline {
 pub fn of_files(
     source: &Source,
     environment: &Environment,
-    judge: impl Fn(&ClusterName) -> Verdict,
+    judge: impl Fn(&ClusterName) -> HealthStatus,
 ) -> Result<Offline, Vec<Fault>> {
     let reader = Reader { source: source.clone(), environment: environment.clone(), declared: Arc::default() };
     let now = SystemTime::now().into();
     let Compiled { configured, snapshot, .. } = reader.read_here(What::Files, None, now).outcome?;
     let numbered = (0..).map(TargetIndex).zip(snapshot.targets());
     let mut targets: HashMap<_, Vec<_>> = HashMap::new();
-    let mut verdicts = HashMap::new();
+    let mut statuses = HashMap::new();
     for (number, target) in numbered {
         let clusters = configured.uses.clusters(number);
-        verdicts.insert(target.clone(), clusters.first().map_or(Verdict::Pending, &judge));
+        statuses.insert(target.clone(), clusters.first().map_or(HealthStatus::Pending, &judge));
         clusters.into_iter().for_each(|cluster| targets.entry(cluster).or_default().push(number));
     }
     let book = super::book::Book::new(configured.overrides.clone(), vec![]);
     let forced = book.forced(&configured.uses);
-    Ok(Offline { view: view_of(snapshot, None, now, &verdicts, &forced), desired: configured.merged.desired, targets })
+    Ok(Offline { view: view_of(snapshot, None, now, &statuses, &forced), desired: configured.merged.desired, targets })
 }

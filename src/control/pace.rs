@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::balance::Caution;
-use fairway_model::{Pace, PoolName, Risk, Standing, Timestamp};
+use fairway_model::{Eligibility, Pace, PoolName, Risk, Timestamp};
 use fairway_zones::{Chunks, PoolInfo, RuntimeState, Snapshot};
 
 use super::balance::Balance;
@@ -89,10 +89,10 @@ impl State {
 /// The gravest risk of a pool, if there is one.
 fn risk(place: usize, snapshot: &Snapshot, runtime: &RuntimeState, balance: &Balance, wall: Timestamp) -> Option<Risk> {
     let pool = &snapshot.steer_pools()[place];
-    let of_member = pool.member_targets().filter_map(|(.., target)| match runtime.health(target).standing() {
-        Standing::Out => Some(Risk::Drain),
-        Standing::Down => Some(Risk::Down),
-        Standing::Up | Standing::Unknown | Standing::Pending => None,
+    let of_member = pool.member_targets().filter_map(|(.., target)| match runtime.health(target).eligibility() {
+        Eligibility::Out => Some(Risk::Drain),
+        Eligibility::Down => Some(Risk::Down),
+        Eligibility::Up | Eligibility::Unknown | Eligibility::Pending => None,
     });
     let exhausted = balance.exhausted().any(|cluster| pool.clusters().any(|member| member == cluster));
     let loaded = pool.is_balanced() && balance.caution() == Caution::Short;

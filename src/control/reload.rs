@@ -14,7 +14,7 @@ use std::{
 };
 
 use fairway_health::load::ClusterFeed;
-use fairway_model::{Fault, Forced, Health, Target, Timestamp, Verdict};
+use fairway_model::{Fault, Health, HealthStatus, OverrideAction, Target, Timestamp};
 use fairway_telemetry::logs::Trace;
 use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 use tokio::sync::oneshot;
@@ -175,7 +175,7 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let targets = snapshot.targets().to_vec();
         let states = self.during(async move { shared.checker.states().await }).await;
-        let verdicts = states.into_iter().map(|state| (state.target, state.verdict)).collect();
+        let statuses = states.into_iter().map(|state| (state.target, state.status)).collect();
         let mut book = self.shared.published.load().book.clone();
         book.set_declared(configured.overrides.clone());
         self.forced = book.forced(&configured.uses);
@@ -184,7 +184,7 @@ impl Actor {
         // A part of a second at most, and flips wait for the view anyway.
         self.balance.rest().await;
         let now = (self.clock)();
-        let mut view = view_of(snapshot, Some(&previous), now, &verdicts, &self.forced);
+        let mut view = view_of(snapshot, Some(&previous), now, &statuses, &self.forced);
         let snapshot = Arc::clone(&view.snapshot);
         let id = snapshot.id();
         self.balance.follow(&configured.merged.desired, &snapshot, Instant::now());
@@ -254,13 +254,13 @@ pub(crate) fn view_of(
     snapshot: Snapshot,
     previous: Option<&ServingState>,
     now: Timestamp,
-    verdicts: &HashMap<Target, Verdict>,
-    forced: &[Option<Forced>],
+    statuses: &HashMap<Target, HealthStatus>,
+    forced: &[Option<OverrideAction>],
 ) -> ServingState {
     let health = |number: TargetIndex| {
         let at = number.0 as usize;
-        let verdict = verdicts.get(&snapshot.targets()[at]).copied().unwrap_or(Verdict::Pending);
-        Health::new(verdict, forced[at])
+        let status = statuses.get(&snapshot.targets()[at]).copied().unwrap_or(HealthStatus::Pending);
+        Health::new(status, forced[at])
     };
     let runtime = match previous {
         Some(previous) => RuntimeState::after(&snapshot, (&previous.snapshot, &previous.runtime), now, health),

@@ -10,7 +10,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_health::{Checker, load::Loads};
-use fairway_model::{Timestamp, Verdict};
+use fairway_model::{HealthStatus, Timestamp};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
 use fairway_zones::{ServingState, Snapshot};
 use tokio::sync::{broadcast, watch};
@@ -83,17 +83,17 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Counts a change of verdict. Nothing ever becomes pending.
-    pub(crate) fn flip(&self, to: Verdict) {
+    pub(crate) fn flip(&self, to: HealthStatus) {
         self.flips(to).into_iter().for_each(|counter| _ = counter.fetch_add(1, Relaxed));
     }
 
     /// Changes of verdicts that became this.
-    pub(crate) fn flips(&self, to: Verdict) -> Option<&AtomicU64> {
+    pub(crate) fn flips(&self, to: HealthStatus) -> Option<&AtomicU64> {
         match to {
-            Verdict::Up => Some(&self.flips[0]),
-            Verdict::Down => Some(&self.flips[1]),
-            Verdict::Unknown => Some(&self.flips[2]),
-            Verdict::Pending => None,
+            HealthStatus::Up => Some(&self.flips[0]),
+            HealthStatus::Down => Some(&self.flips[1]),
+            HealthStatus::Unknown => Some(&self.flips[2]),
+            HealthStatus::Pending => None,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Desired, Forced, Health, Member, Name, Origin, Pace, Permille, Pool, PoolName,
-    Standing, Target, Timestamp, Verdict,
+    Acceptance, Cluster, ClusterName, Desired, Eligibility, Health, HealthStatus, Member, Name, Origin, OverrideAction,
+    Pace, Permille, Pool, PoolName, Target, Timestamp,
 };
 use fairway_zones::{ServingState, TargetIndex};
 
@@ -198,8 +198,8 @@ impl Page<'_> {
         let addresses =
             self.published.configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]);
         let sites = addresses.unwrap_or_default().iter().map(|address| (member.cluster.clone(), *address));
-        let shown: Vec<(Standing, AddressState)> = sites.map(|site| self.address(pool, &site)).collect();
-        let best = shown.iter().map(|(standing, _)| *standing).min().unwrap_or(Standing::Pending);
+        let shown: Vec<(Eligibility, AddressState)> = sites.map(|site| self.address(pool, &site)).collect();
+        let best = shown.iter().map(|(standing, _)| *standing).min().unwrap_or(Eligibility::Pending);
         let schedule = self.view.runtime.schedule(&self.view.snapshot, &pool.name, &member.cluster);
         let is_closed = schedule.is_some_and(|schedule| !schedule.turn.open);
         MemberState {
@@ -220,9 +220,9 @@ impl Page<'_> {
     }
 
     /// How one address of a member stands. Judged by several targets, the best of them is shown.
-    fn address(&self, pool: &Pool, site: &Site) -> (Standing, AddressState) {
+    fn address(&self, pool: &Pool, site: &Site) -> (Eligibility, AddressState) {
         let targets: Vec<TargetIndex> = self.published.configured.uses.targets(&pool.name, site).collect();
-        let best = targets.iter().copied().min_by_key(|target| self.view.runtime.health(*target).standing());
+        let best = targets.iter().copied().min_by_key(|target| self.view.runtime.health(*target).eligibility());
         let health = best.map_or(Health::PENDING, |target| self.view.runtime.health(target));
         let reason = match best {
             None => "no name uses the pool, so it is not probed".to_owned(),
@@ -230,29 +230,29 @@ impl Page<'_> {
         };
         let state = AddressState {
             address: site.1.to_string(),
-            standing: word(health.standing()).to_owned(),
+            standing: word(health.eligibility()).to_owned(),
             reason,
             targets: targets.iter().map(|target| target.0 as usize).collect(),
         };
-        (health.standing(), state)
+        (health.eligibility(), state)
     }
 
     fn reason(&self, target: TargetIndex, health: Health, site: &Site) -> String {
-        if let Some(forced) = health.forced() {
+        if let Some(forced) = health.override_action() {
             return forced_reason(forced, &self.published.book, site);
         }
         let state = self.states.get(&self.view.snapshot.targets()[target.0 as usize]);
         let cause = state.and_then(|state| state.last_cause.as_ref().map(ToString::to_string));
         let since = state.map(|state| Timestamp::from(state.since));
-        match (health.verdict(), since) {
-            (Verdict::Pending, _) => {
+        match (health.status(), since) {
+            (HealthStatus::Pending, _) => {
                 cause.map_or_else(|| "never judged".to_owned(), |cause| format!("never judged: {cause}"))
             }
-            (verdict, Some(since)) => match cause {
-                Some(cause) => format!("{verdict} since {since}: {cause}"),
-                None => format!("{verdict} since {since}"),
+            (status, Some(since)) => match cause {
+                Some(cause) => format!("{status} since {since}: {cause}"),
+                None => format!("{status} since {since}"),
             },
-            (verdict, None) => verdict.to_string(),
+            (status, None) => status.to_string(),
         }
     }
 
@@ -276,8 +276,8 @@ impl Page<'_> {
             monitor: target.label.to_string(),
             clusters: uses.clusters(number).iter().map(ToString::to_string).collect(),
             pools: uses.pools(number).keys().map(ToString::to_string).collect(),
-            verdict: health.verdict().to_string(),
-            forced: health.forced().map(|forced| forced.to_string()),
+            verdict: health.status().to_string(),
+            forced: health.override_action().map(|forced| forced.to_string()),
             since: known.map(|state| moment(state.since)).unwrap_or_default(),
             streak: known.map_or(0, |state| state.streak),
             last_cause: known.and_then(|state| state.last_cause.as_ref().map(ToString::to_string)),
@@ -293,7 +293,7 @@ impl Page<'_> {
 }
 
 /// Who forced an address, why, and until when. A target shared with another address may be forced for that one's sake.
-fn forced_reason(forced: Forced, book: &Book, site: &Site) -> String {
+fn forced_reason(forced: OverrideAction, book: &Book, site: &Site) -> String {
     match book.speaking_for(site) {
         Some(said) => format!("forced {forced} until {}: {}", said.expires, said.reason),
         None => format!("forced {forced}, since its target is shared with an address that is"),
@@ -312,12 +312,12 @@ fn cluster(cluster: &Cluster) -> ClusterState {
 }
 
 /// A standing in one word.
-pub(crate) const fn word(standing: Standing) -> &'static str {
+pub(crate) const fn word(standing: Eligibility) -> &'static str {
     match standing {
-        Standing::Up => "up",
-        Standing::Unknown => "unknown",
-        Standing::Pending => "pending",
-        Standing::Down => "down",
-        Standing::Out => "out",
+        Eligibility::Up => "up",
+        Eligibility::Unknown => "unknown",
+        Eligibility::Pending => "pending",
+        Eligibility::Down => "down",
+        Eligibility::Out => "out",
     }
 }

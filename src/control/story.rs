@@ -64,7 +64,7 @@ fn stories(view: &ServingState, published: &Published, flips: &[(Flip, SharedSet
     }
     let story = |(flip, pools): &(Flip, SharedSet<PoolName>)| {
         let Some(number) = published.configured.uses.number_of(&flip.target) else { return Story::default() };
-        let forced = view.runtime.health(number).forced();
+        let forced = view.runtime.health(number).override_action();
         let before = view.runtime.with(&view.snapshot, &[(number, Health::new(flip.from, forced))]);
         let moved = pools.keys().filter_map(|pool| pool_moved(view, &before, places.get(pool)?, each));
         let mut pools: Vec<_> = moved.collect();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use fairway_model::Verdict;
+use fairway_model::HealthStatus;
 use tokio::{
     sync::broadcast::{self, error::RecvError},
     time::{self, Instant},
@@ -44,7 +44,7 @@ const AFTERMATH: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) enum Event {
     /// The server judges a gateway anew.
-    Verdict(Box<FlipApplied>),
+    HealthStatus(Box<FlipApplied>),
     /// A client is answered something else.
     Answer(Change),
 }
@@ -53,7 +53,7 @@ impl Event {
     /// When it happened.
     pub(super) fn at(&self) -> SystemTime {
         match self {
-            Self::Verdict(applied) => applied.flip.at,
+            Self::HealthStatus(applied) => applied.flip.at,
             Self::Answer(change) => change.at,
         }
     }
@@ -61,7 +61,7 @@ impl Event {
     /// Kind and content of its line.
     pub(super) fn line(&self) -> (&'static str, Vec<(Tone, String)>) {
         match self {
-            Self::Verdict(applied) => ("verdict", verdict(applied)),
+            Self::HealthStatus(applied) => ("verdict", status(applied)),
             Self::Answer(Change { now, from, .. }) => {
                 let name = now.name.to_string();
                 // Everybody gets the same from a failover pool; who asks matters for the shared one only.
@@ -72,13 +72,13 @@ impl Event {
     }
 }
 
-fn verdict(applied: &FlipApplied) -> Vec<(Tone, String)> {
+fn status(applied: &FlipApplied) -> Vec<(Tone, String)> {
     let flip = &applied.flip;
     let clusters: Vec<_> = applied.clusters.iter().map(ToString::to_string).collect();
     let tone = match flip.to {
-        Verdict::Up => Tone::Good,
-        Verdict::Down => Tone::Bad,
-        Verdict::Pending | Verdict::Unknown => Tone::Warn,
+        HealthStatus::Up => Tone::Good,
+        HealthStatus::Down => Tone::Bad,
+        HealthStatus::Pending | HealthStatus::Unknown => Tone::Warn,
     };
     vec![
         (Tone::Strong, format!("{} ", clusters.join(", "))),
@@ -94,7 +94,7 @@ pub(super) struct Show<'a> {
     /// Where it is told.
     pub(super) out: Out,
     asker: Asker,
-    verdicts: broadcast::Receiver<FlipApplied>,
+    statuses: broadcast::Receiver<FlipApplied>,
     watch: Watch,
     /// What has happened and is not told yet.
     untold: Vec<Event>,
@@ -105,13 +105,13 @@ pub(super) struct Show<'a> {
 impl<'a> Show<'a> {
     /// Begins to watch; tells the shares of the start.
     pub(super) async fn begin(stage: &'a mut Stage, out: Out) -> anyhow::Result<(Self, Shares)> {
-        let verdicts = stage.daemon.control().flips();
+        let statuses = stage.daemon.control().flips();
         let mut asker = Asker::new(stage.dns).await?;
         let shares = Shares::new(asker.census(&shop(), NETWORKS).await?);
         let watched = watched(&mut asker, &shares).await?;
         // 1 ms: as exact as the figures that are told.
         let watch = Watch::start(stage.dns, watched, Duration::from_millis(1)).await?;
-        Ok((Self { stage, out, asker, verdicts, watch, untold: Vec::new(), broken: Vec::new() }, shares))
+        Ok((Self { stage, out, asker, statuses, watch, untold: Vec::new(), broken: Vec::new() }, shares))
     }
 
     /// From here on the visitor plays: asking less often leaves the machine to him.
@@ -155,8 +155,8 @@ impl<'a> Show<'a> {
         loop {
             tokio::select! {
                 biased;
-                applied = self.verdicts.recv() => match applied {
-                    Ok(applied) => return Event::Verdict(Box::new(applied)),
+                applied = self.statuses.recv() => match applied {
+                    Ok(applied) => return Event::HealthStatus(Box::new(applied)),
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => std::future::pending().await, // only when the server ends
                 },
@@ -175,13 +175,13 @@ impl<'a> Show<'a> {
         let palette = self.out.palette;
         let since = self.act(cluster.name, deed).await?;
         let (word, wanted) = match deed {
-            Deed::Up => ("is back", Verdict::Up),
-            Deed::Down => ("dies", Verdict::Down),
-            Deed::Drain => ("drains", Verdict::Down),
+            Deed::Up => ("is back", HealthStatus::Up),
+            Deed::Down => ("dies", HealthStatus::Down),
+            Deed::Drain => ("drains", HealthStatus::Down),
         };
         let first = [(Tone::Strong, format!("{} ", cluster.name)), (Tone::Plain, word.to_owned())];
         self.out.line(&show::moment(palette, "0 ms", "gateway", &first))?;
-        let mut missing = Expected { cluster, wanted, verdict: true, pay: true, shop: true };
+        let mut missing = Expected { cluster, wanted, status: true, pay: true, shop: true };
         let mut deadline = Instant::now() + ACT_LIMIT;
         while let Ok(events) = time::timeout_at(deadline, self.events()).await {
             for event in &events {
@@ -242,40 +242,40 @@ async fn watched(asker: &mut Asker, shares: &Shares) -> anyhow::Result<Vec<Watch
 /// What an act must bring about, and has not yet.
 struct Expected {
     cluster: DemoCluster,
-    wanted: Verdict,
-    verdict: bool,
+    wanted: HealthStatus,
+    status: bool,
     pay: bool,
     shop: bool,
 }
 
 impl Expected {
     fn any(&self) -> bool {
-        self.verdict || self.pay || self.shop
+        self.status || self.pay || self.shop
     }
 
     /// Strikes off what the event fulfils; whether it did.
     fn strike(&mut self, event: &Event) -> bool {
-        let before = (self.verdict, self.pay, self.shop);
+        let before = (self.status, self.pay, self.shop);
         match event {
-            Event::Verdict(applied) => {
+            Event::HealthStatus(applied) => {
                 let ours = applied.clusters.iter().any(|c| c.as_str() == self.cluster.name);
-                self.verdict &= !(ours && applied.flip.to == self.wanted);
+                self.status &= !(ours && applied.flip.to == self.wanted);
             }
             Event::Answer(Change { now, from, .. }) => {
-                let side = if self.wanted == Verdict::Up { now.answer } else { *from };
+                let side = if self.wanted == HealthStatus::Up { now.answer } else { *from };
                 let ours = side == Some(self.cluster.address);
                 self.pay &= !(ours && now.name == pay());
                 self.shop &= !(ours && now.name == shop());
             }
         }
-        before != (self.verdict, self.pay, self.shop)
+        before != (self.status, self.pay, self.shop)
     }
 
     fn left(&self) -> Vec<String> {
         let within = format!("within {} s", ACT_LIMIT.as_secs());
         let Self { cluster: DemoCluster { name, .. }, wanted, .. } = self;
         let left = [
-            (self.verdict, format!("{name} was not judged {wanted} {within}")),
+            (self.status, format!("{name} was not judged {wanted} {within}")),
             (self.pay, format!("pay.demo.example did not follow {name} {within}")),
             (self.shop, format!("shop.demo.example did not follow {name} {within}")),
         ];
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn only_a_change_away_from_the_dead_cluster_fulfils_its_act() {
         let mut missing =
-            Expected { cluster: CLUSTERS[0], wanted: Verdict::Down, verdict: false, pay: true, shop: true };
+            Expected { cluster: CLUSTERS[0], wanted: HealthStatus::Down, status: false, pay: true, shop: true };
         assert!(!missing.strike(&change(pay(), 1, 0)));
         assert!(missing.strike(&change(pay(), 0, 1)) && missing.strike(&change(shop(), 0, 2)));
         assert!(!missing.any() && missing.left().is_empty());
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_did_not_happen_is_named() {
-        let missing = Expected { cluster: CLUSTERS[0], wanted: Verdict::Up, verdict: true, pay: false, shop: true };
+        let missing = Expected { cluster: CLUSTERS[0], wanted: HealthStatus::Up, status: true, pay: false, shop: true };
         assert_eq!(missing.left().len(), 2);
         assert!(missing.left()[0].starts_with("eu1 was not judged up"));
     }

@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Fault, PoolName, Verdict};
+use fairway_model::{Fault, HealthStatus, PoolName};
 
 use crate::control::{Offline, of_files};
 use fairway_config::Environment;
@@ -29,7 +29,7 @@ pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, R
 ///
 /// The faults of the configuration.
 pub(crate) fn read(source: &Source, environment: &Environment) -> Result<Offline, Vec<Fault>> {
-    of_files(source, environment, |_| Verdict::Up).map(Offline::at_any_time)
+    of_files(source, environment, |_| HealthStatus::Up).map(Offline::at_any_time)
 }
 
 /// What rules are held against, where they need to be told.

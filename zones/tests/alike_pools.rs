@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Policy, Pool, PoolName, ProbeAddress, Rtype,
-    SteeredName, Ttl, Verdict, ZoneSpec,
+    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName,
+    ProbeAddress, Rtype, SteeredName, Ttl, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -65,7 +65,7 @@ fn serving(pools: &[Pool], down: &[&str]) -> ServingState {
     let health = |number: fairway_zones::TargetIndex| {
         let address = snapshot.targets()[number.0 as usize].address.to_string();
         let is_down = down.iter().any(|end| address.ends_with(end));
-        Health::new(if is_down { Verdict::Down } else { Verdict::Up }, None)
+        Health::new(if is_down { HealthStatus::Down } else { HealthStatus::Up }, None)
     };
     let runtime = RuntimeState::new(&snapshot, health);
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }

@@ -5,8 +5,8 @@
 use std::{net::Ipv4Addr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, Forced, Health, Member, Name, Policy, Pool, PoolName, Rtype, SteeredName, Verdict,
-    ZoneSpec,
+    Cluster, ClusterName, Desired, Health, HealthStatus, Member, Name, OverrideAction, Policy, Pool, PoolName, Rtype,
+    SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -79,7 +79,7 @@ fn serving(text: &str, desired: &Desired, health: Health) -> ServingState {
 }
 
 fn up() -> ServingState {
-    serving(ZONE, &desired(), Health::new(Verdict::Up, None))
+    serving(ZONE, &desired(), Health::new(HealthStatus::Up, None))
 }
 
 fn packet(owner: &str, rtype: Rtype, opt: &[u8]) -> Vec<u8> {
@@ -200,15 +200,16 @@ fn a_pool_answers_addresses_and_the_file_the_rest() {
 #[test]
 fn a_flip_changes_the_answer_without_a_rebuild() {
     let mut serving = up();
-    let runtime =
-        serving.runtime.with(&serving.snapshot, &[(fairway_zones::TargetIndex(0), Health::new(Verdict::Down, None))]);
+    let runtime = serving
+        .runtime
+        .with(&serving.snapshot, &[(fairway_zones::TargetIndex(0), Health::new(HealthStatus::Down, None))]);
     serving.runtime = Arc::new(runtime);
     assert_eq!(ask(&serving, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.2 |  | ");
 }
 
 #[test]
 fn drained_everywhere_is_no_data_and_never_nxdomain() {
-    let serving = serving(ZONE, &desired(), Health::new(Verdict::Up, Some(Forced::Drain)));
+    let serving = serving(ZONE, &desired(), Health::new(HealthStatus::Up, Some(OverrideAction::Drain)));
     assert_eq!(ask(&serving, "shop.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
 }
 

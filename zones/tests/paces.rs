@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Pace, Policy, Pool, PoolName, Risk, Rtype,
-    SteeredName, Ttl, TtlBounds, Verdict, ZoneSpec,
+    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, Pace, Policy, Pool, PoolName,
+    Risk, Rtype, SteeredName, Ttl, TtlBounds, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{Explained, RuntimeState, ServerOptions, ServingState, compile, explain};
@@ -23,7 +23,7 @@ const PACES: [Pace; 5] =
     [Pace::Declared, Pace::Calm, Pace::Risky(Risk::Drain), Pace::Risky(Risk::Turn), Pace::Risky(Risk::Lately)];
 
 /// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
-fn serving(verdict: Verdict, pace: Pace) -> ServingState {
+fn serving(status: HealthStatus, pace: Pace) -> ServingState {
     let zone = name("example.test");
     let mut desired = Desired { zones: [(zone.clone(), ZoneSpec::new(zone.clone()))].into(), ..Desired::default() };
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
@@ -53,7 +53,7 @@ fn serving(verdict: Verdict, pace: Pace) -> ServingState {
     let text = "$ORIGIN example.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&zone, "zone", text.as_bytes(), &mut |_| Err("none".into()));
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
-    let runtime = RuntimeState::new(&snapshot, |_| Health::new(verdict, None)).with_paces(&snapshot, |_| pace);
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(status, None)).with_paces(&snapshot, |_| pace);
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
@@ -64,9 +64,9 @@ fn ask(serving: &ServingState, pool: &str, rtype: Rtype) -> Explained {
 #[test]
 fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
     let (short, own, long) = BOUNDS;
-    for verdict in [Verdict::Up, Verdict::Down] {
+    for status in [HealthStatus::Up, HealthStatus::Down] {
         for pace in PACES {
-            let serving = serving(verdict, pace);
+            let serving = serving(status, pace);
             let due = match pace {
                 Pace::Declared => own,
                 Pace::Calm => long,
@@ -75,7 +75,7 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
             for (pool, rtype) in [("paced", Rtype::A), ("paced", Rtype::AAAA), ("alias", Rtype::A), ("back", Rtype::A)]
             {
                 let explained = ask(&serving, pool, rtype);
-                assert_eq!(explained.answer[0].ttl, secs(due), "{pool} {rtype} {pace:?} {verdict:?}");
+                assert_eq!(explained.answer[0].ttl, secs(due), "{pool} {rtype} {pace:?} {status:?}");
                 let reason = format!("{due} s: {}: of pool {pool}", pace.reason());
                 assert_eq!(explained.ttl_reason, reason);
             }
@@ -86,7 +86,7 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
 #[test]
 fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
     for pace in PACES {
-        let serving = serving(Verdict::Up, pace);
+        let serving = serving(HealthStatus::Up, pace);
         assert_eq!(ask(&serving, "fixed", Rtype::A).answer[0].ttl, secs(30));
         assert_eq!(ask(&serving, "own", Rtype::A).answer[0].ttl, secs(30));
     }
@@ -94,12 +94,12 @@ fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
 
 #[test]
 fn a_pace_changes_the_ttl_and_nothing_else_of_an_answer_and_its_id_with_it() {
-    let bare = serving(Verdict::Up, Pace::Declared);
-    let ids: Vec<u64> = PACES.iter().map(|pace| serving(Verdict::Up, *pace).runtime.id()).collect();
+    let bare = serving(HealthStatus::Up, Pace::Declared);
+    let ids: Vec<u64> = PACES.iter().map(|pace| serving(HealthStatus::Up, *pace).runtime.id()).collect();
     let same: Vec<bool> = ids.iter().map(|id| *id == bare.runtime.id()).collect();
     assert_eq!(same, [true, false, false, false, false]);
     assert_eq!((ids[2], ids[2]), (ids[3], ids[4]), "why it is short changes no answer");
-    let risky = serving(Verdict::Up, PACES[2]);
+    let risky = serving(HealthStatus::Up, PACES[2]);
     let data = |serving: &ServingState| {
         ask(serving, "paced", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
     };

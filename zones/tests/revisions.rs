@@ -14,10 +14,10 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, Check, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Geo, Health, Location,
-    MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name, Network, Pace, Permille, PlaceMatch, Policy, Pool,
-    PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule, Severity, Spread, SteeredName, Tier,
-    Timestamp, Ttl, TtlBounds, Verdict, Visibility, Weight, Window, ZoneSpec,
+    Bias, Check, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Geo, Health,
+    HealthStatus, Location, MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name, Network, Pace, Permille,
+    PlaceMatch, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule, Severity,
+    Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility, Weight, Window, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
@@ -31,8 +31,8 @@ use world::{ASKED, CLIENTS, Dice, STEERED, TYPES, cluster, edit, owner, world, z
 fn health(snapshot: &Snapshot, target: TargetIndex, step: usize) -> Health {
     let mut hasher = DefaultHasher::new();
     (&snapshot.targets()[target.0 as usize].address, step).hash(&mut hasher);
-    let verdicts = [Verdict::Up, Verdict::Up, Verdict::Down, Verdict::Down, Verdict::Pending];
-    Health::new(verdicts[hasher.finish() as usize % 5], None)
+    let statuses = [HealthStatus::Up, HealthStatus::Up, HealthStatus::Down, HealthStatus::Down, HealthStatus::Pending];
+    Health::new(statuses[hasher.finish() as usize % 5], None)
 }
 
 /// The serving state of a snapshot at a step.
@@ -337,10 +337,11 @@ fn who_was_last_up_is_remembered_over_a_change() {
     story.check("a pool that remembers", &last_good, &[0], &[]);
     let (before, now) = (Arc::clone(&story.snapshot), Timestamp::from_secs(1));
     let of_eu1 = before.targets().iter().position(|target| target.address.to_string().contains("203.0.113.1"));
-    let verdict = |target: TargetIndex| [Verdict::Down, Verdict::Up][usize::from(Some(target.0 as usize) == of_eu1)];
-    let first = RuntimeState::new_at(&before, now, |target| Health::new(verdict(target), None));
+    let status =
+        |target: TargetIndex| [HealthStatus::Down, HealthStatus::Up][usize::from(Some(target.0 as usize) == of_eu1)];
+    let first = RuntimeState::new_at(&before, now, |target| Health::new(status(target), None));
     story.check("another pool", &|wish| put(wish, "x.", 1), &[], &["x."]);
-    let down = |_| Health::new(Verdict::Down, None);
+    let down = |_| Health::new(HealthStatus::Down, None);
     let runtime = Arc::new(RuntimeState::after(&story.snapshot, (&before, &first), now, down));
     let told = explain(&ServingState { snapshot: story.snapshot, runtime }, &owner("n0."), Rtype::A, None);
     assert_eq!(told.answer.iter().map(|record| &*record.rdata).collect::<Vec<_>>(), ["203.0.113.1"]);

@@ -48,7 +48,7 @@ mod tests;
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
 
-use fairway_model::{Desired, Fault, Forced, Name, Override, Place, Timestamp};
+use fairway_model::{Desired, Fault, Name, Override, OverrideAction, Place, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
@@ -113,10 +113,10 @@ pub struct Loaded {
 /// One override as declared: force over the verdicts of what it matches, with reason and expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideSpec {
-    /// What it matches, as a [`fairway_model::Scope`] is written. Its form is checked.
+    /// What it matches, as a [`fairway_model::OverrideScope`] is written. Its form is checked.
     pub pattern: String,
     /// What is forced.
-    pub action: Forced,
+    pub action: OverrideAction,
     /// Why, for people; never empty.
     pub reason: String,
     /// When it ends by itself. It may lie in the past: then it does nothing.
@@ -180,7 +180,7 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
 pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Fault>) {
     let (mut valid, mut faults) = (Vec::new(), Vec::new());
     for OverrideSpec { pattern, action, reason, until, place } in declared {
-        let scope = match pattern.parse::<fairway_model::Scope>() {
+        let scope = match pattern.parse::<fairway_model::OverrideScope>() {
             Ok(scope) => scope,
             Err(error) => {
                 let way_out = "health is forced for clusters and their addresses";

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Continent, Country, LoadUrl, Name, Network, Permille, ProbeAddress, Rtype, Scope, Subdivision,
+    ClusterName, Continent, Country, LoadUrl, Name, Network, OverrideScope, Permille, ProbeAddress, Rtype, Subdivision,
     TimeOfDay, Timestamp, Ttl, Weekdays, Zone,
 };
 use jsonschema::{ValidationOptions, Validator};
@@ -93,7 +93,7 @@ static FORMATS: [Format; 32] = [
     format::<ProbeAddress>(),
     format::<Rtype>(),
     format::<Sample>(),
-    format::<Scope>(),
+    format::<OverrideScope>(),
     format::<SocketAddr>(),
     format::<StatusText>(),
     format::<Subdivision>(),

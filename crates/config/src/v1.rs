@@ -9,7 +9,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadName, MapName, MonitorName, Name, Network, PoolName, ProbeAddress, Schedule, Scope, Timestamp, Ttl,
+    ClusterName, LoadName, MapName, MonitorName, Name, Network, OverrideScope, PoolName, ProbeAddress, Schedule,
+    Timestamp, Ttl,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -545,7 +546,7 @@ pub(super) struct SteeredName {
 pub(super) struct Override {
     /// What it matches: `CLUSTER` or `CLUSTER/ADDRESS`, where `*` stands for any characters and `?` for one.
     #[serde(rename = "match")]
-    pub(super) scope: As<Scope>,
+    pub(super) scope: As<OverrideScope>,
     /// What is forced: answered whatever probes say (`up`), never answered (`down`), or taken out for planned work
     /// (`drain`).
     pub(super) action: Action,

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError, Permille, PoolName,
-    ProbeAddress, Rtype, Scope, TableName, Timestamp, Ttl,
+    ClusterName, LoadName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError, OverrideScope, Permille,
+    PoolName, ProbeAddress, Rtype, TableName, Timestamp, Ttl,
 };
 use hyper::{Uri, http::uri::Scheme};
 
@@ -179,7 +179,7 @@ impl TextValue for Timestamp {
     }
 }
 
-impl TextValue for Scope {
+impl TextValue for OverrideScope {
     const FORMAT: &'static str = "override-scope";
     const EXPECTED: &'static str = "CLUSTER or CLUSTER/ADDRESS";
     const EXAMPLE: &'static str = "\"eu*\" or eu1/203.0.113.10";

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 /// What probes say about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum HealthStatus {
     /// Never judged: not answered while a judged member is up.
     Pending,
     /// Passes its check.
@@ -17,7 +17,7 @@ pub enum Verdict {
 
 /// What an operator says over the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Forced {
+pub enum OverrideAction {
     /// Answered whatever its probes say.
     Up,
     /// Not answered whatever its probes say, also when everything is down.
@@ -28,7 +28,7 @@ pub enum Forced {
 
 /// How a target counts when members are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
+pub enum Eligibility {
     /// Up, by its probes or by force.
     Up,
     /// Its evidence is stale; counts like up.
@@ -47,53 +47,53 @@ pub struct Health(u8);
 
 impl Health {
     /// Never judged, not forced.
-    pub const PENDING: Self = Self::new(Verdict::Pending, None);
+    pub const PENDING: Self = Self::new(HealthStatus::Pending, None);
 
     /// Joins both.
-    pub const fn new(verdict: Verdict, forced: Option<Forced>) -> Self {
-        let verdict = match verdict {
-            Verdict::Pending => 0,
-            Verdict::Up => 1,
-            Verdict::Down => 2,
-            Verdict::Unknown => 3,
+    pub const fn new(status: HealthStatus, forced: Option<OverrideAction>) -> Self {
+        let status = match status {
+            HealthStatus::Pending => 0,
+            HealthStatus::Up => 1,
+            HealthStatus::Down => 2,
+            HealthStatus::Unknown => 3,
         };
         let forced = match forced {
             None => 0,
-            Some(Forced::Up) => 1,
-            Some(Forced::Down) => 2,
-            Some(Forced::Drain) => 3,
+            Some(OverrideAction::Up) => 1,
+            Some(OverrideAction::Down) => 2,
+            Some(OverrideAction::Drain) => 3,
         };
-        Self(forced << 2 | verdict)
+        Self(forced << 2 | status)
     }
 
     /// What the probes say.
-    pub const fn verdict(self) -> Verdict {
+    pub const fn status(self) -> HealthStatus {
         match self.0 & 3 {
-            0 => Verdict::Pending,
-            1 => Verdict::Up,
-            2 => Verdict::Down,
-            _ => Verdict::Unknown,
+            0 => HealthStatus::Pending,
+            1 => HealthStatus::Up,
+            2 => HealthStatus::Down,
+            _ => HealthStatus::Unknown,
         }
     }
 
     /// What an operator says over it.
-    pub const fn forced(self) -> Option<Forced> {
+    pub const fn override_action(self) -> Option<OverrideAction> {
         match self.0 >> 2 {
             0 => None,
-            1 => Some(Forced::Up),
-            2 => Some(Forced::Down),
-            _ => Some(Forced::Drain),
+            1 => Some(OverrideAction::Up),
+            2 => Some(OverrideAction::Down),
+            _ => Some(OverrideAction::Drain),
         }
     }
 
     /// How it counts.
-    pub const fn standing(self) -> Standing {
-        match (self.forced(), self.verdict()) {
-            (Some(Forced::Down | Forced::Drain), _) => Standing::Out,
-            (Some(Forced::Up), _) | (None, Verdict::Up) => Standing::Up,
-            (None, Verdict::Unknown) => Standing::Unknown,
-            (None, Verdict::Pending) => Standing::Pending,
-            (None, Verdict::Down) => Standing::Down,
+    pub const fn eligibility(self) -> Eligibility {
+        match (self.override_action(), self.status()) {
+            (Some(OverrideAction::Down | OverrideAction::Drain), _) => Eligibility::Out,
+            (Some(OverrideAction::Up), _) | (None, HealthStatus::Up) => Eligibility::Up,
+            (None, HealthStatus::Unknown) => Eligibility::Unknown,
+            (None, HealthStatus::Pending) => Eligibility::Pending,
+            (None, HealthStatus::Down) => Eligibility::Down,
         }
     }
 
@@ -105,16 +105,16 @@ impl Health {
 
 impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.forced() {
-            None => write!(f, "{:?}", self.verdict()),
-            Some(forced) => write!(f, "{:?} forced {forced:?}", self.verdict()),
+        match self.override_action() {
+            None => write!(f, "{:?}", self.status()),
+            Some(forced) => write!(f, "{:?} forced {forced:?}", self.status()),
         }
     }
 }
 
 /// What one probe showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Observation {
     /// The check passed.
     Pass,
     /// The check failed.
@@ -140,7 +140,7 @@ impl fmt::Display for Cause {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for HealthStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pending => "pending",
@@ -151,7 +151,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl fmt::Display for Forced {
+impl fmt::Display for OverrideAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Up => "up",
@@ -164,15 +164,15 @@ impl fmt::Display for Forced {
 /// A text that no operator's word is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} forces nothing; write up, down or drain")]
-pub struct ForcedError(String);
+pub struct OverrideActionError(String);
 
-impl FromStr for Forced {
-    type Err = ForcedError;
+impl FromStr for OverrideAction {
+    type Err = OverrideActionError;
 
     /// Reads `up`, `down` or `drain`.
-    fn from_str(text: &str) -> Result<Self, ForcedError> {
+    fn from_str(text: &str) -> Result<Self, OverrideActionError> {
         let known = [Self::Up, Self::Down, Self::Drain].into_iter().find(|f| f.to_string() == text);
-        known.ok_or_else(|| ForcedError(text.to_owned()))
+        known.ok_or_else(|| OverrideActionError(text.to_owned()))
     }
 }
 
@@ -182,17 +182,17 @@ mod tests {
 
     #[test]
     fn both_parts_survive_the_byte() {
-        for verdict in [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown] {
-            for forced in [None, Some(Forced::Up), Some(Forced::Down), Some(Forced::Drain)] {
-                let health = Health::new(verdict, forced);
-                assert_eq!((health.verdict(), health.forced()), (verdict, forced));
+        for status in [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown] {
+            for forced in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
+                let health = Health::new(status, forced);
+                assert_eq!((health.status(), health.override_action()), (status, forced));
             }
         }
     }
 
     #[test]
     fn force_wins_over_the_verdict() {
-        assert_eq!(Health::new(Verdict::Up, Some(Forced::Drain)).standing(), Standing::Out);
-        assert_eq!(Health::new(Verdict::Down, Some(Forced::Up)).standing(), Standing::Up);
+        assert_eq!(Health::new(HealthStatus::Up, Some(OverrideAction::Drain)).eligibility(), Eligibility::Out);
+        assert_eq!(Health::new(HealthStatus::Down, Some(OverrideAction::Up)).eligibility(), Eligibility::Up);
     }
 }

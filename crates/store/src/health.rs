@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fairway_health::{HistoryEntry, Restored, TargetState};
-use fairway_model::{Cause, Monitor, Target, Timestamp, Verdict};
+use fairway_model::{Cause, HealthStatus, Monitor, Target, Timestamp};
 
 use super::state_wire::{self, FileError, HealthFile, HistoryLine, TargetLine, VERSION};
 
@@ -29,7 +29,7 @@ impl Remembered {
             let name = (address.clone(), target.label.to_string());
             exact.get(&(address, digest(&target.monitor))).cloned().or_else(|| {
                 let known = names.get(&name)?.clone();
-                Some(Restored { verdict: Verdict::Pending, ..known })
+                Some(Restored { status: HealthStatus::Pending, ..known })
             })
         };
         targets.iter().filter_map(|target| Some((target.clone(), find(target)?))).collect()
@@ -47,11 +47,11 @@ pub(super) fn decode(text: &[u8]) -> Result<Vec<Remembered>, FileError> {
 fn remembered(line: TargetLine, written: Timestamp) -> Option<Remembered> {
     let entry = |h: HistoryLine| -> Option<HistoryEntry> {
         let at: Timestamp = h.at.parse().ok()?;
-        Some(HistoryEntry { at: at.into(), to: verdict(&h.to)?, cause: Cause::new(h.cause) })
+        Some(HistoryEntry { at: at.into(), to: status(&h.to)?, cause: Cause::new(h.cause) })
     };
     let since: Timestamp = line.since.parse().ok()?;
     let restored = Restored {
-        verdict: verdict(&line.verdict)?,
+        status: status(&line.verdict)?,
         since: since.into(),
         history: line.history.into_iter().filter_map(entry).collect(),
         written: written.into(),
@@ -67,11 +67,11 @@ pub(super) fn encode(states: &[TargetState], now: Timestamp) -> Vec<u8> {
         address: state.target.address.to_string(),
         monitor: state.target.label.to_string(),
         digest: digest(&state.target.monitor),
-        verdict: state.verdict.to_string(),
+        verdict: state.status.to_string(),
         since: moment(state.since),
         history: state.history.iter().map(history).collect(),
     };
-    let judged = states.iter().filter(|s| s.verdict != Verdict::Pending || !s.history.is_empty());
+    let judged = states.iter().filter(|s| s.status != HealthStatus::Pending || !s.history.is_empty());
     state_wire::encode(&HealthFile {
         version: VERSION,
         written: format!("{now:.3}"),
@@ -79,8 +79,10 @@ pub(super) fn encode(states: &[TargetState], now: Timestamp) -> Vec<u8> {
     })
 }
 
-fn verdict(text: &str) -> Option<Verdict> {
-    [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown].into_iter().find(|v| v.to_string() == text)
+fn status(text: &str) -> Option<HealthStatus> {
+    [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown]
+        .into_iter()
+        .find(|v| v.to_string() == text)
 }
 
 /// What a monitor does, in 16 hexadecimal digits (FNV-1a over its debug text, in which secrets do not show).
@@ -116,7 +118,7 @@ pub(super) mod tests {
         let at: SystemTime = UNIX_EPOCH + Duration::from_secs(100);
         TargetState {
             target: target(port),
-            verdict: Verdict::Down,
+            status: HealthStatus::Down,
             since: at,
             streak: 3,
             last_cause: None,
@@ -125,7 +127,7 @@ pub(super) mod tests {
             passes: 0,
             failures: 3,
             inconclusive: 0,
-            history: vec![HistoryEntry { at, to: Verdict::Down, cause: Cause::new("connection \"refused\"\n") }],
+            history: vec![HistoryEntry { at, to: HealthStatus::Down, cause: Cause::new("connection \"refused\"\n") }],
         }
     }
 
@@ -135,7 +137,7 @@ pub(super) mod tests {
         let found = Remembered::find(decode(&text).unwrap(), &[target(443)]);
         let [(found, restored)] = &found[..] else { panic!("one target") };
         assert_eq!(*found, target(443));
-        assert_eq!((restored.verdict, restored.since), (Verdict::Down, down(443).since));
+        assert_eq!((restored.status, restored.since), (HealthStatus::Down, down(443).since));
         assert_eq!(restored.history, down(443).history);
         assert_eq!(Timestamp::from(restored.written), Timestamp::from_secs(200));
     }
@@ -144,7 +146,7 @@ pub(super) mod tests {
     fn another_check_under_the_same_name_inherits_the_history_and_not_the_verdict() {
         let text = encode(&[down(443)], Timestamp::from_secs(200));
         let found = Remembered::find(decode(&text).unwrap(), &[target(80)]);
-        assert_eq!((found[0].1.verdict, found[0].1.history.len()), (Verdict::Pending, 1));
+        assert_eq!((found[0].1.status, found[0].1.history.len()), (HealthStatus::Pending, 1));
     }
 
     #[test]

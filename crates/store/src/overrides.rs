@@ -48,7 +48,7 @@ pub(super) fn encode(kept: &[KeptOverride], now: Timestamp) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use fairway_model::Forced;
+    use fairway_model::OverrideAction;
 
     use super::*;
 
@@ -60,8 +60,8 @@ mod tests {
             expires: Timestamp::from_secs(5_000),
         };
         vec![
-            KeptOverride { id: "a1".to_owned(), said: said("eu*", Forced::Drain) },
-            KeptOverride { id: "a2".to_owned(), said: said("us1/2001:db8::1", Forced::Up) },
+            KeptOverride { id: "a1".to_owned(), said: said("eu*", OverrideAction::Drain) },
+            KeptOverride { id: "a2".to_owned(), said: said("us1/2001:db8::1", OverrideAction::Up) },
         ]
     }
 

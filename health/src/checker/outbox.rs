@@ -83,12 +83,12 @@ impl<K: Copy + Eq + Hash> Outbox<K> {
 mod tests {
     use std::time::SystemTime;
 
-    use fairway_model::{Cause, Check, Monitor, MonitorName, ProbeAddress, Target, Verdict};
+    use fairway_model::{Cause, Check, HealthStatus, Monitor, MonitorName, ProbeAddress, Target};
     use tokio::sync::mpsc::{self, Receiver};
 
     use super::*;
 
-    fn flip(from: Verdict, to: Verdict) -> Flip {
+    fn flip(from: HealthStatus, to: HealthStatus) -> Flip {
         let target = Target {
             address: ProbeAddress::Address([192, 0, 2, 1].into()),
             monitor: Monitor::new(Check::Always).into(),
@@ -97,7 +97,7 @@ mod tests {
         Flip { target, from, to, cause: Cause::new("test"), at: SystemTime::UNIX_EPOCH }
     }
 
-    fn drain(outbox: &mut Outbox<u32>, reader: &mut Receiver<Flip>) -> Vec<(Verdict, Verdict)> {
+    fn drain(outbox: &mut Outbox<u32>, reader: &mut Receiver<Flip>) -> Vec<(HealthStatus, HealthStatus)> {
         let mut seen = vec![];
         loop {
             while let Ok(flip) = reader.try_recv() {
@@ -115,13 +115,16 @@ mod tests {
     fn a_slow_reader_gets_the_latest_verdict_of_every_target() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
-        outbox.push(2, flip(Verdict::Pending, Verdict::Up));
-        outbox.push(2, flip(Verdict::Up, Verdict::Down));
-        outbox.push(3, flip(Verdict::Pending, Verdict::Down));
+        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, flip(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, flip(HealthStatus::Up, HealthStatus::Down));
+        outbox.push(3, flip(HealthStatus::Pending, HealthStatus::Down));
         assert_eq!(outbox.len(), 2);
-        let expected =
-            [(Verdict::Pending, Verdict::Up), (Verdict::Pending, Verdict::Down), (Verdict::Pending, Verdict::Down)];
+        let expected = [
+            (HealthStatus::Pending, HealthStatus::Up),
+            (HealthStatus::Pending, HealthStatus::Down),
+            (HealthStatus::Pending, HealthStatus::Down),
+        ];
         assert_eq!(drain(&mut outbox, &mut reader), expected);
     }
 
@@ -129,21 +132,21 @@ mod tests {
     fn a_verdict_that_went_back_is_not_told() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
+        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
         for _ in 0..100 {
-            outbox.push(2, flip(Verdict::Up, Verdict::Down));
-            outbox.push(2, flip(Verdict::Down, Verdict::Up));
+            outbox.push(2, flip(HealthStatus::Up, HealthStatus::Down));
+            outbox.push(2, flip(HealthStatus::Down, HealthStatus::Up));
         }
         assert_eq!((outbox.len(), outbox.order.len()), (1, 1));
-        assert_eq!(drain(&mut outbox, &mut reader), [(Verdict::Pending, Verdict::Up)]);
+        assert_eq!(drain(&mut outbox, &mut reader), [(HealthStatus::Pending, HealthStatus::Up)]);
     }
 
     #[test]
     fn a_target_that_is_gone_is_not_told_of() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
-        outbox.push(2, flip(Verdict::Up, Verdict::Down));
+        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, flip(HealthStatus::Up, HealthStatus::Down));
         outbox.remove(2);
         assert_eq!(drain(&mut outbox, &mut reader).len(), 1);
     }
@@ -152,10 +155,10 @@ mod tests {
     fn nothing_piles_up_when_nobody_reads_any_more() {
         let (sender, reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(Verdict::Pending, Verdict::Up));
-        outbox.push(2, flip(Verdict::Pending, Verdict::Up));
+        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, flip(HealthStatus::Pending, HealthStatus::Up));
         drop(reader);
-        outbox.push(3, flip(Verdict::Pending, Verdict::Up));
+        outbox.push(3, flip(HealthStatus::Pending, HealthStatus::Up));
         assert_eq!(outbox.len(), 0);
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{Cause, ProbeAddress, Verdict};
+use fairway_model::{Cause, HealthStatus, ProbeAddress};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::{Id, JoinError, JoinSet},
@@ -199,7 +199,7 @@ impl<P: Probe> Round<P> {
         let shortest = slots().map(|slot| slot.monitor().period).min().unwrap_or(AGING_MAX);
         self.aging_period = shortest.clamp(AGING_MIN, AGING_MAX);
         self.next_aging = self.next_aging.min(now + self.aging_period);
-        self.unjudged.send_replace(slots().filter(|slot| !slot.judge.is_judged()).count());
+        self.unjudged.send_replace(slots().filter(|slot| !slot.evaluator.is_judged()).count());
     }
 
     /// Starts the probes that are due, as far as there are sockets, and looks at the age of evidence.
@@ -267,12 +267,12 @@ impl<P: Probe> Round<P> {
         if !slot.work.is_always() {
             self.totals.note(&outcome, ended - started);
         }
-        let before = slot.judge.verdict();
+        let before = slot.evaluator.status();
         let change = slot.observe(outcome, ended - started, awake, SystemTime::now());
         let period = slot.monitor().period;
         if slot.doubts > 0 {
             self.schedule.at(key, schedule::retry(started, ended, period, slot.doubts));
-        } else if slot.judge.is_wavering() {
+        } else if slot.evaluator.is_wavering() {
             self.schedule.at(key, schedule::confirmation(started, ended, period));
         } else if std::mem::replace(&mut slot.settled, true) {
             self.schedule.regular(key, due, ended, period);
@@ -289,7 +289,7 @@ impl<P: Probe> Round<P> {
         self.next_aging = now + self.aging_period;
         let awake = lock(&self.meter).awake(now);
         let age = |(key, slot): (Key, &mut Slot)| {
-            let before = slot.judge.verdict();
+            let before = slot.evaluator.status();
             slot.age(awake).map(|(to, cause)| (key, before, to, cause))
         };
         let lost: Vec<_> = self.table.slots_mut().filter_map(age).collect();
@@ -299,13 +299,13 @@ impl<P: Probe> Round<P> {
     }
 
     /// Writes a change down and sends it.
-    fn tell(&mut self, key: Key, from: Verdict, to: Verdict, cause: Cause) {
+    fn tell(&mut self, key: Key, from: HealthStatus, to: HealthStatus, cause: Cause) {
         let Some(slot) = self.table.get_mut(key) else { return };
         let at = SystemTime::now();
         slot.changed(to, cause.clone(), at);
         let flip = Flip { target: slot.target.clone(), from, to, cause, at };
         self.outbox.push(key, flip);
-        let judged = |verdict| matches!(verdict, Verdict::Up | Verdict::Down);
+        let judged = |status| matches!(status, HealthStatus::Up | HealthStatus::Down);
         match (judged(from), judged(to)) {
             (false, true) => self.unjudged.send_modify(|count| *count = count.saturating_sub(1)),
             (true, false) => self.unjudged.send_modify(|count| *count += 1),

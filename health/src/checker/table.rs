@@ -9,11 +9,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{Cause, Monitor, Outcome, ProbeAddress, Target, Verdict};
+use fairway_model::{Cause, HealthStatus, Monitor, Observation, ProbeAddress, Target};
 use tokio::{task::AbortHandle, time::Instant};
 
 use super::{HistoryEntry, Restored, TargetState, sockets::Lane};
-use crate::{judge::Judge, observer::Family, probe::Prepared};
+use crate::{evaluator::Evaluator, observer::Family, probe::Prepared};
 
 /// Most changes kept of one target.
 const HISTORY_MAX: usize = 16;
@@ -41,7 +41,7 @@ pub(super) struct Key {
 pub(super) struct Slot {
     pub(super) target: Target,
     pub(super) work: Arc<Prepared>,
-    pub(super) judge: Judge,
+    pub(super) evaluator: Evaluator,
     /// Probes in a row that told nothing.
     pub(super) doubts: u8,
     /// Whether its probes have their place in the period; not before the first verdict.
@@ -66,7 +66,7 @@ impl Slot {
     fn new(entry: Entry, awake: Duration, wall: SystemTime) -> Self {
         let Entry { target, work, restored } = entry;
         let mut slot = Self {
-            judge: Judge::new(Verdict::Pending),
+            evaluator: Evaluator::new(HealthStatus::Pending),
             doubts: 0,
             settled: false,
             evidence: awake,
@@ -94,13 +94,13 @@ impl Slot {
         let holds = wall.duration_since(restored.written).is_ok_and(|age| age <= fresh);
         let skipped = restored.history.len().saturating_sub(HISTORY_MAX);
         self.history = restored.history.into_iter().skip(skipped).collect();
-        if holds || !matches!(restored.verdict, Verdict::Up | Verdict::Down) {
-            self.judge = Judge::new(restored.verdict);
+        if holds || !matches!(restored.status, HealthStatus::Up | HealthStatus::Down) {
+            self.evaluator = Evaluator::new(restored.status);
             self.since = restored.since;
-            self.settled = self.judge.is_judged();
+            self.settled = self.evaluator.is_judged();
         } else {
-            self.judge = Judge::new(Verdict::Unknown);
-            self.changed(Verdict::Unknown, Cause::new("evidence from before the restart is too old"), wall);
+            self.evaluator = Evaluator::new(HealthStatus::Unknown);
+            self.changed(HealthStatus::Unknown, Cause::new("evidence from before the restart is too old"), wall);
         }
     }
 
@@ -111,7 +111,7 @@ impl Slot {
 
     /// Which sockets its next probe may have.
     pub(super) const fn lane(&self) -> Lane {
-        if self.doubts > 0 || self.judge.is_failing() { Lane::Suspect } else { Lane::Sound }
+        if self.doubts > 0 || self.evaluator.is_failing() { Lane::Suspect } else { Lane::Sound }
     }
 
     /// Family of the network that evidence on this target speaks for; none for loopback and for names.
@@ -127,13 +127,13 @@ impl Slot {
     /// Counts an outcome and lets the judge see it; returns the verdict that it led to, with the cause.
     pub(super) fn observe(
         &mut self,
-        outcome: Outcome,
+        outcome: Observation,
         took: Duration,
         awake: Duration,
         wall: SystemTime,
-    ) -> Option<(Verdict, Cause)> {
-        let to = self.judge.observe(&outcome, &self.target.monitor);
-        let conclusive = !matches!(outcome, Outcome::Inconclusive(_));
+    ) -> Option<(HealthStatus, Cause)> {
+        let to = self.evaluator.observe(&outcome, &self.target.monitor);
+        let conclusive = !matches!(outcome, Observation::Inconclusive(_));
         if conclusive {
             self.doubts = 0;
             self.evidence = awake;
@@ -143,26 +143,26 @@ impl Slot {
             self.doubts = self.doubts.saturating_add(1);
         }
         let (count, cause) = match outcome {
-            Outcome::Pass => (&mut self.passes, None),
-            Outcome::Fail(cause) => (&mut self.failures, Some(cause)),
-            Outcome::Inconclusive(cause) => (&mut self.inconclusive, Some(cause)),
+            Observation::Pass => (&mut self.passes, None),
+            Observation::Fail(cause) => (&mut self.failures, Some(cause)),
+            Observation::Inconclusive(cause) => (&mut self.inconclusive, Some(cause)),
         };
         *count += 1;
         self.last_cause.clone_from(&cause);
-        let passes = self.judge.streak();
+        let passes = self.evaluator.streak();
         Some((to?, cause.unwrap_or_else(|| Cause(format!("passes in a row: {passes}")))))
     }
 
     /// Lets the verdict go if its last evidence is too old; returns the verdict that this led to, with the cause.
-    pub(super) fn age(&mut self, awake: Duration) -> Option<(Verdict, Cause)> {
+    pub(super) fn age(&mut self, awake: Duration) -> Option<(HealthStatus, Cause)> {
         let age = awake.saturating_sub(self.evidence);
-        let to = self.judge.age(age, &self.target.monitor)?;
+        let to = self.evaluator.age(age, &self.target.monitor)?;
         let why = self.last_cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
         Some((to, Cause(format!("no evidence for {:.1}s{why}", age.as_secs_f64()))))
     }
 
     /// Writes a change of the verdict down.
-    pub(super) fn changed(&mut self, to: Verdict, cause: Cause, wall: SystemTime) {
+    pub(super) fn changed(&mut self, to: HealthStatus, cause: Cause, wall: SystemTime) {
         self.since = wall;
         if self.history.len() == HISTORY_MAX {
             self.history.pop_front();
@@ -173,9 +173,9 @@ impl Slot {
     fn state(&self) -> TargetState {
         TargetState {
             target: self.target.clone(),
-            verdict: self.judge.verdict(),
+            status: self.evaluator.status(),
             since: self.since,
-            streak: self.judge.streak(),
+            streak: self.evaluator.streak(),
             last_cause: self.last_cause.clone(),
             last_duration: self.last_duration,
             last_probe: self.last_probe,

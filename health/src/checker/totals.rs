@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_model::Outcome;
+use fairway_model::Observation;
 
 /// Ended probes by outcome, and how long the conclusive ones took. Targets that are always up send none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,11 +37,11 @@ impl Totals {
     ];
 
     /// Counts one probe.
-    pub(super) fn note(&mut self, outcome: &Outcome, took: Duration) {
+    pub(super) fn note(&mut self, outcome: &Observation, took: Duration) {
         match outcome {
-            Outcome::Pass => self.passes += 1,
-            Outcome::Fail(_) => self.failures += 1,
-            Outcome::Inconclusive(_) => {
+            Observation::Pass => self.passes += 1,
+            Observation::Fail(_) => self.failures += 1,
+            Observation::Inconclusive(_) => {
                 self.inconclusive += 1;
                 return;
             }
@@ -62,10 +62,10 @@ mod tests {
     #[test]
     fn only_conclusive_probes_are_timed_and_each_falls_into_one_bound() {
         let mut totals = Totals::default();
-        totals.note(&Outcome::Pass, Duration::from_millis(1));
-        totals.note(&Outcome::Fail(Cause::new("status 503")), Duration::from_micros(1_001));
-        totals.note(&Outcome::Fail(Cause::new("no answer")), Duration::from_secs(60));
-        totals.note(&Outcome::Inconclusive(Cause::new("held up")), Duration::from_millis(1));
+        totals.note(&Observation::Pass, Duration::from_millis(1));
+        totals.note(&Observation::Fail(Cause::new("status 503")), Duration::from_micros(1_001));
+        totals.note(&Observation::Fail(Cause::new("no answer")), Duration::from_secs(60));
+        totals.note(&Observation::Inconclusive(Cause::new("held up")), Duration::from_millis(1));
         assert_eq!((totals.passes, totals.failures, totals.inconclusive), (1, 2, 1));
         assert_eq!((totals.took[0], totals.took[1], totals.took.iter().sum::<u64>()), (1, 1, 2));
         assert_eq!(totals.time, Duration::from_micros(60_002_001));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_model::{Cause, Outcome};
+use fairway_model::{Cause, Observation};
 use tokio::time::Instant;
 
 use super::table::{Key, Slot};
@@ -27,7 +27,7 @@ pub(super) struct Report {
 }
 
 /// What a finding is worth, given what the observer knows of itself.
-pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: Report) -> Outcome {
+pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: Report) -> Observation {
     let took = report.ended - report.started;
     let timeout = slot.monitor().timeout;
     // What a probe took beyond its timeout was lost to the observer too.
@@ -42,18 +42,18 @@ pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: R
         reach.note(family, key, report.ended);
     }
     match (report.finding, no_route) {
-        (Finding::Pass, _) => Outcome::Pass,
-        (Finding::Unsure(cause), _) => Outcome::Inconclusive(cause),
+        (Finding::Pass, _) => Observation::Pass,
+        (Finding::Unsure(cause), _) => Observation::Inconclusive(cause),
         (Finding::Fail { cause, .. } | Finding::Unreachable(_, cause), _) if lost > tolerance(timeout) => {
             let lost = Duration::from_millis(u64::try_from(lost.as_millis()).unwrap_or(u64::MAX));
-            Outcome::Inconclusive(Cause(format!("{cause}, while this process was held up for {lost:?}")))
+            Observation::Inconclusive(Cause(format!("{cause}, while this process was held up for {lost:?}")))
         }
-        (Finding::Fail { cause, .. }, _) => Outcome::Fail(cause),
+        (Finding::Fail { cause, .. }, _) => Observation::Fail(cause),
         (Finding::Unreachable(family, cause), Some(since)) if reach.other_since(family, key, since) => {
-            Outcome::Fail(cause)
+            Observation::Fail(cause)
         }
         (Finding::Unreachable(family, cause), _) => {
-            Outcome::Inconclusive(Cause(format!("{cause}, and no other {family} target was reached since")))
+            Observation::Inconclusive(Cause(format!("{cause}, and no other {family} target was reached since")))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_config::Source;
-use fairway_model::{Desired, Forced, Health, ProbeAddress, Target, Verdict, ZoneSpec};
+use fairway_model::{Desired, Health, HealthStatus, OverrideAction, ProbeAddress, Target, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{
     Client, Draw, Now, Outcome, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, TargetIndex,
@@ -52,13 +52,13 @@ impl InProcess {
 
 const fn health(state: State) -> Health {
     match state {
-        State::Up => Health::new(Verdict::Up, None),
-        State::Down => Health::new(Verdict::Down, None),
+        State::Up => Health::new(HealthStatus::Up, None),
+        State::Down => Health::new(HealthStatus::Down, None),
         State::Pending => Health::PENDING,
-        State::Unknown => Health::new(Verdict::Unknown, None),
-        State::ForcedUp => Health::new(Verdict::Down, Some(Forced::Up)),
-        State::ForcedDown => Health::new(Verdict::Up, Some(Forced::Down)),
-        State::Drained => Health::new(Verdict::Up, Some(Forced::Drain)),
+        State::Unknown => Health::new(HealthStatus::Unknown, None),
+        State::ForcedUp => Health::new(HealthStatus::Down, Some(OverrideAction::Up)),
+        State::ForcedDown => Health::new(HealthStatus::Up, Some(OverrideAction::Down)),
+        State::Drained => Health::new(HealthStatus::Up, Some(OverrideAction::Drain)),
     }
 }
 

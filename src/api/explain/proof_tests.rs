@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Choose, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Health, Member, Name, Partition,
-    Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp, Verdict, Weight,
+    Acceptance, Choose, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Name,
+    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp, Weight,
     Window, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
@@ -219,7 +219,7 @@ impl Scene {
         let health = (0..64).map(|_| health(dice)).collect();
         let health = match dice.below(12) {
             0 => vec![Health::PENDING; 64],
-            1 => vec![Health::new(Verdict::Down, None); 64],
+            1 => vec![Health::new(HealthStatus::Down, None); 64],
             _ => health,
         };
         let low = dice.below(2) == 0;
@@ -260,7 +260,14 @@ impl Scene {
 
 /// Mostly up.
 fn health(dice: &mut Dice) -> Health {
-    let verdicts = [Verdict::Up, Verdict::Up, Verdict::Up, Verdict::Down, Verdict::Pending, Verdict::Unknown];
+    let verdicts = [
+        HealthStatus::Up,
+        HealthStatus::Up,
+        HealthStatus::Up,
+        HealthStatus::Down,
+        HealthStatus::Pending,
+        HealthStatus::Unknown,
+    ];
     Health::new(verdicts[dice.below(6) as usize], None)
 }
 

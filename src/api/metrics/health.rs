@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::{Observer, TargetState, Totals};
-use fairway_model::{Forced, Mode, PoolName, Standing, Target, Verdict};
+use fairway_model::{Eligibility, HealthStatus, Mode, OverrideAction, PoolName, Target};
 use fairway_zones::{
     Draw, RuntimeState, ServingState, TargetIndex,
     steer::{Basis, Kind, SteerPool},
@@ -30,7 +30,7 @@ pub(super) fn write(
 }
 
 fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) {
-    let verdicts = [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown];
+    let verdicts = [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let counts = verdicts.map(|v| ([v.to_string()], states.iter().filter(|s| s.verdict == v).count() as f64));
     sheet.gauges("fairway_targets", "Targets by verdict.", &["verdict"], counts);
     sheet.gauge("fairway_probes_running", "Probes running now, a socket each.", observer.probes_running as f64);
@@ -61,9 +61,9 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     };
     let labels = ["cluster", "address", "monitor"];
     let health = |number| view.runtime.health(number);
-    let verdicts = rows().map(|(labels, number, _)| (labels, code(health(number).verdict())));
+    let verdicts = rows().map(|(labels, number, _)| (labels, code(health(number).status())));
     sheet.gauges("fairway_target_verdict", "Verdict: 0 pending, 1 down, 2 unknown, 3 up.", &labels, verdicts);
-    let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).forced()?))));
+    let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).override_action()?))));
     sheet.gauges(
         "fairway_target_forced",
         "Force over the verdict: 1 down, 2 drain, 3 up; absent if none.",
@@ -96,9 +96,9 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
             let addresses =
                 configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
             let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
-            let standing = |number: TargetIndex| view.runtime.health(number).standing();
+            let standing = |number: TargetIndex| view.runtime.health(number).eligibility();
             let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(standing).min()).min();
-            let best = best.unwrap_or(Standing::Pending);
+            let best = best.unwrap_or(Eligibility::Pending);
             STANDINGS.iter().zip(&mut counts).filter(|((of, _), _)| *of == best).for_each(|(_, count)| *count += 1.0);
         }
         let counted = STANDINGS.into_iter().zip(counts).map(|((_, word), count)| (word, count));
@@ -134,28 +134,28 @@ fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     pool.viewers().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
 
-const STANDINGS: [(Standing, &str); 5] = [
-    (Standing::Up, "up"),
-    (Standing::Unknown, "unknown"),
-    (Standing::Pending, "pending"),
-    (Standing::Down, "down"),
-    (Standing::Out, "out"),
+const STANDINGS: [(Eligibility, &str); 5] = [
+    (Eligibility::Up, "up"),
+    (Eligibility::Unknown, "unknown"),
+    (Eligibility::Pending, "pending"),
+    (Eligibility::Down, "down"),
+    (Eligibility::Out, "out"),
 ];
 
 /// A verdict as a number that grows with what it is worth, so that `min` and `max` over targets mean something.
-const fn code(verdict: Verdict) -> f64 {
+const fn code(verdict: HealthStatus) -> f64 {
     match verdict {
-        Verdict::Pending => 0.0,
-        Verdict::Down => 1.0,
-        Verdict::Unknown => 2.0,
-        Verdict::Up => 3.0,
+        HealthStatus::Pending => 0.0,
+        HealthStatus::Down => 1.0,
+        HealthStatus::Unknown => 2.0,
+        HealthStatus::Up => 3.0,
     }
 }
 
-const fn force_code(forced: Forced) -> f64 {
+const fn force_code(forced: OverrideAction) -> f64 {
     match forced {
-        Forced::Down => 1.0,
-        Forced::Drain => 2.0,
-        Forced::Up => 3.0,
+        OverrideAction::Down => 1.0,
+        OverrideAction::Drain => 2.0,
+        OverrideAction::Up => 3.0,
     }
 }

@@ -25,7 +25,7 @@ mod wire;
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use fairway_model::{Forced, Verdict};
+use fairway_model::{HealthStatus, OverrideAction};
 use fairway_telemetry::Sheet;
 use fairway_zones::{ServingState, Tallies};
 use tokio::sync::Mutex;
@@ -104,11 +104,11 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_refused)];
     let reloads = reloads.map(|(result, counter)| (result, counter.load(Relaxed)));
     sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
-    let words = [Forced::Up, Forced::Down, Forced::Drain];
+    let words = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
     let held = words
         .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.forced == word).count() as f64));
     sheet.gauges("fairway_overrides", "Overrides in force by what they force.", &["force"], held);
-    let flips = [Verdict::Up, Verdict::Down, Verdict::Unknown];
+    let flips = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let flips = flips.map(|to| ([to.to_string()], counts.flips(to).map_or(0, |counter| counter.load(Relaxed))));
     sheet.counters("fairway_flips_total", "Changes of verdicts by what they became.", &["to"], flips);
     let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];

@@ -9,7 +9,7 @@ use fairway_health::{
     balance::{Declared, Settings},
     load::LoadNews,
 };
-use fairway_model::{Acceptance, ClusterName, Desired, Shares, Standing};
+use fairway_model::{Acceptance, ClusterName, Desired, Eligibility, Shares};
 use fairway_zones::{RuntimeState, Snapshot, TargetIndex, steer::SteerPool};
 
 /// Clusters by their place in [`Settings::clusters`].
@@ -135,10 +135,10 @@ fn answerable(seats: &[Seat], snapshot: &Snapshot, runtime: &RuntimeState) -> Op
     let mut is_judged = true;
     let is_closed = |(pool, number): (usize, u8)| snapshot.steer_pools()[pool].is_closed(number, runtime);
     for seat in seats.iter().filter(|seat| !seat.scheduled.is_some_and(is_closed)) {
-        match runtime.health(seat.target).standing() {
-            Standing::Up | Standing::Unknown => return Some(true),
-            Standing::Pending => is_judged = false,
-            Standing::Down | Standing::Out => {}
+        match runtime.health(seat.target).eligibility() {
+            Eligibility::Up | Eligibility::Unknown => return Some(true),
+            Eligibility::Pending => is_judged = false,
+            Eligibility::Down | Eligibility::Out => {}
         }
     }
     is_judged.then_some(false)

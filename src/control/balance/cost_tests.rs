@@ -11,8 +11,8 @@ use std::{
 
 use fairway_health::load::LoadNews;
 use fairway_model::{
-    Cluster, ClusterName, Desired, Health, Load, LoadReport, LoadSignal, Member, Name, Network, Policy, Pool, PoolName,
-    SteeredName, Verdict, ZoneSpec,
+    Cluster, ClusterName, Desired, Health, HealthStatus, Load, LoadReport, LoadSignal, Member, Name, Network, Policy,
+    Pool, PoolName, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{Asked, RuntimeState, ServerOptions, Snapshot, TargetIndex, compile};
@@ -77,7 +77,7 @@ fn ask(balance: &mut Balance, snapshot: &Snapshot, runtime: &RuntimeState, now: 
 async fn two_hundred_clusters_and_ten_thousand_pools() {
     let desired = desired();
     let snapshot = Arc::new(snapshot(&desired));
-    let up = Health::new(Verdict::Up, None);
+    let up = Health::new(HealthStatus::Up, None);
     let mut runtime = Arc::new(RuntimeState::new(&snapshot, |_| up));
     let (start, mut balance) = (Instant::now(), Balance { told: true, ..Balance::default() });
     balance.follow(&desired, &snapshot, start);
@@ -92,7 +92,7 @@ async fn two_hundred_clusters_and_ten_thousand_pools() {
             balance.hear(LoadNews { report, period: Duration::from_secs(5), exhausted: false }, now);
         }
         let begun = Instant::now();
-        let flipped = runtime.with(&snapshot, &[(TargetIndex(3), Health::new(Verdict::Down, None))]);
+        let flipped = runtime.with(&snapshot, &[(TargetIndex(3), Health::new(HealthStatus::Down, None))]);
         let next = Arc::new(if round == 20 { flipped } else { (*runtime).clone() });
         let changed = balance.look(&snapshot, &next, now);
         let looked = begun.elapsed();

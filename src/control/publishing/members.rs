@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fairway_model::{Choose, Member, Mode, Pool, Rank, Standing};
+use fairway_model::{Choose, Eligibility, Member, Mode, Pool, Rank};
 use fairway_zones::ServingState;
 
 use crate::control::configured::Configured;
@@ -51,8 +51,8 @@ fn up(pool: &Pool, member: &Member, configured: &Configured, view: &ServingState
     let is_up = |address: &IpAddr| {
         let site = (member.cluster.clone(), *address);
         let mut standings =
-            configured.uses.targets(&pool.name, &site).map(|target| view.runtime.health(target).standing());
-        standings.any(|standing| matches!(standing, Standing::Up | Standing::Unknown))
+            configured.uses.targets(&pool.name, &site).map(|target| view.runtime.health(target).eligibility());
+        standings.any(|standing| matches!(standing, Eligibility::Up | Eligibility::Unknown))
     };
     cluster.map_or_else(Vec::new, |cluster| cluster.addresses.iter().copied().filter(is_up).collect())
 }

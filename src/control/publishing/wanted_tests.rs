@@ -1,7 +1,7 @@
 use std::{fs, sync::Arc};
 
 use arc_swap::ArcSwap;
-use fairway_model::{Acceptance, ClusterName, Health, Shares, Timestamp, Verdict};
+use fairway_model::{Acceptance, ClusterName, Health, HealthStatus, Shares, Timestamp};
 use fairway_providers::publish::Ownership;
 use fairway_zonefile::rdata_text;
 use fairway_zones::{RuntimeState, TargetIndex};
@@ -58,19 +58,19 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example, example.
         let reader = Reader { source: Source::Path(file), environment: Arc::new(|_| None), declared };
         let reading = reader.read_here(What::Files, None, Timestamp::from_secs(1));
         let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
-        let runtime = RuntimeState::new(&snapshot, |_| Health::new(Verdict::Up, None));
+        let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
         let view = ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) };
         Self { configured, view, shown: Shown::default() }
     }
 
     /// Has every address of these clusters judged so.
-    fn judge(&mut self, clusters: &[&str], verdict: Verdict) {
+    fn judge(&mut self, clusters: &[&str], status: HealthStatus) {
         let clusters: Vec<ClusterName> = clusters.iter().map(|name| ClusterName::new(name).unwrap()).collect();
         let numbers = (0..self.view.snapshot.targets().len() as u32).map(TargetIndex);
         let is_meant = |number: &TargetIndex| {
             self.configured.uses.clusters(*number).iter().any(|cluster| clusters.contains(cluster))
         };
-        let changes: Vec<_> = numbers.filter(is_meant).map(|number| (number, Health::new(verdict, None))).collect();
+        let changes: Vec<_> = numbers.filter(is_meant).map(|number| (number, Health::new(status, None))).collect();
         assert!(!changes.is_empty());
         self.view.runtime = Arc::new(self.view.runtime.with(&self.view.snapshot, &changes));
     }
@@ -110,18 +110,18 @@ fn addresses_of_all_that_are_up_in_both_families() {
     let both = "shop.gslb.example. 20 A 203.0.113.10 203.0.113.20";
     let six = "shop.gslb.example. 20 AAAA 2001:db8::10";
     assert_eq!(scene.says(), (vec![both.to_owned(), six.to_owned()], vec![]));
-    scene.judge(&["eu1"], Verdict::Down);
+    scene.judge(&["eu1"], HealthStatus::Down);
     assert_eq!(scene.says().0, ["shop.gslb.example. 20 A 203.0.113.20"]);
     // Judged once, and not lately: it stays.
-    scene.judge(&["eu1"], Verdict::Unknown);
+    scene.judge(&["eu1"], HealthStatus::Unknown);
     assert_eq!(scene.says().0, [both, six]);
 }
 
 #[test]
 fn a_name_that_nobody_can_answer_is_held_and_never_empty() {
     let mut scene = Scene::of(BOTH, "aliases: [{ name: www.example.org, of: shop.gslb.example, as: addresses }]");
-    for verdict in [Verdict::Down, Verdict::Pending] {
-        scene.judge(&["eu1", "us1"], verdict);
+    for status in [HealthStatus::Down, HealthStatus::Pending] {
+        scene.judge(&["eu1", "us1"], status);
         let (sets, held) = scene.says();
         assert_eq!((sets.len(), held), (0, vec!["shop.gslb.example.".to_owned(), "www.example.org.".to_owned()]));
         let weighted = scene.wanted(Some(Weights::Aws));
@@ -135,9 +135,9 @@ fn the_best_tier_that_is_up_and_standbys_where_nobody_else_is() {
     let mut scene = Scene::of(members, "");
     let four = |scene: &mut Scene| scene.says().0.into_iter().find(|set| set.contains(" A ")).unwrap();
     assert_eq!(four(&mut scene), "shop.gslb.example. 20 A 203.0.113.10");
-    scene.judge(&["eu1"], Verdict::Down);
+    scene.judge(&["eu1"], HealthStatus::Down);
     assert_eq!(four(&mut scene), "shop.gslb.example. 20 A 203.0.113.20");
-    scene.judge(&["us1"], Verdict::Down);
+    scene.judge(&["us1"], HealthStatus::Down);
     assert_eq!(four(&mut scene), "shop.gslb.example. 20 A 203.0.113.30");
 }
 
@@ -145,7 +145,7 @@ fn the_best_tier_that_is_up_and_standbys_where_nobody_else_is() {
 fn failover_publishes_the_first_that_is_up() {
     let mut scene = Scene::of("policy: failover, members: [{ cluster: us1 }, { cluster: ap1 }]", "");
     assert_eq!(scene.says().0, ["shop.gslb.example. 20 A 203.0.113.20"]);
-    scene.judge(&["us1"], Verdict::Down);
+    scene.judge(&["us1"], HealthStatus::Down);
     assert_eq!(scene.says().0, ["shop.gslb.example. 20 A 203.0.113.30"]);
 }
 
@@ -165,7 +165,7 @@ fn aliases_lead_there_or_carry_the_addresses_and_wait_for_a_name_that_is_gone() 
     let sets = ["a.example.org. 20 CNAME shop.gslb.example.", "b.example.org. 20 A 203.0.113.20"];
     assert_eq!(scene.says(), (sets.map(str::to_owned).to_vec(), vec!["c.example.org.".to_owned()]));
     // The alias stands whoever is up: our servers know what to answer.
-    scene.judge(&["us1"], Verdict::Down);
+    scene.judge(&["us1"], HealthStatus::Down);
     assert_eq!(scene.says().0, sets[..1]);
 }
 
@@ -189,7 +189,7 @@ fn weights_go_to_a_provider_that_knows_them_a_set_a_cluster() {
         ["A 203.0.113.10", "AAAA 2001:db8::10"].map(|set| format!("shop.gslb.example. 20 {set} eu1 aws/weight=60"));
     let us = "shop.gslb.example. 20 A 203.0.113.20 us1 aws/weight=40".to_owned();
     assert_eq!(scene.says_weighted(), [eu[0].clone(), eu[1].clone(), us.clone()]);
-    scene.judge(&["eu1"], Verdict::Down);
+    scene.judge(&["eu1"], HealthStatus::Down);
     assert_eq!(scene.says_weighted(), [us]);
 }
 

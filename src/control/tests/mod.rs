@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Health, Target, Timestamp, Verdict};
+use fairway_model::{Health, HealthStatus, Target, Timestamp};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -147,8 +147,8 @@ fn health(control: &Control, address: &str) -> Health {
     control.shared.view.load().runtime.health(number)
 }
 
-fn verdict(control: &Control, address: &str) -> Verdict {
-    health(control, address).verdict()
+fn status(control: &Control, address: &str) -> HealthStatus {
+    health(control, address).status()
 }
 
 /// Waits until something holds.

@@ -1,6 +1,6 @@
 //! TTLs that go by risk, in the whole control task.
 
-use fairway_model::{Forced, Override, Pace, Risk};
+use fairway_model::{Override, OverrideAction, Pace, Risk};
 
 use super::*;
 
@@ -14,7 +14,7 @@ async fn a_drain_makes_the_ttl_short_at_once_and_quiet_brings_it_back() {
     assert_eq!(pace(), Pace::Declared);
     let expires = scene.now().plus(Duration::from_secs(60));
     let scope = "eu1".parse().unwrap();
-    let said = Override::new(scope, Forced::Drain, "planned work", expires, scene.now()).unwrap();
+    let said = Override::new(scope, OverrideAction::Drain, "planned work", expires, scene.now()).unwrap();
     let id = control.add_override(said).await.unwrap().id.unwrap();
     assert_eq!(pace(), Pace::Risky(Risk::Drain), "with the drain itself");
     // What was given before may be kept for as long as the largest TTL, and a twentieth of that.
@@ -33,7 +33,8 @@ async fn a_pool_without_bounds_has_the_declared_ttl_and_nothing_of_what_was_when
     let (control, _actor) = scene.run().await;
     let pace = || control.shared.view.load().runtime.pace(0);
     let expires = scene.now().plus(Duration::from_secs(60));
-    let said = Override::new("eu1".parse().unwrap(), Forced::Drain, "planned work", expires, scene.now()).unwrap();
+    let said =
+        Override::new("eu1".parse().unwrap(), OverrideAction::Drain, "planned work", expires, scene.now()).unwrap();
     let id = control.add_override(said).await.unwrap().id.unwrap();
     assert_eq!(pace(), Pace::Risky(Risk::Drain));
     scene.write(&config("type: always"));

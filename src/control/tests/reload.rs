@@ -74,13 +74,13 @@ async fn verdicts_stay_over_a_reload_and_new_targets_are_probed_before_they_are_
     let monitor = |period| format!("type: tcp, port: {port}, period: {period}, timeout: 50ms, rise: 2, fall: 2");
     let scene = Scene::new(&config(&monitor("60ms")));
     let (control, _actor) = scene.run().await;
-    until("eu1 up", async || verdict(&control, "127.0.0.1") == Verdict::Up).await;
+    until("eu1 up", async || status(&control, "127.0.0.1") == HealthStatus::Up).await;
     scene.write(&config(&monitor("60ms")).replace("policy: failover", "policy: weighted"));
     assert!(control.reload().await.unwrap().accepted);
-    assert_eq!(verdict(&control, "127.0.0.1"), Verdict::Up, "the same target keeps its verdict");
+    assert_eq!(status(&control, "127.0.0.1"), HealthStatus::Up, "the same target keeps its verdict");
     scene.write(&config(&monitor("70ms")));
     assert!(control.reload().await.unwrap().accepted);
-    assert_eq!(verdict(&control, "127.0.0.1"), Verdict::Up, "the new target was judged first");
+    assert_eq!(status(&control, "127.0.0.1"), HealthStatus::Up, "the new target was judged first");
 }
 
 #[tokio::test]
@@ -89,12 +89,12 @@ async fn what_was_known_of_targets_is_known_after_a_restart() {
     let monitor = format!("type: tcp, port: {port}, period: 60ms, timeout: 50ms, rise: 1, fall: 1");
     let scene = Scene::new(&config(&monitor));
     let (control, actor) = scene.run().await;
-    until("eu1 up", async || verdict(&control, "127.0.0.1") == Verdict::Up).await;
+    until("eu1 up", async || status(&control, "127.0.0.1") == HealthStatus::Up).await;
     control.commands.send(super::super::command::Command::End).await.unwrap();
     actor.await.unwrap();
     drop((control, listener));
     let (control, _actor) = scene.actor().await;
-    assert_eq!(verdict(&control, "127.0.0.1"), Verdict::Up, "before any probe of the new process");
+    assert_eq!(status(&control, "127.0.0.1"), HealthStatus::Up, "before any probe of the new process");
     let state = control.state().await.unwrap();
     assert!(state.targets.iter().any(|t| t.address == "127.0.0.1" && !t.history.is_empty()));
 }

@@ -126,7 +126,7 @@ async fn force_does_not_open_a_member_and_the_state_tells_when_it_does() {
     let (control, running) = scene.run().await;
     let up = fairway_model::Override::new(
         "eu1".parse().unwrap(),
-        fairway_model::Forced::Up,
+        fairway_model::OverrideAction::Up,
         "test",
         scene.now().plus(HOUR),
         scene.now(),

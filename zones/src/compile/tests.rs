@@ -1,8 +1,8 @@
 //! A wish compiled anew over zones that stayed as they are answers as the two compiled together.
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, Member, Mode, Name, Policy, Pool, PoolName, Rtype, SteeredName,
-    Verdict, Visibility, ZoneSpec,
+    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName, Rtype,
+    SteeredName, Visibility, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 
@@ -62,7 +62,7 @@ fn responses(snapshot: Snapshot) -> Vec<Vec<u8>> {
 
 /// The responses to these names, and to the apex behind them, in these types.
 pub(super) fn answers(snapshot: Snapshot, names: &str, types: &[Rtype]) -> Vec<Vec<u8>> {
-    let runtime = RuntimeState::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
     let serving = ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) };
     let client = Client { address: [198, 51, 100, 7].into(), port: 4242, transport: Transport::Tcp };
     let (tally, mut out) = (Tally::default(), vec![0; 65_535]);

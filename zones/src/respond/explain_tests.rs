@@ -3,8 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Desired, Health, Member, Mode, Name, Network, Policy, Pool, PoolName, Rtype,
-    Shares, SteeredName, Verdict, ZoneSpec,
+    Acceptance, Cluster, ClusterName, Desired, Health, HealthStatus, Member, Mode, Name, Network, Policy, Pool,
+    PoolName, Rtype, Shares, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 
@@ -53,8 +53,8 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
     let (zone, _) = read_zone(&name("a.test"), "a.zone", ZONE, &mut |_| Err("none".into()));
     let (snapshot, _) =
         compile(&desired, &[zone], &ServerOptions { explain, ..ServerOptions::default() }, None).unwrap();
-    let verdict = |number: u32| if number % 4 == 3 { Verdict::Down } else { Verdict::Up };
-    let runtime = RuntimeState::new(&snapshot, |target| Health::new(verdict(target.0), None));
+    let status = |number: u32| if number % 4 == 3 { HealthStatus::Down } else { HealthStatus::Up };
+    let runtime = RuntimeState::new(&snapshot, |target| Health::new(status(target.0), None));
     let little = Acceptance { near: 6_554, spill: 0 };
     let acceptance = [(ClusterName::new("c0").unwrap(), little), (ClusterName::new("c1").unwrap(), Acceptance::NONE)];
     let shares = Shares { epoch: 9, acceptance: acceptance.into(), ..Shares::default() };
@@ -222,7 +222,7 @@ fn who_may_know_and_speaks_edns_gets_a_line_in_the_answer_itself() {
     assert_eq!(error, Some((0, text)));
     assert_eq!(decode(&octets).unwrap().answer[0].rdata, "10.0.0.2");
     let down = serving(&["192.0.2.0/24"], 1, |pool| pool.down = fairway_model::DownAnswer::Refuse);
-    let changes = [(crate::TargetIndex(0), Health::new(Verdict::Down, None))];
+    let changes = [(crate::TargetIndex(0), Health::new(HealthStatus::Down, None))];
     let down = ServingState { runtime: Arc::new(down.runtime.with(&down.snapshot, &changes)), ..down };
     let (code, text) = noted(&down, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp).1.unwrap();
     assert_eq!((code, text.ends_with("pool shop: nothing is live: the down answer")), (22, true), "{text}");
@@ -247,7 +247,7 @@ fn the_line_never_takes_room_from_the_answer() {
     let of = |explain: &[&str], members| {
         let serving = serving(explain, members, |pool| (pool.policy, pool.answers) = (Policy::WEIGHTED, 8));
         ServingState {
-            runtime: Arc::new(RuntimeState::new(&serving.snapshot, |_| Health::new(Verdict::Up, None))),
+            runtime: Arc::new(RuntimeState::new(&serving.snapshot, |_| Health::new(HealthStatus::Up, None))),
             ..serving
         }
     };

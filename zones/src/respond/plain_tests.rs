@@ -3,8 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Forced, Health, Member, Mode, Name, Permille, Policy, Pool, PoolName,
-    Rtype, Spread, SteeredName, Tier, Verdict, Weight,
+    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Permille,
+    Policy, Pool, PoolName, Rtype, Spread, SteeredName, Tier, Weight,
 };
 use fairway_zonefile::read_zone;
 
@@ -156,15 +156,16 @@ fn snapshot() -> Snapshot {
 
 /// All up, all down, all pending, and three mixtures, one of them with force.
 fn states() -> Vec<ServingState> {
-    const VERDICTS: [Verdict; 4] = [Verdict::Up, Verdict::Down, Verdict::Pending, Verdict::Unknown];
+    const VERDICTS: [HealthStatus; 4] =
+        [HealthStatus::Up, HealthStatus::Down, HealthStatus::Pending, HealthStatus::Unknown];
     let snapshot = Arc::new(snapshot());
     let mixtures: [fn(usize) -> Health; 6] = [
-        |_| Health::new(Verdict::Up, None),
-        |_| Health::new(Verdict::Down, None),
-        |_| Health::new(Verdict::Pending, None),
+        |_| Health::new(HealthStatus::Up, None),
+        |_| Health::new(HealthStatus::Down, None),
+        |_| Health::new(HealthStatus::Pending, None),
         |index| Health::new(VERDICTS[index % 2], None),
         |index| Health::new(VERDICTS[index / 2 % 4], None),
-        |index| Health::new(VERDICTS[index % 2], (index % 3 == 0).then_some(Forced::Drain)),
+        |index| Health::new(VERDICTS[index % 2], (index % 3 == 0).then_some(OverrideAction::Drain)),
     ];
     let serving = |mixture: fn(usize) -> Health| ServingState {
         snapshot: Arc::clone(&snapshot),

@@ -4,7 +4,7 @@
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
-use fairway_model::{Choose, ClusterName, Forced, Health, Policy, PoolName, Spread, Weight};
+use fairway_model::{Choose, ClusterName, Health, OverrideAction, Policy, PoolName, Spread, Weight};
 
 use super::{
     Answer, Basis, Choice, ClientNet, Family, Kind, MemberSet, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
@@ -379,13 +379,13 @@ fn state<'a>(addresses: impl Iterator<Item = &'a AddressNote>) -> Reason {
     let (mut seen, mut forced): (Standings, _) = (0, None);
     for note in addresses {
         seen |= standing(note.health);
-        forced = forced.or_else(|| note.health.forced());
+        forced = forced.or_else(|| note.health.override_action());
     }
     match forced {
         _ if seen & NOT_OUT == PENDING => Reason::Pending,
         _ if seen & DOWN != 0 => Reason::Down,
-        Some(Forced::Drain) => Reason::Drained,
-        Some(Forced::Down) => Reason::ForcedDown,
+        Some(OverrideAction::Drain) => Reason::Drained,
+        Some(OverrideAction::Down) => Reason::ForcedDown,
         _ => Reason::NotChosen,
     }
 }

@@ -1,6 +1,6 @@
 //! How targets stand, as sets of bits that one `or` joins: the alphabet of the deciding code.
 
-use fairway_model::{Forced, Health, Standing, Verdict};
+use fairway_model::{Eligibility, Health, HealthStatus, OverrideAction};
 
 /// A set of standings: those seen among some addresses, or those that may be answered.
 pub(crate) type Standings = u8;
@@ -40,17 +40,19 @@ const LIVES: u32 = {
 
 /// [`Health::standing`] for each of the 16 health bytes, four bits each: one shift instead of a tree of branches.
 const NIBBLES: u64 = {
-    const VERDICTS: [Verdict; 4] = [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown];
-    const FORCES: [Option<Forced>; 4] = [None, Some(Forced::Up), Some(Forced::Down), Some(Forced::Drain)];
+    const VERDICTS: [HealthStatus; 4] =
+        [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
+    const FORCES: [Option<OverrideAction>; 4] =
+        [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)];
     let mut nibbles = 0;
     let mut i = 0;
     while i < 16 {
         let health = Health::new(VERDICTS[i % 4], FORCES[i / 4]);
-        let standing = match health.standing() {
-            Standing::Up | Standing::Unknown => LIVE,
-            Standing::Pending => PENDING,
-            Standing::Down => DOWN,
-            Standing::Out => OUT,
+        let standing = match health.eligibility() {
+            Eligibility::Up | Eligibility::Unknown => LIVE,
+            Eligibility::Pending => PENDING,
+            Eligibility::Down => DOWN,
+            Eligibility::Out => OUT,
         };
         nibbles |= (standing as u64) << (4 * health.bits());
         i += 1;
@@ -65,19 +67,19 @@ mod tests {
     #[test]
     fn force_decides_first_and_stale_evidence_counts_as_up() {
         assert_eq!(standing(Health::PENDING), PENDING);
-        assert_eq!(standing(Health::new(Verdict::Unknown, None)), LIVE);
-        assert_eq!(standing(Health::new(Verdict::Down, None)), DOWN);
-        assert_eq!(standing(Health::new(Verdict::Down, Some(Forced::Up))), LIVE);
-        assert_eq!(standing(Health::new(Verdict::Up, Some(Forced::Down))), OUT);
-        assert_eq!(standing(Health::new(Verdict::Up, Some(Forced::Drain))), OUT);
+        assert_eq!(standing(Health::new(HealthStatus::Unknown, None)), LIVE);
+        assert_eq!(standing(Health::new(HealthStatus::Down, None)), DOWN);
+        assert_eq!(standing(Health::new(HealthStatus::Down, Some(OverrideAction::Up))), LIVE);
+        assert_eq!(standing(Health::new(HealthStatus::Up, Some(OverrideAction::Down))), OUT);
+        assert_eq!(standing(Health::new(HealthStatus::Up, Some(OverrideAction::Drain))), OUT);
     }
 
     #[test]
     fn whoever_stands_as_live_is_live() {
-        for verdict in [Verdict::Pending, Verdict::Up, Verdict::Down, Verdict::Unknown] {
-            for force in [None, Some(Forced::Up), Some(Forced::Down), Some(Forced::Drain)] {
-                let health = Health::new(verdict, force);
-                assert_eq!(is_live(health), standing(health) == LIVE, "{verdict:?} {force:?}");
+        for status in [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown] {
+            for force in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
+                let health = Health::new(status, force);
+                assert_eq!(is_live(health), standing(health) == LIVE, "{status:?} {force:?}");
             }
         }
     }

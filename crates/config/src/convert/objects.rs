@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    Bias, ClientPrefix, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Forced, Location, Member, Mode, Name,
-    Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    Bias, ClientPrefix, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Location, Member, Mode, Name,
+    OverrideAction, Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Meaning, places, schedule};
@@ -236,9 +236,9 @@ pub(super) fn overrides(
         overrides.push(OverrideSpec {
             pattern: scope.to_string(),
             action: match wire.action {
-                v1::Action::Drain => Forced::Drain,
-                v1::Action::Down => Forced::Down,
-                v1::Action::Up => Forced::Up,
+                v1::Action::Drain => OverrideAction::Drain,
+                v1::Action::Down => OverrideAction::Down,
+                v1::Action::Up => OverrideAction::Up,
             },
             reason: reason.to_owned(),
             until: SystemTime::from(wire.until.0),

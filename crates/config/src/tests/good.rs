@@ -3,7 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use fairway_model::{
-    Check, ClientPrefix, DownAnswer, Forced, Mode, Name, Policy, ProbeAddress, Rtype, Spread, StatusSet,
+    Check, ClientPrefix, DownAnswer, Mode, Name, OverrideAction, Policy, ProbeAddress, Rtype, Spread, StatusSet,
 };
 
 use super::*;
@@ -115,7 +115,10 @@ fn pools_monitors_and_overrides_become_what_they_say() {
     assert_eq!((grpc.period, grpc.timeout), (Duration::from_millis(500), Duration::from_millis(200)));
     assert_eq!((&off.check, &tcp.check), (&Check::Always, &Check::Tcp { port: 443 }));
     let said = &loaded.overrides[0];
-    assert_eq!((said.pattern.as_str(), said.action, said.reason.as_str()), ("eu*", Forced::Drain, "disks are swapped"));
+    assert_eq!(
+        (said.pattern.as_str(), said.action, said.reason.as_str()),
+        ("eu*", OverrideAction::Drain, "disks are swapped")
+    );
     assert_eq!(said.place.line, 56);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use fairway_model::{Desired, Health, Name, Rtype, Verdict, ZoneSpec};
+use fairway_model::{Desired, Health, HealthStatus, Name, Rtype, ZoneSpec};
 use fairway_zonefile::read_zone;
 use fairway_zones::{RuntimeState, ServerOptions, ServingState, compile, decode};
 
@@ -17,7 +17,7 @@ fn serving(address: &str) -> ServingState {
     let zones = [(origin.clone(), ZoneSpec::new(origin))].into();
     let desired = Desired { zones, ..Desired::default() };
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
-    let runtime = RuntimeState::new(&snapshot, |_| Health::new(Verdict::Up, None));
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 

@@ -176,7 +176,7 @@ fn cluster(declared: &SimulatedCluster, place: usize) -> Cluster {
 
 #[cfg(test)]
 mod tests {
-    use fairway_model::Verdict;
+    use fairway_model::HealthStatus;
     use serde_json::json;
 
     use super::{
@@ -199,7 +199,8 @@ mod tests {
         for (number, network) in (0..).zip(&population.networks) {
             let order = &population.rows[usize::from(network.row)];
             for (gone, nearest) in order.iter().enumerate() {
-                let verdict = |place| if order[..gone].contains(&place) { Verdict::Down } else { Verdict::Up };
+                let verdict =
+                    |place| if order[..gone].contains(&place) { HealthStatus::Down } else { HealthStatus::Up };
                 let health: Vec<_> = (0..5).map(|place| Health::new(verdict(place), None)).collect();
                 let runtime = steering.runtime(&Shares::default(), &health, scenario.begins);
                 let answer = steering.answer(number, Draw(0), &runtime);

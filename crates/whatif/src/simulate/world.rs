@@ -10,12 +10,12 @@ use std::{
 };
 
 use fairway_health::{
-    Judge,
+    Evaluator,
     balance::{Balancer, Declared, Settings},
 };
 use fairway_model::{
-    Cause, Check, Demand, Forced, Health, LatencyTable, Load, LoadReport, LoadSignal, Monitor, Outcome, Permille, Pool,
-    Shares, Spread, Standing, Timestamp, Verdict,
+    Cause, Check, Demand, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Monitor,
+    Observation, OverrideAction, Permille, Pool, Shares, Spread, Timestamp,
 };
 use fairway_zones::{Draw, RuntimeState};
 
@@ -48,7 +48,7 @@ struct Gateway {
     lies: bool,
     cut_off: bool,
     drained: bool,
-    judge: Judge,
+    evaluator: Evaluator,
     /// What it carries now, in the unit of its capacity.
     carried: f64,
     reports: u64,
@@ -56,7 +56,7 @@ struct Gateway {
 
 impl Gateway {
     fn health(&self) -> Health {
-        Health::new(self.judge.verdict(), self.drained.then_some(Forced::Drain))
+        Health::new(self.evaluator.status(), self.drained.then_some(OverrideAction::Drain))
     }
 }
 
@@ -113,12 +113,12 @@ impl<'a> World<'a> {
             lies: false,
             cut_off: false,
             drained: false,
-            judge: Judge::new(Verdict::Up),
+            evaluator: Evaluator::new(HealthStatus::Up),
             carried: 0.0,
             reports: 0,
         };
         let balancer = Balancer::new(settings(scenario), start, None);
-        let up = vec![Health::new(Verdict::Up, None); scenario.clusters.len()];
+        let up = vec![Health::new(HealthStatus::Up, None); scenario.clusters.len()];
         let mut monitor = Monitor::new(Check::Tcp { port: 443 });
         (monitor.period, monitor.fall, monitor.rise) =
             (scenario.probes.period, scenario.probes.fall, scenario.probes.rise);
@@ -261,16 +261,16 @@ impl<'a> World<'a> {
 
     /// Whether a client could be sent there.
     fn is_up(&self, cluster: usize) -> bool {
-        let standing = self.gateways[cluster].health().standing();
-        self.open[cluster] && matches!(standing, Standing::Up | Standing::Unknown)
+        let standing = self.gateways[cluster].health().eligibility();
+        self.open[cluster] && matches!(standing, Eligibility::Up | Eligibility::Unknown)
     }
 
     fn probe(&mut self, now: Duration, cluster: usize) {
         let gateway = &mut self.gateways[cluster];
         let passes = gateway.serves && !gateway.cut_off;
-        let outcome = if passes { Outcome::Pass } else { Outcome::Fail(Cause::new("timeout")) };
-        let flip = gateway.judge.observe(&outcome, &self.monitor);
-        let pause = if gateway.judge.is_wavering() { self.monitor.period / 10 } else { self.monitor.period };
+        let outcome = if passes { Observation::Pass } else { Observation::Fail(Cause::new("timeout")) };
+        let flip = gateway.evaluator.observe(&outcome, &self.monitor);
+        let pause = if gateway.evaluator.is_wavering() { self.monitor.period / 10 } else { self.monitor.period };
         self.put(now + pause, Next::Probe(cluster));
         if flip.is_some() {
             self.flipped(now, cluster);

@@ -2,7 +2,7 @@
 
 use std::{sync::mpsc::channel, time::Duration};
 
-use fairway_model::Verdict;
+use fairway_model::HealthStatus;
 use tokio::time::{advance, sleep};
 
 use super::world::*;
@@ -29,7 +29,7 @@ async fn probes_that_ran_while_the_process_was_stopped_do_not_count() {
     }
     assert_eq!(drain(&mut flips), []);
     let states = checker.states().await;
-    assert!(states.iter().all(|state| state.verdict == Verdict::Up && state.inconclusive > 0));
+    assert!(states.iter().all(|state| state.status == HealthStatus::Up && state.inconclusive > 0));
     let observer = checker.observer().await;
     assert!(observer.stalls >= 20 && observer.held_up >= seconds(50), "{observer:?}");
 }
@@ -44,7 +44,7 @@ async fn a_death_right_after_a_stop_is_seen_all_the_same() {
     world.answer(0, Answer::Hang);
     advance(seconds(3)).await;
     let flip = tokio::time::timeout(seconds(2), flips.recv()).await.unwrap().unwrap();
-    assert_eq!(flip.to, Verdict::Down);
+    assert_eq!(flip.to, HealthStatus::Down);
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +75,7 @@ async fn a_runtime_that_is_never_in_time_leaves_verdicts_alone_and_then_lets_the
         advance(millis(100)).await;
         sleep(millis(1)).await;
     }
-    assert!(!drain(&mut flips).contains(&(Verdict::Up, Verdict::Down)));
+    assert!(!drain(&mut flips).contains(&(HealthStatus::Up, HealthStatus::Down)));
     assert!(state(&checker).await.inconclusive > 5);
 }
 
@@ -110,14 +110,14 @@ async fn without_descriptors_nobody_is_down() {
     let tried = world.seen().probes.len() - before;
     assert!(tried < 10 * 12, "retries slow down: {tried}");
     sleep(seconds(30)).await;
-    assert_eq!(drain(&mut flips), vec![(Verdict::Up, Verdict::Unknown); 10]);
+    assert_eq!(drain(&mut flips), vec![(HealthStatus::Up, HealthStatus::Unknown); 10]);
     let cause = state(&checker).await.history.pop().unwrap().cause.to_string();
     assert!(cause.starts_with("no evidence for 3") && cause.ends_with("no file descriptor left"), "{cause}");
     for number in 0..10 {
         world.answer(number, Answer::Pass);
     }
     sleep(seconds(12)).await;
-    assert_eq!(drain(&mut flips), vec![(Verdict::Unknown, Verdict::Up); 10]);
+    assert_eq!(drain(&mut flips), vec![(HealthStatus::Unknown, HealthStatus::Up); 10]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,7 @@ async fn a_machine_without_a_route_holds_nobody_down() {
     }
     sleep(seconds(300)).await;
     let seen = drain(&mut flips);
-    assert_eq!(seen, vec![(Verdict::Up, Verdict::Unknown); 5]);
+    assert_eq!(seen, vec![(HealthStatus::Up, HealthStatus::Unknown); 5]);
     let cause = state(&checker).await.last_cause.unwrap().to_string();
     assert_eq!(cause, "network unreachable, and no other IPv4 target was reached since");
 }
@@ -146,7 +146,7 @@ async fn a_network_that_only_one_target_lost_is_that_targets_death() {
     drain(&mut flips);
     world.answer(3, Answer::NoRoute);
     let flip = tokio::time::timeout(seconds(30), flips.recv()).await.unwrap().unwrap();
-    assert_eq!((flip.from, flip.to), (Verdict::Up, Verdict::Down));
+    assert_eq!((flip.from, flip.to), (HealthStatus::Up, HealthStatus::Down));
     assert_eq!(flip.target.address.to_string(), address(3).to_string());
 }
 
@@ -157,9 +157,9 @@ async fn a_probe_that_panics_is_no_evidence_and_disturbs_nobody() {
     world.answer(0, Answer::Panic);
     checker.set_targets(targets(2, &monitor()), vec![]).await;
     sleep(seconds(30)).await;
-    assert_eq!(drain(&mut flips), [(Verdict::Pending, Verdict::Up)]);
+    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
     let states = checker.states().await;
-    assert_eq!((states[0].verdict, states[1].verdict), (Verdict::Pending, Verdict::Up));
+    assert_eq!((states[0].status, states[1].status), (HealthStatus::Pending, HealthStatus::Up));
     assert!(states[0].inconclusive > 0 && states[0].failures == 0);
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fairway_model::Verdict;
+use fairway_model::HealthStatus;
 use tokio::time::{Instant, sleep};
 
 use super::world::*;
@@ -13,11 +13,11 @@ async fn time_to_down(answer: Answer, after: u64) -> std::time::Duration {
     let (checker, mut flips) = world.open();
     checker.set_targets(targets(1, &fast()), vec![]).await;
     sleep(seconds(2) + millis(after)).await;
-    assert_eq!(drain(&mut flips), [(Verdict::Pending, Verdict::Up)]);
+    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
     let death = Instant::now();
     world.answer(0, answer);
     let flip = flips.recv().await.unwrap();
-    assert_eq!(flip.to, Verdict::Down);
+    assert_eq!(flip.to, HealthStatus::Down);
     death.elapsed()
 }
 
@@ -42,10 +42,10 @@ async fn with_the_default_monitor_a_refusal_is_confirmed_within_half_a_second() 
     let world = World::default();
     let (checker, mut flips) = world.open();
     checker.set_targets(targets(1, &monitor()), vec![]).await;
-    assert_eq!(flips.recv().await.unwrap().to, Verdict::Up);
+    assert_eq!(flips.recv().await.unwrap().to, HealthStatus::Up);
     world.answer(0, Answer::Refuse);
     let first = world.probes(0);
-    assert_eq!(flips.recv().await.unwrap().to, Verdict::Down);
+    assert_eq!(flips.recv().await.unwrap().to, HealthStatus::Down);
     let seen = world.seen();
     assert_eq!(seen.probes.len(), first + 3);
     assert!(seen.probes[first].0.elapsed() <= millis(410));
@@ -61,7 +61,7 @@ async fn a_new_target_is_judged_at_once_either_way() {
     assert_eq!(checker.first_round(seconds(10)).await, 0);
     assert!(start.elapsed() <= millis(450));
     let flips = drain(&mut flips);
-    assert_eq!(flips, [(Verdict::Pending, Verdict::Up), (Verdict::Pending, Verdict::Down)]);
+    assert_eq!(flips, [(HealthStatus::Pending, HealthStatus::Up), (HealthStatus::Pending, HealthStatus::Down)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,11 +82,11 @@ async fn recovery_takes_rise_passes_a_period_apart() {
     let (checker, mut flips) = world.open();
     world.answer(0, Answer::Refuse);
     checker.set_targets(targets(1, &monitor()), vec![]).await;
-    assert_eq!(flips.recv().await.unwrap().to, Verdict::Down);
+    assert_eq!(flips.recv().await.unwrap().to, HealthStatus::Down);
     world.answer(0, Answer::Pass);
     let before = world.probes(0);
     let flip = flips.recv().await.unwrap();
-    assert_eq!((flip.to, flip.cause.to_string()), (Verdict::Up, "passes in a row: 3".to_owned()));
+    assert_eq!((flip.to, flip.cause.to_string()), (HealthStatus::Up, "passes in a row: 3".to_owned()));
     assert_eq!(world.probes(0), before + 3);
     let apart = Instant::now() - world.seen().probes[before].0;
     assert!(apart >= seconds(18) && apart <= seconds(22), "{apart:?}");
@@ -100,7 +100,7 @@ async fn a_flapping_target_keeps_its_verdict() {
     sleep(seconds(15)).await;
     world.answer(0, Answer::Flap);
     sleep(seconds(1_200)).await;
-    assert_eq!(drain(&mut flips), [(Verdict::Pending, Verdict::Up)]);
+    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
     let state = state(&checker).await;
     assert!(state.failures > 100 && state.passes > 100, "{state:?}");
 }
@@ -149,7 +149,7 @@ async fn sockets_stay_bounded_and_everyone_gets_a_turn() {
     assert_eq!(world.seen().most_running, 10);
     let states = checker.states().await;
     assert!(states.iter().all(|state| state.passes + state.failures > 0));
-    assert!(states[100..].iter().all(|state| state.verdict == Verdict::Up));
+    assert!(states[100..].iter().all(|state| state.status == HealthStatus::Up));
 }
 
 /// Shortest and longest, to show when an assertion fails.

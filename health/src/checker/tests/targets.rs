@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use fairway_model::{Cause, Check, Monitor, Verdict};
+use fairway_model::{Cause, Check, HealthStatus, Monitor};
 use tokio::{sync::mpsc, time::sleep};
 
 use super::world::*;
@@ -43,9 +43,9 @@ async fn a_change_keeps_the_state_of_those_that_stay_and_ends_the_others() {
     checker.set_targets(vec![target(2, &monitor()), target(0, &monitor()), target(7, &monitor())], vec![]).await;
     let after = checker.states().await;
     assert_eq!((after[0].passes, after[1].passes, after[2].passes), (before[2].passes, before[0].passes, 0));
-    assert_eq!(after[2].verdict, Verdict::Pending);
+    assert_eq!(after[2].status, HealthStatus::Pending);
     sleep(seconds(1)).await;
-    assert_eq!(drain(&mut flips), [(Verdict::Pending, Verdict::Up)]);
+    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
     assert_eq!(world.seen().running, 0, "the probe of the target that is gone was ended");
     checker.set_targets(vec![], vec![]).await;
     let probes = world.seen().probes.len();
@@ -61,7 +61,7 @@ async fn always_is_up_without_a_probe() {
     checker.set_targets(vec![target(0, &Monitor::new(Check::Always))], vec![]).await;
     assert_eq!(checker.first_round(seconds(1)).await, 0);
     sleep(seconds(600)).await;
-    assert_eq!(drain(&mut flips), [(Verdict::Pending, Verdict::Up)]);
+    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
     assert_eq!(world.seen().probes.len(), 0);
 }
 
@@ -79,25 +79,25 @@ async fn dropping_the_checker_ends_its_probes() {
     assert_eq!(world.seen().running, 0);
 }
 
-fn restored(verdict: Verdict, age: u64) -> Restored {
+fn restored(status: HealthStatus, age: u64) -> Restored {
     let written = SystemTime::now() - seconds(age);
     let since = written - seconds(3_600);
-    let history = (0..20).map(|step| HistoryEntry { at: since + seconds(step), to: verdict, cause: Cause::new("old") });
-    Restored { verdict, since, history: history.collect(), written }
+    let history = (0..20).map(|step| HistoryEntry { at: since + seconds(step), to: status, cause: Cause::new("old") });
+    Restored { status, since, history: history.collect(), written }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_record_restores_the_verdict_without_a_flip() {
     let world = World::default();
     let (checker, mut flips) = world.open();
-    let record = restored(Verdict::Down, 30);
+    let record = restored(HealthStatus::Down, 30);
     checker.set_targets(targets(1, &monitor()), vec![(target(0, &monitor()), record.clone())]).await;
     assert_eq!(checker.first_round(seconds(1)).await, 0);
     let state = state(&checker).await;
-    assert_eq!((state.verdict, state.since), (Verdict::Down, record.since));
+    assert_eq!((state.status, state.since), (HealthStatus::Down, record.since));
     assert_eq!(state.history, record.history[4..]);
     sleep(seconds(40)).await;
-    assert_eq!(drain(&mut flips), [(Verdict::Down, Verdict::Up)]);
+    assert_eq!(drain(&mut flips), [(HealthStatus::Down, HealthStatus::Up)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,23 +105,23 @@ async fn an_old_record_restores_its_history_and_unknown() {
     let (checker, mut flips) = World::default().open();
     let long = Monitor { period: seconds(60), ..monitor() };
     let wished = vec![target(0, &monitor()), target(1, &long), target(2, &monitor())];
-    let mut future = restored(Verdict::Up, 0);
+    let mut future = restored(HealthStatus::Up, 0);
     future.written += seconds(3_600);
     let known = vec![
-        (target(0, &monitor()), restored(Verdict::Down, 90)),
-        (target(1, &long), restored(Verdict::Up, 90)),
+        (target(0, &monitor()), restored(HealthStatus::Down, 90)),
+        (target(1, &long), restored(HealthStatus::Up, 90)),
         (target(2, &monitor()), future),
-        (target(9, &monitor()), restored(Verdict::Up, 1)),
+        (target(9, &monitor()), restored(HealthStatus::Up, 1)),
     ];
     checker.set_targets(wished, known).await;
     let states = checker.states().await;
-    let verdicts: Vec<_> = states.iter().map(|state| state.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Unknown, Verdict::Up, Verdict::Unknown]);
+    let statuses: Vec<_> = states.iter().map(|state| state.status).collect();
+    assert_eq!(statuses, [HealthStatus::Unknown, HealthStatus::Up, HealthStatus::Unknown]);
     let last = states[0].history.last().unwrap();
-    assert_eq!((states[0].history.len(), last.to), (16, Verdict::Unknown));
+    assert_eq!((states[0].history.len(), last.to), (16, HealthStatus::Unknown));
     // What is unknown is looked at first, and comes back within its rise count, at once.
     assert_eq!(checker.first_round(seconds(2)).await, 0);
-    assert_eq!(drain(&mut flips), vec![(Verdict::Unknown, Verdict::Up); 2]);
+    assert_eq!(drain(&mut flips), vec![(HealthStatus::Unknown, HealthStatus::Up); 2]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,14 +135,14 @@ async fn a_reader_that_sleeps_gets_the_latest_of_everyone_and_holds_nothing_up()
         world.answer(number, Answer::Refuse);
     }
     sleep(seconds(5)).await;
-    assert!(checker.states().await.iter().all(|state| state.verdict == Verdict::Down));
+    assert!(checker.states().await.iter().all(|state| state.status == HealthStatus::Down));
     assert_eq!(checker.observer().await.flips_waiting, 100);
     let mut latest = std::collections::HashMap::new();
     while let Ok(Some(flip)) = tokio::time::timeout(seconds(1), flips.recv()).await {
         latest.insert(flip.target.address, flip.to);
     }
     assert_eq!(latest.len(), 100);
-    assert!(latest.values().all(|verdict| *verdict == Verdict::Down));
+    assert!(latest.values().all(|status| *status == HealthStatus::Down));
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +153,7 @@ async fn states_of_ten_thousand_targets_come_whole_and_in_order() {
     assert_eq!(checker.first_round(seconds(10)).await, 0);
     let states = checker.states().await;
     assert!(states.iter().map(|state| &state.target).eq(&wished));
-    assert!(states.iter().all(|state| state.verdict == Verdict::Up && state.streak >= 1));
+    assert!(states.iter().all(|state| state.status == HealthStatus::Up && state.streak >= 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Cause, Check, Monitor, MonitorName, ProbeAddress, Target, Verdict};
+use fairway_model::{Cause, Check, HealthStatus, Monitor, MonitorName, ProbeAddress, Target};
 use tokio::{
     sync::mpsc::{self, Receiver},
     time::{Instant, sleep},
@@ -150,7 +150,7 @@ pub(super) fn targets(count: u32, monitor: &Monitor) -> Vec<Target> {
 }
 
 /// The flips that are there by now.
-pub(super) fn drain(flips: &mut Receiver<Flip>) -> Vec<(Verdict, Verdict)> {
+pub(super) fn drain(flips: &mut Receiver<Flip>) -> Vec<(HealthStatus, HealthStatus)> {
     std::iter::from_fn(|| flips.try_recv().ok()).map(|flip| (flip.from, flip.to)).collect()
 }
 

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Check, Monitor, MonitorName, ProbeAddress, Target, Verdict};
+use fairway_model::{Check, HealthStatus, Monitor, MonitorName, ProbeAddress, Target};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
     net::{TcpSocket, TcpStream},
@@ -188,8 +188,8 @@ async fn hostile_targets_go_down_and_leave_others_of_their_checker_alone() {
         states = checker.states().await;
     }
     for (index, state) in states.iter().enumerate() {
-        let (verdict, failures) = if index < 2 { (Verdict::Up, 0) } else { (Verdict::Down, state.failures) };
-        assert_eq!((state.verdict, state.failures, state.passes > 0), (verdict, failures, index < 2), "{state:?}");
+        let (status, failures) = if index < 2 { (HealthStatus::Up, 0) } else { (HealthStatus::Down, state.failures) };
+        assert_eq!((state.status, state.failures, state.passes > 0), (status, failures, index < 2), "{state:?}");
         assert!(index < 2 || state.last_cause.as_ref().is_some_and(|cause| !cause.0.is_empty()), "{state:?}");
     }
     drop(checker);

@@ -1,6 +1,6 @@
 //! What holds for every pool under every condition: what may be answered, and that answers exist.
 
-use fairway_model::{DownAnswer, Mode, Permille, Policy, Pool, Spread, Standing};
+use fairway_model::{DownAnswer, Eligibility, Mode, Permille, Policy, Pool, Spread};
 use proptest::prelude::*;
 
 use super::*;
@@ -65,12 +65,12 @@ fn alike() -> impl Strategy<Value = (Scene, String)> {
 }
 
 /// The standing of an answered address.
-fn standing_of(scene: &Scene, runtime: &RuntimeState, address: &IpAddr) -> Option<Standing> {
+fn standing_of(scene: &Scene, runtime: &RuntimeState, address: &IpAddr) -> Option<Eligibility> {
     scene.steer.members.iter().find_map(|member| {
         Family::BOTH.into_iter().find_map(|family| {
             let place = scene.steer.addresses(member.number, family).position(|a| a == *address)?;
             let target = scene.steer.target_of(&member.spots[family as usize], place);
-            Some(runtime.health(target).standing())
+            Some(runtime.health(target).eligibility())
         })
     })
 }
@@ -95,9 +95,9 @@ proptest! {
             for address in set {
                 let standing = standing_of(&scene, &runtime, address).unwrap();
                 let fits = match choice.basis {
-                    Basis::Live => matches!(standing, Standing::Up | Standing::Unknown),
-                    Basis::Pending => standing == Standing::Pending,
-                    Basis::Panic | Basis::Down => standing != Standing::Out,
+                    Basis::Live => matches!(standing, Eligibility::Up | Eligibility::Unknown),
+                    Basis::Pending => standing == Eligibility::Pending,
+                    Basis::Panic | Basis::Down => standing != Eligibility::Out,
                     Basis::NoFamily | Basis::Hidden => false,
                 };
                 prop_assert!(fits, "{} answered on {:?}", address, choice.basis);
@@ -142,8 +142,8 @@ proptest! {
         for (kind, family) in KINDS {
             let live = scene.steer.members.iter().any(|m| {
                 let spot = &m.spots[family as usize];
-                let standing = |place| runtime.health(scene.steer.target_of(spot, place)).standing();
-                (0..spot.addresses() as usize).any(|place| matches!(standing(place), Standing::Up | Standing::Unknown))
+                let standing = |place| runtime.health(scene.steer.target_of(spot, place)).eligibility();
+                (0..spot.addresses() as usize).any(|place| matches!(standing(place), Eligibility::Up | Eligibility::Unknown))
             });
             let choice = scene.choose(kind, &runtime, &client);
             prop_assert!(!live || matches!(choice.answer, Answer::Set(_)), "{:?}", choice);
@@ -163,11 +163,11 @@ proptest! {
         let fits = |number: u8, family: Family| {
             let spot = &member(number).spots[family as usize];
             (0..spot.addresses() as usize).any(|place| {
-                let standing = runtime.health(scene.steer.target_of(spot, place)).standing();
+                let standing = runtime.health(scene.steer.target_of(spot, place)).eligibility();
                 match v4.basis {
-                    Basis::Live => matches!(standing, Standing::Up | Standing::Unknown),
-                    Basis::Pending => standing == Standing::Pending,
-                    _ => standing != Standing::Out,
+                    Basis::Live => matches!(standing, Eligibility::Up | Eligibility::Unknown),
+                    Basis::Pending => standing == Eligibility::Pending,
+                    _ => standing != Eligibility::Out,
                 }
             })
         };
@@ -185,7 +185,7 @@ proptest! {
         let standby = choice.members.as_slice().iter().any(|m| weight(*m) == 0);
         let live_weighted = (0u8..).zip(&scene.pool.members).any(|(number, member)| {
             member.weight.0 > 0 && scene.steer.addresses(number, Family::V4).any(|a| {
-                matches!(standing_of(&scene, &runtime, &a), Some(Standing::Up | Standing::Unknown))
+                matches!(standing_of(&scene, &runtime, &a), Some(Eligibility::Up | Eligibility::Unknown))
             })
         });
         prop_assert!(!(standby && live_weighted));
@@ -197,7 +197,7 @@ proptest! {
         (pool.mode, pool.down) = (Mode::Cname, DownAnswer::All);
         let any_in = scene.runtime(&states);
         let any_in = (0..scene.targets.len() as u32)
-            .any(|t| any_in.health(crate::TargetIndex(t)).standing() != Standing::Out);
+            .any(|t| any_in.health(crate::TargetIndex(t)).eligibility() != Eligibility::Out);
         let adjusted = scene.recompiled(pool);
         let choice = adjusted.choose(Kind::Cname, &adjusted.runtime(&states), &std::net::Ipv4Addr::from_bits(client).to_string());
         prop_assert_eq!(matches!(choice.answer, Answer::Member(_)), any_in);

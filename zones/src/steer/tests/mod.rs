@@ -17,8 +17,8 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Demand, Desired, Forced, Health, Member, Partition, Policy, Pool, PoolName,
-    Schedule, Shares, Target, Tier, Verdict, Weight,
+    Acceptance, Cluster, ClusterName, Demand, Desired, Health, HealthStatus, Member, OverrideAction, Partition, Policy,
+    Pool, PoolName, Schedule, Shares, Target, Tier, Weight,
 };
 
 use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
@@ -212,13 +212,13 @@ fn member(place: usize, text: &str) -> (Cluster, Member) {
 
 fn state(letter: char) -> Health {
     match letter {
-        'u' => Health::new(Verdict::Up, None),
-        'd' => Health::new(Verdict::Down, None),
+        'u' => Health::new(HealthStatus::Up, None),
+        'd' => Health::new(HealthStatus::Down, None),
         'p' => Health::PENDING,
-        's' => Health::new(Verdict::Unknown, None),
-        'x' => Health::new(Verdict::Up, Some(Forced::Drain)),
-        'f' => Health::new(Verdict::Up, Some(Forced::Down)),
-        'U' => Health::new(Verdict::Down, Some(Forced::Up)),
+        's' => Health::new(HealthStatus::Unknown, None),
+        'x' => Health::new(HealthStatus::Up, Some(OverrideAction::Drain)),
+        'f' => Health::new(HealthStatus::Up, Some(OverrideAction::Down)),
+        'U' => Health::new(HealthStatus::Down, Some(OverrideAction::Up)),
         odd => panic!("no state {odd}"),
     }
 }

@@ -2,15 +2,15 @@
 
 use std::{fmt, net::IpAddr, str::FromStr, time::Duration};
 
-use crate::{ClusterName, Forced, Timestamp};
+use crate::{ClusterName, OverrideAction, Timestamp};
 
 /// One override: a scope, a word, a reason, an end. All four are mandatory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// What it holds for.
-    pub scope: Scope,
+    pub scope: OverrideScope,
     /// What is said.
-    pub forced: Forced,
+    pub forced: OverrideAction,
     /// Why, for whoever finds it later; 1 to 500 characters of one line.
     pub reason: String,
     /// When it ends by itself.
@@ -26,8 +26,8 @@ impl Override {
     /// Joins the four if they are within their bounds. One that has already expired is accepted: it says nothing any more,
     /// and a file that still holds it must not keep a server from starting.
     pub fn new(
-        scope: Scope,
-        forced: Forced,
+        scope: OverrideScope,
+        forced: OverrideAction,
         reason: &str,
         expires: Timestamp,
         now: Timestamp,
@@ -74,12 +74,12 @@ pub enum OverrideError {
 /// In a glob `*` stands for any run of characters and `?` for one; nothing else is special. Health is one word a target, so where two
 /// clusters or pools share a target (same address, same monitor), it is forced for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Scope {
+pub struct OverrideScope {
     cluster: String,
     address: Option<String>,
 }
 
-impl Scope {
+impl OverrideScope {
     /// Whether it holds for this address of this cluster.
     pub fn matches(&self, cluster: &ClusterName, address: IpAddr) -> bool {
         let holds = |pattern: &String| glob(pattern.as_bytes(), address.to_string().as_bytes());
@@ -87,12 +87,12 @@ impl Scope {
     }
 }
 
-impl FromStr for Scope {
-    type Err = ScopeError;
+impl FromStr for OverrideScope {
+    type Err = OverrideScopeError;
 
     /// Reads `CLUSTER` or `CLUSTER/ADDRESS`, with `*` and `?` in either.
-    fn from_str(text: &str) -> Result<Self, ScopeError> {
-        let fault = || ScopeError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, OverrideScopeError> {
+        let fault = || OverrideScopeError(text.to_owned());
         let (cluster, address) = match text.split_once('/') {
             None => (text, None),
             Some((cluster, address)) => (cluster, Some(address)),
@@ -116,7 +116,7 @@ fn canonical(address: &str) -> Option<String> {
     sound.then(|| address.to_ascii_lowercase())
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for OverrideScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.cluster)?;
         self.address.as_ref().map_or(Ok(()), |address| write!(f, "/{address}"))
@@ -128,7 +128,7 @@ impl fmt::Display for Scope {
 #[error(
     "{0:?} is no scope; write CLUSTER or CLUSTER/ADDRESS, with * for any run of characters and ? for one: eu* or eu1/203.0.113.10"
 )]
-pub struct ScopeError(String);
+pub struct OverrideScopeError(String);
 
 /// Whether `text` fits `pattern`, in which `*` stands for any run of octets and `?` for one. Linear in the product of the lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
@@ -155,7 +155,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn scope(text: &str) -> Scope {
+    fn scope(text: &str) -> OverrideScope {
         text.parse().unwrap()
     }
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_no_scope_is_refused() {
         for text in ["", "/203.0.113.1", "eu 1", "eu1/gateway", "eu1/"] {
-            assert!(text.parse::<Scope>().is_err(), "{text}");
+            assert!(text.parse::<OverrideScope>().is_err(), "{text}");
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn reason_and_end_are_mandatory_and_bounded() {
         let now = Timestamp::from_secs(1_000);
         let end = now.plus(Override::HOLD_MAX);
-        let new = |reason: &str, end| Override::new(scope("eu1"), Forced::Down, reason, end, now);
+        let new = |reason: &str, end| Override::new(scope("eu1"), OverrideAction::Down, reason, end, now);
         assert!(new("disk swap", end).is_ok_and(|o| o.holds(now) && !o.holds(end)));
         assert_eq!(new(" ", end), Err(OverrideError::NoReason));
         assert_eq!(new("a\nb", end), Err(OverrideError::Reason(3)));

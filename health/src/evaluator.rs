@@ -15,27 +15,27 @@
 
 use std::time::Duration;
 
-use fairway_model::{Monitor, Outcome, Verdict};
+use fairway_model::{HealthStatus, Monitor, Observation};
 
 /// The judgement of one target.
 #[derive(Clone, Copy, Debug)]
-pub struct Judge {
-    verdict: Verdict,
+pub struct Evaluator {
+    status: HealthStatus,
     /// Whether the outcomes counted in `streak` passed.
     passing: bool,
     /// Equal conclusive outcomes in a row; stops at 255.
     streak: u8,
 }
 
-impl Judge {
+impl Evaluator {
     /// Starts from a verdict, with no evidence of its own.
-    pub const fn new(verdict: Verdict) -> Self {
-        Self { verdict, passing: false, streak: 0 }
+    pub const fn new(status: HealthStatus) -> Self {
+        Self { status, passing: false, streak: 0 }
     }
 
     /// The verdict in force.
-    pub const fn verdict(&self) -> Verdict {
-        self.verdict
+    pub const fn status(&self) -> HealthStatus {
+        self.status
     }
 
     /// Passes or failures in a row.
@@ -45,42 +45,42 @@ impl Judge {
 
     /// Whether there is a verdict that evidence stands behind.
     pub(crate) const fn is_judged(&self) -> bool {
-        matches!(self.verdict, Verdict::Up | Verdict::Down)
+        matches!(self.status, HealthStatus::Up | HealthStatus::Down)
     }
 
     /// Counts one outcome; returns the new verdict if it changed.
-    pub fn observe(&mut self, outcome: &Outcome, monitor: &Monitor) -> Option<Verdict> {
+    pub fn observe(&mut self, outcome: &Observation, monitor: &Monitor) -> Option<HealthStatus> {
         let passed = match outcome {
-            Outcome::Inconclusive(_) => return None,
-            Outcome::Pass => true,
-            Outcome::Fail(_) => false,
+            Observation::Inconclusive(_) => return None,
+            Observation::Pass => true,
+            Observation::Fail(_) => false,
         };
         self.streak = if passed == self.passing { self.streak.saturating_add(1) } else { 1 };
         self.passing = passed;
-        let enough = match (self.verdict, passed) {
-            (Verdict::Pending, true) => 1,
+        let enough = match (self.status, passed) {
+            (HealthStatus::Pending, true) => 1,
             (_, true) => monitor.rise.max(1),
             (_, false) => monitor.fall.max(1),
         };
         if self.streak < enough {
             return None;
         }
-        self.change(if passed { Verdict::Up } else { Verdict::Down })
+        self.change(if passed { HealthStatus::Up } else { HealthStatus::Down })
     }
 
     /// Lets a verdict go whose last evidence is `age` old; returns the new verdict if it changed.
-    pub(crate) fn age(&mut self, age: Duration, monitor: &Monitor) -> Option<Verdict> {
+    pub(crate) fn age(&mut self, age: Duration, monitor: &Monitor) -> Option<HealthStatus> {
         if !self.is_judged() || age <= stale_after(monitor) {
             return None;
         }
         self.streak = 0;
-        self.change(Verdict::Unknown)
+        self.change(HealthStatus::Unknown)
     }
 
     /// Whether the last evidence was a failure, or would be if there was any.
     pub(crate) const fn is_failing(&self) -> bool {
         match self.streak {
-            0 => matches!(self.verdict, Verdict::Down),
+            0 => matches!(self.status, HealthStatus::Down),
             _ => !self.passing,
         }
     }
@@ -88,16 +88,16 @@ impl Judge {
     /// Whether the next probe should follow at once: a failure that may be a death, or any first evidence on a target
     /// whose verdict was lost. Recovery of a target that is down goes at the pace of the period.
     pub const fn is_wavering(&self) -> bool {
-        match self.verdict {
-            Verdict::Up | Verdict::Pending => self.streak > 0 && !self.passing,
-            Verdict::Unknown => self.streak > 0,
-            Verdict::Down => false,
+        match self.status {
+            HealthStatus::Up | HealthStatus::Pending => self.streak > 0 && !self.passing,
+            HealthStatus::Unknown => self.streak > 0,
+            HealthStatus::Down => false,
         }
     }
 
     /// Takes the new verdict; none if it is the old one.
-    fn change(&mut self, to: Verdict) -> Option<Verdict> {
-        (std::mem::replace(&mut self.verdict, to) != to).then_some(to)
+    fn change(&mut self, to: HealthStatus) -> Option<HealthStatus> {
+        (std::mem::replace(&mut self.status, to) != to).then_some(to)
     }
 }
 

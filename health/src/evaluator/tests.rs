@@ -1,0 +1,175 @@
+//! Laws of the judgement.
+
+use fairway_model::{Cause, Check};
+use proptest::prelude::*;
+
+use super::*;
+
+const PASS: Observation = Observation::Pass;
+
+fn fail() -> Observation {
+    Observation::Fail(Cause::new("connection refused"))
+}
+
+fn unsure() -> Observation {
+    Observation::Inconclusive(Cause::new("no file descriptor left"))
+}
+
+fn monitor(rise: u8, fall: u8) -> Monitor {
+    Monitor { rise, fall, ..Monitor::new(Check::Tcp { port: 80 }) }
+}
+
+fn statuses(from: HealthStatus, monitor: &Monitor, outcomes: &[Observation]) -> Vec<Option<HealthStatus>> {
+    let mut evaluator = Evaluator::new(from);
+    outcomes.iter().map(|outcome| evaluator.observe(outcome, monitor)).collect()
+}
+
+#[test]
+fn a_pass_between_failures_restarts_the_count() {
+    let seen = statuses(HealthStatus::Up, &monitor(3, 2), &[fail(), PASS, fail(), fail()]);
+    assert_eq!(seen, [None, None, None, Some(HealthStatus::Down)]);
+}
+
+#[test]
+fn a_failure_between_passes_restarts_the_count() {
+    let seen = statuses(HealthStatus::Down, &monitor(2, 3), &[PASS, fail(), PASS, PASS]);
+    assert_eq!(seen, [None, None, None, Some(HealthStatus::Up)]);
+}
+
+#[test]
+fn a_new_target_is_up_at_its_first_pass() {
+    assert_eq!(statuses(HealthStatus::Pending, &monitor(3, 3), &[PASS]), [Some(HealthStatus::Up)]);
+    assert_eq!(statuses(HealthStatus::Pending, &monitor(3, 3), &[fail(), PASS]), [None, Some(HealthStatus::Up)]);
+}
+
+#[test]
+fn a_new_target_is_down_only_after_the_whole_fall_count() {
+    let seen = statuses(HealthStatus::Pending, &monitor(3, 3), &[fail(), fail(), fail()]);
+    assert_eq!(seen, [None, None, Some(HealthStatus::Down)]);
+}
+
+#[test]
+fn an_outcome_that_tells_nothing_neither_counts_nor_restarts() {
+    let seen = statuses(HealthStatus::Up, &monitor(3, 2), &[fail(), unsure(), unsure(), fail()]);
+    assert_eq!(seen, [None, None, None, Some(HealthStatus::Down)]);
+    assert_eq!(statuses(HealthStatus::Up, &monitor(1, 1), &[unsure(), unsure()]), [None, None]);
+}
+
+#[test]
+fn a_count_of_zero_means_one() {
+    assert_eq!(
+        statuses(HealthStatus::Up, &monitor(0, 0), &[fail(), PASS]),
+        [Some(HealthStatus::Down), Some(HealthStatus::Up)]
+    );
+}
+
+#[test]
+fn a_verdict_without_evidence_for_three_periods_and_a_timeout_is_unknown() {
+    let monitor = monitor(2, 2);
+    let limit = Duration::from_secs(34);
+    for status in [HealthStatus::Up, HealthStatus::Down] {
+        let mut evaluator = Evaluator::new(status);
+        assert_eq!(evaluator.age(limit, &monitor), None);
+        assert_eq!(evaluator.age(limit + Duration::from_millis(1), &monitor), Some(HealthStatus::Unknown));
+        assert_eq!(evaluator.age(limit * 2, &monitor), None);
+    }
+    assert_eq!(Evaluator::new(HealthStatus::Pending).age(limit * 9, &monitor), None);
+}
+
+#[test]
+fn an_unknown_target_comes_back_by_the_normal_counts() {
+    let monitor = monitor(2, 3);
+    assert_eq!(statuses(HealthStatus::Unknown, &monitor, &[PASS, PASS]), [None, Some(HealthStatus::Up)]);
+    assert_eq!(
+        statuses(HealthStatus::Unknown, &monitor, &[fail(), fail(), fail()]),
+        [None, None, Some(HealthStatus::Down)]
+    );
+}
+
+#[test]
+fn old_counts_do_not_survive_the_loss_of_the_verdict() {
+    let monitor = monitor(2, 2);
+    let mut evaluator = Evaluator::new(HealthStatus::Up);
+    evaluator.observe(&fail(), &monitor);
+    evaluator.age(Duration::from_secs(60), &monitor);
+    assert_eq!(evaluator.observe(&fail(), &monitor), None);
+    assert_eq!(evaluator.observe(&fail(), &monitor), Some(HealthStatus::Down));
+}
+
+#[test]
+fn failures_are_confirmed_at_once_and_recovery_takes_its_time() {
+    let monitor = monitor(3, 3);
+    let wavers = |from, outcome: Observation| {
+        let mut evaluator = Evaluator::new(from);
+        evaluator.observe(&outcome, &monitor);
+        evaluator.is_wavering()
+    };
+    assert!(
+        wavers(HealthStatus::Up, fail())
+            && wavers(HealthStatus::Pending, fail())
+            && wavers(HealthStatus::Unknown, fail())
+    );
+    assert!(wavers(HealthStatus::Unknown, PASS));
+    assert!(
+        !wavers(HealthStatus::Up, PASS) && !wavers(HealthStatus::Down, PASS) && !wavers(HealthStatus::Down, fail())
+    );
+    assert!(!wavers(HealthStatus::Up, unsure()));
+}
+
+#[test]
+fn a_target_that_fails_every_other_probe_never_flips() {
+    let monitor = monitor(3, 3);
+    let trace: Vec<_> = (0..1_000).map(|step| if step % 2 == 0 { fail() } else { PASS }).collect();
+    assert!(statuses(HealthStatus::Up, &monitor, &trace).iter().all(Option::is_none));
+}
+
+fn outcome() -> impl Strategy<Value = Observation> {
+    prop_oneof![Just(PASS), Just(fail()), Just(unsure())]
+}
+
+proptest! {
+    #[test]
+    fn no_verdict_changes_on_less_than_its_count_in_a_row(
+        rise in 1_u8..6, fall in 1_u8..6, outcomes in proptest::collection::vec(outcome(), 0..200),
+    ) {
+        let monitor = monitor(rise, fall);
+        let mut evaluator = Evaluator::new(HealthStatus::Up);
+        let (mut passes, mut failures) = (0_u32, 0_u32);
+        for outcome in &outcomes {
+            match outcome {
+                Observation::Pass => (passes, failures) = (passes + 1, 0),
+                Observation::Fail(_) => (passes, failures) = (0, failures + 1),
+                Observation::Inconclusive(_) => {}
+            }
+            match evaluator.observe(outcome, &monitor) {
+                Some(HealthStatus::Up) => prop_assert_eq!(passes, u32::from(rise)),
+                Some(HealthStatus::Down) => prop_assert_eq!(failures, u32::from(fall)),
+                Some(other) => prop_assert!(false, "evidence led to {other}"),
+                None => {}
+            }
+            // And it does change once the count is reached.
+            prop_assert!(failures < u32::from(fall) || evaluator.status() == HealthStatus::Down);
+            prop_assert!(passes < u32::from(rise) || evaluator.status() == HealthStatus::Up);
+        }
+    }
+
+    #[test]
+    fn changes_are_at_least_the_counts_apart(
+        rise in 1_u8..6, fall in 1_u8..6, outcomes in proptest::collection::vec(outcome(), 0..200),
+    ) {
+        let changes = statuses(HealthStatus::Up, &monitor(rise, fall), &outcomes).into_iter().flatten().count();
+        prop_assert!(changes * usize::from(rise.min(fall)) <= outcomes.len());
+    }
+
+    #[test]
+    fn the_verdict_after_a_trace_does_not_depend_on_what_told_nothing(
+        outcomes in proptest::collection::vec(outcome(), 0..100),
+    ) {
+        let monitor = monitor(3, 2);
+        let told: Vec<_> = outcomes.iter().filter(|o| !matches!(o, Observation::Inconclusive(_))).cloned().collect();
+        let changes = |outcomes: &[Observation]| -> Vec<HealthStatus> {
+            statuses(HealthStatus::Pending, &monitor, outcomes).into_iter().flatten().collect()
+        };
+        prop_assert_eq!(changes(&outcomes), changes(&told));
+    }
+}
