@@ -3,13 +3,13 @@
 use std::{io, path::PathBuf};
 
 use fairway_config::{Loaded, Source, load};
-use fairway_model::{Fault, Severity};
+use fairway_model::{Diagnostic, Severity};
 use tempfile::TempDir;
 
 use crate::{Target, mutate, rng::Rng};
 
 /// The loader under test: the real one, or one with a bug planted in it.
-pub type Load = fn(&Source) -> Result<Loaded, Vec<Fault>>;
+pub type Load = fn(&Source) -> Result<Loaded, Vec<Diagnostic>>;
 
 /// The configuration target. Each input is written to a file in a folder that also holds a zone.
 pub struct ConfigText {
@@ -20,7 +20,7 @@ pub struct ConfigText {
 }
 
 /// Loads with the real loader and a fixed environment.
-pub fn real(source: &Source) -> Result<Loaded, Vec<Fault>> {
+pub fn real(source: &Source) -> Result<Loaded, Vec<Diagnostic>> {
     load(source, &|_| None)
 }
 
@@ -125,8 +125,8 @@ impl Target for ConfigText {
     }
 }
 
-fn check_refusal(faults: &[Fault]) -> Result<Vec<u64>, String> {
-    if !faults.iter().any(Fault::is_error) {
+fn check_refusal(faults: &[Diagnostic]) -> Result<Vec<u64>, String> {
+    if !faults.iter().any(Diagnostic::is_error) {
         return Err(format!("refused without an error: {faults:?}"));
     }
     match faults.iter().find(|f| f.what.is_empty() || f.place.file.is_empty()) {

@@ -227,7 +227,7 @@ fn name(text: &str) -> Name {
 fn zone(origin: &str, text: &str) -> ZoneData {
     let mut none = |path: &str| Err(format!("{path}: nothing is included here"));
     let (data, faults) = read_zone(&name(origin), origin, text.as_bytes(), &mut none);
-    assert!(!faults.iter().any(fairway_model::Fault::is_error), "{faults:?}");
+    assert!(!faults.iter().any(fairway_model::Diagnostic::is_error), "{faults:?}");
     data
 }
 

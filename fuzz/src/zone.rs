@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use fairway_integration::present::generic;
-use fairway_model::{Desired, Fault, Name, ZoneSpec};
+use fairway_model::{Desired, Diagnostic, Name, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{ServerOptions, compile};
 
 use crate::{Target, mutate, rng::Rng};
 
 /// The reader under test: the real one, or one with a bug planted in it.
-pub type Read = fn(&Name, &[u8]) -> (ZoneData, Vec<Fault>);
+pub type Read = fn(&Name, &[u8]) -> (ZoneData, Vec<Diagnostic>);
 
 /// The zone text target.
 pub struct ZoneText {
@@ -25,7 +25,7 @@ impl Default for ZoneText {
 }
 
 /// Reads with the real reader; whatever is included is the text itself, so that circles are tried, too.
-pub fn read(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Fault>) {
+pub fn read(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
     let mut itself =
         |path: &str| if path.contains("none") { Err("no such file".to_owned()) } else { Ok(text.to_vec()) };
     read_zone(origin, "fuzz.zone", text, &mut itself)
@@ -117,14 +117,14 @@ impl Target for ZoneText {
         let (mut data, mut faults) = (self.read)(&self.origin, input);
         check_faults(&faults)?;
         let mut shown = shown(&data, &faults);
-        if faults.iter().any(Fault::is_error) {
+        if faults.iter().any(Diagnostic::is_error) {
             return Ok(shown);
         }
         self.check_again(&data)?;
         faults = check_zone(&mut data, &|_| false);
         check_faults(&faults)?;
         shown.extend(faults.iter().map(|f| crate::kind(&f.what)));
-        if !faults.iter().any(Fault::is_error) {
+        if !faults.iter().any(Diagnostic::is_error) {
             self.check_compiles(&data)?;
         }
         Ok(shown)
@@ -175,7 +175,7 @@ impl ZoneText {
 }
 
 /// Every fault names a line, says something, and there are not more than anyone reads.
-fn check_faults(faults: &[Fault]) -> Result<(), String> {
+fn check_faults(faults: &[Diagnostic]) -> Result<(), String> {
     if let Some(fault) = faults.iter().find(|f| f.what.is_empty()) {
         return Err(format!("a fault says nothing: {fault:?}"));
     }
@@ -186,7 +186,7 @@ fn check_faults(faults: &[Fault]) -> Result<(), String> {
 }
 
 /// Types read, and the kinds of faults.
-fn shown(data: &ZoneData, faults: &[Fault]) -> Vec<u64> {
+fn shown(data: &ZoneData, faults: &[Diagnostic]) -> Vec<u64> {
     let types = data.records.iter().map(|r| u64::from(r.rtype.0));
     types.chain(faults.iter().map(|f| crate::kind(&f.what))).collect()
 }

@@ -10,7 +10,7 @@ use fairway_fuzz::{
     run_once, zone,
 };
 use fairway_health::load::gateway::Shown;
-use fairway_model::{Fault, Name, Rtype};
+use fairway_model::{Diagnostic, Name, Rtype};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{Client, Draw, Now, Outcome, Query, ServingState, Tally, find, read, write};
 
@@ -101,7 +101,7 @@ fn stale(
 }
 
 /// Loses the octets of long TXT records.
-fn lossy(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Fault>) {
+fn lossy(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
     let (mut data, faults) = zone::read(origin, text);
     data.records
         .iter_mut()
@@ -111,7 +111,7 @@ fn lossy(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Fault>) {
 }
 
 /// Trips over a negative number in place of a value.
-fn fragile(source: &Source) -> Result<Loaded, Vec<Fault>> {
+fn fragile(source: &Source) -> Result<Loaded, Vec<Diagnostic>> {
     let Source::Path(path) = source else { return config::real(source) };
     let text = std::fs::read(path).unwrap_or_default();
     assert!(!text.windows(4).any(|w| w == b": -1"), "the planted panic");

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use fairway_model::Fault;
+use fairway_model::Diagnostic;
 
 use super::{
     args::CheckArgs,
@@ -21,7 +21,8 @@ pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
     }
     let mut faults = fairway_config::check(&source, &variable);
     // Read once more, only where nothing is wrong with it: for the variables that it names, and for the sum.
-    let loaded = if faults.iter().any(Fault::is_error) { None } else { fairway_config::load(&source, &variable).ok() };
+    let loaded =
+        if faults.iter().any(Diagnostic::is_error) { None } else { fairway_config::load(&source, &variable).ok() };
     if let Some(loaded) = &loaded {
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         faults.extend(fairway_config::environment::unknown_variables(names, &loaded.variables));
@@ -48,7 +49,7 @@ fn source(args: &CheckArgs) -> anyhow::Result<Source> {
 }
 
 /// One fault on one line: place, kind, fact, way out.
-fn line(palette: Palette, fault: &Fault) -> String {
+fn line(palette: Palette, fault: &Diagnostic) -> String {
     let text = fault.to_string();
     let place = fault.place.to_string();
     let Some(rest) = text.strip_prefix(&place) else { return text };
@@ -81,16 +82,16 @@ fn summary(palette: Palette, loaded: Option<&Loaded>, errors: usize, warnings: u
 
 #[cfg(test)]
 mod tests {
-    use fairway_model::Place;
+    use fairway_model::FileLocation;
 
     use super::*;
 
     #[test]
     fn a_fault_is_one_line_with_place_fact_and_way_out() {
-        let place = Place { file: "f.yaml".into(), line: 3, column: 7 };
-        let fault = Fault::error(place.clone(), "weight 70000 is over 65535", "give 0 to 65535");
+        let place = FileLocation { file: "f.yaml".into(), line: 3, column: 7 };
+        let fault = Diagnostic::error(place.clone(), "weight 70000 is over 65535", "give 0 to 65535");
         assert_eq!(line(Palette::PLAIN, &fault), "f.yaml:3:7: weight 70000 is over 65535; give 0 to 65535");
-        let warning = Fault::warning(place, "all weights are 0", "");
+        let warning = Diagnostic::warning(place, "all weights are 0", "");
         assert_eq!(line(Palette::PLAIN, &warning), "f.yaml:3:7: warning: all weights are 0");
     }
 

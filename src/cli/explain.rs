@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, anyhow, bail};
-use fairway_model::{ClusterName, Fault, HealthStatus};
+use fairway_model::{ClusterName, Diagnostic, HealthStatus};
 
 use super::{
     args::ExplainArgs,
@@ -54,7 +54,7 @@ fn of_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
     let environment: Environment = Arc::new(variable);
     let verdict =
         |cluster: &ClusterName| if args.down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    let faulty = |faults: Vec<Fault>| {
+    let faulty = |faults: Vec<Diagnostic>| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("the configuration is faulty:{}", faults.concat())
     };

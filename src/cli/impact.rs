@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Context, anyhow};
-use fairway_model::Fault;
+use fairway_model::Diagnostic;
 
 use super::{
     args::ImpactArgs,
@@ -35,7 +35,7 @@ pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool)
 /// One configuration.
 fn side(source: &Source) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
-    let faulty = |faults: Vec<Fault>| {
+    let faulty = |faults: Vec<Diagnostic>| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("nothing is judged, since the configuration is faulty:{}", faults.concat())
     };

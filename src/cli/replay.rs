@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use fairway_model::{ClusterName, Fault, HealthStatus};
+use fairway_model::{ClusterName, Diagnostic, HealthStatus};
 
 use super::{
     args::ReplayArgs,
@@ -67,7 +67,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 fn side(files: &Path, down: &[ClusterName]) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
     let verdict = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    let faulty = |faults: Vec<Fault>| {
+    let faulty = |faults: Vec<Diagnostic>| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("{} is faulty:{}", files.display(), faults.concat())
     };

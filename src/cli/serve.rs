@@ -39,8 +39,8 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
 fn warn_of_misspelt_variables() {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     for fault in unknown_variables(names, &BTreeSet::new()) {
-        if fault.way_out.starts_with("did you mean") {
-            tracing::warn!("{}; {}", fault.what, fault.way_out);
+        if fault.hint.starts_with("did you mean") {
+            tracing::warn!("{}; {}", fault.what, fault.hint);
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use fairway_model::{Desired, Fault, Name, Place, PoolName, Severity, Timestamp};
+use fairway_model::{Desired, Diagnostic, FileLocation, Name, PoolName, Severity, Timestamp};
 use fairway_zones::{ServerOptions, Snapshot, Touched, compile, recompile, revise};
 
 use super::{
@@ -40,7 +40,7 @@ pub(crate) struct Compiled {
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The files do not fit.
-    Errors(Vec<Fault>),
+    Errors(Vec<Diagnostic>),
     /// It would take long.
     NotBrief,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Compiled, Stop> {
         let (overrides, of_overrides) = fairway_config::overrides(&self.files.overrides, self.now);
-        let (errors, of_overrides): (Vec<_>, Vec<_>) = of_overrides.into_iter().partition(Fault::is_error);
+        let (errors, of_overrides): (Vec<_>, Vec<_>) = of_overrides.into_iter().partition(Diagnostic::is_error);
         let warnings = [&self.files.warnings[..], &of_overrides].concat();
         if errors.is_empty()
             && let Some(tried) = self.take_tried()
@@ -168,7 +168,7 @@ impl Job<'_> {
     }
 
     /// Checks the rules across objects. Files were checked by themselves when they were read.
-    fn check(&self, affected: &Affected, merged: &MergedState) -> Result<(), Vec<Fault>> {
+    fn check(&self, affected: &Affected, merged: &MergedState) -> Result<(), Vec<Diagnostic>> {
         let desired = &merged.desired;
         let problems = match (affected.part(), self.sources.previous) {
             (Some(part), Some(previous)) => {
@@ -181,11 +181,12 @@ impl Job<'_> {
             _ => desired.problems(),
         };
         let errors = problems.into_iter().filter(|problem| problem.severity == Severity::Error);
-        let faults: Vec<Fault> = errors.map(|problem| problem.at(Place::file("objects of the API"))).collect();
+        let faults: Vec<Diagnostic> =
+            errors.map(|problem| problem.at(FileLocation::file("objects of the API"))).collect();
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    fn compile(&self, affected: &Affected, merged: &MergedState) -> Result<Snapshots, Vec<Fault>> {
+    fn compile(&self, affected: &Affected, merged: &MergedState) -> Result<Snapshots, Vec<Diagnostic>> {
         let (desired, options) = (&*merged.desired, options(&self.files.settings));
         let previous = self.sources.previous;
         let touched = affected.part().map(|part| part.touched.clone());
@@ -220,7 +221,7 @@ impl Job<'_> {
 /// What was compiled.
 struct Snapshots {
     snapshot: Snapshot,
-    warnings: Vec<Fault>,
+    warnings: Vec<Diagnostic>,
     touched: Option<Touched>,
     is_incremental: bool,
 }

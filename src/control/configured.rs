@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_model::{Desired, Fault, Member, Name, Origin, Override, Place, Pool, Timestamp};
+use fairway_model::{Desired, Diagnostic, FileLocation, Member, Name, Origin, Override, Pool, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{Snapshot, give_back_memory};
 use tokio::sync::oneshot;
@@ -46,9 +46,9 @@ pub(crate) struct Configured {
     /// Which target is probed for whom.
     pub(crate) uses: Uses,
     /// All warnings.
-    pub(crate) warnings: Vec<Fault>,
+    pub(crate) warnings: Vec<Diagnostic>,
     /// Those of the compilation alone: a later one that compiles only a part would lose them.
-    pub(crate) compile_warnings: Vec<Fault>,
+    pub(crate) compile_warnings: Vec<Diagnostic>,
 }
 
 /// The last state, which serves while a new one is made.
@@ -79,7 +79,7 @@ pub(crate) struct Reading {
 }
 
 /// A compiled configuration, or all its errors.
-pub(crate) type Outcome = Result<Compiled, Vec<Fault>>;
+pub(crate) type Outcome = Result<Compiled, Vec<Diagnostic>>;
 
 /// Reads and compiles configurations.
 #[derive(Clone)]
@@ -168,8 +168,8 @@ impl Reader {
         }
         if !fingerprint.is_current() {
             let moving = fingerprint.changed().map(|file| {
-                let place = Place::file(&file.to_string_lossy());
-                Fault::error(place, "the file changed while it was read", "reload again when it is complete")
+                let place = FileLocation::file(&file.to_string_lossy());
+                Diagnostic::error(place, "the file changed while it was read", "reload again when it is complete")
             });
             loaded = Err(moving.collect());
         }
@@ -184,7 +184,7 @@ impl Reader {
         (fingerprint, outcome)
     }
 
-    fn load(&self, before: Option<Before<'_>>) -> (Fingerprint, Result<Loaded, Vec<Fault>>) {
+    fn load(&self, before: Option<Before<'_>>) -> (Fingerprint, Result<Loaded, Vec<Diagnostic>>) {
         let attempt = fairway_config::attempt_after(before, &self.source, &*self.environment);
         (attempt.fingerprint, attempt.outcome)
     }
@@ -270,7 +270,7 @@ pub(crate) struct Files {
     /// The same of maps and latency tables.
     pub(crate) kept_maps: KeptMaps,
     pub(crate) overrides: Vec<OverrideSpec>,
-    pub(crate) warnings: Vec<Fault>,
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 impl Files {

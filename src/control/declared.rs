@@ -9,7 +9,7 @@ mod many;
 use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_model::{
-    Cluster, Conflict, Desired, Fault, Name, Permille, SharedMap, SharedSet, SteeredName, Subject, Timestamp,
+    Cluster, Conflict, Desired, Diagnostic, Name, Permille, SharedMap, SharedSet, SteeredName, Subject, Timestamp,
 };
 use fairway_providers::webhook_server::Scope;
 
@@ -435,7 +435,7 @@ impl Declared {
 
     /// Leaves out every object that is not yet: what errors are about is found again without them, or is their fault together. False if
     /// none was left to be left out.
-    pub(crate) fn leave_all(&self, faults: &[Fault], left_out: &mut LeftOut) -> bool {
+    pub(crate) fn leave_all(&self, faults: &[Diagnostic], left_out: &mut LeftOut) -> bool {
         let errors = faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD);
         let why: Vec<ObjectFault> = errors.map(|fault| told(fault, String::new())).collect();
         let is_own = |key: &&Key| !left_out.contains_key(*key) && key.kind() != Kind::Contribution;
@@ -446,7 +446,7 @@ impl Declared {
     }
 
     /// Leaves out the objects that errors are about; false if they are about none that was not.
-    pub(crate) fn leave_out(&self, faults: &[Fault], files: &Desired, left_out: &mut LeftOut) -> bool {
+    pub(crate) fn leave_out(&self, faults: &[Diagnostic], files: &Desired, left_out: &mut LeftOut) -> bool {
         let subjects = faults.iter().filter(|fault| fault.is_error()).filter_map(|fault| fault.about.as_ref());
         let owners = self.owners(subjects, files, left_out);
         let mut blamed = BTreeMap::<Key, Vec<ObjectFault>>::new();
@@ -476,9 +476,9 @@ fn is_wish(key: &Key) -> bool {
 }
 
 /// A fault as it is told of an object.
-fn told(fault: &Fault, pointer: String) -> ObjectFault {
-    let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
-    ObjectFault { pointer, what: format!("{}{way_out}", fault.what) }
+fn told(fault: &Diagnostic, pointer: String) -> ObjectFault {
+    let hint = if fault.hint.is_empty() { String::new() } else { format!("; {}", fault.hint) };
+    ObjectFault { pointer, what: format!("{}{hint}", fault.what) }
 }
 
 /// Whether nothing is wished for but pools, names and records.

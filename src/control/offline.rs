@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
-use fairway_model::{ClusterName, Desired, Fault, Health, HealthStatus};
+use fairway_model::{ClusterName, Desired, Diagnostic, Health, HealthStatus};
 use fairway_zones::{RuntimeState, ServingState, TargetIndex};
 
 use super::{
@@ -51,7 +51,7 @@ pub fn of_files(
     source: &Source,
     environment: &Environment,
     judge: impl Fn(&ClusterName) -> HealthStatus,
-) -> Result<Offline, Vec<Fault>> {
+) -> Result<Offline, Vec<Diagnostic>> {
     let reader = Reader { source: source.clone(), environment: environment.clone(), declared: Arc::default() };
     let now = SystemTime::now().into();
     let Compiled { configured, snapshot, .. } = reader.read_here(What::Files, None, now).outcome?;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use fairway_health::load::ClusterFeed;
-use fairway_model::{Fault, Health, HealthStatus, OverrideAction, Target, Timestamp};
+use fairway_model::{Diagnostic, Health, HealthStatus, OverrideAction, Target, Timestamp};
 use fairway_telemetry::logs::Trace;
 use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 use tokio::sync::oneshot;
@@ -134,7 +134,7 @@ impl Actor {
         report: &mut ReloadReport,
     ) {
         let before = Arc::clone(&self.shared.published.load().configured);
-        report.warnings = configured.warnings.iter().map(Fault::to_string).collect();
+        report.warnings = configured.warnings.iter().map(Diagnostic::to_string).collect();
         let restart = changes::need_restart(&before.settings, &configured.settings);
         report.warnings.extend(restart.iter().map(|name| format!("{name} changed; it takes a restart")));
         if before.settings.log.filter != configured.settings.log.filter

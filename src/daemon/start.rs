@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, os::fd::OwnedFd, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
-use fairway_model::{Fault, Timestamp};
+use fairway_model::{Diagnostic, Timestamp};
 use fairway_telemetry::{
     logs::Logs,
     query_log::{self, QueryLog, QueryLogOptions, QuerySample},
@@ -50,7 +50,7 @@ use fairway_transport::{
 pub enum StartError {
     /// The configuration or its zones are at fault; all faults at once.
     #[error("the configuration is refused:\n{}", lines(.0))]
-    Config(Vec<Fault>),
+    Config(Vec<Diagnostic>),
     /// DNS addresses that cannot be bound, all of them.
     #[error(transparent)]
     Bind(#[from] BindErrors),
@@ -89,7 +89,7 @@ pub enum StartError {
     Threads(io::Error),
 }
 
-fn lines(faults: &[Fault]) -> String {
+fn lines(faults: &[Diagnostic]) -> String {
     faults.iter().map(|f| format!("  {f}")).collect::<Vec<_>>().join("\n")
 }
 

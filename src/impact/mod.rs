@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Fault, HealthStatus, PoolName};
+use fairway_model::{Diagnostic, HealthStatus, PoolName};
 
 use crate::control::{Offline, of_files};
 use fairway_config::Environment;
@@ -28,7 +28,7 @@ pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, R
 /// # Errors
 ///
 /// The faults of the configuration.
-pub(crate) fn read(source: &Source, environment: &Environment) -> Result<Offline, Vec<Fault>> {
+pub(crate) fn read(source: &Source, environment: &Environment) -> Result<Offline, Vec<Diagnostic>> {
     of_files(source, environment, |_| HealthStatus::Up).map(Offline::at_any_time)
 }
 

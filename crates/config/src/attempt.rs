@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Desired, Fault, Name, Place, ZoneSpec};
+use fairway_model::{Desired, Diagnostic, FileLocation, Name, ZoneSpec};
 use serde_json::Value;
 
 use super::{
@@ -36,7 +36,7 @@ pub(super) fn attempt(source: &Source, environment: Environment<'_>, before: Opt
     let Reader { files, mut faults, refused, variables, .. } = reader;
     if faults.len() == FAULTS_MAX {
         let place = faults[FAULTS_MAX - 1].place.clone();
-        faults.push(Fault::error(place, format!("there are more than {FAULTS_MAX} faults"), "mend these first"));
+        faults.push(Diagnostic::error(place, format!("there are more than {FAULTS_MAX} faults"), "mend these first"));
     }
     faults.sort();
     faults.dedup();
@@ -78,7 +78,7 @@ fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted>
     apply(&mut converted.settings, reader);
     apply_dns(&mut converted.settings, reader);
     let http = match apply_http(&mut converted.settings, reader) {
-        true => Place::file("environment"),
+        true => FileLocation::file("environment"),
         false => tree.locate("/listen/http").spot.place(tree.files),
     };
     convert::check_listener(&converted.settings, http, reader);
@@ -130,14 +130,14 @@ pub(super) fn from_yaml<'a>(
     let Some(config) = tree.read() else {
         // The schema and the structs have one source, so this is a fault of ours; it must not be a panic.
         let what = "the configuration is sound by its schema and cannot be read";
-        reader.fault(Fault::error(Place::file(&names[0]), what, "please report it"));
+        reader.fault(Diagnostic::error(FileLocation::file(&names[0]), what, "please report it"));
         return None;
     };
     Some((config, Tree::grown_from(tree, names)))
 }
 
 /// Reads a configuration that is at hand as a tree, and names neither files nor the environment.
-pub(super) fn of_tree(tree: &Value) -> Result<Desired, Vec<Fault>> {
+pub(super) fn of_tree(tree: &Value) -> Result<Desired, Vec<Diagnostic>> {
     let (texts, names) = ([Some(tree.to_string())], [Arc::from("configuration")]);
     let mut reader = Reader::new(&|_| None, None);
     let config = from_yaml(&texts, &names, &mut reader);
@@ -167,7 +167,7 @@ pub(super) fn paths(path: &Path, reader: &mut Reader<'_>) -> Result<Vec<PathBuf>
     if paths.is_empty() {
         return Err(Unreadable {
             what: "holds no configuration: no *.yaml and no *.yml".to_owned(),
-            way_out: "put one there, or give another folder",
+            hint: "put one there, or give another folder",
         });
     }
     Ok(paths)
@@ -196,31 +196,35 @@ pub(super) fn text(path: &Path, name: &Arc<str>, reader: &mut Reader<'_>) -> Opt
     Some(text)
 }
 
-pub(super) fn unreadable(path: &Path, why: &Unreadable) -> Fault {
-    Fault::error(Place::file(&path.to_string_lossy()), format!("the file {}", why.what), why.way_out)
+pub(super) fn unreadable(path: &Path, why: &Unreadable) -> Diagnostic {
+    Diagnostic::error(FileLocation::file(&path.to_string_lossy()), format!("the file {}", why.what), why.hint)
 }
 
 /// What tells that a text may be cut inside its last line, which may well read as another one: `weight: 6` of
 /// `weight: 60`. A text in brackets needs no such sign: what cuts it leaves one of them open.
-pub(super) fn unended(name: &Arc<str>, text: &str) -> Option<Fault> {
+pub(super) fn unended(name: &Arc<str>, text: &str) -> Option<Diagnostic> {
     if text.is_empty() || text.ends_with(['\n', '\r']) || text.trim_start().starts_with('{') {
         return None;
     }
     let what = "the text ends without a line break, so the file may be cut";
-    Some(Fault::error(place_after(name, text.as_bytes()), what, "complete its last line and end it with a line break"))
+    Some(Diagnostic::error(
+        place_after(name, text.as_bytes()),
+        what,
+        "complete its last line and end it with a line break",
+    ))
 }
 
-fn not_utf8(name: &Arc<str>, before: &[u8]) -> Fault {
-    Fault::error(place_after(name, before), "the text is not UTF-8 from here on", "save it as UTF-8")
+fn not_utf8(name: &Arc<str>, before: &[u8]) -> Diagnostic {
+    Diagnostic::error(place_after(name, before), "the text is not UTF-8 from here on", "save it as UTF-8")
 }
 
 /// The place of what follows these octets.
-fn place_after(name: &Arc<str>, before: &[u8]) -> Place {
+fn place_after(name: &Arc<str>, before: &[u8]) -> FileLocation {
     let line = 1 + before.iter().filter(|octet| **octet == b'\n').count();
     let start = before.iter().rposition(|octet| *octet == b'\n').map_or(0, |at| at + 1);
     let column = 1 + String::from_utf8_lossy(&before[start..]).chars().count();
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Place { file: Arc::clone(name), line: number(line), column: number(column) }
+    FileLocation { file: Arc::clone(name), line: number(line), column: number(column) }
 }
 
 /// Static zones alone: no data folder, no HTTP listener, no steered names.
@@ -240,7 +244,7 @@ fn from_flags(
     for (name, path) in zones {
         if desired.zones.insert(name.clone(), ZoneSpec::new(name.clone())).is_some() {
             let what = format!("zone {name} is given twice");
-            reader.fault(Fault::error(Place::file("command line"), what, "keep one"));
+            reader.fault(Diagnostic::error(FileLocation::file("command line"), what, "keep one"));
             continue;
         }
         match convert::read_zone_file(&mut reader.files, name, path) {

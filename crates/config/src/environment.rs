@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 
-use fairway_model::{Fault, Place, closest};
+use fairway_model::{Diagnostic, FileLocation, closest};
 
 use super::{
     Settings,
@@ -35,17 +35,17 @@ const USER: &str = "FAIRWAY_USER";
 
 /// A warning for each name that begins with `FAIRWAY_` and is neither known nor in `others`: the variables that the
 /// configuration names itself ([`super::Loaded::variables`]), and those of the command line.
-pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTreeSet<String>) -> Vec<Fault> {
+pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTreeSet<String>) -> Vec<Diagnostic> {
     let known = || VARIABLES.iter().map(|(name, _)| *name);
     let unknown = |name: &String| name.starts_with("FAIRWAY_") && !known().any(|k| k == name) && !others.contains(name);
     let mut unknown: Vec<_> = names.into_iter().filter(unknown).collect();
     unknown.sort();
     let fault = |name: String| {
-        let way_out = match closest(&name, known()) {
+        let hint = match closest(&name, known()) {
             Some(word) => format!("did you mean {word}?"),
             None => format!("known are {}", known().collect::<Vec<_>>().join(", ")),
         };
-        Fault::warning(place(), format!("{name}: unknown variable"), way_out)
+        Diagnostic::warning(place(), format!("{name}: unknown variable"), hint)
     };
     unknown.into_iter().map(fault).collect()
 }
@@ -95,7 +95,11 @@ pub(super) fn apply_data_dir(settings: &mut Settings, reader: &mut Reader<'_>) {
     settings.data_dir = data_dir_of(settings.data_dir.take(), reader);
     if settings.data_dir.is_none() {
         let what = "no data folder: neither XDG_STATE_HOME nor HOME is set";
-        reader.fault(Fault::warning(place(), what, format!("set {DATA_DIR}; until then nothing survives a restart")));
+        reader.fault(Diagnostic::warning(
+            place(),
+            what,
+            format!("set {DATA_DIR}; until then nothing survives a restart"),
+        ));
     }
 }
 
@@ -106,9 +110,9 @@ pub(super) fn data_dir_of(said: Option<PathBuf>, reader: &mut Reader<'_>) -> Opt
 }
 
 fn fault(reader: &mut Reader<'_>, name: &str, refusal: Refusal) {
-    reader.fault(Fault::error(place(), format!("{name}: {}", refusal.what), refusal.way_out));
+    reader.fault(Diagnostic::error(place(), format!("{name}: {}", refusal.what), refusal.hint));
 }
 
-fn place() -> Place {
-    Place::file("environment")
+fn place() -> FileLocation {
+    FileLocation::file("environment")
 }

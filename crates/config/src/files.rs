@@ -36,7 +36,7 @@ pub(super) struct Unreadable {
     /// The fact, to follow the path: `does not exist`.
     pub(super) what: String,
     /// The way out.
-    pub(super) way_out: &'static str,
+    pub(super) hint: &'static str,
 }
 
 impl Files {
@@ -52,10 +52,10 @@ impl Files {
         let metadata = file.metadata().map_err(|error| explain(&error))?;
         self.fingerprint.add(path, Some(&metadata));
         if metadata.is_dir() {
-            return Err(Unreadable { what: "is a folder".to_owned(), way_out: "give the file in it" });
+            return Err(Unreadable { what: "is a folder".to_owned(), hint: "give the file in it" });
         }
         if !metadata.is_file() {
-            return Err(Unreadable { what: "is a pipe, socket or device".to_owned(), way_out: "give a regular file" });
+            return Err(Unreadable { what: "is a pipe, socket or device".to_owned(), hint: "give a regular file" });
         }
         read_bounded(file, metadata.len(), limit)
     }
@@ -75,7 +75,7 @@ impl Files {
             }
             if found.len() > FOLDER_MAX {
                 let what = format!("holds more than {FOLDER_MAX} configuration files");
-                return Err(Unreadable { what, way_out: "join some of them" });
+                return Err(Unreadable { what, hint: "join some of them" });
             }
         }
         found.sort();
@@ -84,7 +84,7 @@ impl Files {
 }
 
 fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Unreadable> {
-    let too_long = || Unreadable { what: format!("is longer than {limit} octets"), way_out: "split it" };
+    let too_long = || Unreadable { what: format!("is longer than {limit} octets"), hint: "split it" };
     if length > limit {
         return Err(too_long());
     }
@@ -96,14 +96,14 @@ fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Unreadab
 
 /// A link is there, so that "does not exist" would send people the wrong way.
 fn dangling() -> Unreadable {
-    Unreadable { what: "is a link to what does not exist".to_owned(), way_out: "mend the link, or what it leads to" }
+    Unreadable { what: "is a link to what does not exist".to_owned(), hint: "mend the link, or what it leads to" }
 }
 
 fn explain(error: &io::Error) -> Unreadable {
     if error.raw_os_error() == Some(libc::ELOOP) {
-        return Unreadable { what: "is a link that leads back to itself".to_owned(), way_out: "mend the link" };
+        return Unreadable { what: "is a link that leads back to itself".to_owned(), hint: "mend the link" };
     }
-    let (what, way_out) = match error.kind() {
+    let (what, hint) = match error.kind() {
         ErrorKind::NotFound => {
             ("does not exist", "mend the path; relative ones begin at the configuration file's folder")
         }
@@ -111,9 +111,9 @@ fn explain(error: &io::Error) -> Unreadable {
             ("may not be read by this user", "give the user that runs fairway leave to read it")
         }
         ErrorKind::NotADirectory => ("leads through something that is no folder", "mend the path"),
-        _ => return Unreadable { what: format!("cannot be read: {error}"), way_out: "mend the file or the path" },
+        _ => return Unreadable { what: format!("cannot be read: {error}"), hint: "mend the file or the path" },
     };
-    Unreadable { what: what.to_owned(), way_out }
+    Unreadable { what: what.to_owned(), hint }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::Fault;
+use fairway_model::Diagnostic;
 
 use super::tree::{Data, Entry, Node, Spot};
 
@@ -27,7 +27,7 @@ const ALIASES: &[(&[&str], &str, &str)] = &[
 const DOWN_ALIASES: &[(&str, &str)] = &[("ALL_RECORDS", "all"), ("EMPTY", "empty"), ("NONE", "refuse")];
 
 /// Joins the trees of several files; faults are recorded and what is faulty is left out.
-pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Fault>) -> Node {
+pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) -> Node {
     let spot = Spot { file: trees.first().map_or(0, |tree| tree.spot.file), line: 1, column: 1 };
     let mut joined = Node { spot, index: 0, data: Data::Map(Vec::new()) };
     for mut tree in trees {
@@ -36,7 +36,7 @@ pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Fault>
             // An empty document is an empty file.
             if !matches!(tree.data, Data::Null) {
                 let what = "the file is no set of sections";
-                faults.push(Fault::error(
+                faults.push(Diagnostic::error(
                     tree.spot.place(files),
                     what,
                     "write it like \"version: 1\", a section a key",
@@ -52,7 +52,7 @@ pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Fault>
     joined
 }
 
-fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec<Fault>) {
+fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
     // `pools:` with every element commented out is an empty section.
     if matches!(entry.value.data, Data::Null) {
         return;
@@ -67,15 +67,15 @@ fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec
         (Data::Integer(a), Data::Integer(b)) if entry.key == "version" && *a == b => {}
         (_, data) => {
             let what = format!("{} stands in {} already", entry.key, known.spot.place(files));
-            let way_out =
+            let hint =
                 if list && matches!(data, Data::List(_)) { "make both lists" } else { "say it in one file only" };
-            faults.push(Fault::error(entry.spot.place(files), what, way_out));
+            faults.push(Diagnostic::error(entry.spot.place(files), what, hint));
         }
     }
 }
 
 /// Puts the one word of each thing in place of its aliases.
-fn rename(tree: &mut Node, files: &[Arc<str>], faults: &mut Vec<Fault>) {
+fn rename(tree: &mut Node, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
     for (path, alias, word) in ALIASES {
         each(tree, path, &mut |map| rename_key(map, alias, word, files, faults));
     }
@@ -107,12 +107,12 @@ fn each(node: &mut Node, path: &[&str], then: &mut dyn FnMut(&mut Vec<Entry>)) {
     }
 }
 
-fn rename_key(map: &mut [Entry], alias: &str, word: &str, files: &[Arc<str>], faults: &mut Vec<Fault>) {
+fn rename_key(map: &mut [Entry], alias: &str, word: &str, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
     let both = map.iter().any(|entry| entry.key == word);
     let Some(entry) = map.iter_mut().find(|entry| entry.key == alias) else { return };
     if both {
         let what = format!("{alias} is another word for {word}, which stands here too");
-        faults.push(Fault::error(entry.spot.place(files), what, format!("keep {word}")));
+        faults.push(Diagnostic::error(entry.spot.place(files), what, format!("keep {word}")));
     }
     word.clone_into(&mut entry.key);
 }
@@ -131,7 +131,7 @@ mod tests {
             .filter_map(|(i, text)| yaml::parse(text, u16::try_from(i).unwrap(), &files).unwrap());
         let mut faults = Vec::new();
         let tree = join(trees.collect(), &files, &mut faults);
-        (tree.to_json(), faults.iter().map(Fault::to_string).collect())
+        (tree.to_json(), faults.iter().map(Diagnostic::to_string).collect())
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fairway_model::{Fault, Name, SharedMap, SharedSet, SteeredName};
+use fairway_model::{Diagnostic, Name, SharedMap, SharedSet, SteeredName};
 use fairway_zonefile::{Record, ZoneData};
 
 use super::{maps::KeptMaps, watch::Fingerprint};
@@ -13,7 +13,7 @@ use super::{maps::KeptMaps, watch::Fingerprint};
 pub struct KeptZones {
     pub(super) origins: Vec<Origin>,
     pub(super) files: Fingerprint,
-    pub(super) warnings: Vec<Fault>,
+    pub(super) warnings: Vec<Diagnostic>,
     /// Whether every file had been left alone for so long that its next change is bound to show.
     pub(super) settled: bool,
 }

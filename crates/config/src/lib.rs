@@ -48,7 +48,7 @@ mod tests;
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
 
-use fairway_model::{Desired, Fault, Name, Override, OverrideAction, Place, Timestamp};
+use fairway_model::{Desired, Diagnostic, FileLocation, Name, Override, OverrideAction, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
@@ -107,7 +107,7 @@ pub struct Loaded {
     /// Environment variables that were asked for, for [`environment::unknown_variables`].
     pub variables: BTreeSet<String>,
     /// Faults that let the input through.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// One override as declared: force over the verdicts of what it matches, with reason and expiry.
@@ -122,7 +122,7 @@ pub struct OverrideSpec {
     /// When it ends by itself. It may lie in the past: then it does nothing.
     pub until: SystemTime,
     /// Where it was declared.
-    pub place: Place,
+    pub place: FileLocation,
 }
 
 /// What one reading gave, also where it was refused: a watcher must know which files to watch for the repair.
@@ -131,13 +131,13 @@ pub struct Attempt {
     /// Every file that was looked at, and what it looked like then.
     pub fingerprint: watch::Fingerprint,
     /// What was read, or all faults: errors and warnings, sorted by place.
-    pub outcome: Result<Loaded, Vec<Fault>>,
+    pub outcome: Result<Loaded, Vec<Diagnostic>>,
 }
 
 /// Reads everything; the old state is untouched whatever happens here.
 ///
 /// `env` is asked for `FAIRWAY_*` variables and for those that secrets name, so that tests need no environment.
-pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Vec<Fault>> {
+pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Vec<Diagnostic>> {
     attempt(source, env).outcome
 }
 
@@ -154,12 +154,12 @@ pub fn attempt_after(before: Option<Before<'_>>, source: &Source, env: &dyn Fn(&
 /// Every fault of a configuration and its zones, errors and warnings, sorted by place: what `fairway check` prints.
 ///
 /// Loads and compiles as a start or a reload does, and applies nothing.
-pub fn check(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Vec<Fault> {
+pub fn check(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Vec<Diagnostic> {
     check_at(source, env, SystemTime::now())
 }
 
 /// The same at a given time: expiries are held against it.
-fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTime) -> Vec<Fault> {
+fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTime) -> Vec<Diagnostic> {
     let loaded = match load(source, env) {
         Ok(loaded) => loaded,
         Err(faults) => return faults,
@@ -177,14 +177,14 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
 }
 
 /// Returns the declared overrides that have not ended, and what is wrong with the others. One that has ended is a warning.
-pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Fault>) {
+pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Diagnostic>) {
     let (mut valid, mut faults) = (Vec::new(), Vec::new());
     for OverrideSpec { pattern, action, reason, until, place } in declared {
         let scope = match pattern.parse::<fairway_model::OverrideScope>() {
             Ok(scope) => scope,
             Err(error) => {
-                let way_out = "health is forced for clusters and their addresses";
-                faults.push(Fault::error(place.clone(), error.to_string(), way_out));
+                let hint = "health is forced for clusters and their addresses";
+                faults.push(Diagnostic::error(place.clone(), error.to_string(), hint));
                 continue;
             }
         };
@@ -192,9 +192,9 @@ pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, V
             Ok(said) if said.holds(now) => valid.push(said),
             Ok(said) => {
                 let what = format!("the override of {} ended at {}", said.scope, said.expires);
-                faults.push(Fault::warning(place.clone(), what, "it does nothing any more: take it out"));
+                faults.push(Diagnostic::warning(place.clone(), what, "it does nothing any more: take it out"));
             }
-            Err(error) => faults.push(Fault::error(place.clone(), error.to_string(), "")),
+            Err(error) => faults.push(Diagnostic::error(place.clone(), error.to_string(), "")),
         }
     }
     (valid, faults)
@@ -203,7 +203,7 @@ pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, V
 /// A duration as a configuration writes it, or what is wrong with it and the way out.
 pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
     let parsed = values::TextValue::parse(text);
-    parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.way_out))
+    parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.hint))
 }
 
 /// The policy of the words of an intent; or which of them is at fault, and why.
@@ -222,9 +222,9 @@ pub fn show_duration(duration: std::time::Duration) -> String {
 }
 
 /// Reads a YAML file of another kind, within the same bounds; its faults come all, each in its place.
-pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Fault>> {
+pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Diagnostic>> {
     let name: std::sync::Arc<str> = path.to_string_lossy().into();
-    let fault = |what: String, way_out: &str| vec![Fault::error(Place::file(&name), what, way_out)];
+    let fault = |what: String, hint: &str| vec![Diagnostic::error(FileLocation::file(&name), what, hint)];
     let size = std::fs::metadata(path).map_err(|error| fault(error.to_string(), "name a file that can be read"))?.len();
     if size > TREE_MAX {
         return Err(fault(format!("{size} octets are more than {TREE_MAX}"), "give a smaller file"));
@@ -237,7 +237,7 @@ pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Fault>
 /// What a configuration that was put together in memory wishes for, or its faults; it names no files.
 ///
 /// Tables of latencies are without measurements, since those come from files.
-pub fn desired(tree: &serde_json::Value) -> Result<Desired, Vec<Fault>> {
+pub fn desired(tree: &serde_json::Value) -> Result<Desired, Vec<Diagnostic>> {
     let mut tree = tree.clone();
     // Nothing that a server keeps is meant.
     tree["dataDir"] = "/nonexistent".into();

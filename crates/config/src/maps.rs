@@ -13,7 +13,7 @@ mod tests;
 
 use std::{mem, path::PathBuf, sync::Arc, time::SystemTime};
 
-use fairway_model::{ClientMap, ClientPlace, Fault, LatencyTable, MapLayer, MapName, Network, TableName};
+use fairway_model::{ClientMap, ClientPlace, Diagnostic, LatencyTable, MapLayer, MapName, Network, TableName};
 
 use super::{
     files::{Files, LATENCIES_MAX, MMDB_MAX, Unreadable},
@@ -55,7 +55,7 @@ pub(super) enum FileFault {
     /// The file as a whole: its number among those that are named, and why it cannot be used.
     Whole(usize, Unreadable),
     /// A line in it.
-    Line(Fault),
+    Line(Diagnostic),
 }
 
 impl KeptMaps {
@@ -142,7 +142,7 @@ fn read_map(said: &MapText, files: &mut Files) -> Result<ClientMap, Vec<FileFaul
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let read = files.read(path, MMDB_MAX).and_then(|octets| {
             let layer = mmdb_wire::read(&octets, &name, ClientMap::RECORDS_MAX);
-            layer.map_err(|mmdb_wire::Unusable(what)| Unreadable { what, way_out: MMDB_WAY_OUT })
+            layer.map_err(|mmdb_wire::Unusable(what)| Unreadable { what, hint: MMDB_WAY_OUT })
         });
         match read {
             Ok(layer) => layers.push(layer),
@@ -161,7 +161,7 @@ fn read_table(said: &TableText, files: &mut Files) -> Result<LatencyTable, Vec<F
         }
         read => read.map_err(whole)?,
     };
-    let not_text = |_| whole(Unreadable { what: "is not text".to_owned(), way_out: "give it in UTF-8" });
+    let not_text = |_| whole(Unreadable { what: "is not text".to_owned(), hint: "give it in UTF-8" });
     let text = String::from_utf8(octets).map_err(not_text)?;
     let read = csv::read(&said.name, &said.file.to_string_lossy(), &text);
     read.map_err(|faults| faults.into_iter().map(FileFault::Line).collect())
@@ -173,7 +173,7 @@ pub fn pushed_file(name: &TableName) -> String {
 }
 
 /// The table that a text holds, or all its faults, each with its line.
-pub fn check_latencies(name: &TableName, text: &str) -> Result<LatencyTable, Vec<Fault>> {
+pub fn check_latencies(name: &TableName, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
     csv::read(name, "table", text)
 }
 

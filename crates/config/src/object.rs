@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use fairway_model::{Desired, Fault};
+use fairway_model::{Desired, Diagnostic};
 
 use super::{
     attempt::{from_yaml, json},
@@ -53,7 +53,7 @@ pub fn objects(section: &str, texts: &[&str]) -> Option<Desired> {
 }
 
 /// Reads objects each of which is an object of JSON.
-fn read(section: &str, objects: &[&str]) -> Result<Desired, Vec<Fault>> {
+fn read(section: &str, objects: &[&str]) -> Result<Desired, Vec<Diagnostic>> {
     let list = objects.join(",");
     let texts = [Some(format!("{{\"version\": 1, \"dataDir\": \"/nonexistent\", \"{section}\": [{list}]}}"))];
     let names = [Arc::from("")];
@@ -65,14 +65,14 @@ fn read(section: &str, objects: &[&str]) -> Result<Desired, Vec<Fault>> {
 }
 
 /// A fault of a list of one object, as one of that object.
-fn in_object(section: &str, fault: &Fault) -> ObjectFault {
+fn in_object(section: &str, fault: &Diagnostic) -> ObjectFault {
     let (path, what) = fault.what.split_once(": ").unwrap_or(("", &fault.what));
     let (pointer, what) = match pointer(path, section) {
         Some(pointer) => (pointer, what),
         None => (String::new(), fault.what.as_str()),
     };
-    let way_out = if fault.way_out.is_empty() { String::new() } else { format!("; {}", fault.way_out) };
-    ObjectFault { pointer, what: format!("{what}{way_out}") }
+    let hint = if fault.hint.is_empty() { String::new() } else { format!("; {}", fault.hint) };
+    ObjectFault { pointer, what: format!("{what}{hint}") }
 }
 
 /// The JSON pointer of a path as people write it, from the object on: `pools[0].members[1].weight` is `/members/1/weight`.

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{Fault, Place, Secret};
+use fairway_model::{Diagnostic, FileLocation, Secret};
 use hyper::header::{HeaderName, HeaderValue};
 
 use super::{TraceSettings, WebUrl, reader::Reader, values::TextValue};
@@ -52,9 +52,9 @@ pub(super) fn said(reader: &mut Reader<'_>) -> Said {
     if let Some((name, other)) = of_traces(reader, "PROTOCOL").filter(|(_, word)| word != "http/protobuf") {
         // The port that is meant with it speaks it alone.
         if said.endpoint.is_some() && !said.is_off {
-            let way_out =
+            let hint =
                 "set it to http/protobuf, and the endpoint to the port of that (4318); until then there are no traces";
-            warn(reader, &name, &format!("{other} is not spoken"), way_out);
+            warn(reader, &name, &format!("{other} is not spoken"), hint);
             said.is_off = true;
         }
     }
@@ -95,7 +95,7 @@ fn endpoint(reader: &mut Reader<'_>) -> Option<WebUrl> {
     match WebUrl::parse(&text) {
         Ok(url) => Some(url),
         Err(refusal) => {
-            warn(reader, &name, &refusal.what, &refusal.way_out);
+            warn(reader, &name, &refusal.what, &refusal.hint);
             None
         }
     }
@@ -117,8 +117,8 @@ fn ratio(reader: &mut Reader<'_>) -> Option<u32> {
             ratio.map(per_million)
         }
         other => {
-            let way_out = "set it to parentbased_traceidratio, parentbased_always_on or parentbased_always_off";
-            warn(reader, SAMPLER, &format!("{other} is not known"), way_out);
+            let hint = "set it to parentbased_traceidratio, parentbased_always_on or parentbased_always_off";
+            warn(reader, SAMPLER, &format!("{other} is not known"), hint);
             None
         }
     }
@@ -172,8 +172,8 @@ fn header(reader: &mut Reader<'_>, name: &str, key: &str, value: &str) -> Option
     parsed.map(|key| (key, Secret::new(value.to_owned())))
 }
 
-fn warn(reader: &mut Reader<'_>, name: &str, what: &str, way_out: &str) {
-    reader.fault(Fault::warning(Place::file("environment"), format!("{name}: {what}"), way_out));
+fn warn(reader: &mut Reader<'_>, name: &str, what: &str, hint: &str) {
+    reader.fault(Diagnostic::warning(FileLocation::file("environment"), format!("{name}: {what}"), hint));
 }
 
 const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";

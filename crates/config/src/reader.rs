@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fairway_model::{Fault, Secret};
+use fairway_model::{Diagnostic, Secret};
 
 use super::{
     FAULTS_MAX,
@@ -21,7 +21,7 @@ pub(super) struct Reader<'a> {
     /// The files it may open.
     pub(super) files: Files,
     /// The faults so far, at most [`FAULTS_MAX`].
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<Diagnostic>,
     /// Whether one of the faults was an error, kept or not.
     pub(super) refused: bool,
     /// Variables that were asked for.
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Records a fault. Past the bound only the fact that there was an error is kept.
-    pub(super) fn fault(&mut self, fault: Fault) {
+    pub(super) fn fault(&mut self, fault: Diagnostic) {
         self.refused |= fault.is_error();
         if self.faults.len() < FAULTS_MAX {
             self.faults.push(fault);
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Records several.
-    pub(super) fn faults(&mut self, faults: Vec<Fault>) {
+    pub(super) fn faults(&mut self, faults: Vec<Diagnostic>) {
         faults.into_iter().for_each(|fault| self.fault(fault));
     }
 
@@ -79,13 +79,13 @@ impl<'a> Reader<'a> {
     pub(super) fn secret(&mut self, path: &Path) -> Result<Secret, Unreadable> {
         if self.apart {
             let what = "cannot be named here: objects of the API name no files of the server".to_owned();
-            return Err(Unreadable { what, way_out: "declare this object in a configuration file" });
+            return Err(Unreadable { what, hint: "declare this object in a configuration file" });
         }
         if let Some(known) = self.secrets.get(path) {
             return known.clone();
         }
         let read = self.files.read(path, SECRET_MAX).and_then(|octets| {
-            let not_text = || Unreadable { what: "is not text".to_owned(), way_out: "give it in PEM" };
+            let not_text = || Unreadable { what: "is not text".to_owned(), hint: "give it in PEM" };
             String::from_utf8(octets).map(Secret::new).map_err(|_| not_text())
         });
         self.secrets.insert(path.to_owned(), read.clone());

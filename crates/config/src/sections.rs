@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use fairway_model::Fault;
+use fairway_model::Diagnostic;
 use serde_json::Value;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 
 /// Everything that files and the `*.yaml` files of folders say, joined as a configuration of several files is, as one JSON object.
 /// All faults at once.
-pub fn sections(of: &[impl AsRef<Path>]) -> Result<Value, Vec<Fault>> {
+pub fn sections(of: &[impl AsRef<Path>]) -> Result<Value, Vec<Diagnostic>> {
     let mut reader = Reader::new(&|_| None, None);
     let mut files = Vec::new();
     for path in of {

@@ -4,7 +4,7 @@
 
 use std::{cell::OnceCell, fmt::Write as _, sync::Arc};
 
-use fairway_model::Place;
+use fairway_model::FileLocation;
 use serde_json::{Number, Value};
 
 use super::{join::join, yaml};
@@ -22,8 +22,8 @@ pub(super) struct Spot {
 
 impl Spot {
     /// The place with the name of its file.
-    pub(super) fn place(self, files: &[Arc<str>]) -> Place {
-        Place { file: Arc::clone(&files[usize::from(self.file)]), line: self.line, column: self.column }
+    pub(super) fn place(self, files: &[Arc<str>]) -> FileLocation {
+        FileLocation { file: Arc::clone(&files[usize::from(self.file)]), line: self.line, column: self.column }
     }
 }
 

@@ -20,13 +20,13 @@ pub(super) struct Refusal {
     /// The fact and its reason.
     pub(super) what: String,
     /// The way out.
-    pub(super) way_out: String,
+    pub(super) hint: String,
 }
 
 impl Refusal {
     /// Joins both.
-    pub(super) fn new(what: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { what: what.into(), way_out: way_out.into() }
+    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
     }
 }
 
@@ -141,7 +141,7 @@ impl TextValue for LoadUrl {
     const EXAMPLE: &'static str = "http://prometheus.example:9090";
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let url = WebUrl::parse(text).map_err(|refusal| match refusal.way_out.contains(WebUrl::EXAMPLE) {
+        let url = WebUrl::parse(text).map_err(|refusal| match refusal.hint.contains(WebUrl::EXAMPLE) {
             true => Self::refuse(text),
             false => refusal,
         })?;
@@ -275,8 +275,8 @@ impl TextValue for Rtype {
     const EXAMPLE: &'static str = "TXT";
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let way_out = "write a mnemonic like AAAA, or the form TYPE65280 (RFC 3597 section 5)";
-        text.parse().map_err(|_| Refusal::new(format!("{} is no record type", quoted(text)), way_out))
+        let hint = "write a mnemonic like AAAA, or the form TYPE65280 (RFC 3597 section 5)";
+        text.parse().map_err(|_| Refusal::new(format!("{} is no record type", quoted(text)), hint))
     }
 }
 
@@ -318,10 +318,10 @@ macro_rules! object_name {
 
             fn parse(text: &str) -> Result<Self, Refusal> {
                 Self::new(text).map_err(|error| {
-                    let (what, way_out) = (error.to_string(), concat!("write it like ", $example));
+                    let (what, hint) = (error.to_string(), concat!("write it like ", $example));
                     match what.split_once("; ") {
-                        Some((what, way_out)) => Refusal::new(what, way_out),
-                        None => Refusal::new(what, way_out),
+                        Some((what, hint)) => Refusal::new(what, hint),
+                        None => Refusal::new(what, hint),
                     }
                 })
             }
@@ -342,7 +342,7 @@ object_name! {
 #[cfg(test)]
 pub(super) fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
     let refusal = T::parse(text).unwrap_err();
-    format!("{}; {}", refusal.what, refusal.way_out)
+    format!("{}; {}", refusal.what, refusal.hint)
 }
 
 #[cfg(test)]

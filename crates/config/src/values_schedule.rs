@@ -55,11 +55,11 @@ impl TextValue for Zone {
         }
         let known: Vec<String> = tz::db().available().map(|name| name.to_string()).collect();
         let meant = closest(text, known.iter().map(String::as_str));
-        let way_out = match meant {
+        let hint = match meant {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("write it like {}", Self::EXAMPLE),
         };
-        Err(Refusal::new(format!("{} is not {}", quoted(text), Self::EXPECTED), way_out))
+        Err(Refusal::new(format!("{} is not {}", quoted(text), Self::EXPECTED), hint))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Fault, closest};
+use fairway_model::{Diagnostic, closest};
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ impl Worded {
     }
 
     /// The fault in its place.
-    pub(super) fn fault(&self, tree: &Node, files: &[Arc<str>]) -> Fault {
+    pub(super) fn fault(&self, tree: &Node, files: &[Arc<str>]) -> Diagnostic {
         let mut located = tree.locate(&self.pointer);
         if let Some(key) = &self.key {
             let parent = tree.at(&self.pointer).and_then(|node| node.entry(key));
@@ -39,10 +39,10 @@ impl Worded {
             push_key(&mut located.path, key);
         }
         let separator = if located.path.is_empty() { "" } else { ": " };
-        Fault::error(
+        Diagnostic::error(
             located.spot.place(files),
             format!("{}{separator}{}", located.path, self.words.what),
-            self.words.way_out.clone(),
+            self.words.hint.clone(),
         )
     }
 }
@@ -142,7 +142,7 @@ fn is_far_word(error: &ValidationError<'_>, pointer: &str) -> bool {
 fn unknown(key: &str, schema: &Value) -> Refusal {
     let known: Vec<&str> =
         schema["properties"].as_object().map(|p| p.keys().map(String::as_str).collect()).unwrap_or_default();
-    let way_out = if key == "<<" {
+    let hint = if key == "<<" {
         "merge keys are no part of YAML 1.2: write the keys out".to_owned()
     } else if let Some(word) = key.strip_prefix('-').filter(|word| known.contains(word)) {
         format!("write \"- {word}\": a space follows the dash")
@@ -151,7 +151,7 @@ fn unknown(key: &str, schema: &Value) -> Refusal {
     } else {
         format!("known here: {}", known.join(", "))
     };
-    Refusal::new("unknown key", way_out)
+    Refusal::new("unknown key", hint)
 }
 
 fn missing(property: &str, schema: &Value) -> Refusal {
@@ -162,11 +162,11 @@ fn missing(property: &str, schema: &Value) -> Refusal {
 fn wrong_word(instance: &Value, options: &Value) -> Refusal {
     let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let Some(text) = instance.as_str() else { return mismatch(instance, &options.join(" or ")) };
-    let way_out = match closest(text, options.iter().copied()) {
+    let hint = match closest(text, options.iter().copied()) {
         Some(word) => format!("did you mean {word}?"),
         None => format!("take one of: {}", options.join(", ")),
     };
-    Refusal::new(format!("{} is not known here", quoted(text)), way_out)
+    Refusal::new(format!("{} is not known here", quoted(text)), hint)
 }
 
 fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
@@ -181,11 +181,11 @@ fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
             Refusal::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
         }
         (Value::Number(_) | Value::Bool(_), "string") => {
-            let way_out = match schema::example(format) {
+            let hint = match schema::example(format) {
                 Some(example) => format!("write it like {example}"),
                 None => format!("put it in quotes: \"{}\"", show(instance)),
             };
-            Refusal::new(format!("{} is {} and not {expected}", show(instance), kind(instance)), way_out)
+            Refusal::new(format!("{} is {} and not {expected}", show(instance), kind(instance)), hint)
         }
         (Value::String(text), "integer" | "number") if text.parse::<f64>().is_ok() => {
             Refusal::new(format!("{} is text and not a number", quoted(text)), "take the quotes away")

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use fairway_model::{Fault, Place};
+use fairway_model::{Diagnostic, FileLocation};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, StrInput, Tag};
 
 use super::tree::{Data, Entry, Node, Spot, quoted};
@@ -22,7 +22,7 @@ const KEYS_FEW: usize = 16;
 const COPIES_MAX: usize = 100_000;
 
 /// Reads one file; none if it holds no document. Its faults come all, up to the first after which YAML cannot go on.
-pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<Node>, Vec<Fault>> {
+pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<Node>, Vec<Diagnostic>> {
     let mut reader = Reader {
         parser: Parser::new_from_str(text),
         text,
@@ -53,7 +53,7 @@ struct Reader<'t> {
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
     copies: usize,
-    faults: Vec<Fault>,
+    faults: Vec<Diagnostic>,
 }
 
 impl<'t> Reader<'t> {
@@ -64,8 +64,8 @@ impl<'t> Reader<'t> {
             match event {
                 Event::StreamEnd => return Ok(root),
                 Event::DocumentStart(_) if root.is_some() => {
-                    let way_out = "keep one document a file; several files may lie in a folder";
-                    return Err(self.stop(spot, "a second document begins here", way_out));
+                    let hint = "keep one document a file; several files may lie in a folder";
+                    return Err(self.stop(spot, "a second document begins here", hint));
                 }
                 Event::DocumentStart(_) => {
                     let (event, spot) = self.event()?;
@@ -207,19 +207,19 @@ impl<'t> Reader<'t> {
 
     fn scan_fault(&mut self, error: &ScanError) -> Stop {
         let spot = self.spot(error.marker());
-        let (what, way_out) = explain(error.info(), self.text, error.marker());
-        self.stop(spot, what, way_out)
+        let (what, hint) = explain(error.info(), self.text, error.marker());
+        self.stop(spot, what, hint)
     }
 
-    fn stop(&mut self, spot: Spot, what: impl Into<String>, way_out: impl Into<String>) -> Stop {
-        self.fault(spot, what, way_out);
+    fn stop(&mut self, spot: Spot, what: impl Into<String>, hint: impl Into<String>) -> Stop {
+        self.fault(spot, what, hint);
         Stop
     }
 
-    fn fault(&mut self, spot: Spot, what: impl Into<String>, way_out: impl Into<String>) {
+    fn fault(&mut self, spot: Spot, what: impl Into<String>, hint: impl Into<String>) {
         if self.faults.len() < super::FAULTS_MAX {
-            let place = Place { file: Arc::clone(self.name), line: spot.line, column: spot.column };
-            self.faults.push(Fault::error(place, what, way_out));
+            let place = FileLocation { file: Arc::clone(self.name), line: spot.line, column: spot.column };
+            self.faults.push(Diagnostic::error(place, what, hint));
         }
     }
 
@@ -284,8 +284,8 @@ fn explain(info: &str, text: &str, marker: &Marker) -> (String, &'static str) {
             "take it out; in double quotes it can be written as \\x00",
         );
     }
-    let way_out = "look at the indentation, brackets and quotes here and in the lines before";
-    (format!("this is not YAML ({info})"), way_out)
+    let hint = "look at the indentation, brackets and quotes here and in the lines before";
+    (format!("this is not YAML ({info})"), hint)
 }
 
 #[cfg(test)]

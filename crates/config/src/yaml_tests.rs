@@ -7,7 +7,7 @@ use super::*;
 
 fn read(text: &str) -> Result<Option<Node>, Vec<String>> {
     let files: Vec<Arc<str>> = vec!["f.yaml".into()];
-    parse(text, 0, &files).map_err(|faults| faults.iter().map(Fault::to_string).collect())
+    parse(text, 0, &files).map_err(|faults| faults.iter().map(Diagnostic::to_string).collect())
 }
 
 fn json(text: &str) -> Value {

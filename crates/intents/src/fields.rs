@@ -299,12 +299,12 @@ impl<'a> Body<'a> {
         });
         let known: Vec<_> = near.map(|field| field.split().1).collect();
         let elsewhere: Vec<_> = self.fields().map(|field| field.split().1).collect();
-        let way_out = match closest(key, known.iter().copied()).or_else(|| closest(key, elsewhere)) {
+        let hint = match closest(key, known.iter().copied()).or_else(|| closest(key, elsewhere)) {
             Some(name) => format!("is {name} meant?"),
             None if known.is_empty() => "take it out".to_owned(),
             None => format!("known here: {}", known.join(", ")),
         };
-        self.fault(pointer, format!("no field has this name; {way_out}"));
+        self.fault(pointer, format!("no field has this name; {hint}"));
     }
 
     fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {

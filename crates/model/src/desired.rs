@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    Choose, ClientMap, Cluster, ClusterName, DownAnswer, Fault, LatencyTable, LoadAim, LoadFeed, LoadName, LoadSource,
-    LoadUnit, MapName, Member, Mode, Monitor, MonitorName, Name, Permille, Place, Pool, PoolName, RecordSet, Rtype,
-    Severity, SharedMap, TableName, Ttl, closest,
+    Choose, ClientMap, Cluster, ClusterName, Diagnostic, DownAnswer, FileLocation, LatencyTable, LoadAim, LoadFeed,
+    LoadName, LoadSource, LoadUnit, MapName, Member, Mode, Monitor, MonitorName, Name, Permille, Pool, PoolName,
+    RecordSet, Rtype, Severity, SharedMap, TableName, Ttl, closest,
 };
 
 mod places;
@@ -81,7 +81,7 @@ pub struct SteeredName {
     pub ttl: Option<Ttl>,
 }
 
-/// What a [`Problem`] is about. A reader of files turns it into a line and column.
+/// What a [`Violation`] is about. A reader of files turns it into a line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A cluster.
@@ -108,7 +108,7 @@ pub enum Subject {
 
 /// A rule across objects that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct Violation {
     /// What it is about.
     pub subject: Subject,
     /// Error or warning.
@@ -116,13 +116,13 @@ pub struct Problem {
     /// What is wrong and why.
     pub what: String,
     /// What to do about it.
-    pub way_out: String,
+    pub hint: String,
 }
 
-impl Problem {
+impl Violation {
     /// As a fault of an input, in its place.
-    pub fn at(self, place: Place) -> Fault {
-        Fault { severity: self.severity, ..Fault::error(place, self.what, self.way_out) }.about(self.subject)
+    pub fn at(self, place: FileLocation) -> Diagnostic {
+        Diagnostic { severity: self.severity, ..Diagnostic::error(place, self.what, self.hint) }.about(self.subject)
     }
 }
 
@@ -188,7 +188,7 @@ impl Desired {
     }
 
     /// Every rule across objects that does not hold, errors and warnings, in a stable order.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<Violation> {
         let mut found = Vec::new();
         for zone in self.zones.values() {
             self.check_monitor(zone.monitor.as_ref(), || Subject::Zone(zone.name.clone()), &mut found);
@@ -234,7 +234,7 @@ impl Desired {
         pools: impl IntoIterator<Item = &'a PoolName>,
         names: impl IntoIterator<Item = &'a Name>,
         records: impl IntoIterator<Item = &'a Name>,
-    ) -> Vec<Problem> {
+    ) -> Vec<Violation> {
         let mut found = Vec::new();
         for (name, monitor) in monitors.into_iter().filter_map(|name| self.monitors.get_key_value(name)) {
             check_monitor_times(name, monitor, &mut found);
@@ -252,14 +252,14 @@ impl Desired {
         found
     }
 
-    fn check_monitor(&self, monitor: Option<&MonitorName>, subject: impl Fn() -> Subject, found: &mut Vec<Problem>) {
+    fn check_monitor(&self, monitor: Option<&MonitorName>, subject: impl Fn() -> Subject, found: &mut Vec<Violation>) {
         if let Some(name) = monitor.filter(|name| !self.monitors.contains_key(*name)) {
             let known = nearest(name.as_str(), self.monitors.keys().map(MonitorName::as_str));
             found.push(error(subject(), format!("monitor {name} is not declared"), known));
         }
     }
 
-    fn check_feed(&self, cluster: &ClusterName, feed: &LoadFeed, found: &mut Vec<Problem>) {
+    fn check_feed(&self, cluster: &ClusterName, feed: &LoadFeed, found: &mut Vec<Violation>) {
         let subject = || Subject::Cluster(cluster.clone());
         let Some(source) = self.load_sources.get(&feed.source) else {
             let known = nearest(feed.source.as_str(), self.load_sources.keys().map(LoadName::as_str));
@@ -281,7 +281,7 @@ impl Desired {
         }
     }
 
-    fn check_pool(&self, pool: &Pool, found: &mut Vec<Problem>) {
+    fn check_pool(&self, pool: &Pool, found: &mut Vec<Violation>) {
         // Made for what is at fault alone: pools are many.
         let subject = || Subject::Pool(pool.name.clone());
         self.check_monitor(pool.monitor.as_ref(), subject, found);
@@ -340,7 +340,7 @@ impl Desired {
         }
     }
 
-    fn check_records(&self, set: &RecordSet, found: &mut Vec<Problem>) {
+    fn check_records(&self, set: &RecordSet, found: &mut Vec<Violation>) {
         if self.zone_of(&set.name).is_none() {
             let subject = Subject::Records(set.name.clone(), set.rtype);
             let what = format!("{} {} lies in none of the zones", set.name, set.rtype);
@@ -348,7 +348,7 @@ impl Desired {
         }
     }
 
-    fn check_name(&self, name: &SteeredName, pool: Option<&Pool>, found: &mut Vec<Problem>) {
+    fn check_name(&self, name: &SteeredName, pool: Option<&Pool>, found: &mut Vec<Violation>) {
         let subject = || Subject::Name(name.name.clone());
         if self.zone_of(&name.name).is_none() {
             let what = format!("{} lies in none of the zones", name.name);
@@ -363,8 +363,8 @@ impl Desired {
         if is_public && !pool.members.is_empty() && pool.members.iter().all(|member| member.internal) {
             let what =
                 format!("every member of pool {} is internal, and the zone of {} is public", pool.name, name.name);
-            let way_out = "give the zone visibility private, or a member that may be answered in it";
-            found.push(warning(subject(), what, way_out));
+            let hint = "give the zone visibility private, or a member that may be answered in it";
+            found.push(warning(subject(), what, hint));
         }
         let apex = self.zones.contains_key(&name.name);
         if apex && pool.mode == Mode::Cname {
@@ -384,7 +384,7 @@ fn named_or_only<'a, K: Ord, V>(all: &'a BTreeMap<K, V>, name: Option<&K>) -> Op
     }
 }
 
-fn check_policy(pool: &Pool, found: &mut Vec<Problem>) {
+fn check_policy(pool: &Pool, found: &mut Vec<Violation>) {
     if !pool.policy.load {
         return;
     }
@@ -399,7 +399,7 @@ fn check_policy(pool: &Pool, found: &mut Vec<Problem>) {
     }
 }
 
-fn check_cluster(cluster: &Cluster, found: &mut Vec<Problem>) {
+fn check_cluster(cluster: &Cluster, found: &mut Vec<Violation>) {
     let subject = || Subject::Cluster(cluster.name.clone());
     if cluster.addresses.is_empty() {
         let what = format!("cluster {} has no address", cluster.name);
@@ -422,8 +422,8 @@ fn check_cluster(cluster: &Cluster, found: &mut Vec<Problem>) {
     }
 }
 
-fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Problem>) {
-    let mut fault = |what: String, way_out: &str| found.push(error(Subject::Monitor(name.clone()), what, way_out));
+fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Violation>) {
+    let mut fault = |what: String, hint: &str| found.push(error(Subject::Monitor(name.clone()), what, hint));
     if monitor.period < Monitor::PERIOD_MIN {
         fault(
             format!("monitor {name}: period {:?} is under {:?}", monitor.period, Monitor::PERIOD_MIN),
@@ -442,8 +442,8 @@ fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Pr
     }
 }
 
-fn check_load_times(name: &LoadName, source: &LoadSource, found: &mut Vec<Problem>) {
-    let mut fault = |what: String, way_out: &str| found.push(error(Subject::LoadSource(name.clone()), what, way_out));
+fn check_load_times(name: &LoadName, source: &LoadSource, found: &mut Vec<Violation>) {
+    let mut fault = |what: String, hint: &str| found.push(error(Subject::LoadSource(name.clone()), what, hint));
     if source.period < LoadSource::PERIOD_MIN {
         fault(
             format!("load {name}: period {:?} is under {:?}", source.period, LoadSource::PERIOD_MIN),
@@ -457,12 +457,12 @@ fn check_load_times(name: &LoadName, source: &LoadSource, found: &mut Vec<Proble
     }
 }
 
-fn error(subject: Subject, what: impl Into<String>, way_out: impl Into<String>) -> Problem {
-    Problem { subject, severity: Severity::Error, what: what.into(), way_out: way_out.into() }
+fn error(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
+    Violation { subject, severity: Severity::Error, what: what.into(), hint: hint.into() }
 }
 
-fn warning(subject: Subject, what: impl Into<String>, way_out: impl Into<String>) -> Problem {
-    Problem { subject, severity: Severity::Warning, what: what.into(), way_out: way_out.into() }
+fn warning(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
+    Violation { subject, severity: Severity::Warning, what: what.into(), hint: hint.into() }
 }
 
 /// "did you mean X?" where a known name is close, else what there is to choose from.
@@ -505,7 +505,7 @@ mod tests {
     }
 
     fn whats(desired: &Desired) -> Vec<String> {
-        desired.problems().into_iter().map(|p| format!("{}; {}", p.what, p.way_out)).collect()
+        desired.problems().into_iter().map(|p| format!("{}; {}", p.what, p.hint)).collect()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairway_model::{Fault, Place};
+use fairway_model::{Diagnostic, FileLocation};
 
 /// Something wrong at an offset of the text that is being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,12 +12,12 @@ pub(super) struct Wrong {
     /// What is wrong, and why.
     pub what: Cow<'static, str>,
     /// What to do about it.
-    pub way_out: Cow<'static, str>,
+    pub hint: Cow<'static, str>,
 }
 
 impl Wrong {
-    pub(super) fn new(at: usize, what: impl Into<Cow<'static, str>>, way_out: impl Into<Cow<'static, str>>) -> Self {
-        Self { at, what: what.into(), way_out: way_out.into() }
+    pub(super) fn new(at: usize, what: impl Into<Cow<'static, str>>, hint: impl Into<Cow<'static, str>>) -> Self {
+        Self { at, what: what.into(), hint: hint.into() }
     }
 }
 
@@ -27,14 +27,14 @@ pub(super) const SHOWN_MAX: usize = 100;
 /// Faults in the order they were found.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    shown: Vec<Fault>,
+    shown: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
 }
 
 impl Faults {
     /// Adds a fault, or only counts it when there are enough of its severity.
-    pub(super) fn add(&mut self, fault: Fault) {
+    pub(super) fn add(&mut self, fault: Diagnostic) {
         let count = if fault.is_error() { &mut self.errors } else { &mut self.warnings };
         *count += 1;
         if *count <= SHOWN_MAX {
@@ -43,14 +43,14 @@ impl Faults {
     }
 
     /// All of them; those that were only counted as one fault at `place`.
-    pub(super) fn finish(mut self, place: Place) -> Vec<Fault> {
+    pub(super) fn finish(mut self, place: FileLocation) -> Vec<Diagnostic> {
         let errors = self.errors.saturating_sub(SHOWN_MAX);
         let warnings = self.warnings.saturating_sub(SHOWN_MAX);
         if warnings > 0 {
-            self.shown.push(Fault::warning(place.clone(), format!("and {warnings} more warnings"), ""));
+            self.shown.push(Diagnostic::warning(place.clone(), format!("and {warnings} more warnings"), ""));
         }
         if errors > 0 {
-            self.shown.push(Fault::error(place, format!("and {errors} more errors"), "mend those above first"));
+            self.shown.push(Diagnostic::error(place, format!("and {errors} more errors"), "mend those above first"));
         }
         self.shown
     }

@@ -17,7 +17,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use fairway_model::{Fault, Name, Octets, Place, Rtype, Ttl};
+use fairway_model::{Diagnostic, FileLocation, Name, Octets, Rtype, Ttl};
 
 pub use check::check_zone;
 pub use rdata::{NameAt, RdataError, check_rdata, rdata_from_text, rdata_names, rdata_text};
@@ -52,8 +52,8 @@ pub struct ZoneData {
 
 impl ZoneData {
     /// Where a record stands.
-    pub fn place(&self, record: &Record) -> Place {
-        Place { file: Arc::clone(&self.files[usize::from(record.file)]), line: record.line, column: 1 }
+    pub fn place(&self, record: &Record) -> FileLocation {
+        FileLocation { file: Arc::clone(&self.files[usize::from(record.file)]), line: record.line, column: 1 }
     }
 }
 
@@ -65,6 +65,6 @@ pub type Include<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 /// fault of either is an error; it holds every record that could be read, those outside the zone left out.
 ///
 /// `path` names the text in faults. At most 100 errors and 100 warnings are told one by one.
-pub fn read_zone(origin: &Name, path: &str, text: &[u8], include: Include<'_>) -> (ZoneData, Vec<Fault>) {
+pub fn read_zone(origin: &Name, path: &str, text: &[u8], include: Include<'_>) -> (ZoneData, Vec<Diagnostic>) {
     reader::Reader::new(origin, path, include).read(text)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Fault, Name, Place, Rtype, Ttl};
+use fairway_model::{Diagnostic, FileLocation, Name, Rtype, Ttl};
 
 use super::{
     Include, Record, ZoneData,
@@ -70,18 +70,23 @@ impl<'i> Reader<'i> {
     }
 
     /// Reads all of it.
-    pub(super) fn read(mut self, text: &[u8]) -> (ZoneData, Vec<Fault>) {
+    pub(super) fn read(mut self, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
         let origin = self.zone.origin.clone();
         self.text(text, Frame { file: 0, origin, owner: vec![], line: None });
-        let place = Place { file: Arc::clone(&self.zone.files[0]), line: 0, column: 0 };
+        let place = FileLocation { file: Arc::clone(&self.zone.files[0]), line: 0, column: 0 };
         (self.zone, self.faults.finish(place))
     }
 
     /// Reads one text to its end, whatever is wrong in it.
     fn text(&mut self, text: &[u8], mut frame: Frame) {
         if text.len() > self.octets_left {
-            let place = Place { file: Arc::clone(&self.zone.files[usize::from(frame.file)]), line: 0, column: 0 };
-            self.faults.add(Fault::error(place, "the texts of the zone are over 2 GiB together", "split the zone"));
+            let place =
+                FileLocation { file: Arc::clone(&self.zone.files[usize::from(frame.file)]), line: 0, column: 0 };
+            self.faults.add(Diagnostic::error(
+                place,
+                "the texts of the zone are over 2 GiB together",
+                "split the zone",
+            ));
             return;
         }
         self.octets_left -= text.len();
@@ -92,7 +97,7 @@ impl<'i> Reader<'i> {
             // Cut in its last record, a text may well read as another record: 192.0.2.15 of 192.0.2.150.
             let place = self.place(&lexer, &frame, text.len());
             let what = "the text ends without a line break, so the file may be cut";
-            self.faults.add(Fault::error(place, what, "complete its last line and end it with a line break"));
+            self.faults.add(Diagnostic::error(place, what, "complete its last line and end it with a line break"));
         }
         self.open.pop();
     }
@@ -110,7 +115,7 @@ impl<'i> Reader<'i> {
             for wrong in [read.err(), lexer.skip_record().err()].into_iter().flatten() {
                 right = false;
                 let place = self.place(lexer, frame, wrong.at);
-                self.faults.add(Fault::error(place, wrong.what, wrong.way_out));
+                self.faults.add(Diagnostic::error(place, wrong.what, wrong.hint));
             }
         }
     }
@@ -216,8 +221,8 @@ impl<'i> Reader<'i> {
                 .map_err(|error| rdata::show_name_error(word, error))?;
             nothing_more(lexer)?;
         }
-        let refuse = |what: &str, way_out: &'static str| {
-            Err(Wrong::new(file.at, format!("{} is not included: {what}", show(file.text)), way_out))
+        let refuse = |what: &str, hint: &'static str| {
+            Err(Wrong::new(file.at, format!("{} is not included: {what}", show(file.text)), hint))
         };
         if self.open.iter().any(|open| self.is_file(*open, path)) {
             return refuse("it includes itself, directly or through others", "break the circle");
@@ -251,18 +256,18 @@ impl<'i> Reader<'i> {
         known == path || (file == 0 && known.rsplit_once('/').is_some_and(|(_, bare)| bare == path))
     }
 
-    fn place(&self, lexer: &Lexer<'_>, frame: &Frame, at: usize) -> Place {
+    fn place(&self, lexer: &Lexer<'_>, frame: &Frame, at: usize) -> FileLocation {
         let file = Arc::clone(&self.zone.files[usize::from(frame.file)]);
         let (line, column) = match frame.line {
             Some(line) => (line, 1),
             None => lexer.position(at),
         };
-        Place { file, line, column }
+        FileLocation { file, line, column }
     }
 
     fn warn(&mut self, lexer: &Lexer<'_>, frame: &Frame, wrong: Wrong) {
         let place = self.place(lexer, frame, wrong.at);
-        self.faults.add(Fault::warning(place, wrong.what, wrong.way_out));
+        self.faults.add(Diagnostic::warning(place, wrong.what, wrong.hint));
     }
 
     /// A frame for text that a line of `frame` stands for.

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use fairway_model::{Fault, Name, Rtype};
+use fairway_model::{Diagnostic, Name, Rtype};
 
 use super::{Record, ZoneData, check_rdata, check_zone, rdata_from_text, rdata_names, rdata_text, read_zone};
 
@@ -14,7 +14,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn read(origin: &str, text: &[u8]) -> (ZoneData, Vec<Fault>) {
+fn read(origin: &str, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
     read_zone(&name(origin), "z", text, &mut |_| Err("no files here".to_owned()))
 }
 

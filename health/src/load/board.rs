@@ -215,11 +215,11 @@ impl Board {
     /// Takes a push, or refuses it and changes nothing.
     pub fn push(&mut self, cluster: &str, push: Push, now: Instant) -> Result<Effect, PushError> {
         let Some(row) = self.rows.get_mut(cluster) else {
-            let way_out = match closest(cluster, self.rows.keys().map(ClusterName::as_str)) {
+            let hint = match closest(cluster, self.rows.keys().map(ClusterName::as_str)) {
                 Some(near) => format!("did you mean {near}?"),
                 None => "`fairway status` lists clusters".to_owned(),
             };
-            return Err(PushError::Unknown(cluster.to_owned(), way_out));
+            return Err(PushError::Unknown(cluster.to_owned(), hint));
         };
         row.push(push, now)
     }

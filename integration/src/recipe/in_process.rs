@@ -31,7 +31,7 @@ impl InProcess {
         let (desired, zones) = if recipe.config.is_empty() { read_zones(recipe)? } else { read_config(recipe)? };
         let (version, id) = recipe.identity.clone();
         let options = ServerOptions { identity: ServerIdentity { version, id }, ..ServerOptions::default() };
-        let faults = |faults: Vec<fairway_model::Fault>| format!("the recipe does not compile: {faults:#?}");
+        let faults = |faults: Vec<fairway_model::Diagnostic>| format!("the recipe does not compile: {faults:#?}");
         let snapshot = Arc::new(compile(&desired, &zones, &options, None).map_err(faults)?.0);
         let runtime = Arc::new(RuntimeState::new(&snapshot, |_| health(State::Up)));
         let serving = ServingState { snapshot, runtime };
@@ -70,7 +70,7 @@ fn read_zones(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
         let mut include = |path: &str| Err(format!("{path}: a recipe includes nothing"));
         let (mut data, mut faults) = read_zone(name, &format!("{name}zone"), text.as_bytes(), &mut include);
         faults.extend(check_zone(&mut data, &|_| false));
-        if faults.iter().any(fairway_model::Fault::is_error) {
+        if faults.iter().any(fairway_model::Diagnostic::is_error) {
             return Err(format!("the zone {name} is refused: {faults:#?}"));
         }
         desired.zones.insert(name.clone(), ZoneSpec::new(name.clone()));

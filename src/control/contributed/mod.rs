@@ -23,7 +23,7 @@ use std::{
 };
 
 use fairway_model::{
-    Condition, Desired, Fault, Name, Permille, PoolName, RecordSet, Rtype, SharedMap, Subject, United,
+    Condition, Desired, Diagnostic, Name, Permille, PoolName, RecordSet, Rtype, SharedMap, Subject, United,
 };
 use fairway_providers::{plain_name, webhook_server::Scope};
 
@@ -184,19 +184,19 @@ impl Contributed {
     }
 
     /// Leaves out the names that errors are about; false if they are about none that is contributed.
-    pub(crate) fn leave_out(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
+    pub(crate) fn leave_out(&self, faults: &[Diagnostic], left: &mut LeftNames) -> bool {
         let mut found = false;
         for fault in faults.iter().filter(|fault| fault.is_error()) {
             let Some(subject) = &fault.about else { continue };
             for name in self.names_of(subject) {
-                found |= left.insert(name, format!("{}; {}", fault.what, fault.way_out)).is_none();
+                found |= left.insert(name, format!("{}; {}", fault.what, fault.hint)).is_none();
             }
         }
         found
     }
 
     /// Leaves out every name; false if none is left.
-    pub(crate) fn leave_all(&self, faults: &[Fault], left: &mut LeftNames) -> bool {
+    pub(crate) fn leave_all(&self, faults: &[Diagnostic], left: &mut LeftNames) -> bool {
         let why = faults.iter().find(|fault| fault.is_error()).map(ToString::to_string).unwrap_or_default();
         let records = self.records.keys().map(|(name, _)| name);
         let names = self.united.desired().names.keys().chain(records);

@@ -1,6 +1,6 @@
 //! What clients contribute, as it would be served.
 
-use fairway_model::{ClusterName, DeclaredClusters, Fault, Place, Rtype, SharedNames, ZoneSpec};
+use fairway_model::{ClusterName, DeclaredClusters, Diagnostic, FileLocation, Rtype, SharedNames, ZoneSpec};
 use fairway_providers::Endpoint;
 
 use super::*;
@@ -106,7 +106,9 @@ fn a_name_that_is_at_fault_is_left_out_alone() {
     let clients = [(scope("east"), rows)];
     let (mut left, whole) = (LeftNames::new(), joined(&clients, &LeftNames::new()));
     let name: Name = "a.gslb.example".parse().unwrap();
-    let fault = |subject| Fault::error(Place::file("zone"), "an address stands there", "take it out").about(subject);
+    let fault = |subject| {
+        Diagnostic::error(FileLocation::file("zone"), "an address stands there", "take it out").about(subject)
+    };
     assert!(whole.leave_out(&[fault(Subject::Pool(pool_name(&name)))], &mut left));
     assert!(!whole.leave_out(&[fault(Subject::Name("else.example".parse().unwrap()))], &mut left));
     let rest = joined(&clients, &left);

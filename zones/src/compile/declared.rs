@@ -1,6 +1,6 @@
 //! Declared record sets: which of them can be served beside the zones' text and what is steered, and how they are written.
 
-use fairway_model::{Desired, Fault, Name, Place, PoolName, RecordSet, Rtype, Subject};
+use fairway_model::{Desired, Diagnostic, FileLocation, Name, PoolName, RecordSet, Rtype, Subject};
 
 use super::{
     names::is_wildcard,
@@ -26,7 +26,7 @@ pub(super) struct Beside<'a> {
 /// that: so no set that is served is taken away by one that is declared later.
 pub(super) fn refusal(desired: &Desired, set: &RecordSet, beside: &Beside<'_>) -> Option<(String, &'static str)> {
     let (name, rtype) = (&set.name, set.rtype);
-    let told = |what: String, way_out| Some((what, way_out));
+    let told = |what: String, hint| Some((what, hint));
     if !rtype.is_declarable() {
         return told(format!("{name} {rtype}: records of this type cannot be declared"), "take it out");
     }
@@ -106,7 +106,7 @@ pub(super) fn write<'e>(
 }
 
 /// A fault about a declared set.
-pub(super) fn fault(set: &RecordSet, what: String, way_out: &str) -> Fault {
-    let fault = Fault::error(Place::file(CONFIGURATION), what, way_out);
+pub(super) fn fault(set: &RecordSet, what: String, hint: &str) -> Diagnostic {
+    let fault = Diagnostic::error(FileLocation::file(CONFIGURATION), what, hint);
     fault.about(Subject::Records(set.name.clone(), set.rtype))
 }

@@ -17,7 +17,7 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use fairway_model::{Desired, Fault, Name, Place, PoolName};
+use fairway_model::{Desired, Diagnostic, FileLocation, Name, PoolName};
 use fairway_zonefile::ZoneData;
 
 use crate::snapshot::{ServerOptions, Snapshot};
@@ -31,15 +31,19 @@ pub fn compile(
     zones: &[ZoneData],
     options: &ServerOptions,
     previous: Option<&Snapshot>,
-) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
+) -> Result<(Snapshot, Vec<Diagnostic>), Vec<Diagnostic>> {
     if zones.len() > ZONES_MAX {
         let what = format!("{} zones are declared; {ZONES_MAX} is the most", zones.len());
-        return Err(vec![Fault::error(Place::file("configuration"), what, "spread them over several servers")]);
+        return Err(vec![Diagnostic::error(
+            FileLocation::file("configuration"),
+            what,
+            "spread them over several servers",
+        )]);
     }
     let (text, mut faults) = records::compile(zones);
     let (snapshot, more) = upper::compile(desired, &Arc::new(text), zones, options, previous);
     faults.extend(more);
-    if faults.iter().any(Fault::is_error) {
+    if faults.iter().any(Diagnostic::is_error) {
         faults.sort();
         return Err(faults);
     }
@@ -53,9 +57,9 @@ pub fn recompile(
     desired: &Desired,
     options: &ServerOptions,
     previous: &Snapshot,
-) -> Result<(Snapshot, Vec<Fault>), Vec<Fault>> {
+) -> Result<(Snapshot, Vec<Diagnostic>), Vec<Diagnostic>> {
     let (snapshot, faults) = upper::compile(desired, &previous.text, &[], options, Some(previous));
-    if faults.iter().any(Fault::is_error) { Err(faults) } else { Ok((snapshot, faults)) }
+    if faults.iter().any(Diagnostic::is_error) { Err(faults) } else { Ok((snapshot, faults)) }
 }
 
 /// What a wish has changed, added or removed since it was compiled.

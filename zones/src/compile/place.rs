@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, iter};
 
-use fairway_model::{Fault, Name, Place, Rtype};
+use fairway_model::{Diagnostic, FileLocation, Name, Rtype};
 use fairway_zonefile::{Record, ZoneData};
 
 use super::{
@@ -54,7 +54,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Where a record stands.
-    pub(super) fn place(&self, placed: &Placed) -> Place {
+    pub(super) fn place(&self, placed: &Placed) -> FileLocation {
         self.zones[usize::from(placed.zone)].place(self.record(placed))
     }
 }
@@ -81,7 +81,7 @@ impl<'a> Compiler<'a> {
                 Some((owner, node)) if *owner == record.owner => node,
                 _ if !record.owner.is_within(&zone.origin) => {
                     let what = format!("{} lies outside of zone {}", record.owner, zone.origin);
-                    self.faults.push(Fault::error(zone.place(record), what, "move it to its own zone's file"));
+                    self.faults.push(Diagnostic::error(zone.place(record), what, "move it to its own zone's file"));
                     continue;
                 }
                 _ => match self.node_for(record, number, apex_labels) {

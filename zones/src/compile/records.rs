@@ -1,6 +1,6 @@
 //! The records of zones to a layer of names.
 
-use fairway_model::{Fault, Name, Place, Rtype, mix};
+use fairway_model::{Diagnostic, FileLocation, Name, Rtype, mix};
 use fairway_zonefile::ZoneData;
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Compiles the text of zones; an error in it is among the faults.
-pub(super) fn compile(zones: &[ZoneData]) -> (TextLayer, Vec<Fault>) {
+pub(super) fn compile(zones: &[ZoneData]) -> (TextLayer, Vec<Diagnostic>) {
     let mut compiler = Compiler::new(zones);
     compiler.place_records();
     compiler.names.occlude();
@@ -37,7 +37,7 @@ pub(super) struct Compiler<'a> {
     pub(super) numbers: Vec<u32>,
     mentions: Vec<Mention>,
     pub(super) zones: Vec<Zone>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<Diagnostic>,
     /// Sum of hashes of all records.
     id: u64,
 }
@@ -128,7 +128,7 @@ impl<'a> Compiler<'a> {
             Ok(number) => Some(number),
             Err(too_large) => {
                 let what = too_large.told(&origins.record(&group[0]).owner, rtype);
-                faults.push(Fault::error(origins.place(&group[0]), what, TooLarge::way_out()));
+                faults.push(Diagnostic::error(origins.place(&group[0]), what, TooLarge::hint()));
                 None
             }
         }
@@ -142,7 +142,11 @@ impl<'a> Compiler<'a> {
             if soa.is_none() {
                 let file = zone.files.first().map_or("", |f| f);
                 let what = format!("zone {} has no SOA record at its apex", zone.origin);
-                self.faults.push(Fault::error(Place::file(file), what, "give it one (RFC 1035 section 3.3.13)"));
+                self.faults.push(Diagnostic::error(
+                    FileLocation::file(file),
+                    what,
+                    "give it one (RFC 1035 section 3.3.13)",
+                ));
             }
             let rdata: &[u8] = soa.map_or(&[], |soa| &soa.rdata);
             let field = |from_end: usize| {
@@ -220,7 +224,7 @@ impl<'a> Compiler<'a> {
         extras
     }
 
-    fn finish(mut self, extras: Vec<Extra>) -> (TextLayer, Vec<Fault>) {
+    fn finish(mut self, extras: Vec<Extra>) -> (TextLayer, Vec<Diagnostic>) {
         self.names.table.renumber(&self.numbers);
         let layer = TextLayer {
             layer: Layer { table: self.names.table, entries: self.entries.finish() },

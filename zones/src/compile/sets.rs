@@ -42,7 +42,7 @@ impl TooLarge {
     }
 
     /// What to do about it.
-    pub(super) fn way_out() -> String {
+    pub(super) fn hint() -> String {
         format!("a message holds {OCTETS_MAX}; give fewer or shorter records")
     }
 }

@@ -3,8 +3,8 @@
 use std::{iter, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClusterName, Desired, DownAnswer, Fault, Mode, Name, Place, Pool, PoolName, Rtype, StableMap, SteeredName, Ttl,
-    ZoneSpec, stable_hash,
+    ClusterName, Desired, Diagnostic, DownAnswer, FileLocation, Mode, Name, Pool, PoolName, Rtype, StableMap,
+    SteeredName, Ttl, ZoneSpec, stable_hash,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -36,7 +36,7 @@ pub(super) struct Compiled {
     pub(super) placements: Arc<Placements>,
     /// The placement of each pool that goes by place.
     pub(super) placed: Vec<Option<Arc<Placed>>>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<Diagnostic>,
     /// Sum of hashes of all that is steered.
     pub(super) id: u64,
 }
@@ -299,14 +299,14 @@ impl<'a> Pools<'a> {
     /// Where the pool's clients are told apart by place, and how its members stand there.
     fn place(&mut self, pool: &Pool) -> Option<Arc<Placed>> {
         let compiled = &mut self.compiled;
-        let place = || Place::file(CONFIGURATION);
+        let place = || FileLocation::file(CONFIGURATION);
         let known = compiled.placements.count();
         let placed = compiled.placements.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
             let most = Placements::OCTETS_MAX >> 20;
             let what =
                 format!("the places that pools tell apart, down to pool {}, take more than {most} MiB", pool.name);
-            let way_out = "let pools share rankings and members, or take a coarser map";
-            compiled.faults.push(Fault::error(place(), what, way_out));
+            let hint = "let pools share rankings and members, or take a coarser map";
+            compiled.faults.push(Diagnostic::error(place(), what, hint));
             None
         });
         let is_new = compiled.placements.count() > known;
@@ -316,8 +316,8 @@ impl<'a> Pools<'a> {
                 pool.name,
                 Territory::ROWS_MAX
             );
-            let way_out = "give nearest or latency a tolerance, or the pool fewer members";
-            compiled.faults.push(Fault::warning(place(), what, way_out));
+            let hint = "give nearest or latency a tolerance, or the pool fewer members";
+            compiled.faults.push(Diagnostic::warning(place(), what, hint));
         }
         placed
     }
@@ -360,12 +360,12 @@ fn note_name(names: &mut Vec<Name>, name: &Name) {
     }
 }
 
-fn too_many_rows(pool: &Pool) -> Fault {
+fn too_many_rows(pool: &Pool) -> Diagnostic {
     let what = format!(
         "pool {}: networks of members and places of clients make over 65535 rows together, so that places do not count",
         pool.name
     );
-    Fault::warning(Place::file(CONFIGURATION), what, "give members fewer networks, or take a coarser map")
+    Diagnostic::warning(FileLocation::file(CONFIGURATION), what, "give members fewer networks, or take a coarser map")
 }
 
 /// Writes every numbered answer of a pool with one TTL.

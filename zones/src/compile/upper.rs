@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    Desired, Fault, Mode, Name, Place, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName, Subject, Ttl,
-    Visibility, mix,
+    Desired, Diagnostic, FileLocation, Mode, Name, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName, Subject,
+    Ttl, Visibility, mix,
 };
 use fairway_zonefile::ZoneData;
 
@@ -34,7 +34,7 @@ pub(super) fn compile(
     zones: &[ZoneData],
     options: &ServerOptions,
     previous: Option<&Snapshot>,
-) -> (Snapshot, Vec<Fault>) {
+) -> (Snapshot, Vec<Diagnostic>) {
     let mut upper = Upper::new(desired, text, options, previous);
     upper.place_steered();
     upper.place_records();
@@ -106,7 +106,7 @@ struct Upper<'a> {
     cluster_names: BTreeSet<Name>,
     labels_max: usize,
     id: u64,
-    faults: Vec<Fault>,
+    faults: Vec<Diagnostic>,
     /// Numbers of the faults whose place is that of a record of a zone.
     unplaced: HashMap<(u16, Name, Rtype), Vec<usize>>,
 }
@@ -199,8 +199,8 @@ impl<'a> Upper<'a> {
             };
             let Some(Spot { zone, hider }) = Spot::of(self.text, &name.name) else {
                 let what = format!("{} lies in none of the zones", name.name);
-                let way_out = "declare its zone, or mend the name";
-                self.fault(&name.name, what, way_out);
+                let hint = "declare its zone, or mend the name";
+                self.fault(&name.name, what, hint);
                 continue;
             };
             self.steered_in[usize::from(zone)] += 1;
@@ -219,8 +219,8 @@ impl<'a> Upper<'a> {
     fn place_records(&mut self) {
         let desired = self.desired;
         for set in desired.records.values() {
-            if let Err((what, way_out)) = self.place_record_set(set) {
-                self.faults.push(declared::fault(set, what, way_out));
+            if let Err((what, hint)) = self.place_record_set(set) {
+                self.faults.push(declared::fault(set, what, hint));
             }
         }
         // Those of one name come one after the other, and names in the order of their numbers.
@@ -329,7 +329,7 @@ impl<'a> Upper<'a> {
                     Ok(written) => self.id = self.id.wrapping_add(set_id(written, draft.hash)),
                     Err(too_large) => {
                         let what = too_large.told(&set.name, set.rtype);
-                        faults.push(declared::fault(set, what, &TooLarge::way_out()));
+                        faults.push(declared::fault(set, what, &TooLarge::hint()));
                     }
                 }
             }
@@ -353,7 +353,7 @@ impl<'a> Upper<'a> {
         let mut faults = Vec::new();
         for rtype in below.sets().map(RrSet::rtype) {
             let Some(mixed) = Mixed::of(rtype, &steered) else { continue };
-            let (what, way_out) = match mixed {
+            let (what, hint) = match mixed {
                 Mixed::Address => (
                     format!("{owner} {rtype} stands in the zone file, but pool {pool} answers this name's addresses"),
                     "take the record out, or the name out of the steered names",
@@ -369,10 +369,10 @@ impl<'a> Upper<'a> {
                     "take the record out, or give the pool mode address and fallback addresses",
                 ),
             };
-            faults.push((rtype, what, way_out));
+            faults.push((rtype, what, hint));
         }
-        for (rtype, what, way_out) in faults {
-            self.refuse(&owner, (zone, owner.clone(), rtype), what, way_out);
+        for (rtype, what, hint) in faults {
+            self.refuse(&owner, (zone, owner.clone(), rtype), what, hint);
         }
     }
 
@@ -386,13 +386,13 @@ impl<'a> Upper<'a> {
     }
 
     /// Tells what is wrong with a steered name, in the place of a zone's record.
-    fn refuse(&mut self, name: &Name, record: (u16, Name, Rtype), what: String, way_out: &str) {
+    fn refuse(&mut self, name: &Name, record: (u16, Name, Rtype), what: String, hint: &str) {
         self.unplaced.entry(record).or_default().push(self.faults.len());
-        self.fault(name, what, way_out);
+        self.fault(name, what, hint);
     }
 
-    fn fault(&mut self, name: &Name, what: String, way_out: &str) {
-        let fault = Fault::error(Place::file(CONFIGURATION), what, way_out);
+    fn fault(&mut self, name: &Name, what: String, hint: &str) {
+        let fault = Diagnostic::error(FileLocation::file(CONFIGURATION), what, hint);
         self.faults.push(fault.about(Subject::Name(name.clone())));
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
-use fairway_model::{Fault, Place, closest};
+use fairway_model::{Diagnostic, FileLocation, closest};
 
 use super::{Meaning, monitors::secret};
 use crate::{
@@ -48,7 +48,7 @@ pub(super) fn access(meaning: &mut Meaning<'_, '_>, wire: Option<v1::Access>) ->
 }
 
 /// A listener that others than this machine reach takes TLS, and somebody who shows who they are.
-pub(crate) fn check_listener(settings: &Settings, place: Place, reader: &mut Reader<'_>) {
+pub(crate) fn check_listener(settings: &Settings, place: FileLocation, reader: &mut Reader<'_>) {
     let Some(address) = settings.http.filter(|address| !address.ip().to_canonical().is_loopback()) else { return };
     if reader.refused {
         // What seems missing may be what is at fault.
@@ -63,9 +63,9 @@ pub(crate) fn check_listener(settings: &Settings, place: Place, reader: &mut Rea
     reader.fault(open_listener(address, missing, place));
 }
 
-fn open_listener(address: SocketAddr, missing: &str, place: Place) -> Fault {
+fn open_listener(address: SocketAddr, missing: &str, place: FileLocation) -> Diagnostic {
     let what = format!("listen.http: {address} is reached from other machines, and takes TLS and authentication");
-    Fault::error(place, what, format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()))
+    Diagnostic::error(place, what, format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()))
 }
 
 fn tls(meaning: &mut Meaning<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls> {
@@ -168,15 +168,15 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
         (None, Some(Text(file))) => {
             let pointer = format!("{at}/keysFile");
             let path = meaning.path(&pointer, file);
-            let read = meaning.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.way_out));
+            let read = meaning.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.hint));
             let read = read.and_then(|octets| {
                 check_keys(&octets).map_err(|why| (format!("holds {why}"), "give a JSON Web Key Set (RFC 7517)"))?;
                 Ok(String::from_utf8_lossy(&octets).into())
             });
             match read {
                 Ok(text) => Some(KeySource::Given(text)),
-                Err((what, way_out)) => {
-                    meaning.error(pointer, format!("{} {what}", path.display()), way_out);
+                Err((what, hint)) => {
+                    meaning.error(pointer, format!("{} {what}", path.display()), hint);
                     None
                 }
             }
@@ -221,15 +221,15 @@ fn grant(
     let v1::Grant { role: As(AccessName(role)), to: List(to), projects } = wire;
     let verbs = roles.get(&role).copied();
     if verbs.is_none() && meaning.whole {
-        let way_out = match closest(&role, roles.keys().map(String::as_str)) {
+        let hint = match closest(&role, roles.keys().map(String::as_str)) {
             Some(word) => format!("did you mean {word}?"),
             None => format!("there are {}", roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         };
-        meaning.error(format_args!("/access/grants/{index}/role"), format!("no role is called {role}"), way_out);
+        meaning.error(format_args!("/access/grants/{index}/role"), format!("no role is called {role}"), hint);
     }
     for (number, As(subject)) in to.iter().enumerate() {
-        if let Some((what, way_out)) = unfit(access, subject, verbs.unwrap_or_default()).filter(|_| meaning.whole) {
-            meaning.error(format_args!("/access/grants/{index}/to/{number}"), what, way_out);
+        if let Some((what, hint)) = unfit(access, subject, verbs.unwrap_or_default()).filter(|_| meaning.whole) {
+            meaning.error(format_args!("/access/grants/{index}/to/{number}"), what, hint);
         }
     }
     let projects = projects

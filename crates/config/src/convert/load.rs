@@ -73,8 +73,8 @@ pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTree
             Err(error) => {
                 let key = if cluster.target.is_some() { "target" } else { "limit" };
                 let said = error.to_string();
-                let (what, way_out) = said.split_once("; ").unwrap_or((&said, ""));
-                meaning.error(format_args!("/clusters/{index}/{key}"), what, way_out);
+                let (what, hint) = said.split_once("; ").unwrap_or((&said, ""));
+                meaning.error(format_args!("/clusters/{index}/{key}"), what, hint);
             }
         }
     }
@@ -98,8 +98,8 @@ fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Load
         if !own.contains(key) {
             let others: Vec<&str> =
                 OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
-            let way_out = format!("take it out; it belongs to type {}", others.join(" and "));
-            meaning.error(format_args!("{pointer}/{key}"), format!("{key} has no meaning for type {word}"), way_out);
+            let hint = format!("take it out; it belongs to type {}", others.join(" and "));
+            meaning.error(format_args!("{pointer}/{key}"), format!("{key} has no meaning for type {word}"), hint);
         } else if wire.url.is_some() && ["path", "port"].contains(key) {
             let what = format!("{key} is of the gateways, and url is asked in their place");
             meaning.error(format_args!("{pointer}/{key}"), what, "take one of both out");
@@ -234,6 +234,6 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSourc
         _ => "",
     };
     let text = error.to_string();
-    let (what, way_out) = text.split_once("; ").unwrap_or((&text, ""));
-    meaning.error(format_args!("{pointer}{key}"), what, way_out);
+    let (what, hint) = text.split_once("; ").unwrap_or((&text, ""));
+    meaning.error(format_args!("{pointer}{key}"), what, hint);
 }

@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Desired, Fault, Place, Severity, Subject};
+use fairway_model::{Desired, Diagnostic, FileLocation, Severity, Subject};
 use fairway_zonefile::ZoneData;
 
 use super::{
@@ -107,22 +107,23 @@ struct Meaning<'a, 'r> {
 
 impl Meaning<'_, '_> {
     /// Records an error at a JSON pointer.
-    fn error(&mut self, pointer: impl Display, what: impl AsRef<str>, way_out: impl Into<String>) {
-        self.fault(Severity::Error, &pointer.to_string(), what.as_ref(), way_out.into());
+    fn error(&mut self, pointer: impl Display, what: impl AsRef<str>, hint: impl Into<String>) {
+        self.fault(Severity::Error, &pointer.to_string(), what.as_ref(), hint.into());
     }
 
     /// Records a warning at a JSON pointer.
-    fn warn(&mut self, pointer: impl Display, what: impl AsRef<str>, way_out: impl Into<String>) {
-        self.fault(Severity::Warning, &pointer.to_string(), what.as_ref(), way_out.into());
+    fn warn(&mut self, pointer: impl Display, what: impl AsRef<str>, hint: impl Into<String>) {
+        self.fault(Severity::Warning, &pointer.to_string(), what.as_ref(), hint.into());
     }
 
-    fn fault(&mut self, severity: Severity, pointer: &str, what: &str, way_out: String) {
+    fn fault(&mut self, severity: Severity, pointer: &str, what: &str, hint: String) {
         let located = self.tree.locate(pointer);
         let what = format!("{}: {what}", located.path);
-        self.reader.fault(Fault { severity, ..Fault::error(located.spot.place(self.tree.files), what, way_out) });
+        self.reader
+            .fault(Diagnostic { severity, ..Diagnostic::error(located.spot.place(self.tree.files), what, hint) });
     }
 
-    fn place(&self, pointer: &str) -> Place {
+    fn place(&self, pointer: &str) -> FileLocation {
         self.tree.locate(pointer).spot.place(self.tree.files)
     }
 
@@ -145,7 +146,7 @@ impl Meaning<'_, '_> {
     }
 
     /// Where an object was declared.
-    fn place_of(&self, subject: &Subject) -> Place {
+    fn place_of(&self, subject: &Subject) -> FileLocation {
         let (object, member) = match subject {
             Subject::Member(pool, member) => (&Subject::Pool(pool.clone()), format!("/members/{member}")),
             object => (object, String::new()),

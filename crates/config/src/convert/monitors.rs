@@ -133,8 +133,8 @@ fn http(
 
 fn statuses(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Statuses) -> StatusSet {
     wire.text().parse().unwrap_or_else(|fault: String| {
-        let (what, way_out) = fault.split_once("; ").unwrap_or((&fault, ""));
-        meaning.error(format_args!("{pointer}/status"), what, way_out);
+        let (what, hint) = fault.split_once("; ").unwrap_or((&fault, ""));
+        meaning.error(format_args!("{pointer}/status"), what, hint);
         StatusSet::default()
     })
 }
@@ -182,7 +182,7 @@ pub(super) fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Refere
     match meaning.reader.secret(&path) {
         Ok(secret) => Some(secret),
         Err(why) => {
-            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.way_out);
+            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
             None
         }
     }
@@ -216,6 +216,6 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor)
         _ => "/tls",
     };
     let text = error.to_string();
-    let (what, way_out) = text.split_once("; ").unwrap_or((&text, ""));
-    meaning.error(format_args!("{pointer}{key}"), what, way_out);
+    let (what, hint) = text.split_once("; ").unwrap_or((&text, ""));
+    meaning.error(format_args!("{pointer}{key}"), what, hint);
 }

@@ -152,7 +152,7 @@ fn down(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Down) -> Do
             (Ok(address), _) => DownAnswer::FallbackAddresses(vec![address]),
             (_, Ok(name)) => DownAnswer::FallbackCname(name),
             (_, Err(refusal)) => {
-                meaning.error(format_args!("{pointer}/down/fallback"), refusal.what, refusal.way_out);
+                meaning.error(format_args!("{pointer}/down/fallback"), refusal.what, refusal.hint);
                 DownAnswer::All
             }
         },

@@ -171,7 +171,7 @@ impl Meaning<'_, '_> {
                 FileFault::Line(fault) => self.reader.fault(fault),
                 FileFault::Whole(number, why) => {
                     let (pointer, path) = named(number);
-                    self.error(pointer, format!("{} {}", path.display(), why.what), why.way_out);
+                    self.error(pointer, format!("{} {}", path.display(), why.what), why.hint);
                 }
             }
         }

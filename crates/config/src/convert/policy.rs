@@ -17,9 +17,9 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
     let mut policy = Policy::WEIGHTED;
     for (at, step) in steps.iter().enumerate() {
         let (before, last) = (&steps[..at], at + 1 == steps.len());
-        if let Some((what, way_out)) = contradiction(before, *step) {
+        if let Some((what, hint)) = contradiction(before, *step) {
             let place = if listed { format!("{pointer}/policy/{at}") } else { format!("{pointer}/policy") };
-            meaning.error(place, what, way_out);
+            meaning.error(place, what, hint);
             continue;
         }
         add(&mut policy, *step, last, tolerance);
@@ -66,12 +66,12 @@ pub(crate) fn of_words(words: &[String]) -> Result<Policy, (usize, String)> {
             "tier" => Step::Tier,
             "weighted" => Step::Weighted,
             _ => {
-                let way_out = "give weighted, failover, sticky, or a list of tier, load and one of them; others need a declared pool";
-                return Err((at, format!("{} is no step here; {way_out}", quoted(word))));
+                let hint = "give weighted, failover, sticky, or a list of tier, load and one of them; others need a declared pool";
+                return Err((at, format!("{} is no step here; {hint}", quoted(word))));
             }
         };
-        if let Some((what, way_out)) = contradiction(&steps, step) {
-            return Err((at, format!("{what}; {way_out}")));
+        if let Some((what, hint)) = contradiction(&steps, step) {
+            return Err((at, format!("{what}; {hint}")));
         }
         steps.push(step);
         add(&mut policy, step, at + 1 == words.len(), Duration::ZERO);

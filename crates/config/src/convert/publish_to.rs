@@ -32,8 +32,8 @@ pub(super) fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &P
     ];
     match said.into_iter().filter(|said| *said).count() {
         0 => {
-            let way_out = "give it rfc2136, powerdns, etcd, webhook, dnsendpoint or file";
-            meaning.error(pointer, "it says no place to publish to", way_out);
+            let hint = "give it rfc2136, powerdns, etcd, webhook, dnsendpoint or file";
+            meaning.error(pointer, "it says no place to publish to", hint);
             return None;
         }
         1 => {}
@@ -201,8 +201,8 @@ fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> 
         secret: secret(meaning, &format!("{pointer}/secret"), &tsig.secret)?,
     };
     if key.octets().is_none() {
-        let way_out = "put the base64 of the key there, as in the other server's configuration";
-        meaning.error(format_args!("{pointer}/secret"), "the secret is no base64", way_out);
+        let hint = "put the base64 of the key there, as in the other server's configuration";
+        meaning.error(format_args!("{pointer}/secret"), "the secret is no base64", hint);
     }
     Some(key)
 }

@@ -41,8 +41,8 @@ fn set(
 ) -> Option<RecordSet> {
     let (As(rtype), List(data)) = (wire.rtype, wire.data);
     if !rtype.is_declarable() {
-        let way_out = "zones have an SOA of their own; take it out";
-        meaning.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), way_out);
+        let hint = "zones have an SOA of their own; take it out";
+        meaning.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), hint);
         return None;
     }
     let ttl = wire.ttl.map_or(RecordSet::TTL_USUAL, |As(ttl)| ttl);
@@ -51,8 +51,8 @@ fn set(
         match rdata_from_text(rtype, text.as_bytes(), &Name::root()) {
             Ok(rdata) => rdatas.push(rdata),
             Err(error) => {
-                let way_out = "write it as a zone file has it behind the type";
-                meaning.error(format_args!("{pointer}/data/{at}"), error.to_string(), way_out);
+                let hint = "write it as a zone file has it behind the type";
+                meaning.error(format_args!("{pointer}/data/{at}"), error.to_string(), hint);
             }
         }
     }

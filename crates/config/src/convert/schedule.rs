@@ -18,7 +18,7 @@ pub(super) fn schedule(
     for (number, wire) in windows.into_iter().enumerate() {
         match window(wire) {
             Ok(window) => sound.push(window),
-            Err((key, what, way_out)) => meaning.error(format_args!("{pointer}/open/{number}{key}"), what, way_out),
+            Err((key, what, hint)) => meaning.error(format_args!("{pointer}/open/{number}{key}"), what, hint),
         }
     }
     Schedule::new(sound)
@@ -73,7 +73,7 @@ pub(super) fn agrees(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
     }
     for (number, _) in open.filter(|_| !says_so) {
         let what = "the member has windows, and the policy does not heed them";
-        let way_out = "add the step schedule to the policy, or take the windows out";
-        meaning.error(format_args!("{pointer}/members/{number}/open"), what, way_out);
+        let hint = "add the step schedule to the policy, or take the windows out";
+        meaning.error(format_args!("{pointer}/members/{number}/open"), what, hint);
     }
 }

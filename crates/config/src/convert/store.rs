@@ -14,16 +14,16 @@ use crate::{
 pub(super) fn store(meaning: &mut Meaning<'_, '_>, store: &Store) -> StoreSettings {
     let Some(etcd) = &store.etcd else { return StoreSettings::Embedded };
     if cfg!(not(feature = "etcd")) {
-        let way_out = "build it with the cargo feature etcd (docs/operations/etcd.md), or take the section out";
-        meaning.error("/store/etcd", "this program was built without etcd", way_out);
+        let hint = "build it with the cargo feature etcd (docs/operations/etcd.md), or take the section out";
+        meaning.error("/store/etcd", "this program was built without etcd", hint);
     }
     let List(endpoints) = &etcd.endpoints;
     for (index, Text(endpoint)) in endpoints.iter().enumerate() {
         if let Some(what) = fault_of(endpoint) {
-            let way_out = "write http://HOST:PORT or https://HOST:PORT, without a path";
+            let hint = "write http://HOST:PORT or https://HOST:PORT, without a path";
             // A password must not be shown.
             let shown = endpoint.rsplit('@').next().unwrap_or_default();
-            meaning.error(format_args!("/store/etcd/endpoints/{index}"), format!("{shown:.100}: {what}"), way_out);
+            meaning.error(format_args!("/store/etcd/endpoints/{index}"), format!("{shown:.100}: {what}"), hint);
         }
     }
     refuse_halves(meaning, etcd);

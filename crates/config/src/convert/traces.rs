@@ -19,8 +19,8 @@ pub(super) fn traces(meaning: &mut Meaning<'_, '_>, wire: Option<&Traces>) -> Op
     let of_file = wire.and_then(|wire| wire.endpoint.as_ref()).map(|As(url)| url.below(TraceSettings::PATH));
     let endpoint = said.endpoint.clone().or(of_file);
     if wire.is_some() && endpoint.is_none() && !said.is_off {
-        let way_out = "give endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, or take the section out";
-        meaning.error("/traces", "it names no collector", way_out);
+        let hint = "give endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, or take the section out";
+        meaning.error("/traces", "it names no collector", hint);
     }
     let mut settings = TraceSettings::to(endpoint?);
     if let Some(wire) = wire {

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use fairway_model::{Desired, Fault, Name, Place, Rtype, Subject, Ttl, Visibility, ZoneSpec};
+use fairway_model::{Desired, Diagnostic, FileLocation, Name, Rtype, Subject, Ttl, Visibility, ZoneSpec};
 use fairway_zonefile::{Record, ZoneData, check_zone, read_zone};
 
 use super::Meaning;
@@ -106,7 +106,7 @@ fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, des
         let mut faults = check(&mut data, desired);
         // The records of a made zone stand where it is declared, which may not have been known.
         if data.records.first().is_some_and(|record| record.line == 0) && !faults.is_empty() {
-            let place = Place { column: 1, ..meaning.place(pointer) };
+            let place = FileLocation { column: 1, ..meaning.place(pointer) };
             faults.iter_mut().for_each(|fault| fault.place.clone_from(&place));
         }
         meaning.reader.faults(faults);
@@ -115,7 +115,7 @@ fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, des
 }
 
 /// Checks what the records of a zone say together.
-pub(crate) fn check(data: &mut ZoneData, desired: &Desired) -> Vec<Fault> {
+pub(crate) fn check(data: &mut ZoneData, desired: &Desired) -> Vec<Diagnostic> {
     check_zone(data, &|name| desired.names.contains_key(name))
 }
 
@@ -143,14 +143,14 @@ fn from_file(meaning: &mut Meaning<'_, '_>, pointer: &str, origin: &Name, path: 
             Some(data)
         }
         Err(why) => {
-            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.way_out);
+            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
             None
         }
     }
 }
 
 /// Reads a zone file and what it includes. Relative paths of inclusions begin at the zone file's folder.
-pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(ZoneData, Vec<Fault>), Unreadable> {
+pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(ZoneData, Vec<Diagnostic>), Unreadable> {
     let text = files.read(path, ZONE_MAX)?;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let mut include = |included: &str| files.read(&folder.join(included), ZONE_MAX).map_err(|why| why.what);

@@ -9,12 +9,12 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use fairway_model::{ClusterName, Fault, Latency, LatencyRow, LatencyTable, Network, Place, TableName};
+use fairway_model::{ClusterName, Diagnostic, FileLocation, Latency, LatencyRow, LatencyTable, Network, TableName};
 
 use crate::{FAULTS_MAX, tree::quoted};
 
 /// The table that a text holds, or all its faults.
-pub(super) fn read(name: &TableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Fault>> {
+pub(super) fn read(name: &TableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
     let file: Arc<str> = file.into();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -40,14 +40,14 @@ pub(super) fn read(name: &TableName, file: &str, text: &str) -> Result<LatencyTa
 
 struct Lines {
     file: Arc<str>,
-    faults: Vec<Fault>,
+    faults: Vec<Diagnostic>,
     seen: HashSet<Network>,
 }
 
 impl Lines {
-    fn fault(&mut self, line: u32, what: impl Into<String>, way_out: &str) {
-        let place = Place { file: Arc::clone(&self.file), line, column: 0 };
-        self.faults.push(Fault::error(place, what, way_out));
+    fn fault(&mut self, line: u32, what: impl Into<String>, hint: &str) {
+        let place = FileLocation { file: Arc::clone(&self.file), line, column: 0 };
+        self.faults.push(Diagnostic::error(place, what, hint));
     }
 
     /// The clusters that the first line names.

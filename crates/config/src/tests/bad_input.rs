@@ -43,8 +43,8 @@ fn a_file_cut_at_any_octet_is_refused_or_says_what_it_said() {
 
 #[test]
 fn a_file_that_lacks_its_last_line_break_alone_is_refused_where_it_ends() {
-    let way_out = "complete its last line and end it with a line break";
-    let fault = format!("f.yaml:2:8: the text ends without a line break, so the file may be cut; {way_out}");
+    let hint = "complete its last line and end it with a line break";
+    let fault = format!("f.yaml:2:8: the text ends without a line break, so the file may be cut; {hint}");
     assert_eq!(faults_of("version: 1\nuser: \u{fc}"), [fault]);
     // One that holds nothing is told as what it is.
     assert!(!faults_of("").iter().any(|fault| fault.contains("line break")));

@@ -21,7 +21,7 @@ mod views;
 
 use std::{fs, path::Path};
 
-use fairway_model::Fault;
+use fairway_model::Diagnostic;
 use tempfile::TempDir;
 
 use super::{Loaded, Source, attempt, check_at};
@@ -66,7 +66,7 @@ impl Folder {
     }
 
     /// Faults as lines, without the folder's own path.
-    fn lines(&self, faults: &[Fault]) -> Vec<String> {
+    fn lines(&self, faults: &[Diagnostic]) -> Vec<String> {
         let prefix = format!("{}/", self.path().display());
         faults.iter().map(|fault| fault.to_string().replace(&prefix, "")).collect()
     }

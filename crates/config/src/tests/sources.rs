@@ -100,7 +100,7 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
         });
         let shown = match &attempt.outcome {
             Ok(loaded) => format!("{loaded:?} {:?}", loaded.desired.problems()),
-            Err(faults) => faults.iter().map(Fault::to_string).collect(),
+            Err(faults) => faults.iter().map(Diagnostic::to_string).collect(),
         };
         assert!(fault.is_none_or(|fault| shown.contains(fault)), "{shown}");
         assert_eq!(fault.is_none(), attempt.outcome.is_ok(), "{shown}");
@@ -193,7 +193,7 @@ fn faults_of_the_environment_are_told_by_variable() {
 fn unknown_variables_are_warned_of_and_those_of_secrets_are_known() {
     let names = ["FAIRWAY_LISTEN_DSN", "FAIRWAY_LOG", "FAIRWAY_KEY", "FAIRWAY_CONFIG", "PATH"].map(str::to_owned);
     let others = ["FAIRWAY_KEY".to_owned()].into();
-    let warnings: Vec<_> = environment::unknown_variables(names, &others).iter().map(Fault::to_string).collect();
+    let warnings: Vec<_> = environment::unknown_variables(names, &others).iter().map(Diagnostic::to_string).collect();
     assert_eq!(
         warnings,
         ["environment: warning: FAIRWAY_LISTEN_DSN: unknown variable; did you mean FAIRWAY_LISTEN_DNS?"]

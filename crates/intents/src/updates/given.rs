@@ -52,11 +52,11 @@ impl<'a> Given<'a> {
 
     fn unknown(&self, called: &str) -> String {
         let settings: Vec<_> = self.spoken.settings().collect();
-        let way_out = match closest(called, settings.iter().copied()) {
+        let hint = match closest(called, settings.iter().copied()) {
             Some(flag) => format!("is {flag} meant?"),
             None => format!("it has {}", settings.join(", ")),
         };
-        format!("{called:?} is no parameter of the provider {} here; {way_out}", self.spoken.provider)
+        format!("{called:?} is no parameter of the provider {} here; {hint}", self.spoken.provider)
     }
 
     /// Which provider it is about.

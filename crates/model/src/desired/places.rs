@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Desired, Problem, Subject, error, nearest, warning};
+use super::{Desired, Subject, Violation, error, nearest, warning};
 use crate::{Geo, MapName, Pool, Rank, TableName};
 
 /// What a pool that goes by place must find: its map and table, places of its members, regions where members are.
-pub(super) fn check_places(desired: &Desired, pool: &Pool, found: &mut Vec<Problem>) {
-    let mut add = |problem: &dyn Fn(Subject) -> Problem| found.push(problem(Subject::Pool(pool.name.clone())));
+pub(super) fn check_places(desired: &Desired, pool: &Pool, found: &mut Vec<Violation>) {
+    let mut add = |problem: &dyn Fn(Subject) -> Violation| found.push(problem(Subject::Pool(pool.name.clone())));
     let name = &pool.name;
     let (mut map, mut table) = (false, false);
     for rank in pool.policy.places() {
@@ -41,8 +41,8 @@ pub(super) fn check_places(desired: &Desired, pool: &Pool, found: &mut Vec<Probl
         geo.prefer.iter().flat_map(|p| &p.regions).chain(&geo.default).map(|region| &**region).collect();
     for region in wanted.difference(&regions) {
         let what = format!("pool {name} prefers region {region}, where none of its members is");
-        let way_out = nearest(region, regions.iter().copied());
-        add(&|pool| warning(pool, &*what, &*way_out));
+        let hint = nearest(region, regions.iter().copied());
+        add(&|pool| warning(pool, &*what, &*hint));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use fairway_model::{ClientPlace, Desired, Fault, MapName, Pool, Spread};
+use fairway_model::{ClientPlace, Desired, Diagnostic, MapName, Pool, Spread};
 use serde_json::{Value, json};
 
 use super::{scenario::SimulatedCluster, steering};
@@ -99,11 +99,11 @@ fn network(place: usize, declared: &SimulatedCluster, said: Option<&Value>) -> V
 }
 
 /// What is wrong, by the keys of the scenario.
-fn words(faults: &[Fault]) -> String {
+fn words(faults: &[Diagnostic]) -> String {
     let errors = faults.iter().filter(|fault| fault.is_error());
-    let word = |fault: &Fault| match fault.way_out.as_str() {
+    let word = |fault: &Diagnostic| match fault.hint.as_str() {
         "" => fault.what.clone(),
-        way_out => format!("{}; {way_out}", fault.what),
+        hint => format!("{}; {hint}", fault.what),
     };
     let words: Vec<_> = errors.map(word).collect();
     words.join("\n").replace("pools[0]", "pool").replace("maps[0].networks", "clients of clusters")

@@ -13,7 +13,7 @@ mod tests;
 
 use std::{collections::HashSet, sync::Arc};
 
-use fairway_model::{Fault, Name, Place, Rtype, Ttl};
+use fairway_model::{Diagnostic, FileLocation, Name, Rtype, Ttl};
 
 use super::{Record, ZoneData, faults::Faults};
 use nodes::{Kinds, Node, Nodes};
@@ -23,7 +23,7 @@ use nodes::{Kinds, Node, Nodes};
 ///
 /// `steered` says whether exactly this name is a steered one: its addresses come from the configuration, so they are
 /// never missing, and the file may not state them. Wildcards are looked for here, steered ones too.
-pub fn check_zone(zone: &mut ZoneData, steered: &dyn Fn(&Name) -> bool) -> Vec<Fault> {
+pub fn check_zone(zone: &mut ZoneData, steered: &dyn Fn(&Name) -> bool) -> Vec<Diagnostic> {
     let nodes = Nodes::new(zone);
     let mut check = Check {
         glue: targets::name_servers(&nodes),
@@ -69,13 +69,13 @@ impl<'z> Check<'z, '_> {
     /// more than one is a rule of RRsets.
     fn apex(&mut self) {
         let apex = self.nodes.get(self.nodes.zone.origin.as_wire());
-        for (rtype, way_out) in [
+        for (rtype, hint) in [
             (Rtype::SOA, "add one: @ SOA ns1 hostmaster 1 1h 15m 2w 5m; without it the file may be cut off or empty"),
             (Rtype::NS, "add one for each name server of the zone"),
         ] {
             if !apex.is_some_and(|apex| self.nodes.records(apex).any(|record| record.rtype == rtype)) {
                 let what = format!("the zone {} has no {rtype} record at its apex", self.nodes.zone.origin);
-                self.faults.add(Fault::error(file_place(self.nodes.zone), what, way_out));
+                self.faults.add(Diagnostic::error(file_place(self.nodes.zone), what, hint));
             }
         }
     }
@@ -107,15 +107,15 @@ impl<'z> Check<'z, '_> {
         }
     }
 
-    fn error(&mut self, record: &Record, what: impl Into<String>, way_out: impl Into<String>) {
-        self.faults.add(Fault::error(self.nodes.zone.place(record), what, way_out));
+    fn error(&mut self, record: &Record, what: impl Into<String>, hint: impl Into<String>) {
+        self.faults.add(Diagnostic::error(self.nodes.zone.place(record), what, hint));
     }
 
-    fn warning(&mut self, record: &Record, what: impl Into<String>, way_out: impl Into<String>) {
-        self.faults.add(Fault::warning(self.nodes.zone.place(record), what, way_out));
+    fn warning(&mut self, record: &Record, what: impl Into<String>, hint: impl Into<String>) {
+        self.faults.add(Diagnostic::warning(self.nodes.zone.place(record), what, hint));
     }
 }
 
-fn file_place(zone: &ZoneData) -> Place {
-    Place { file: Arc::clone(&zone.files[0]), line: 0, column: 0 }
+fn file_place(zone: &ZoneData) -> FileLocation {
+    FileLocation { file: Arc::clone(&zone.files[0]), line: 0, column: 0 }
 }

@@ -28,8 +28,8 @@ impl Check<'_, '_> {
             let top = self.nodes.owner(cover);
             let by = if cut { "delegation" } else { "DNAME" };
             let what = format!("{} data of {owner} is never answered: the {by} at {top} hides it", record.rtype);
-            let way_out = if cut { format!("move it into the zone {top}, or remove it") } else { "remove it".into() };
-            self.warning(record, what, way_out);
+            let hint = if cut { format!("move it into the zone {top}, or remove it") } else { "remove it".into() };
+            self.warning(record, what, hint);
         }
         below
     }

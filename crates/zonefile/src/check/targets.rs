@@ -52,8 +52,8 @@ impl Check<'_, '_> {
             Target::Address => return,
             Target::Delegated if record.rtype == Rtype::NS && target.is_within(&record.owner) => {
                 let what = format!("{target} serves {} from inside it and has no glue address", record.owner);
-                let way_out = "add its A or AAAA record; without it nobody reaches that server";
-                return self.warning(record, what, way_out);
+                let hint = "add its A or AAAA record; without it nobody reaches that server";
+                return self.warning(record, what, hint);
             }
             Target::Delegated => return,
             Target::Alias => format!("{} names {target}, which is a CNAME (RFC 2181 section 10.3)", record.rtype),
@@ -62,16 +62,16 @@ impl Check<'_, '_> {
             }
             Target::Missing => format!("{} names {target}, which has no A or AAAA record", record.rtype),
         };
-        let way_out = self.way_out(&target);
+        let hint = self.hint(&target);
         // The rule of named-checkzone: a zone without its servers is refused, one with lost mail is not.
         if record.rtype == Rtype::NS {
-            self.error(record, what, way_out);
+            self.error(record, what, hint);
         } else {
-            self.warning(record, what, way_out);
+            self.warning(record, what, hint);
         }
     }
 
-    fn way_out(&self, target: &Name) -> String {
+    fn hint(&self, target: &Name) -> String {
         let origin = &self.nodes.zone.origin;
         let shortened = target.as_wire().strip_suffix(origin.as_wire()).map(|front| [front, &[0]].concat());
         let doubled = shortened.and_then(|front| Name::from_wire(&front).ok()).filter(|name| name.is_within(origin));

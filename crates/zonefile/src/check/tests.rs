@@ -1,4 +1,4 @@
-use fairway_model::{Fault, Name};
+use fairway_model::{Diagnostic, Name};
 
 use crate::{ZoneData, check_zone, read_zone};
 
@@ -9,7 +9,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn check(text: &str, steered: &[&str]) -> (ZoneData, Vec<Fault>) {
+fn check(text: &str, steered: &[&str]) -> (ZoneData, Vec<Diagnostic>) {
     let steered: Vec<Name> = steered.iter().map(|text| name(text)).collect();
     let mut refuse = |_: &str| Err("no files here".to_owned());
     let (mut zone, faults) = read_zone(&name("e.test"), "z", text.as_bytes(), &mut refuse);
@@ -48,7 +48,7 @@ fn fine(lines: &str) {
 fn an_apex_needs_its_soa_and_a_name_server() {
     let faults = check("$TTL 60\na A 192.0.2.1\n", &[]).1;
     assert_eq!(faults.len(), 2);
-    assert!(faults.iter().all(Fault::is_error));
+    assert!(faults.iter().all(Diagnostic::is_error));
     assert!(faults[0].what.contains("no SOA") && faults[1].what.contains("no NS"));
     error("@ SOA ns h 2 1h 15m 2w 5m\n", 5, "2 different SOA");
     error("a SOA ns h 2 1h 15m 2w 5m\n", 5, "not the apex");

@@ -5,10 +5,10 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::{RICH, check_zone, name, read};
-use fairway_model::{Fault, Name, Rtype};
+use fairway_model::{Diagnostic, Name, Rtype};
 
 /// Columns and lines of faults lie inside the text.
-fn assert_sane(text: &[u8], faults: &[Fault]) {
+fn assert_sane(text: &[u8], faults: &[Diagnostic]) {
     let lines = text.split(|octet| *octet == b'\n').count();
     for fault in faults {
         assert!(usize::try_from(fault.place.line).unwrap() <= lines, "{fault}");
@@ -30,7 +30,7 @@ fn a_rich_zone_cut_inside_any_line_is_refused() {
         let last = before.saturating_sub(3)..before;
         assert_eq!(zone.records[last.clone()], whole[last], "cut at {end}");
         let at_line_end = end == 0 || cut.ends_with(b"\n");
-        assert!(at_line_end || faults.iter().any(Fault::is_error), "a cut at {end} is not refused");
+        assert!(at_line_end || faults.iter().any(Diagnostic::is_error), "a cut at {end} is not refused");
         check_zone(&mut zone, &|_| false);
     }
 }

@@ -1,12 +1,12 @@
 //! Lines: owners, TTLs, classes, directives, inclusions.
 
 use super::{name, read, read_zone};
-use fairway_model::Fault;
+use fairway_model::Diagnostic;
 
 /// Owner, TTL and type of each record, after reading without a fault that is an error.
 fn records(text: &str) -> Vec<String> {
     let (zone, faults) = read("e.test", text.as_bytes());
-    assert!(!faults.iter().any(Fault::is_error), "{faults:#?}");
+    assert!(!faults.iter().any(Diagnostic::is_error), "{faults:#?}");
     zone.records.iter().map(|r| format!("{} {} {}", r.owner, r.ttl.secs(), r.rtype)).collect()
 }
 

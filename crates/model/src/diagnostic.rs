@@ -6,7 +6,7 @@ use crate::Subject;
 
 /// Where in a file something stands. Lines and columns count from 1; 0 means "the file as a whole".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct FileLocation {
     /// Path as the user gave it.
     pub file: Arc<str>,
     /// Line, from 1.
@@ -15,14 +15,14 @@ pub struct Place {
     pub column: u32,
 }
 
-impl Place {
+impl FileLocation {
     /// A file as a whole.
     pub fn file(path: &str) -> Self {
         Self { file: path.into(), line: 0, column: 0 }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.line, self.column) {
             (0, _) => write!(f, "{}", self.file),
@@ -43,28 +43,28 @@ pub enum Severity {
 
 /// One fault: place, fact (what and why), way out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
+pub struct Diagnostic {
     /// Where it is.
-    pub place: Place,
+    pub place: FileLocation,
     /// Error or warning.
     pub severity: Severity,
     /// What is wrong, and why it is wrong.
     pub what: String,
     /// What to do about it; empty where the fact says it all.
-    pub way_out: String,
+    pub hint: String,
     /// The object it is about, where it is about one alone.
     pub about: Option<Subject>,
 }
 
-impl Fault {
+impl Diagnostic {
     /// A fault that refuses its input.
-    pub fn error(place: Place, what: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { place, severity: Severity::Error, what: what.into(), way_out: way_out.into(), about: None }
+    pub fn error(place: FileLocation, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { place, severity: Severity::Error, what: what.into(), hint: hint.into(), about: None }
     }
 
     /// A fault that lets its input through.
-    pub fn warning(place: Place, what: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(place, what, way_out) }
+    pub fn warning(place: FileLocation, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(place, what, hint) }
     }
 
     /// The same, about an object.
@@ -78,10 +78,10 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_error() { "" } else { "warning: " };
         write!(f, "{}: {kind}{}", self.place, self.what)?;
-        if self.way_out.is_empty() { Ok(()) } else { write!(f, "; {}", self.way_out) }
+        if self.hint.is_empty() { Ok(()) } else { write!(f, "; {}", self.hint) }
     }
 }
