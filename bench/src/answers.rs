@@ -7,8 +7,8 @@ use std::{
 
 use clap::ValueEnum;
 use fairway_model::{
-    Acceptance, Bias, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, Health, HealthStatus,
-    Location, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Weight,
+    Acceptance, Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, Desired, Health,
+    HealthStatus, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Weight,
     ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
@@ -126,14 +126,17 @@ fn nearest_state(names: usize) -> ServingState {
     let (mut desired, zone) = workload(names);
     let point = |i: u32| f64::from(i % 3) * 40.0;
     let place =
-        |i: u32| ClientPlace { coordinates: Coordinates::from_degrees(50.0, point(i)), ..ClientPlace::default() };
+        |i: u32| ClientLocation { coordinates: Coordinates::from_degrees(50.0, point(i)), ..ClientLocation::default() };
     // Neighbours differ, so that none of them are one block.
     let networks: Vec<_> = (0..1 << 16).map(|i| (Network::of(Ipv4Addr::from(i << 16).into(), 16), place(i))).collect();
     let map = ClientMap::new(MapName::new("world").expect("a valid name"), MapLayer::of_networks(&networks));
     desired.maps.insert(map.name().clone(), Arc::new(map));
     for (number, cluster) in (0..).zip(desired.clusters.values_mut()) {
-        cluster.location =
-            Some(Location { at: Coordinates::from_degrees(50.0, point(number)), region: None, bias: Bias::default() });
+        cluster.location = Some(ClusterLocation {
+            at: Coordinates::from_degrees(50.0, point(number)),
+            region: None,
+            bias: Bias::default(),
+        });
     }
     for pool in desired.pools.values_mut() {
         pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };

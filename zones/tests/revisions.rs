@@ -14,9 +14,9 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, Check, ClientMap, ClientPlace, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Geo, Health,
-    HealthStatus, Location, MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name, Network, Pace, Permille,
-    PlaceMatch, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule, Severity,
+    Bias, Check, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, Desired, DownAnswer,
+    Geo, Health, HealthStatus, LocationMatch, MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name, Network,
+    Pace, Permille, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule, Severity,
     Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility, Weight, Window, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};

@@ -13,7 +13,7 @@ mod tests;
 
 use std::{mem, path::PathBuf, sync::Arc, time::SystemTime};
 
-use fairway_model::{ClientMap, ClientPlace, Diagnostic, LatencyTable, MapLayer, MapName, Network, TableName};
+use fairway_model::{ClientLocation, ClientMap, Diagnostic, LatencyTable, MapLayer, MapName, Network, TableName};
 
 use super::{
     files::{Files, LATENCIES_MAX, MMDB_MAX, Unreadable},
@@ -33,7 +33,7 @@ pub(super) struct MapText {
     /// Its name.
     pub(super) name: MapName,
     /// The networks declared in it.
-    pub(super) networks: Vec<(Network, ClientPlace)>,
+    pub(super) networks: Vec<(Network, ClientLocation)>,
     /// Its databases, the first of which counts.
     pub(super) databases: Vec<PathBuf>,
 }

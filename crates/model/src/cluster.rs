@@ -15,7 +15,7 @@ pub struct Cluster {
     /// in the same answer; outside, only the CNAME is given.
     pub dns_name: Option<Name>,
     /// Where it stands.
-    pub location: Option<Location>,
+    pub location: Option<ClusterLocation>,
     /// How much it can carry, in the unit of its load reports; unknown if not declared.
     pub capacity: Option<u64>,
     /// Services it runs, as inbound intents name them; `*` stands for all.
@@ -29,7 +29,7 @@ impl Cluster {
 
 /// A place on earth.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Location {
+pub struct ClusterLocation {
     /// The point; none where only its region is known: then no distance to it is.
     pub at: Option<Coordinates>,
     /// Free name of the region, for preference lists.

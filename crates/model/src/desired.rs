@@ -480,7 +480,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{LoadPlace, LoadRead, Policy};
+    use crate::{LoadEndpoint, LoadRead, Policy};
 
     fn desired() -> Desired {
         let cluster = Cluster {
@@ -539,7 +539,7 @@ mod tests {
         let (eu1, gw) = (ClusterName::new("eu1").unwrap(), LoadName::new("gw").unwrap());
         wish.load_feeds.insert(eu1.clone(), LoadFeed { source: gw.clone(), gateways: vec![] });
         assert_eq!(whats(&wish), ["source of load gw is not declared; declare it; none is declared yet"]);
-        let at = LoadPlace::Gateways { port: 15090, path: "/stats/prometheus".into() };
+        let at = LoadEndpoint::Gateways { port: 15090, path: "/stats/prometheus".into() };
         let source = LoadSource::new(LoadRead::Prometheus { at, signal: None, metric: None, overload_at: 95 });
         wish.load_sources.insert(gw.clone(), Arc::new(source.clone()));
         assert!(whats(&wish)[0].contains("no capacity"), "{:?}", whats(&wish));

@@ -6,6 +6,7 @@
 
 mod aim;
 mod changes;
+mod client_location;
 mod cluster;
 mod desired;
 mod diagnostic;
@@ -24,7 +25,6 @@ mod offers;
 mod overrides;
 mod pace;
 mod partition;
-mod place;
 mod policy;
 mod pool;
 mod preference;
@@ -41,14 +41,15 @@ mod units;
 
 pub use aim::{AimError, LoadAim};
 pub use changes::{Changes, ProviderSet, SetKey, Update};
-pub use cluster::{Cluster, Location};
+pub use client_location::{ClientLocation, Continent, Coordinates, Country, LocationError, Subdivision};
+pub use cluster::{Cluster, ClusterLocation};
 pub use desired::{Desired, SteeredName, Subject, Violation, Visibility, ZoneSpec};
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
 pub use id::{ClusterName, IdError, LoadName, MapName, MonitorName, PoolName, TableName};
 pub use latency::{Latency, LatencyRow, LatencyTable};
 pub use load::{Load, LoadReport, LoadSignal};
-pub use load_source::{LoadFeed, LoadMetric, LoadPlace, LoadRead, LoadSource, LoadUnit, LoadUrl};
+pub use load_source::{LoadEndpoint, LoadFeed, LoadMetric, LoadRead, LoadSource, LoadUnit, LoadUrl};
 pub use map::{ClientMap, MapEntry, MapLayer, MapSource};
 pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
@@ -60,10 +61,9 @@ pub use offers::{
 pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};
 pub use pace::{Pace, Risk, TtlBounds};
 pub use partition::{Found, Partition, PartitionBuilder};
-pub use place::{ClientPlace, Continent, Coordinates, Country, PlaceError, Subdivision};
 pub use policy::{Choose, Policy, Rank};
 pub use pool::{DownAnswer, Member, Mode, Pool, Spread};
-pub use preference::{Bias, Geo, PlaceMatch, PlaceRules, Preference};
+pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use records::RecordSet;
 pub use rtype::{Rtype, RtypeError};

@@ -27,7 +27,7 @@ pub enum LoadRead {
     /// Metrics of each gateway of a cluster, in Prometheus' text format.
     Prometheus {
         /// Where.
-        at: LoadPlace,
+        at: LoadEndpoint,
         /// The one signal that counts; default the best that all gateways of a cluster show.
         signal: Option<LoadSignal>,
         /// A metric that is the load, in place of those that are known of Envoy and Istio.
@@ -38,7 +38,7 @@ pub enum LoadRead {
     /// A number in a JSON text.
     Json {
         /// Where.
-        at: LoadPlace,
+        at: LoadEndpoint,
         /// JSON pointer (RFC 6901) to the number; `{cluster}` in it stands for the cluster's name.
         pointer: String,
     },
@@ -55,7 +55,7 @@ pub enum LoadRead {
 
 /// Where a number is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LoadPlace {
+pub enum LoadEndpoint {
     /// At each address of a cluster, or where the cluster says instead.
     Gateways {
         /// Port to connect to; default 15090, which is Envoy's own listener for statistics in Istio's gateways.
@@ -148,8 +148,8 @@ impl LoadSource {
     pub const fn asks_gateways(&self) -> bool {
         matches!(
             &self.read,
-            LoadRead::Prometheus { at: LoadPlace::Gateways { .. }, .. }
-                | LoadRead::Json { at: LoadPlace::Gateways { .. }, .. }
+            LoadRead::Prometheus { at: LoadEndpoint::Gateways { .. }, .. }
+                | LoadRead::Json { at: LoadEndpoint::Gateways { .. }, .. }
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc};
 
-use crate::{ClientPlace, Found, MapName, Network, Partition};
+use crate::{ClientLocation, Found, MapName, Network, Partition};
 
 /// What clients' addresses say of their places: networks as declared over databases, all joined to one partition.
 ///
@@ -21,7 +21,7 @@ pub struct ClientMap {
 /// What a map knows of a block of addresses, and from where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct MapRecord {
-    place: ClientPlace,
+    place: ClientLocation,
     /// Numbers of the sources that place and autonomous system come from.
     place_from: Option<u32>,
     asn_from: Option<u32>,
@@ -51,7 +51,7 @@ pub struct MapEntry<'m> {
     /// The largest block around the address of which the map says the same from the same source.
     pub block: Network,
     /// What is known.
-    pub place: &'m ClientPlace,
+    pub place: &'m ClientLocation,
     /// Where the place comes from; none where nothing is known.
     pub place_from: Option<&'m MapSource>,
     /// Where the number of the autonomous system comes from.
@@ -64,7 +64,7 @@ pub struct MapLayer {
     /// To places by their number, counted from 1; 0 where the source says nothing.
     pub partition: Partition,
     /// The places.
-    pub places: Vec<ClientPlace>,
+    pub places: Vec<ClientLocation>,
     /// Their sources: one for all places, or one a place.
     pub sources: Vec<MapSource>,
 }
@@ -72,10 +72,10 @@ pub struct MapLayer {
 impl MapLayer {
     /// What declared networks say. The most specific one that says where its clients are does so, and the most specific one
     /// that gives the number of an autonomous system does that: hence two layers.
-    pub fn of_networks(networks: &[(Network, ClientPlace)]) -> [Self; 2] {
-        let layer = |keep: &dyn Fn(&ClientPlace) -> ClientPlace| {
+    pub fn of_networks(networks: &[(Network, ClientLocation)]) -> [Self; 2] {
+        let layer = |keep: &dyn Fn(&ClientLocation) -> ClientLocation| {
             let said = networks.iter().map(|(network, place)| (*network, keep(place)));
-            let said: Vec<_> = said.filter(|(_, place)| *place != ClientPlace::default()).collect();
+            let said: Vec<_> = said.filter(|(_, place)| *place != ClientLocation::default()).collect();
             let numbered = (1..).zip(&said).map(|(number, (network, _))| (*network, number));
             Self {
                 partition: Partition::of_networks(numbered, 0),
@@ -84,8 +84,8 @@ impl MapLayer {
             }
         };
         [
-            layer(&|place| ClientPlace { asn: None, ..place.clone() }),
-            layer(&|place| ClientPlace { asn: place.asn, ..ClientPlace::default() }),
+            layer(&|place| ClientLocation { asn: None, ..place.clone() }),
+            layer(&|place| ClientLocation { asn: place.asn, ..ClientLocation::default() }),
         ]
     }
 }
@@ -133,7 +133,7 @@ impl ClientMap {
 
     /// Everything that it says of any address; the first is that of an address of which nothing is known. One place may stand
     /// there several times, from several sources.
-    pub fn places(&self) -> impl ExactSizeIterator<Item = &ClientPlace> {
+    pub fn places(&self) -> impl ExactSizeIterator<Item = &ClientLocation> {
         self.records.iter().map(|record| &record.place)
     }
 
@@ -167,11 +167,11 @@ impl ClientMap {
 
 impl MapRecord {
     /// The same where it says something, else what a further source says.
-    fn over(&self, below: Option<&ClientPlace>, source: u32) -> Self {
+    fn over(&self, below: Option<&ClientLocation>, source: u32) -> Self {
         let mut record = self.clone();
         let Some(below) = below else { return record };
-        if record.place_from.is_none() && *below != (ClientPlace { asn: below.asn, ..ClientPlace::default() }) {
-            record.place = ClientPlace { asn: record.place.asn, ..below.clone().completed() };
+        if record.place_from.is_none() && *below != (ClientLocation { asn: below.asn, ..ClientLocation::default() }) {
+            record.place = ClientLocation { asn: record.place.asn, ..below.clone().completed() };
             record.place_from = Some(source);
         }
         if record.asn_from.is_none() && below.asn.is_some() {
@@ -182,7 +182,7 @@ impl MapRecord {
     }
 }
 
-impl ClientPlace {
+impl ClientLocation {
     /// With the country of its subdivision and the continent of its country, where they are not said.
     fn completed(mut self) -> Self {
         self.country = self.country.or_else(|| self.subdivision.map(|subdivision| subdivision.country));
@@ -196,19 +196,19 @@ mod tests {
     use super::*;
     use crate::{Continent, Country};
 
-    fn country(letters: &str) -> ClientPlace {
-        ClientPlace { country: Country::new(letters), ..ClientPlace::default() }
+    fn country(letters: &str) -> ClientLocation {
+        ClientLocation { country: Country::new(letters), ..ClientLocation::default() }
     }
 
-    fn region(name: &str) -> ClientPlace {
-        ClientPlace { region: Some(name.into()), ..ClientPlace::default() }
+    fn region(name: &str) -> ClientLocation {
+        ClientLocation { region: Some(name.into()), ..ClientLocation::default() }
     }
 
-    fn asn(number: u32) -> ClientPlace {
-        ClientPlace { asn: Some(number), ..ClientPlace::default() }
+    fn asn(number: u32) -> ClientLocation {
+        ClientLocation { asn: Some(number), ..ClientLocation::default() }
     }
 
-    fn database(file: &str, networks: &[(&str, ClientPlace)]) -> MapLayer {
+    fn database(file: &str, networks: &[(&str, ClientLocation)]) -> MapLayer {
         let numbered = (1..).zip(networks).map(|(number, (network, _))| (network.parse().unwrap(), number));
         MapLayer {
             partition: Partition::of_networks(numbered, 0),
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    fn map(networks: &[(&str, ClientPlace)], databases: Vec<MapLayer>) -> ClientMap {
+    fn map(networks: &[(&str, ClientLocation)], databases: Vec<MapLayer>) -> ClientMap {
         let networks: Vec<_> =
             networks.iter().map(|(network, place)| (network.parse().unwrap(), place.clone())).collect();
         let layers = MapLayer::of_networks(&networks).into_iter().chain(databases);

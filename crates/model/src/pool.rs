@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use crate::{
-    Bias, ClientPrefix, ClusterName, MonitorName, Name, Network, Permille, PlaceRules, Policy, PoolName, ProbeAddress,
-    Schedule, Tier, Ttl, TtlBounds, Weight,
+    Bias, ClientPrefix, ClusterName, LocationRules, MonitorName, Name, Network, Permille, Policy, PoolName,
+    ProbeAddress, Schedule, Tier, Ttl, TtlBounds, Weight,
 };
 
 /// A named group of members that serve the same thing, and how one is chosen for a client.
@@ -34,7 +34,7 @@ pub struct Pool {
     /// When less than this part of a tier's weight is up, the next tier helps; 0 = only when none of it is up.
     pub min_healthy: Permille,
     /// What it says of clients' places.
-    pub place: PlaceRules,
+    pub place: LocationRules,
     /// Monitor of members that name none.
     pub monitor: Option<MonitorName>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
@@ -70,7 +70,7 @@ impl Pool {
             client_prefix: ClientPrefix::default(),
             panic_threshold: Permille::default(),
             min_healthy: Permille::default(),
-            place: PlaceRules::default(),
+            place: LocationRules::default(),
             monitor: None,
             members: Vec::new(),
         }

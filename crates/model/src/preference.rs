@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{ClientPlace, Continent, Country, MapName, Subdivision, TableName};
+use crate::{ClientLocation, Continent, Country, MapName, Subdivision, TableName};
 
 /// What a pool says of places, beside the rankings of its policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PlaceRules {
+pub struct LocationRules {
     /// The map that tells where clients are; none stands for the only one there is.
     pub map: Option<MapName>,
     /// For the ranking `geo`.
@@ -30,7 +30,7 @@ pub struct Geo {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Preference {
     /// Whom it holds for.
-    pub clients: PlaceMatch,
+    pub clients: LocationMatch,
     /// Regions of clusters, the preferred first. Members of other regions, or of none, come after all of them.
     pub regions: Vec<Arc<str>>,
     /// Whether members of other regions, or of none, are never answered to these clients. Default no.
@@ -39,7 +39,7 @@ pub struct Preference {
 
 /// What must be known of a client's place: everything that is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PlaceMatch {
+pub struct LocationMatch {
     /// The region.
     pub region: Option<Arc<str>>,
     /// The number of the autonomous system.
@@ -52,9 +52,9 @@ pub struct PlaceMatch {
     pub continent: Option<Continent>,
 }
 
-impl PlaceMatch {
+impl LocationMatch {
     /// Whether it holds for a client at this place.
-    pub fn holds(&self, place: &ClientPlace) -> bool {
+    pub fn holds(&self, place: &ClientLocation) -> bool {
         let region = self.region.is_none() || self.region == place.region;
         let asn = self.asn.is_none() || self.asn == place.asn;
         let subdivision = self.subdivision.is_none() || self.subdivision == place.subdivision;
@@ -79,13 +79,13 @@ impl PlaceMatch {
 
 impl Geo {
     /// Whether a client at this place is answered with members of its preferred regions alone.
-    pub fn is_only(&self, place: &ClientPlace) -> bool {
+    pub fn is_only(&self, place: &ClientLocation) -> bool {
         self.regions(place).0.is_some_and(|number| self.prefer[number].only)
     }
 
     /// The regions for a client at this place, the preferred first: those of the most specific preference that holds, of
     /// equals the first declared, else the default. With it the number of that preference.
-    pub fn regions(&self, place: &ClientPlace) -> (Option<usize>, &[Arc<str>]) {
+    pub fn regions(&self, place: &ClientLocation) -> (Option<usize>, &[Arc<str>]) {
         let holding = self.prefer.iter().enumerate().filter(|(_, preference)| preference.clients.holds(place));
         // Of equals `max_by_key` gives the last one.
         let best = holding.rev().max_by_key(|(_, preference)| preference.clients.specificity());
@@ -122,19 +122,19 @@ impl Bias {
 mod tests {
     use super::*;
 
-    fn clients(country: Option<&str>, continent: Option<Continent>, region: Option<&str>) -> PlaceMatch {
-        PlaceMatch {
+    fn clients(country: Option<&str>, continent: Option<Continent>, region: Option<&str>) -> LocationMatch {
+        LocationMatch {
             country: country.and_then(Country::new),
             continent,
             region: region.map(Into::into),
-            ..PlaceMatch::default()
+            ..LocationMatch::default()
         }
     }
 
-    fn place(country: &str, region: Option<&str>) -> ClientPlace {
+    fn place(country: &str, region: Option<&str>) -> ClientLocation {
         let country = Country::new(country);
         let continent = country.and_then(Country::continent);
-        ClientPlace { country, continent, region: region.map(Into::into), ..ClientPlace::default() }
+        ClientLocation { country, continent, region: region.map(Into::into), ..ClientLocation::default() }
     }
 
     #[test]

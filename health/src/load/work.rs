@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_model::{
-    Cause, Check, ClusterName, HttpCheck, LoadPlace, LoadRead, LoadSource, Monitor, ProbeAddress, StatusSet,
+    Cause, Check, ClusterName, HttpCheck, LoadEndpoint, LoadRead, LoadSource, Monitor, ProbeAddress, StatusSet,
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
@@ -194,12 +194,14 @@ fn check(errand: &Errand) -> (HttpCheck, Option<ProbeAddress>) {
         Whom::All => String::new(),
     };
     let (accept, (path, url), port) = match &source.read {
-        LoadRead::Prometheus { at: LoadPlace::Gateways { port, path }, .. } => (TEXT, (path.clone(), None), *port),
-        LoadRead::Prometheus { at: LoadPlace::Url(url), .. } => {
+        LoadRead::Prometheus { at: LoadEndpoint::Gateways { port, path }, .. } => (TEXT, (path.clone(), None), *port),
+        LoadRead::Prometheus { at: LoadEndpoint::Url(url), .. } => {
             (TEXT, (url.path.replace(CLUSTER, &cluster), Some(url)), 0)
         }
-        LoadRead::Json { at: LoadPlace::Gateways { port, path }, .. } => (JSON, (path.clone(), None), *port),
-        LoadRead::Json { at: LoadPlace::Url(url), .. } => (JSON, (url.path.replace(CLUSTER, &cluster), Some(url)), 0),
+        LoadRead::Json { at: LoadEndpoint::Gateways { port, path }, .. } => (JSON, (path.clone(), None), *port),
+        LoadRead::Json { at: LoadEndpoint::Url(url), .. } => {
+            (JSON, (url.path.replace(CLUSTER, &cluster), Some(url)), 0)
+        }
         LoadRead::Promql { url, query, .. } => {
             let path = format!("{}/api/v1/query?query={}", url.path.trim_end_matches('/'), escape(query));
             (JSON, (path, Some(url)), 0)

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use fairway_model::{ClientPlace, Desired, Partition, Pool, Rank, StableHasher, StableMap};
+use fairway_model::{ClientLocation, Desired, Partition, Pool, Rank, StableHasher, StableMap};
 
 use super::{distance::Point, rank, shape::Shape};
 use crate::steer::{Placement, Rows, Territory};
@@ -128,8 +128,8 @@ impl<'s> Sorter<'s> {
     /// The partition into rows, and the rows; none if there are too many.
     fn sort(mut self) -> Option<(Partition, Vec<Box<[u16]>>)> {
         let shape = self.shape;
-        let nowhere = ClientPlace::default();
-        let places: Vec<&ClientPlace> = shape.map.iter().flat_map(|map| map.places()).collect();
+        let nowhere = ClientLocation::default();
+        let places: Vec<&ClientLocation> = shape.map.iter().flat_map(|map| map.places()).collect();
         let mut known: StableMap<(u32, u32), u32> = StableMap::default();
         let mut row = |place: u32, latencies: u32| {
             *known.entry((place, latencies)).or_insert_with(|| {
@@ -147,7 +147,7 @@ impl<'s> Sorter<'s> {
     }
 
     /// The number of the row for a place and a row of the table of latencies.
-    fn number(&mut self, place: &ClientPlace, latencies: u32) -> u32 {
+    fn number(&mut self, place: &ClientLocation, latencies: u32) -> u32 {
         // Once there are too many nothing of it is used.
         if self.rows.len() > self.rows_max {
             return 0;
@@ -161,7 +161,7 @@ impl<'s> Sorter<'s> {
     }
 
     /// How the members stand by each ranking, one after the other.
-    fn ranks(&self, place: &ClientPlace, latencies: u32) -> Box<[u16]> {
+    fn ranks(&self, place: &ClientLocation, latencies: u32) -> Box<[u16]> {
         let Shape { ranks, sites, geo, tolerance, latencies: table, .. } = self.shape;
         let all = ranks.iter().flat_map(|ranking| match ranking {
             Rank::Geo => rank::geo(place, sites, geo),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_model::{ClientPlace, Geo, Latency};
+use fairway_model::{ClientLocation, Geo, Latency};
 
 use super::{distance::Point, shape::Site};
 use crate::steer::Rows;
@@ -11,7 +11,7 @@ use crate::steer::Rows;
 ///
 /// A client is where its coordinates are; without them where the sites of its region are, and without those in the middle of
 /// its country. Of whom nothing is known all sites are equally far; sites without a location come last.
-pub(super) fn nearest(place: &ClientPlace, sites: &[Site], points: &[Option<Point>], tolerance: u32) -> Vec<u16> {
+pub(super) fn nearest(place: &ClientLocation, sites: &[Site], points: &[Option<Point>], tolerance: u32) -> Vec<u16> {
     let from: Vec<Point> = match (place.coordinates, &place.region) {
         (Some(coordinates), _) => vec![coordinates.into()],
         (None, Some(region)) => {
@@ -36,7 +36,7 @@ pub(super) fn nearest(place: &ClientPlace, sites: &[Site], points: &[Option<Poin
 
 /// By the regions that clients of the place prefer; sites of other regions, or of none, come last, or never where clients of the
 /// place are to get no others.
-pub(super) fn geo(place: &ClientPlace, sites: &[Site], geo: &Geo) -> Vec<u16> {
+pub(super) fn geo(place: &ClientLocation, sites: &[Site], geo: &Geo) -> Vec<u16> {
     let (_, regions) = geo.regions(place);
     if regions.is_empty() {
         return vec![0; sites.len()];

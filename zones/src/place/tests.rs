@@ -3,9 +3,9 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use fairway_model::{
-    Bias, ClientMap, ClientPlace, Cluster, ClusterName, Continent, Coordinates, Country, Desired, Geo, Latency,
-    LatencyTable, Location, MapLayer, MapName, Member, Name, Network, PlaceMatch, Policy, Pool, PoolName, Preference,
-    Rank, SteeredName, TableName, Weight,
+    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Continent, Coordinates, Country, Desired,
+    Geo, Latency, LatencyTable, LocationMatch, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName,
+    Preference, Rank, SteeredName, TableName, Weight,
 };
 use fairway_zonefile::read_zone;
 use proptest::prelude::*;
@@ -42,20 +42,20 @@ fn sites() -> Vec<Site> {
     ]
 }
 
-fn at(latitude: f64, longitude: f64) -> ClientPlace {
-    ClientPlace { coordinates: Coordinates::from_degrees(latitude, longitude), ..ClientPlace::default() }
+fn at(latitude: f64, longitude: f64) -> ClientLocation {
+    ClientLocation { coordinates: Coordinates::from_degrees(latitude, longitude), ..ClientLocation::default() }
 }
 
-fn country(letters: &str) -> ClientPlace {
+fn country(letters: &str) -> ClientLocation {
     let country = Country::new(letters);
-    ClientPlace { country, continent: country.and_then(Country::continent), ..ClientPlace::default() }
+    ClientLocation { country, continent: country.and_then(Country::continent), ..ClientLocation::default() }
 }
 
-fn region(name: &str) -> ClientPlace {
-    ClientPlace { region: Some(name.into()), ..ClientPlace::default() }
+fn region(name: &str) -> ClientLocation {
+    ClientLocation { region: Some(name.into()), ..ClientLocation::default() }
 }
 
-fn nearest(place: &ClientPlace, sites: &[Site], kilometres: u32) -> Vec<u16> {
+fn nearest(place: &ClientLocation, sites: &[Site], kilometres: u32) -> Vec<u16> {
     let points: Vec<_> = sites.iter().map(|site| site.coordinates.map(Point::from)).collect();
     rank::nearest(place, sites, &points, kilometres * 1_000)
 }
@@ -88,15 +88,15 @@ fn a_client_without_coordinates_is_where_its_region_is_else_in_the_middle_of_its
     assert_eq!(nearest(&region("us"), &sites(), 0), [1, 2, 0, LAST]);
     assert_eq!(nearest(&region("eu"), &sites(), 0), [0, 0, 1, LAST], "each of its region is at hand");
     assert_eq!(nearest(&country("US"), &sites(), 0), [1, 2, 0, LAST]);
-    let elsewhere = ClientPlace { region: Some("ap".into()), ..country("DE") };
+    let elsewhere = ClientLocation { region: Some("ap".into()), ..country("DE") };
     assert_eq!(nearest(&elsewhere, &sites(), 0), [1, 0, 2, LAST]);
-    assert_eq!(nearest(&ClientPlace::default(), &sites(), 0), [0; 4]);
+    assert_eq!(nearest(&ClientLocation::default(), &sites(), 0), [0; 4]);
     assert_eq!(nearest(&region("ap"), &sites(), 0), [0; 4]);
 }
 
 fn preferences() -> Geo {
-    let of_continent = PlaceMatch { continent: Some(Continent::Europe), ..PlaceMatch::default() };
-    let of_country = PlaceMatch { country: Country::new("DE"), ..PlaceMatch::default() };
+    let of_continent = LocationMatch { continent: Some(Continent::Europe), ..LocationMatch::default() };
+    let of_country = LocationMatch { country: Country::new("DE"), ..LocationMatch::default() };
     let prefer = |clients, regions: &[&str]| Preference {
         clients,
         regions: regions.iter().map(|r| (*r).into()).collect(),
@@ -107,7 +107,7 @@ fn preferences() -> Geo {
 
 #[test]
 fn regions_go_in_the_order_that_a_place_prefers_and_other_members_last() {
-    let geo = |place: &ClientPlace| rank::geo(place, &sites(), &preferences());
+    let geo = |place: &ClientLocation| rank::geo(place, &sites(), &preferences());
     assert_eq!(geo(&country("FR")), [0, 0, LAST, LAST]);
     assert_eq!(geo(&country("DE")), [1, 1, 0, LAST]);
     assert_eq!(geo(&country("JP")), [LAST, LAST, 0, LAST]);
@@ -139,7 +139,7 @@ fn the_fastest_member_goes_first_and_one_of_which_nothing_is_known_last() {
     assert_eq!(latency(&[None, None, None], 0), [0; 3], "all are equal where nothing is known");
 }
 
-fn map(networks: &[(&str, ClientPlace)]) -> Arc<ClientMap> {
+fn map(networks: &[(&str, ClientLocation)]) -> Arc<ClientMap> {
     let networks: Vec<_> = networks.iter().map(|(network, place)| (network.parse().unwrap(), place.clone())).collect();
     Arc::new(ClientMap::new(MapName::new("m").unwrap(), MapLayer::of_networks(&networks)))
 }
@@ -279,8 +279,11 @@ fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> Desir
     let mut desired = Desired::default();
     for (name, region, n) in [("eu1", "eu", 1), ("us1", "us", 2)] {
         let name = ClusterName::new(name).unwrap();
-        let location =
-            Location { at: Coordinates::from_degrees(1.0, 2.0), region: Some(region.into()), bias: Bias::default() };
+        let location = ClusterLocation {
+            at: Coordinates::from_degrees(1.0, 2.0),
+            region: Some(region.into()),
+            bias: Bias::default(),
+        };
         let addresses = vec![IpAddr::from([192, 0, 2, n])];
         let (location, services) = (Some(location), Vec::new());
         let cluster = Cluster { name: name.clone(), addresses, dns_name: None, location, capacity: None, services };
@@ -325,7 +328,7 @@ fn pools_of_one_shape_share_a_placement_and_the_next_snapshot_takes_it_over() {
     assert_eq!(recompile(&two, &options, &first).unwrap().0.placements.count(), 2);
 }
 
-fn any_network() -> impl Strategy<Value = (Network, ClientPlace)> {
+fn any_network() -> impl Strategy<Value = (Network, ClientLocation)> {
     let place = prop::sample::select(vec!["FR", "DE", "US", "JP", "CA", "IE"]).prop_map(country);
     let coordinates = (-90.0f64..90.0, -180.0f64..180.0).prop_map(|(n, e)| at(n, e));
     let address = prop_oneof![

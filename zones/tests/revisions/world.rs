@@ -99,7 +99,7 @@ pub(super) fn world() -> Desired {
         vec!["203.0.113.7", "203.0.113.8", "2001:db8::7", "2001:db8::8"],
     ]) {
         let name = cluster(number);
-        let location = Location {
+        let location = ClusterLocation {
             at: Coordinates::from_degrees(number as f64 * 10.0, 7.0),
             region: Some(format!("r{number}")),
             bias: Bias::default(),
@@ -122,7 +122,7 @@ pub(super) fn world() -> Desired {
     let inner = ZoneSpec { visibility: Visibility::Private, monitor: MonitorName::new("first").ok(), ..spec("in.") };
     desired.zones = [spec(""), inner, spec("deep.gap.")].map(|zone| (zone.name.clone(), zone)).into();
     let place =
-        ClientPlace { asn: Some(7), coordinates: Coordinates::from_degrees(20.0, 8.0), ..ClientPlace::default() };
+        ClientLocation { asn: Some(7), coordinates: Coordinates::from_degrees(20.0, 8.0), ..ClientLocation::default() };
     let layers = MapLayer::of_networks(&[("198.51.100.0/24".parse().unwrap(), place)]);
     let map = ClientMap::new(MapName::new("m").unwrap(), layers);
     desired.maps.insert(map.name().clone(), Arc::new(map));
@@ -159,7 +159,7 @@ pub(super) fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
         0 => pool.policy.ranks = vec![Rank::Nearest],
         1 => {
             pool.policy.ranks = vec![Rank::Geo];
-            let clients = PlaceMatch { asn: Some(7), ..PlaceMatch::default() };
+            let clients = LocationMatch { asn: Some(7), ..LocationMatch::default() };
             let regions = vec![format!("r{}", (first + 1) % 6).into()];
             let prefer = vec![Preference { clients, regions, only: dice.one_in(3) }];
             pool.place.geo = Geo { prefer, default: vec![] };

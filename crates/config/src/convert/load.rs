@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fairway_health::{MonitorError, load::check_load_source};
 use fairway_model::{
-    ClusterName, LoadAim, LoadFeed, LoadMetric, LoadName, LoadPlace, LoadRead, LoadSignal, LoadSource, LoadUnit,
+    ClusterName, LoadAim, LoadEndpoint, LoadFeed, LoadMetric, LoadName, LoadRead, LoadSignal, LoadSource, LoadUnit,
     Subject,
 };
 
@@ -180,9 +180,9 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadRe
     }
 }
 
-fn place(wire: &mut Load, port: u16, path: &str) -> LoadPlace {
+fn place(wire: &mut Load, port: u16, path: &str) -> LoadEndpoint {
     let (port, path) = (wire.port.map_or(port, |Int(port)| port), wire.path.take().unwrap_or_else(|| path.to_owned()));
-    wire.url.take().map_or(LoadPlace::Gateways { port, path }, |As(url)| LoadPlace::Url(url))
+    wire.url.take().map_or(LoadEndpoint::Gateways { port, path }, |As(url)| LoadEndpoint::Url(url))
 }
 
 fn metric(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Metric) -> LoadMetric {

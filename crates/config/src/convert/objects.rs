@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    Bias, ClientPrefix, Cluster, ClusterName, Coordinates, Desired, DownAnswer, Location, Member, Mode, Name,
+    Bias, ClientPrefix, Cluster, ClusterLocation, ClusterName, Coordinates, Desired, DownAnswer, Member, Mode, Name,
     OverrideAction, Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
@@ -36,7 +36,7 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
         if !meaning.declare(Subject::Cluster(name.clone()), index) {
             continue;
         }
-        let location = wire.location.map(|wire| Location {
+        let location = wire.location.map(|wire| ClusterLocation {
             at: Coordinates::from_degrees(wire.latitude.0, wire.longitude.0),
             region: wire.region.map(|Text(region)| region),
             bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)).unwrap_or_default(),

@@ -9,8 +9,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClientMap, ClientPlace, Coordinates, Geo, LatencyTable, MapName, Network, PlaceMatch, PlaceRules, Preference,
-    Subject, TableName,
+    ClientLocation, ClientMap, Coordinates, Geo, LatencyTable, LocationMatch, LocationRules, MapName, Network,
+    Preference, Subject, TableName,
 };
 
 use super::Meaning;
@@ -83,7 +83,7 @@ fn map_text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1_place::Map) -
     let numbered = databases.iter().flatten().enumerate();
     let path = |(number, Text(path)): (usize, &Text<1>)| meaning.path(&format!("{pointer}/databases/{number}"), path);
     let databases = numbered.map(path).collect();
-    let mut declared: BTreeMap<Network, ClientPlace> = BTreeMap::new();
+    let mut declared: BTreeMap<Network, ClientLocation> = BTreeMap::new();
     for (number, wire) in networks.unwrap_or_default().into_iter().enumerate() {
         let As(network) = wire.network;
         let place = client_place(meaning, format_args!("{pointer}/networks/{number}"), wire);
@@ -95,9 +95,9 @@ fn map_text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1_place::Map) -
     MapText { name: wire.name.0, networks: declared.into_iter().collect(), databases }
 }
 
-fn client_place(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::MapNetwork) -> ClientPlace {
+fn client_place(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::MapNetwork) -> ClientLocation {
     let As(network) = wire.network;
-    let place = ClientPlace {
+    let place = ClientLocation {
         region: wire.region.map(|Text(region)| region.into()),
         country: wire.country.map(|As(country)| country),
         continent: wire.continent.map(|As(continent)| continent),
@@ -108,7 +108,7 @@ fn client_place(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_
     if wire.latitude.is_some() != wire.longitude.is_some() {
         let what = "latitude and longitude go together, and one is missing";
         meaning.error(pointer, what, "add it, or take the other out");
-    } else if place == ClientPlace::default() {
+    } else if place == ClientLocation::default() {
         let what = format!("{network} has no place: nothing is said of it");
         meaning.error(pointer, what, "give region, country, continent, subdivision, coordinates or asn");
     }
@@ -124,8 +124,8 @@ pub(super) struct Said {
 }
 
 /// What a pool says of places.
-pub(super) fn rules(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Said) -> PlaceRules {
-    PlaceRules {
+pub(super) fn rules(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Said) -> LocationRules {
+    LocationRules {
         map: wire.map.map(|As(name)| name),
         geo: wire.geo.map(|wire| geo(meaning, pointer, wire)).unwrap_or_default(),
         tolerance_metres: wire.nearest.and_then(|wire| wire.tolerance).map_or(0, |As(Distance(metres))| metres),
@@ -137,7 +137,7 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
     let regions = |list: Vec<Text<1, 64>>| list.into_iter().map(|Text(region)| region.into()).collect();
     let (mut prefer, mut seen) = (Vec::new(), HashSet::new());
     for (number, wire) in wire.prefer.map(|List(list)| list).unwrap_or_default().into_iter().enumerate() {
-        let clients = PlaceMatch {
+        let clients = LocationMatch {
             region: wire.clients.region.map(|Text(region)| region.into()),
             asn: wire.clients.asn.map(|Int(asn)| asn),
             subdivision: wire.clients.subdivision.map(|As(subdivision)| subdivision),
@@ -145,7 +145,7 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
             continent: wire.clients.continent.map(|As(continent)| continent),
         };
         let at = format_args!("{pointer}/geo/prefer/{number}/where").to_string();
-        if clients == PlaceMatch::default() {
+        if clients == LocationMatch::default() {
             meaning.error(&at, "nothing is said of whom it holds for", "give a place, or write its regions as default");
         }
         if !seen.insert(clients.clone()) {

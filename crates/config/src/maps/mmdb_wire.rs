@@ -9,7 +9,7 @@ use std::{
 };
 
 use fairway_model::{
-    ClientMap, ClientPlace, Continent, Coordinates, Country, MapLayer, MapSource, Network, PartitionBuilder,
+    ClientLocation, ClientMap, Continent, Coordinates, Country, MapLayer, MapSource, Network, PartitionBuilder,
     Subdivision,
 };
 use maxminddb::{MaxMindDbError, Reader, WithinOptions};
@@ -52,7 +52,7 @@ struct LocationRecord {
     longitude: Option<f64>,
 }
 
-impl From<Record<'_>> for ClientPlace {
+impl From<Record<'_>> for ClientLocation {
     fn from(record: Record<'_>) -> Self {
         let code = |record: &Option<CountryRecord<'_>>| Country::new(record.as_ref()?.iso_code?);
         // Where nobody knows the country of a network, that of its holder is the best guess.
@@ -86,7 +86,7 @@ impl From<MaxMindDbError> for Unusable {
 /// What a database says; `file` is its name for people.
 pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapLayer, Unusable> {
     let reader = Reader::from_source(octets)?;
-    let mut numbers = Numbers { places: Vec::new(), by_place: HashMap::from([(ClientPlace::default(), 0)]) };
+    let mut numbers = Numbers { places: Vec::new(), by_place: HashMap::from([(ClientLocation::default(), 0)]) };
     let mut by_offset: HashMap<usize, u32> = HashMap::new();
     let mut partition = PartitionBuilder::new(0);
     for (count, found) in reader.networks(WithinOptions::default())?.enumerate() {
@@ -98,7 +98,7 @@ pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapL
         let number = match by_offset.entry(offset) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let place = found.decode::<Record<'_>>()?.map(ClientPlace::from).unwrap_or_default();
+                let place = found.decode::<Record<'_>>()?.map(ClientLocation::from).unwrap_or_default();
                 *new.insert(numbers.of(place))
             }
         };
@@ -115,12 +115,12 @@ pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapL
 
 /// Numbers places from 1; one of which nothing is known is 0.
 struct Numbers {
-    places: Vec<ClientPlace>,
-    by_place: HashMap<ClientPlace, u32>,
+    places: Vec<ClientLocation>,
+    by_place: HashMap<ClientLocation, u32>,
 }
 
 impl Numbers {
-    fn of(&mut self, place: ClientPlace) -> u32 {
+    fn of(&mut self, place: ClientLocation) -> u32 {
         let places = &mut self.places;
         *self.by_place.entry(place).or_insert_with_key(|place| {
             places.push(place.clone());

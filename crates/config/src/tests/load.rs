@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairway_model::{
-    ClusterName, LoadMetric, LoadName, LoadPlace, LoadRead, LoadSignal, LoadSource, LoadUnit, LoadUrl, ProbeAddress,
+    ClusterName, LoadEndpoint, LoadMetric, LoadName, LoadRead, LoadSignal, LoadSource, LoadUnit, LoadUrl, ProbeAddress,
 };
 
 use super::*;
@@ -33,7 +33,7 @@ fn url(text: &str, https: bool, path: &str) -> LoadUrl {
 
 #[test]
 fn sources_are_read_with_their_defaults() {
-    let at = |port, path: &str| LoadPlace::Gateways { port, path: path.to_owned() };
+    let at = |port, path: &str| LoadEndpoint::Gateways { port, path: path.to_owned() };
     let metrics = |at, signal, metric, overload_at| LoadRead::Prometheus { at, signal, metric, overload_at };
     let stats = at(15090, "/stats/prometheus");
     assert_eq!(source("gw"), LoadSource::new(metrics(stats.clone(), None, None, 95)));
@@ -44,7 +44,7 @@ fn sources_are_read_with_their_defaults() {
     let metric = LoadMetric { name: "work_total".to_owned(), labels, is_rate: true };
     assert_eq!(source("own").read, metrics(stats, None, Some(metric), 95));
     let feed = source("feed");
-    let place = LoadPlace::Url(url("feeds.example:443", true, "/load?of={cluster}"));
+    let place = LoadEndpoint::Url(url("feeds.example:443", true, "/load?of={cluster}"));
     assert_eq!(feed.read, LoadRead::Json { at: place, pointer: "/load".to_owned() });
     assert_eq!((feed.unit, feed.timeout), (LoadUnit::Permille, Duration::from_secs(2)));
     let pods = source("pods");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Condition, Nameless, OfName};
-use crate::{Bias, Cluster, ClusterName, Desired, Location, MonitorName, Name, SharedMap};
+use crate::{Bias, Cluster, ClusterLocation, ClusterName, Desired, MonitorName, Name, SharedMap};
 
 /// Names that are offered. Clusters and monitors are there as long as a name uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,7 +106,7 @@ impl United {
         }
         let region = regions.and_then(region_of).map(|region| region.to_string());
         // Where on earth that is nobody said.
-        let location = region.map(|region| Location { at: None, region: Some(region), bias: Bias::default() });
+        let location = region.map(|region| ClusterLocation { at: None, region: Some(region), bias: Bias::default() });
         let own = || Cluster {
             name: cluster.name.clone(),
             addresses: cluster.addresses.clone(),

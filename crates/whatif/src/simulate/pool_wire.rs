@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use fairway_model::{ClientPlace, Desired, Diagnostic, MapName, Pool, Spread};
+use fairway_model::{ClientLocation, Desired, Diagnostic, MapName, Pool, Spread};
 use serde_json::{Value, json};
 
 use super::{scenario::SimulatedCluster, steering};
@@ -31,7 +31,7 @@ impl Surroundings {
     }
 
     /// Reads a pool, the default one where nothing is said, and where the clients nearest to each cluster are.
-    pub(super) fn read(&self, said: Option<&Value>) -> Result<(Pool, Vec<ClientPlace>), String> {
+    pub(super) fn read(&self, said: Option<&Value>) -> Result<(Pool, Vec<ClientLocation>), String> {
         let mut pool = said.cloned().unwrap_or_else(|| json!({ "policy": ["nearest", "load", "weighted"] }));
         let Some(keys) = pool.as_object_mut() else {
             return Err("pool: write it as in a configuration, with its policy".to_owned());
@@ -60,11 +60,11 @@ impl Surroundings {
     }
 
     /// What the map says of the clients nearest to each cluster, without the point on earth: each network has its own.
-    fn places(&self, desired: &Desired) -> Vec<ClientPlace> {
+    fn places(&self, desired: &Desired) -> Vec<ClientLocation> {
         let map = MapName::new(MAP).ok().and_then(|name| desired.maps.get(&name));
         let place = |number: usize| {
             let known = map.map(|map| map.entry(address(number)).place.clone()).unwrap_or_default();
-            ClientPlace { coordinates: None, ..known }
+            ClientLocation { coordinates: None, ..known }
         };
         (0..self.clusters.len()).map(place).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use fairway_model::{ClientPlace, ClusterName, Coordinates, Permille, Policy, Pool, Rank, Timestamp};
+use fairway_model::{ClientLocation, ClusterName, Coordinates, Permille, Policy, Pool, Rank, Timestamp};
 
 /// A scenario, checked: every name in it is declared, every part is in its range.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct SimulatedCluster {
     /// The region it is in.
     pub region: Option<String>,
     /// What a map says of the clients that are nearest to it, beside their coordinates.
-    pub clients: ClientPlace,
+    pub clients: ClientLocation,
 }
 
 /// How latencies differ from distances: the round trip takes 1 ms for each 100 km, and up to this part more, for each

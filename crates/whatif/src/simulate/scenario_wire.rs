@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{ClientPlace, ClusterName, Coordinates, Permille, Pool, Timestamp};
+use fairway_model::{ClientLocation, ClusterName, Coordinates, Permille, Pool, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -232,7 +232,7 @@ fn cluster(wire: &ClusterWire, else_at: LocationWire) -> Result<SimulatedCluster
     let LocationWire { latitude, longitude, region } = wire.location.clone().unwrap_or(else_at);
     let at = Coordinates::from_degrees(latitude, longitude);
     let at = at.ok_or_else(|| format!("clusters: {name}: no place on earth is at {latitude}, {longitude}"))?;
-    let clients = ClientPlace::default();
+    let clients = ClientLocation::default();
     Ok(SimulatedCluster { name, capacity: wire.capacity, soft, at, region, clients })
 }
 

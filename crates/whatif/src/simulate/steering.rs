@@ -11,8 +11,8 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, ClientMap, ClientPlace, Cluster, ClusterName, Demand, Desired, Health, LatencyTable, Location, MapLayer,
-    MapName, Name, Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
+    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Demand, Desired, Health, LatencyTable,
+    MapLayer, MapName, Name, Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -157,7 +157,7 @@ fn snapshot(scenario: &Scenario, population: &Population, pool: &Pool, table: Op
 fn map(scenario: &Scenario, population: &Population) -> ClientMap {
     let place = |network: &super::clients::Network| {
         let known = scenario.clusters[network.home].clients.clone();
-        ClientPlace { coordinates: Some(network.at), ..known }
+        ClientLocation { coordinates: Some(network.at), ..known }
     };
     let networks: Vec<_> = (0..).zip(&population.networks).map(|(at, network)| (subnet(at), place(network))).collect();
     ClientMap::new(MapName::new("clients").expect("letters"), MapLayer::of_networks(&networks))
@@ -168,7 +168,11 @@ fn cluster(declared: &SimulatedCluster, place: usize) -> Cluster {
         name: declared.name.clone(),
         addresses: vec![ip(place)],
         dns_name: None,
-        location: Some(Location { at: Some(declared.at), region: declared.region.clone(), bias: Bias::default() }),
+        location: Some(ClusterLocation {
+            at: Some(declared.at),
+            region: declared.region.clone(),
+            bias: Bias::default(),
+        }),
         capacity: Some(declared.capacity),
         services: vec![],
     }

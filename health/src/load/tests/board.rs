@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use fairway_model::{ClusterName, Load, LoadName, LoadPlace, LoadRead, LoadSignal, LoadSource, LoadUnit, ProbeAddress};
+use fairway_model::{
+    ClusterName, Load, LoadEndpoint, LoadName, LoadRead, LoadSignal, LoadSource, LoadUnit, ProbeAddress,
+};
 use tokio::time::Instant;
 
 use crate::load::{
@@ -15,7 +17,7 @@ use crate::load::{
 const PERIOD: Duration = Duration::from_secs(10);
 
 fn gateways_source() -> LoadSource {
-    let at = LoadPlace::Gateways { port: 15090, path: "/stats/prometheus".into() };
+    let at = LoadEndpoint::Gateways { port: 15090, path: "/stats/prometheus".into() };
     LoadSource::new(LoadRead::Prometheus { at, signal: None, metric: None, overload_at: 95 })
 }
 

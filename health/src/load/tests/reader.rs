@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fairway_model::{Load, LoadMetric, LoadPlace, LoadSignal, LoadSource, LoadUnit, LoadUrl, ProbeAddress, Secret};
+use fairway_model::{Load, LoadEndpoint, LoadMetric, LoadSignal, LoadSource, LoadUnit, LoadUrl, ProbeAddress, Secret};
 use tokio::{io::AsyncWriteExt, time::timeout};
 
 use super::*;
@@ -25,7 +25,7 @@ fn ok(body: &str) -> String {
 /// Metrics of each gateway, with what a test needs to be quick.
 fn gateways() -> LoadSource {
     quick(LoadRead::Prometheus {
-        at: LoadPlace::Gateways { port: 1, path: "/stats/prometheus".into() },
+        at: LoadEndpoint::Gateways { port: 1, path: "/stats/prometheus".into() },
         signal: None,
         metric: None,
         overload_at: 95,
@@ -157,7 +157,7 @@ async fn an_answer_without_end_stops_at_its_bound() {
     assert!(word.failure.unwrap().starts_with("metrics over 16777216 octets"));
     assert_eq!((word.load, word.standing), (None, WordStanding::Unknown));
     let json =
-        quick(LoadRead::Json { at: LoadPlace::Url(url(streaming(head, "[[[[").await, "/")), pointer: "/a".into() });
+        quick(LoadRead::Json { at: LoadEndpoint::Url(url(streaming(head, "[[[[").await, "/")), pointer: "/a".into() });
     let (loads, _) = started(vec![feed("eu1", &json, &[])]).await;
     let failed = self::word(&loads, |word| word.failure.is_some()).await.failure;
     assert_eq!(failed.as_deref(), Some("an answer over 4 MiB"));
@@ -174,7 +174,7 @@ async fn a_json_feed_is_asked_for_each_cluster_by_name() {
         let _ = stream.write_all(ok(body).as_bytes()).await;
     })
     .await;
-    let at = LoadPlace::Url(url(address, "/load?of={cluster}"));
+    let at = LoadEndpoint::Url(url(address, "/load?of={cluster}"));
     let source = quick(LoadRead::Json { at, pointer: "/{cluster}/used".into() });
     let (_loads, mut news) = started(vec![feed("a+b", &source, &[]), feed("us1", &source, &[])]).await;
     let mut found = BTreeSet::new();

@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 /// What is known of where a client is. Everything may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientPlace {
+pub struct ClientLocation {
     /// A free name, as clusters have in their location.
     pub region: Option<Arc<str>>,
     /// The country.
@@ -21,7 +21,7 @@ pub struct ClientPlace {
     pub asn: Option<u32>,
 }
 
-impl fmt::Display for ClientPlace {
+impl fmt::Display for ClientLocation {
     /// What is known, the nearest first: `region dc1, country DE, continent EU`; `nowhere` where nothing is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = [
@@ -79,10 +79,10 @@ impl fmt::Debug for Country {
 }
 
 impl FromStr for Country {
-    type Err = PlaceError;
+    type Err = LocationError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
-        Self::new(text).ok_or_else(|| PlaceError::Country(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, LocationError> {
+        Self::new(text).ok_or_else(|| LocationError::Country(text.to_owned()))
     }
 }
 
@@ -138,11 +138,11 @@ impl fmt::Display for Continent {
 }
 
 impl FromStr for Continent {
-    type Err = PlaceError;
+    type Err = LocationError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
+    fn from_str(text: &str) -> Result<Self, LocationError> {
         let known = Self::ALL.into_iter().find(|continent| continent.code().eq_ignore_ascii_case(text));
-        known.ok_or_else(|| PlaceError::Continent(text.to_owned()))
+        known.ok_or_else(|| LocationError::Continent(text.to_owned()))
     }
 }
 
@@ -179,11 +179,11 @@ impl fmt::Debug for Subdivision {
 }
 
 impl FromStr for Subdivision {
-    type Err = PlaceError;
+    type Err = LocationError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
+    fn from_str(text: &str) -> Result<Self, LocationError> {
         let parsed = text.split_once('-').and_then(|(country, code)| Self::new(Country::new(country)?, code));
-        parsed.ok_or_else(|| PlaceError::Subdivision(text.to_owned()))
+        parsed.ok_or_else(|| LocationError::Subdivision(text.to_owned()))
     }
 }
 
@@ -235,7 +235,7 @@ impl fmt::Display for Coordinates {
 
 /// Why a text is no place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum LocationError {
     /// No two letters.
     #[error("{0:?} is no country; give its two letters (ISO 3166-1) like DE")]
     Country(String),
@@ -285,8 +285,8 @@ mod tests {
 
     #[test]
     fn a_place_shows_what_is_known_of_it() {
-        let place = ClientPlace { country: Country::new("DE"), asn: Some(64_496), ..ClientPlace::default() };
+        let place = ClientLocation { country: Country::new("DE"), asn: Some(64_496), ..ClientLocation::default() };
         assert_eq!(place.to_string(), "country DE, AS 64496");
-        assert_eq!(ClientPlace::default().to_string(), "nowhere");
+        assert_eq!(ClientLocation::default().to_string(), "nowhere");
     }
 }
