@@ -7,9 +7,9 @@ use std::{
 
 use clap::ValueEnum;
 use fairway_model::{
-    Acceptance, Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, Desired, Health,
-    HealthStatus, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName, Weight,
-    ZoneSpec,
+    Acceptance, Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState,
+    Health, HealthStatus, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName,
+    Weight, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{Client, RuntimeState, ServerOptions, ServingState, Snapshot, Transport, compile};
@@ -81,7 +81,7 @@ pub fn packet(kind: Kind, number: usize) -> Vec<u8> {
 }
 
 /// What is wished for, and its zone: as many static names, and as many weighted pools of three at names of their own.
-pub fn workload(names: usize) -> (Desired, ZoneData) {
+pub fn workload(names: usize) -> (DesiredState, ZoneData) {
     let origin: Name = "bench.test".parse().expect("a valid name");
     let mut text = String::from(
         "$TTL 60\n@ IN SOA ns1 hostmaster 1 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 127.0.0.1\n*.wild IN A 127.0.0.2\nalias IN CNAME \
@@ -95,7 +95,7 @@ pub fn workload(names: usize) -> (Desired, ZoneData) {
 }
 
 /// Compiles the workload.
-pub fn compiled(desired: &Desired, zone: &ZoneData) -> Snapshot {
+pub fn compiled(desired: &DesiredState, zone: &ZoneData) -> Snapshot {
     let zones = std::slice::from_ref(zone);
     let (snapshot, _) = compile(desired, zones, &ServerOptions::default(), None).expect("the workload is sound");
     snapshot
@@ -149,8 +149,9 @@ fn nearest_state(names: usize) -> ServingState {
     ServingState { snapshot, runtime: Arc::new(runtime) }
 }
 
-fn desired(origin: &Name, names: usize) -> Desired {
-    let mut desired = Desired { zones: [(origin.clone(), ZoneSpec::new(origin.clone()))].into(), ..Desired::default() };
+fn desired(origin: &Name, names: usize) -> DesiredState {
+    let mut desired =
+        DesiredState { zones: [(origin.clone(), ZoneSpec::new(origin.clone()))].into(), ..DesiredState::default() };
     let weights = [("t1", 70), ("t2", 20), ("t3", 10)];
     let named = |text: &str| ClusterName::new(text).expect("a valid literal");
     for (last, (name, _)) in (1..).zip(weights) {

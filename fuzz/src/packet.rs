@@ -9,8 +9,8 @@ use std::{
 };
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Policy, Pool,
-    PoolName, Rtype, Spread, SteeredName, Weight, ZoneSpec,
+    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Policy,
+    Pool, PoolName, Rtype, Spread, SteeredName, Weight, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
@@ -242,7 +242,7 @@ fn serving() -> ServingState {
             "@ 60 SOA a b 1 2 3 4 5\n@ 60 NS ns1.fuzz.test.\nwww 60 A 198.51.100.1\nback 60 CNAME www.fuzz.test.\n",
         ),
     ];
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     for zone in &zones {
         let spec = ZoneSpec::new(zone.origin.clone());
         desired.zones.insert(zone.origin.clone(), spec);
@@ -261,7 +261,7 @@ fn serving() -> ServingState {
 }
 
 /// Adds clusters, and a steered name of each kind.
-fn steer(desired: &mut Desired) {
+fn steer(desired: &mut DesiredState) {
     for i in 1..=20u8 {
         let addresses: Vec<IpAddr> = match i % 3 {
             0 => vec![[203, 0, 113, i].into(), [203, 0, 113, 100 + i].into()],

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use fairway_integration::present::generic;
-use fairway_model::{Desired, Diagnostic, Name, ZoneSpec};
+use fairway_model::{DesiredState, Diagnostic, Name, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{ServerOptions, compile};
 
@@ -165,7 +165,7 @@ impl ZoneText {
     }
 
     fn check_compiles(&self, data: &ZoneData) -> Result<(), String> {
-        let mut desired = Desired::default();
+        let mut desired = DesiredState::default();
         desired.zones.insert(self.origin.clone(), ZoneSpec::new(self.origin.clone()));
         match compile(&desired, std::slice::from_ref(data), &ServerOptions::default(), None) {
             Ok(_) => Ok(()),

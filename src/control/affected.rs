@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{ClusterName, Desired, MonitorName, Name, PoolName, RecordSet, SharedMap, Subject};
+use fairway_model::{ClusterName, DesiredState, MonitorName, Name, PoolName, RecordSet, SharedMap, Subject};
 use fairway_providers::plain_name;
 use fairway_zones::{Snapshot, Touched};
 
@@ -52,7 +52,7 @@ impl Affected {
     }
 
     /// Returns the part of a desired state that is affected.
-    pub(crate) fn of(&self, desired: &Desired) -> Desired {
+    pub(crate) fn of(&self, desired: &DesiredState) -> DesiredState {
         match self {
             Self::All => desired.clone(),
             Self::Part(part) => part.of(desired),
@@ -60,7 +60,7 @@ impl Affected {
     }
 
     /// Returns the last state, with what is affected replaced.
-    pub(crate) fn replaced(&self, before: Option<&Arc<Desired>>, with: Desired) -> Arc<Desired> {
+    pub(crate) fn replaced(&self, before: Option<&Arc<DesiredState>>, with: DesiredState) -> Arc<DesiredState> {
         match (self, before) {
             (Self::Part(part), Some(before)) => Arc::new(part.replaced(before, with)),
             _ => Arc::new(with),
@@ -212,8 +212,8 @@ impl Part {
         subjects.filter_map(|subject| key_of(&subject)).chain(self.keys.iter().cloned()).collect()
     }
 
-    fn of(&self, desired: &Desired) -> Desired {
-        Desired {
+    fn of(&self, desired: &DesiredState) -> DesiredState {
+        DesiredState {
             pools: picked(&desired.pools, &self.touched.pools),
             names: picked(&desired.names, &self.touched.names),
             records: self.records_of(desired).map(|set| (set.key(), set.clone())).collect(),
@@ -221,15 +221,15 @@ impl Part {
             clusters: picked_few(&desired.clusters, &self.clusters),
             load_feeds: picked_few(&desired.load_feeds, &self.clusters),
             load_aims: picked_few(&desired.load_aims, &self.clusters),
-            ..Desired::default()
+            ..DesiredState::default()
         }
     }
 
-    fn records_of<'a>(&self, desired: &'a Desired) -> impl Iterator<Item = &'a RecordSet> {
+    fn records_of<'a>(&self, desired: &'a DesiredState) -> impl Iterator<Item = &'a RecordSet> {
         self.touched.records.iter().flat_map(|name| desired.records_at(name))
     }
 
-    fn replaced(&self, before: &Desired, with: Desired) -> Desired {
+    fn replaced(&self, before: &DesiredState, with: DesiredState) -> DesiredState {
         let mut desired = before.clone();
         self.touched.pools.iter().for_each(|name| _ = desired.pools.remove(name));
         self.touched.names.iter().for_each(|name| _ = desired.names.remove(name));
@@ -257,13 +257,13 @@ impl Part {
 }
 
 /// Returns which pools, names and records differ between two states of the files, or `None` if anything else does.
-fn changed_in_files(before: &Arc<Desired>, after: &Arc<Desired>) -> Option<Touched> {
+fn changed_in_files(before: &Arc<DesiredState>, after: &Arc<DesiredState>) -> Option<Touched> {
     let mut touched = Touched::default();
     if Arc::ptr_eq(before, after) {
         return Some(touched);
     }
-    let Desired { pools, names, records, .. } = &**after;
-    let others = |all: &Desired| Desired {
+    let DesiredState { pools, names, records, .. } = &**after;
+    let others = |all: &DesiredState| DesiredState {
         pools: SharedMap::new(),
         names: SharedMap::new(),
         records: SharedMap::new(),

@@ -30,7 +30,7 @@ use fairway_health::{
     balance::{Balancer, Caution, Drain, Settings},
     load::LoadNews,
 };
-use fairway_model::{ClusterName, Desired, PoolName, Shares, Timestamp};
+use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
 use fairway_zones::{Asked, RuntimeState, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -89,7 +89,7 @@ impl Balance {
 
     /// Follows a configuration: what is learnt goes on where the clusters are the same. No step may run: see
     /// [`Balance::stepped`].
-    pub(crate) fn follow(&mut self, desired: &Desired, snapshot: &Snapshot, now: Instant) {
+    pub(crate) fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
         let settings = settings(desired, snapshot);
         let is_read = |settings: &Settings| settings.clusters.iter().any(|c| desired.load_feeds.contains_key(&c.name));
         let Some(settings) = settings.filter(|settings| self.told || is_read(settings)) else {

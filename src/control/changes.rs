@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use fairway_model::{Desired, SharedMap};
+use fairway_model::{DesiredState, SharedMap};
 
 use fairway_config::Settings;
 
 /// What differs between two wishes, a line a kind of object: `pools: 1 added, 2 changed, 0 removed`.
-pub(crate) fn counted(before: &Desired, after: &Desired) -> Vec<String> {
+pub(crate) fn counted(before: &DesiredState, after: &DesiredState) -> Vec<String> {
     [
         line("zones", &before.zones, &after.zones),
         line("clusters", &before.clusters, &after.clusters),
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_was_added_changed_and_removed_is_counted_by_kind() {
-        let with = |monitors: &[(&str, u16)]| Desired {
+        let with = |monitors: &[(&str, u16)]| DesiredState {
             monitors: monitors
                 .iter()
                 .map(|(name, port)| {
@@ -111,7 +111,7 @@ mod tests {
                     (MonitorName::new(name).unwrap(), Arc::new(monitor))
                 })
                 .collect(),
-            ..Desired::default()
+            ..DesiredState::default()
         };
         let (before, after) = (with(&[("a", 1), ("b", 1), ("c", 1)]), with(&[("a", 1), ("b", 2), ("d", 1)]));
         assert_eq!(counted(&before, &after), ["monitors: 1 added, 1 changed, 1 removed"]);

@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use fairway_model::{Desired, Diagnostic, FileLocation, Name, PoolName, Severity, Timestamp};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, Severity, Timestamp};
 use fairway_zones::{ServerOptions, Snapshot, Touched, compile, recompile, revise};
 
 use super::{
@@ -206,7 +206,7 @@ impl Job<'_> {
         Ok(Snapshots { snapshot, warnings, touched, is_incremental: false })
     }
 
-    fn uses(&self, compiled: &Snapshots, desired: &Desired) -> Uses {
+    fn uses(&self, compiled: &Snapshots, desired: &DesiredState) -> Uses {
         match (&compiled.touched, self.sources.previous) {
             (Some(touched), Some(previous)) if compiled.is_incremental => {
                 let Configured { merged, uses, .. } = &*previous.configured;
@@ -245,7 +245,7 @@ fn options(settings: &Settings) -> ServerOptions {
 }
 
 /// The pools that changed, or answer other names than before.
-fn pools_concerned(before: &Desired, after: &Desired, touched: &Touched) -> BTreeSet<PoolName> {
+fn pools_concerned(before: &DesiredState, after: &DesiredState, touched: &Touched) -> BTreeSet<PoolName> {
     let of_names = touched.names.iter().flat_map(|name| [before.names.get(name), after.names.get(name)]);
     of_names.flatten().map(|steered| steered.pool.clone()).chain(touched.pools.iter().cloned()).collect()
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_model::{Desired, Diagnostic, FileLocation, Member, Name, Origin, Override, Pool, Timestamp};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Member, Name, Origin, Override, Pool, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{Snapshot, give_back_memory};
 use tokio::sync::oneshot;
@@ -262,7 +262,7 @@ impl Configured {
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     pub(crate) settings: Settings,
-    pub(crate) desired: Arc<Desired>,
+    pub(crate) desired: Arc<DesiredState>,
     /// The text of all zones; `None` if they are as before.
     pub(crate) zones: Option<Vec<ZoneData>>,
     /// What the next reading needs to know of the zones.

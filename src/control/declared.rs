@@ -9,7 +9,7 @@ mod many;
 use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_model::{
-    Cluster, Conflict, Desired, Diagnostic, Name, Permille, SharedMap, SharedSet, SteeredName, Subject, Timestamp,
+    Cluster, Conflict, DesiredState, Diagnostic, Name, Permille, SharedMap, SharedSet, SteeredName, Subject, Timestamp,
 };
 use fairway_providers::webhook_server::Scope;
 
@@ -48,7 +48,7 @@ pub(crate) struct Wish {
 #[derive(Debug)]
 enum Says {
     /// It is an element of a configuration.
-    Element(Box<Desired>),
+    Element(Box<DesiredState>),
     /// It is an intent: what that comes to depends on those that claim the same name, and on the clusters.
     Intent(Box<StoredIntent>),
     /// It is a part of what a client of the webhook contributes: what that comes to depends on all that is declared.
@@ -96,7 +96,7 @@ impl Wish {
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let all = fairway_config::objects(section, &texts).unwrap_or_default();
         let own = |key: &Key| {
-            let mut own = Desired::default();
+            let mut own = DesiredState::default();
             match kind {
                 Kind::Pool => own.pools.extend(all.pools.get(key.name()).map(|pool| (pool.name.clone(), pool.clone()))),
                 _ => {
@@ -104,7 +104,7 @@ impl Wish {
                     own.names.extend(name.map(|name| (name.name.clone(), name.clone())));
                 }
             }
-            (own != Desired::default()).then_some(own)
+            (own != DesiredState::default()).then_some(own)
         };
         let wish = |object: Object| match own(&object.key) {
             Some(own) => Self { object, says: Ok(Says::Element(own.into())) },
@@ -132,7 +132,7 @@ impl Wish {
 
 impl Wish {
     /// Adds what it declares, unless it is rejected. Rejects it if it cannot be read.
-    fn add_to(&self, desired: &mut Desired, key: &Key, rejected: &mut LeftOut) {
+    fn add_to(&self, desired: &mut DesiredState, key: &Key, rejected: &mut LeftOut) {
         match &self.says {
             _ if rejected.contains_key(key) => {}
             Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => {}
@@ -149,7 +149,7 @@ impl Wish {
         }
     }
 
-    fn element(&self) -> Option<&Desired> {
+    fn element(&self) -> Option<&DesiredState> {
         match &self.says {
             Ok(Says::Element(own)) => Some(own),
             _ => None,
@@ -308,7 +308,7 @@ impl Declared {
     }
 
     /// What the object at a key wishes for, where it is an element of a configuration.
-    pub(crate) fn element(&self, key: &Key) -> Option<&Desired> {
+    pub(crate) fn element(&self, key: &Key) -> Option<&DesiredState> {
         self.objects.get(key)?.element()
     }
 
@@ -413,10 +413,10 @@ impl Declared {
     pub(crate) fn contribution(
         &self,
         affected: &Affected,
-        files: &Desired,
+        files: &DesiredState,
         rejected: &mut LeftOut,
-    ) -> (Desired, LeftOut) {
-        let mut desired = Desired::default();
+    ) -> (DesiredState, LeftOut) {
+        let mut desired = DesiredState::default();
         match affected.part() {
             None => self.objects.iter().for_each(|(key, wish)| wish.add_to(&mut desired, key, rejected)),
             Some(part) => {
@@ -446,7 +446,7 @@ impl Declared {
     }
 
     /// Leaves out the objects that errors are about; false if they are about none that was not.
-    pub(crate) fn leave_out(&self, faults: &[Diagnostic], files: &Desired, left_out: &mut LeftOut) -> bool {
+    pub(crate) fn leave_out(&self, faults: &[Diagnostic], files: &DesiredState, left_out: &mut LeftOut) -> bool {
         let subjects = faults.iter().filter(|fault| fault.is_error()).filter_map(|fault| fault.about.as_ref());
         let owners = self.owners(subjects, files, left_out);
         let mut blamed = BTreeMap::<Key, Vec<ObjectFault>>::new();
@@ -482,8 +482,8 @@ fn told(fault: &Diagnostic, pointer: String) -> ObjectFault {
 }
 
 /// Whether nothing is wished for but pools, names and records.
-fn has_only_many(wish: &Desired) -> bool {
-    let Desired {
+fn has_only_many(wish: &DesiredState) -> bool {
+    let DesiredState {
         zones,
         clusters,
         monitors,

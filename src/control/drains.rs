@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::balance::Drain;
-use fairway_model::{ClusterName, Desired, OverrideAction, SteeredName, Timestamp, Ttl};
+use fairway_model::{ClusterName, DesiredState, OverrideAction, SteeredName, Timestamp, Ttl};
 use fairway_zones::TargetIndex;
 
 use super::uses::Uses;
@@ -44,7 +44,7 @@ struct Begun {
 
 impl DrainWatch {
     /// Notes which clusters are out now: those that it knows go on, others begin or are over.
-    pub(crate) fn follow(&mut self, out: &[ClusterName], desired: &Desired, (now, clock): (Instant, Timestamp)) {
+    pub(crate) fn follow(&mut self, out: &[ClusterName], desired: &DesiredState, (now, clock): (Instant, Timestamp)) {
         self.begun.retain(|cluster, _| out.contains(cluster));
         for cluster in out.iter().filter(|cluster| desired.clusters.contains_key(*cluster)) {
             let kept = || Duration::from_secs(largest_ttl(desired, cluster).secs().into());
@@ -88,7 +88,7 @@ pub(crate) fn forced_out(forced: &[Option<OverrideAction>], uses: &Uses) -> Vec<
 }
 
 /// The largest TTL that an answer with the cluster is given with.
-fn largest_ttl(desired: &Desired, cluster: &ClusterName) -> Ttl {
+fn largest_ttl(desired: &DesiredState, cluster: &ClusterName) -> Ttl {
     let has = |name: &&SteeredName| {
         desired.pools.get(&name.pool).is_some_and(|pool| pool.members.iter().any(|member| member.cluster == *cluster))
     };

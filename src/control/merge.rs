@@ -13,7 +13,7 @@ use std::{
 };
 
 use fairway_model::{
-    Contribution, DeclaredClusters, Desired, Merged, Name, PoolName, SharedSet, SourceKind, SteeredName, merge,
+    Contribution, DeclaredClusters, DesiredState, Merged, Name, PoolName, SharedSet, SourceKind, SteeredName, merge,
 };
 
 use super::{
@@ -39,9 +39,9 @@ pub(crate) struct Sources<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MergedState {
     /// What files and objects declare.
-    pub(crate) declared: Arc<Desired>,
+    pub(crate) declared: Arc<DesiredState>,
     /// The same with what clients of the webhook contribute.
-    pub(crate) desired: Arc<Desired>,
+    pub(crate) desired: Arc<DesiredState>,
     /// Names in it that the files do not steer.
     pub(crate) beside: SharedSet<Name>,
     /// Objects that files declare otherwise, with what of them holds.
@@ -101,7 +101,7 @@ impl Sources<'_> {
     fn contributed(
         &self,
         affected: &mut Affected,
-        declared: &Desired,
+        declared: &DesiredState,
         clusters: &DeclaredClusters,
         left: &LeftNames,
     ) -> Option<Arc<Contributed>> {
@@ -135,7 +135,7 @@ impl Sources<'_> {
         Some(Arc::new(contributed))
     }
 
-    fn names_beside(&self, affected: &Affected, before: SharedSet<Name>, desired: &Desired) -> SharedSet<Name> {
+    fn names_beside(&self, affected: &Affected, before: SharedSet<Name>, desired: &DesiredState) -> SharedSet<Name> {
         let of_files = &self.files.desired.names;
         let Some(part) = affected.part() else {
             let beside = desired.names.keys().filter(|name| !of_files.contains_key(*name));
@@ -153,7 +153,7 @@ impl Sources<'_> {
 }
 
 /// How many names each pool answers.
-fn uses_of_pools(desired: &Desired) -> HashMap<&PoolName, usize> {
+fn uses_of_pools(desired: &DesiredState) -> HashMap<&PoolName, usize> {
     let mut uses = HashMap::new();
     desired.names.values().for_each(|steered| *uses.entry(&steered.pool).or_default() += 1);
     uses

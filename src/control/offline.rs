@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
-use fairway_model::{ClusterName, Desired, Diagnostic, Health, HealthStatus};
+use fairway_model::{ClusterName, DesiredState, Diagnostic, Health, HealthStatus};
 use fairway_zones::{RuntimeState, ServingState, TargetIndex};
 
 use super::{
@@ -20,7 +20,7 @@ pub struct Offline {
     /// What would be served.
     pub view: ServingState,
     /// What is wished for.
-    pub desired: Arc<Desired>,
+    pub desired: Arc<DesiredState>,
     /// The targets of each cluster, by number.
     targets: HashMap<ClusterName, Vec<TargetIndex>>,
 }

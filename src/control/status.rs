@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Desired, Eligibility, Health, HealthStatus, Member, Name, Origin, OverrideAction,
-    Pace, Permille, Pool, PoolName, Target, Timestamp,
+    Acceptance, Cluster, ClusterName, DesiredState, Eligibility, Health, HealthStatus, Member, Name, Origin,
+    OverrideAction, Pace, Permille, Pool, PoolName, Target, Timestamp,
 };
 use fairway_zones::{ServingState, TargetIndex};
 
@@ -105,7 +105,7 @@ fn balance(shared: &Shared, view: &ServingState) -> Option<BalanceState> {
 }
 
 /// Adds to clusters in order of name how far they are loaded on purpose.
-fn aimed(clusters: &mut [ClusterState], desired: &Desired) {
+fn aimed(clusters: &mut [ClusterState], desired: &DesiredState) {
     let percent = |part: Permille| f64::from(part.thousandths()) / 10.0;
     for (state, cluster) in clusters.iter_mut().zip(desired.clusters.values()).filter(|(_, c)| c.capacity.is_some()) {
         let aim = desired.load_aims.get(&cluster.name).copied().unwrap_or_default();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use fairway_health::load::{ClusterLoad, state::WordStanding};
-use fairway_model::{ClusterName, Desired, Pool, PoolName};
+use fairway_model::{ClusterName, DesiredState, Pool, PoolName};
 use fairway_zones::{Slot, Snapshot};
 
 use fairway_api_types::state_wire::{PoolState, ShareState};
@@ -47,7 +47,7 @@ impl Minute {
 }
 
 /// Adds to pools in order of name what is known of their members' shares.
-pub(crate) fn add(pools: &mut [PoolState], desired: &Desired, answered: &Answered, loads: &[ClusterLoad]) {
+pub(crate) fn add(pools: &mut [PoolState], desired: &DesiredState, answered: &Answered, loads: &[ClusterLoad]) {
     let carried = carried(desired, loads);
     for (state, pool) in pools.iter_mut().zip(desired.pools.values()) {
         for (member, shares) in state.members.iter_mut().zip(shares(pool, answered, &carried)) {
@@ -78,7 +78,7 @@ pub(crate) fn shares(pool: &Pool, answered: &Answered, carried: &HashMap<Cluster
 }
 
 /// What each cluster carries, as the word that counts says it; nothing of those whose load is unknown.
-pub(crate) fn carried(desired: &Desired, loads: &[ClusterLoad]) -> HashMap<ClusterName, f64> {
+pub(crate) fn carried(desired: &DesiredState, loads: &[ClusterLoad]) -> HashMap<ClusterName, f64> {
     let carries = |load: &ClusterLoad| {
         let word = load.words.iter().find(|word| word.standing == WordStanding::Counts)?;
         let (permille, _) = word.load?;

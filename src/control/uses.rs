@@ -7,7 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Desired, Monitor, MonitorName, Pool, PoolName, ProbeAddress, SharedMap, SharedSet, Target, ZoneSpec,
+    ClusterName, DesiredState, Monitor, MonitorName, Pool, PoolName, ProbeAddress, SharedMap, SharedSet, Target,
+    ZoneSpec,
 };
 use fairway_zones::{Snapshot, TargetIndex};
 
@@ -33,7 +34,7 @@ pub(crate) struct Uses {
 
 impl Uses {
     /// Joins what is wished for with what it was compiled to.
-    pub(crate) fn new(desired: &Desired, snapshot: &Snapshot) -> Self {
+    pub(crate) fn new(desired: &DesiredState, snapshot: &Snapshot) -> Self {
         let mut uses = Self::default();
         uses.renumber(&[], snapshot.targets(), &[]);
         let mut known = Known::default();
@@ -58,7 +59,7 @@ impl Uses {
     /// names now.
     pub(crate) fn revised<'a>(
         &self,
-        desired: &Desired,
+        desired: &DesiredState,
         before: &[Target],
         snapshot: &Snapshot,
         changed: impl IntoIterator<Item = &'a PoolName>,
@@ -94,7 +95,7 @@ impl Uses {
     }
 
     /// Adds a pool, if any name uses it.
-    fn add(&mut self, desired: &Desired, snapshot: &Snapshot, pool: &Pool, known: &mut Known) {
+    fn add(&mut self, desired: &DesiredState, snapshot: &Snapshot, pool: &Pool, known: &mut Known) {
         let Some(judged) = self.judged(desired, snapshot, pool, known) else { return };
         for (_, number) in &*judged {
             self.pools[number.0 as usize].insert(pool.name.clone(), ());
@@ -103,7 +104,13 @@ impl Uses {
     }
 
     /// Who judges the addresses of a pool's members, which are counted at their targets; none if no name uses it.
-    fn judged(&mut self, desired: &Desired, snapshot: &Snapshot, pool: &Pool, known: &mut Known) -> Option<Judged> {
+    fn judged(
+        &mut self,
+        desired: &DesiredState,
+        snapshot: &Snapshot,
+        pool: &Pool,
+        known: &mut Known,
+    ) -> Option<Judged> {
         let infos = snapshot.pool_infos();
         // Zones of one compiled pool are alike in all that matters here, so that its first name stands for all.
         let mut names: Vec<_> = snapshot.places_of(&pool.name).filter_map(|place| infos[place].names.first()).collect();
@@ -203,7 +210,7 @@ impl Numbers<'_> {
 
 /// Adds who judges the addresses of a pool's members for names of one zone.
 fn judge(
-    desired: &Desired,
+    desired: &DesiredState,
     pool: &Pool,
     zone: Option<&ZoneSpec>,
     known: &mut Numbers<'_>,

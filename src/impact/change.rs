@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
 };
 
-use fairway_model::{Desired, Name, PoolName};
+use fairway_model::{DesiredState, Name, PoolName};
 use fairway_zones::{
     Draw,
     steer::{ClientNet, SteerPool},
@@ -96,8 +96,8 @@ fn given(side: &Offline, pool: &SteerPool, client: ClientNet, draw: Draw) -> Str
 }
 
 /// Names that are steered on one side only, or by another pool.
-pub(super) fn names(before: &Desired, after: &Desired) -> NamesReport {
-    let missing = |from: &Desired, of: &Desired| -> Vec<String> {
+pub(super) fn names(before: &DesiredState, after: &DesiredState) -> NamesReport {
+    let missing = |from: &DesiredState, of: &DesiredState| -> Vec<String> {
         of.names.keys().filter(|name| !from.names.contains_key(*name)).map(ToString::to_string).collect()
     };
     let moved = after.names.values().filter_map(|name| {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{ClusterName, Desired, Permille, Pool, PoolName, Ttl};
+use fairway_model::{ClusterName, DesiredState, Permille, Pool, PoolName, Ttl};
 use fairway_zones::steer::{Basis, ClientNet, SteerPool};
 
 use super::{
@@ -61,16 +61,16 @@ pub(super) fn walk(side: &Offline, budget: Option<u32>) -> (BTreeMap<PoolName, P
     (pools, breaches)
 }
 
-fn regions(desired: &Desired, clusters: &BTreeSet<ClusterName>) -> usize {
+fn regions(desired: &DesiredState, clusters: &BTreeSet<ClusterName>) -> usize {
     clusters.iter().filter_map(|name| region(desired, name)).collect::<BTreeSet<_>>().len()
 }
 
-fn region<'a>(desired: &'a Desired, cluster: &ClusterName) -> Option<&'a str> {
+fn region<'a>(desired: &'a DesiredState, cluster: &ClusterName) -> Option<&'a str> {
     desired.clusters.get(cluster)?.location.as_ref()?.region.as_deref()
 }
 
 /// Every cluster of a pool, and every region where it has several.
-fn domains<'a>(desired: &'a Desired, pool: &'a SteerPool) -> Vec<Domain<'a>> {
+fn domains<'a>(desired: &'a DesiredState, pool: &'a SteerPool) -> Vec<Domain<'a>> {
     let mut regions = BTreeMap::<&str, Vec<&ClusterName>>::new();
     for name in pool.clusters() {
         if let Some(region) = region(desired, name) {
@@ -154,7 +154,7 @@ fn unreachable<'a>(pool: &'a Pool, reached: &'a BTreeSet<ClusterName>) -> impl I
 }
 
 /// The longest TTL of the names that a pool answers, in seconds.
-fn ttl(desired: &Desired, pool: &PoolName) -> u32 {
+fn ttl(desired: &DesiredState, pool: &PoolName) -> u32 {
     let names = desired.names.values().filter(|name| name.pool == *pool);
     names.filter_map(|name| desired.ttl_max(name)).max().map_or(0, Ttl::secs)
 }

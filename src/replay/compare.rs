@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fairway_model::{ClusterName, Desired, Network, PoolName};
+use fairway_model::{ClusterName, DesiredState, Network, PoolName};
 use fairway_zones::{Draw, Played, Player, ServingState};
 
 use crate::control::Offline;
@@ -157,7 +157,7 @@ fn shares(before: &BTreeMap<Given, u64>, after: &BTreeMap<Given, u64>, compared:
 }
 
 /// Each cluster's part of the capacity of all members of these pools, if every one declares its capacity.
-fn capacities<'a>(desired: &Desired, pools: impl Iterator<Item = &'a PoolName>) -> BTreeMap<String, f64> {
+fn capacities<'a>(desired: &DesiredState, pools: impl Iterator<Item = &'a PoolName>) -> BTreeMap<String, f64> {
     let members = pools.filter_map(|pool| desired.pools.get(pool)).flat_map(|pool| &pool.members);
     let capacity = |cluster: &ClusterName| desired.clusters.get(cluster).and_then(|cluster| cluster.capacity);
     let known = members.map(|member| Some((&member.cluster, capacity(&member.cluster)?)));

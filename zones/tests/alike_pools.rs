@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName,
+    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName,
     ProbeAddress, Rtype, SteeredName, Ttl, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
@@ -37,7 +37,7 @@ fn pools() -> Vec<Pool> {
     pools
 }
 
-fn desired(pools: &[Pool]) -> Desired {
+fn desired(pools: &[Pool]) -> DesiredState {
     let clusters = [0, 1, 2].map(|number| Cluster {
         name: ClusterName::new(&format!("c{number}")).unwrap(),
         addresses: [1, 2].map(|host| format!("10.0.{number}.{host}").parse().unwrap()).into(),
@@ -49,12 +49,12 @@ fn desired(pools: &[Pool]) -> Desired {
     let zone = ZoneSpec::new(name("a.test"));
     let steered =
         |pool: &Pool| SteeredName { name: name(&format!("{}.a.test", pool.name)), pool: pool.name.clone(), ttl: None };
-    Desired {
+    DesiredState {
         zones: [(zone.name.clone(), zone)].into(),
         clusters: clusters.map(|cluster| (cluster.name.clone(), cluster)).into(),
         pools: pools.iter().map(|pool| (pool.name.clone(), pool.clone())).collect(),
         names: pools.iter().map(steered).map(|steered| (steered.name.clone(), steered)).collect(),
-        ..Desired::default()
+        ..DesiredState::default()
     }
 }
 

@@ -5,8 +5,8 @@
 use std::{net::Ipv4Addr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, Health, HealthStatus, Member, Name, OverrideAction, Policy, Pool, PoolName, Rtype,
-    SteeredName, ZoneSpec,
+    Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Name, OverrideAction, Policy, Pool, PoolName,
+    Rtype, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -44,10 +44,10 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn desired() -> Desired {
+fn desired() -> DesiredState {
     let zone = name("example.test");
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::FAILOVER);
-    let mut desired = Desired { zones: [(zone.clone(), ZoneSpec::new(zone))].into(), ..Desired::default() };
+    let mut desired = DesiredState { zones: [(zone.clone(), ZoneSpec::new(zone))].into(), ..DesiredState::default() };
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
         let cluster = ClusterName::new(cluster).unwrap();
         pool.members.push(Member::new(cluster.clone()));
@@ -70,7 +70,7 @@ fn desired() -> Desired {
     desired
 }
 
-fn serving(text: &str, desired: &Desired, health: Health) -> ServingState {
+fn serving(text: &str, desired: &DesiredState, health: Health) -> ServingState {
     let (zone, faults) = read_zone(&name("example.test"), "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
     assert!(faults.iter().all(|f| !f.is_error()), "{faults:?}");
     let (snapshot, _) = compile(desired, &[zone], &ServerOptions::default(), None).unwrap();

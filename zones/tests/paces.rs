@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, Pace, Policy, Pool, PoolName,
-    Risk, Rtype, SteeredName, Ttl, TtlBounds, ZoneSpec,
+    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Pace, Policy, Pool,
+    PoolName, Risk, Rtype, SteeredName, Ttl, TtlBounds, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{Explained, RuntimeState, ServerOptions, ServingState, compile, explain};
@@ -25,7 +25,8 @@ const PACES: [Pace; 5] =
 /// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
 fn serving(status: HealthStatus, pace: Pace) -> ServingState {
     let zone = name("example.test");
-    let mut desired = Desired { zones: [(zone.clone(), ZoneSpec::new(zone.clone()))].into(), ..Desired::default() };
+    let mut desired =
+        DesiredState { zones: [(zone.clone(), ZoneSpec::new(zone.clone()))].into(), ..DesiredState::default() };
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "203.0.113.2")] {
         let name = ClusterName::new(cluster).unwrap();
         let dns_name = Some(format!("{cluster}.example.test").parse().unwrap());

@@ -14,10 +14,10 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, Check, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, Desired, DownAnswer,
-    Geo, Health, HealthStatus, LocationMatch, MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name, Network,
-    Pace, Permille, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule, Severity,
-    Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility, Weight, Window, ZoneSpec,
+    Bias, Check, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState,
+    DownAnswer, Geo, Health, HealthStatus, LocationMatch, MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name,
+    Network, Pace, Permille, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule,
+    Severity, Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility, Weight, Window, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
@@ -140,20 +140,20 @@ fn by_name(number: u64) -> Pool {
     Pool { members: vec![Member::new(cluster(1))], mode: Mode::Cname, ..plain(number) }
 }
 
-fn put(wish: &mut Desired, name: &str, pool: u64) {
+fn put(wish: &mut DesiredState, name: &str, pool: u64) {
     let pool = PoolName::new(&format!("p{pool}")).unwrap();
     wish.names.insert(owner(name), SteeredName { name: owner(name), pool, ttl: None });
 }
 
 /// Takes a pool and its name out.
-fn take(wish: &mut Desired, number: u64) {
+fn take(wish: &mut DesiredState, number: u64) {
     wish.pools.remove(&plain(number).name);
     wish.names.remove(&owner(&format!("n{number}.")));
 }
 
 /// What is wished for, compiled and then revised.
 struct Story {
-    wish: Desired,
+    wish: DesiredState,
     snapshot: Arc<Snapshot>,
 }
 
@@ -172,7 +172,7 @@ impl Story {
     }
 
     /// Makes a change, which must be revised to what is compiled.
-    fn check(&mut self, what: &str, change: &dyn Fn(&mut Desired), pools: &[u64], names: &[&str]) {
+    fn check(&mut self, what: &str, change: &dyn Fn(&mut DesiredState), pools: &[u64], names: &[&str]) {
         let (mut after, options) = (self.wish.clone(), ServerOptions::default());
         change(&mut after);
         let touched = Touched {
@@ -197,7 +197,7 @@ impl Story {
 }
 
 /// A change of a wish.
-type Change<'c> = &'c dyn Fn(&mut Desired);
+type Change<'c> = &'c dyn Fn(&mut DesiredState);
 
 #[test]
 fn ordinary_changes_are_revised() {
@@ -205,7 +205,7 @@ fn ordinary_changes_are_revised() {
     let mut check =
         |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
     check("nothing changed", &|_| {}, &[2], &["n3."]);
-    let weigh = |wish: &mut Desired| wish.pools.get_mut(&plain(1).name).unwrap().members[1].weight = Weight(9);
+    let weigh = |wish: &mut DesiredState| wish.pools.get_mut(&plain(1).name).unwrap().members[1].weight = Weight(9);
     check("a weight", &weigh, &[1], &[]);
     check("a name", &|wish| put(wish, "x.y.", 1), &[], &["x.y."]);
     check(
@@ -216,7 +216,7 @@ fn ordinary_changes_are_revised() {
     );
     check("a name in another zone", &|wish| put(wish, "x.in.", 3), &[], &["x.in."]);
     check("another pool for a name", &|wish| put(wish, "x.y.", 3), &[], &["x.y."]);
-    let beside_text = |wish: &mut Desired| ["free.", "*.a.b.c.d.new."].iter().for_each(|n| put(wish, n, 3));
+    let beside_text = |wish: &mut DesiredState| ["free.", "*.a.b.c.d.new."].iter().for_each(|n| put(wish, n, 3));
     check(
         "a name above a wildcard of the text, and one deeper than all",
         &beside_text,
@@ -225,13 +225,13 @@ fn ordinary_changes_are_revised() {
     );
     check("a name less", &|wish| _ = wish.names.remove(&owner("q.x.y.")), &[], &["q.x.y."]);
     check("a wildcard less", &|wish| _ = wish.names.remove(&owner("*.y.")), &[], &["*.y."]);
-    let add = |wish: &mut Desired| {
+    let add = |wish: &mut DesiredState| {
         wish.pools.insert(plain(7).name, plain(7));
         put(wish, "n7.", 7);
     };
     check("a pool and its name", &add, &[7], &["n7."]);
     check("a pool and its name less", &|wish| take(wish, 2), &[2], &["n2."]);
-    let by_place = |wish: &mut Desired| {
+    let by_place = |wish: &mut DesiredState| {
         let mut pool = plain(10);
         pool.policy.ranks = vec![Rank::Nearest];
         let [short, long] = [5, 60].map(|secs| Ttl::from_secs(secs).unwrap());
@@ -241,14 +241,14 @@ fn ordinary_changes_are_revised() {
     };
     check("a pool that goes by place", &by_place, &[10], &["n10."]);
     check("a pool less before one that goes by place", &|wish| take(wish, 0), &[0], &["n0."]);
-    let own_ttl = |wish: &mut Desired| {
+    let own_ttl = |wish: &mut DesiredState| {
         put(wish, "m10.", 10);
         wish.names.get_mut(&owner("m10.")).unwrap().ttl = Some(plain(10).ttl);
     };
     check("a name with the pool's TTL as its own, which keeps it", &own_ttl, &[], &["m10."]);
-    let rank = |wish: &mut Desired| wish.pools.get_mut(&plain(4).name).unwrap().policy.ranks = vec![Rank::Nearest];
+    let rank = |wish: &mut DesiredState| wish.pools.get_mut(&plain(4).name).unwrap().policy.ranks = vec![Rank::Nearest];
     check("a pool that goes by place from now on", &rank, &[4], &[]);
-    let ttl = |wish: &mut Desired| wish.pools.get_mut(&plain(3).name).unwrap().ttl = Ttl::from_secs(77).unwrap();
+    let ttl = |wish: &mut DesiredState| wish.pools.get_mut(&plain(3).name).unwrap().ttl = Ttl::from_secs(77).unwrap();
     check("a TTL", &ttl, &[3], &[]);
     check("a pool that no name uses", &|wish| _ = wish.pools.insert(plain(8).name, plain(8)), &[8], &[]);
 }
@@ -258,16 +258,16 @@ fn pools_come_and_go_with_targets_and_beside_names_of_clusters() {
     let mut story = Story::begin();
     let mut check =
         |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
-    let alias = |wish: &mut Desired| {
+    let alias = |wish: &mut DesiredState| {
         wish.pools.insert(plain(11).name, by_name(11));
         put(wish, "n11.", 11);
     };
     check("one more pool that answers by the name of a cluster", &alias, &[11], &["n11."]);
-    let weigh = |wish: &mut Desired| wish.pools.get_mut(&plain(11).name).unwrap().members[0].weight = Weight(7);
+    let weigh = |wish: &mut DesiredState| wish.pools.get_mut(&plain(11).name).unwrap().members[0].weight = Weight(7);
     check("a weight in it", &weigh, &[11], &[]);
     check("one of the two less", &|wish| take(wish, 11), &[11], &["n11."]);
     let judged = |number: u64, monitor: &'static str| {
-        move |wish: &mut Desired| {
+        move |wish: &mut DesiredState| {
             let pool = Pool { monitor: MonitorName::new(monitor).ok(), ..plain(number) };
             wish.pools.insert(pool.name.clone(), pool);
             put(wish, &format!("n{number}."), number);
@@ -279,7 +279,7 @@ fn pools_come_and_go_with_targets_and_beside_names_of_clusters() {
     check("the first of them less, whose numbers of targets others take", &|wish| take(wish, 12), &[12], &["n12."]);
     check("one of two that share theirs less", &|wish| take(wish, 14), &[14], &["n14."]);
     let other =
-        |wish: &mut Desired| wish.pools.get_mut(&plain(13).name).unwrap().monitor = MonitorName::new("first").ok();
+        |wish: &mut DesiredState| wish.pools.get_mut(&plain(13).name).unwrap().monitor = MonitorName::new("first").ok();
     check("another monitor", &other, &[13], &[]);
     check("the last of them less", &|wish| take(wish, 13), &[13], &["n13."]);
 }
@@ -333,7 +333,7 @@ fn what_others_hold_up_stays_and_the_rest_goes() {
 #[test]
 fn who_was_last_up_is_remembered_over_a_change() {
     let mut story = Story::begin();
-    let last_good = |wish: &mut Desired| wish.pools.get_mut(&plain(0).name).unwrap().down = DownAnswer::LastGood;
+    let last_good = |wish: &mut DesiredState| wish.pools.get_mut(&plain(0).name).unwrap().down = DownAnswer::LastGood;
     story.check("a pool that remembers", &last_good, &[0], &[]);
     let (before, now) = (Arc::clone(&story.snapshot), Timestamp::from_secs(1));
     let of_eu1 = before.targets().iter().position(|target| target.address.to_string().contains("203.0.113.1"));
@@ -366,7 +366,7 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
     }
     ["gap.", "y.deep.gap."].iter().for_each(|name| put(&mut wish, name, 0));
     let snapshot = compile(&wish, &zones, &options, None).unwrap().0;
-    let is_left = |change: &dyn Fn(&mut Desired), pools: &[&str], names: &[&str], options: &ServerOptions| {
+    let is_left = |change: &dyn Fn(&mut DesiredState), pools: &[&str], names: &[&str], options: &ServerOptions| {
         let mut after = wish.clone();
         change(&mut after);
         let touched = Touched {
@@ -377,7 +377,7 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
         revise(&wish, &after, &touched, options, &snapshot).is_none()
     };
     let names = |relative: &'static str| {
-        move |wish: &mut Desired| {
+        move |wish: &mut DesiredState| {
             let (name, pool) = (owner(relative), PoolName::new("p0").unwrap());
             wish.names.insert(name.clone(), SteeredName { name, pool, ttl: None });
         }
@@ -388,21 +388,21 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
     }
     assert!(is_left(&names("af1."), &[], &["af1."], &options), "the name of a cluster that a pool answers by it");
     assert!(!is_left(&|wish| _ = wish.names.remove(&owner("n1.")), &[], &["n1."], &options), "a target's last name");
-    let no_gap = |wish: &mut Desired| _ = wish.names.remove(&owner("gap."));
+    let no_gap = |wish: &mut DesiredState| _ = wish.names.remove(&owner("gap."));
     assert!(is_left(&no_gap, &[], &["gap."], &options), "a zone stands between it and what is below");
     let p1 = PoolName::new("p1").unwrap();
     assert!(is_left(&|wish| _ = wish.pools.remove(&p1), &["p1"], &[], &options), "a pool that a name uses still");
-    let alias = |wish: &mut Desired| wish.pools.get_mut(&p1).unwrap().mode = Mode::Cname;
+    let alias = |wish: &mut DesiredState| wish.pools.get_mut(&p1).unwrap().mode = Mode::Cname;
     assert!(is_left(&alias, &["p1"], &[], &options), "clusters get names");
     let p2 = PoolName::new("p2").unwrap();
-    let weigh = |wish: &mut Desired| wish.pools.get_mut(&p2).unwrap().members[0].weight = Weight(7);
+    let weigh = |wish: &mut DesiredState| wish.pools.get_mut(&p2).unwrap().members[0].weight = Weight(7);
     assert!(!is_left(&weigh, &["p2"], &[], &options), "clusters keep their names");
-    let hurry = |wish: &mut Desired| wish.pools.get_mut(&p2).unwrap().ttl = Ttl::from_secs(7).unwrap();
+    let hurry = |wish: &mut DesiredState| wish.pools.get_mut(&p2).unwrap().ttl = Ttl::from_secs(7).unwrap();
     assert!(is_left(&hurry, &["p2"], &[], &options), "the name of a cluster has another TTL");
     let other = ServerOptions { udp_payload: 1_000, ..ServerOptions::default() };
     assert!(is_left(&|_| {}, &[], &[], &other), "the server's own options");
     let many: Vec<String> = (0..25_000).map(|number| format!("a-rather-long-name-{number}.")).collect();
-    let add = |wish: &mut Desired| {
+    let add = |wish: &mut DesiredState| {
         many.iter().for_each(|name| {
             let (name, pool) = (owner(name), PoolName::new("p0").unwrap());
             wish.names.insert(name.clone(), SteeredName { name, pool, ttl: None });
@@ -416,7 +416,7 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
 fn play(edits: &[u64]) -> Result<(u32, u32), TestCaseError> {
     let (zones, options) = (zones(), ServerOptions::default());
     let mut wish = world();
-    let whole = |wish: &Desired| compile(wish, &zones, &options, None).map(|(snapshot, _)| snapshot);
+    let whole = |wish: &DesiredState| compile(wish, &zones, &options, None).map(|(snapshot, _)| snapshot);
     let mut revised = serving(whole(&wish).unwrap(), None, 0);
     let mut compiled = serving(whole(&wish).unwrap(), None, 0);
     let (mut narrow, mut played) = (0, 0);

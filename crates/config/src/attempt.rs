@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Desired, Diagnostic, FileLocation, Name, ZoneSpec};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, ZoneSpec};
 use serde_json::Value;
 
 use super::{
@@ -137,7 +137,7 @@ pub(super) fn from_yaml<'a>(
 }
 
 /// Reads a configuration that is at hand as a tree, and names neither files nor the environment.
-pub(super) fn of_tree(tree: &Value) -> Result<Desired, Vec<Diagnostic>> {
+pub(super) fn of_tree(tree: &Value) -> Result<DesiredState, Vec<Diagnostic>> {
     let (texts, names) = ([Some(tree.to_string())], [Arc::from("configuration")]);
     let mut reader = Reader::new(&|_| None, None);
     let config = from_yaml(&texts, &names, &mut reader);
@@ -240,7 +240,7 @@ fn from_flags(
     } else {
         settings.dns = listen.to_vec();
     }
-    let (mut desired, mut data) = (Desired::default(), Vec::new());
+    let (mut desired, mut data) = (DesiredState::default(), Vec::new());
     for (name, path) in zones {
         if desired.zones.insert(name.clone(), ZoneSpec::new(name.clone())).is_some() {
             let what = format!("zone {name} is given twice");

@@ -48,7 +48,7 @@ mod tests;
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
 
-use fairway_model::{Desired, Diagnostic, FileLocation, Name, Override, OverrideAction, Timestamp};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, OverrideAction, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
@@ -89,7 +89,7 @@ pub struct Loaded {
     /// How the process itself runs.
     pub settings: Settings,
     /// What is wished for.
-    pub desired: Desired,
+    pub desired: DesiredState,
     /// Records of every zone; empty where all are as before.
     pub zones: Vec<ZoneData>,
     /// Whether the zones were left unread, since they are those of the reading before.
@@ -237,7 +237,7 @@ pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Diagno
 /// What a configuration that was put together in memory wishes for, or its faults; it names no files.
 ///
 /// Tables of latencies are without measurements, since those come from files.
-pub fn desired(tree: &serde_json::Value) -> Result<Desired, Vec<Diagnostic>> {
+pub fn desired(tree: &serde_json::Value) -> Result<DesiredState, Vec<Diagnostic>> {
     let mut tree = tree.clone();
     // Nothing that a server keeps is meant.
     tree["dataDir"] = "/nonexistent".into();

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use fairway_model::{Desired, Diagnostic};
+use fairway_model::{DesiredState, Diagnostic};
 
 use super::{
     attempt::{from_yaml, json},
@@ -31,7 +31,7 @@ impl fmt::Display for ObjectFault {
 }
 
 /// Reads an object of a section: `clusters`, `monitors`, `names` or `pools`. All faults at once.
-pub fn object(section: &str, text: &str) -> Result<Desired, Vec<ObjectFault>> {
+pub fn object(section: &str, text: &str) -> Result<DesiredState, Vec<ObjectFault>> {
     let whole = |what: String| vec![ObjectFault { pointer: String::new(), what }];
     // Held against JSON by itself, so that no text can end the list that it is put into.
     match serde_json::from_str::<serde_json::Value>(text) {
@@ -47,13 +47,13 @@ pub fn object(section: &str, text: &str) -> Result<Desired, Vec<ObjectFault>> {
 
 /// Reads many objects of a section together, in a fraction of the time that each by itself takes. None where not all of them are
 /// sound: which ones are at fault, [`object`] tells.
-pub fn objects(section: &str, texts: &[&str]) -> Option<Desired> {
+pub fn objects(section: &str, texts: &[&str]) -> Option<DesiredState> {
     let all_plain = texts.iter().all(|text| is_json_object(text));
     all_plain.then(|| read(section, texts).ok()).flatten()
 }
 
 /// Reads objects each of which is an object of JSON.
-fn read(section: &str, objects: &[&str]) -> Result<Desired, Vec<Diagnostic>> {
+fn read(section: &str, objects: &[&str]) -> Result<DesiredState, Vec<Diagnostic>> {
     let list = objects.join(",");
     let texts = [Some(format!("{{\"version\": 1, \"dataDir\": \"/nonexistent\", \"{section}\": [{list}]}}"))];
     let names = [Arc::from("")];

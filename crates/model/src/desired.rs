@@ -17,7 +17,7 @@ use places::check_places;
 
 /// Everything one source, or all of them together, wish for. Zone data stands beside it: records are many.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Desired {
+pub struct DesiredState {
     /// Zones to be authoritative for.
     pub zones: BTreeMap<Name, ZoneSpec>,
     /// Clusters by name.
@@ -126,7 +126,7 @@ impl Violation {
     }
 }
 
-impl Desired {
+impl DesiredState {
     /// The closest declared zone that holds `name`.
     pub fn zone_of(&self, name: &Name) -> Option<&ZoneSpec> {
         // A few zones are looked through faster than their names are made.
@@ -482,7 +482,7 @@ mod tests {
     use super::*;
     use crate::{LoadEndpoint, LoadRead, Policy};
 
-    fn desired() -> Desired {
+    fn desired() -> DesiredState {
         let cluster = Cluster {
             name: ClusterName::new("eu1").unwrap(),
             addresses: vec!["192.0.2.1".parse().unwrap()],
@@ -495,16 +495,16 @@ mod tests {
         pool.members = vec![Member::new(cluster.name.clone())];
         let zone: Name = "gslb.example".parse().unwrap();
         let name: Name = "shop.gslb.example".parse().unwrap();
-        Desired {
+        DesiredState {
             zones: [(zone.clone(), ZoneSpec::new(zone))].into(),
             clusters: [(cluster.name.clone(), cluster)].into(),
             names: [(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None })].into(),
             pools: [(pool.name.clone(), pool)].into(),
-            ..Desired::default()
+            ..DesiredState::default()
         }
     }
 
-    fn whats(desired: &Desired) -> Vec<String> {
+    fn whats(desired: &DesiredState) -> Vec<String> {
         desired.problems().into_iter().map(|p| format!("{}; {}", p.what, p.hint)).collect()
     }
 

@@ -43,7 +43,7 @@ pub use aim::{AimError, LoadAim};
 pub use changes::{Changes, ProviderSet, SetKey, Update};
 pub use client_location::{ClientLocation, Continent, Coordinates, Country, LocationError, Subdivision};
 pub use cluster::{Cluster, ClusterLocation};
-pub use desired::{Desired, SteeredName, Subject, Violation, Visibility, ZoneSpec};
+pub use desired::{DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec};
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
 pub use id::{ClusterName, IdError, LoadName, MapName, MonitorName, PoolName, TableName};

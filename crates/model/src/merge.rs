@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use crate::{Desired, Name, Pool, PoolName, RecordSet, Rtype, SharedMap, SteeredName, Subject};
+use crate::{DesiredState, Name, Pool, PoolName, RecordSet, Rtype, SharedMap, SteeredName, Subject};
 
 /// Where a contribution comes from, by rank: the first wins a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,12 +32,12 @@ pub struct Contribution {
     /// When it was first seen, in seconds since 1970: the older one wins among equals.
     pub created: u64,
     /// The wish itself.
-    pub desired: Desired,
+    pub desired: DesiredState,
 }
 
 impl Contribution {
     /// What a source wishes for that has one owner of this name, without a set identifier.
-    pub fn of(source: SourceKind, owner: &str, desired: Desired) -> Self {
+    pub fn of(source: SourceKind, owner: &str, desired: DesiredState) -> Self {
         Self { source, owner: owner.to_owned(), set: String::new(), created: 0, desired }
     }
 }
@@ -57,7 +57,7 @@ pub struct Conflict {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
     /// The joined wish.
-    pub desired: Desired,
+    pub desired: DesiredState,
     /// What was said twice and differently.
     pub conflicts: Vec<Conflict>,
 }
@@ -91,7 +91,7 @@ fn rank(c: &Contribution) -> (SourceKind, u64, &str, &str) {
 }
 
 struct Merger {
-    desired: Desired,
+    desired: DesiredState,
     /// Source and owner of the first contribution.
     first: (SourceKind, String),
     /// Whose word holds, where it is not the first's.
@@ -104,7 +104,7 @@ struct Merger {
 impl Merger {
     fn add(&mut self, from: Contribution) {
         let who = (from.source, from.owner);
-        let Desired {
+        let DesiredState {
             zones,
             clusters,
             monitors,
@@ -171,7 +171,7 @@ impl Merger {
     /// Adds all entries of one map of a wish.
     fn add_all<K: Ord + Clone, V: Clone>(
         &mut self,
-        map: impl Fn(&mut Desired) -> &mut SharedMap<K, V>,
+        map: impl Fn(&mut DesiredState) -> &mut SharedMap<K, V>,
         entries: SharedMap<K, V>,
         join: impl Fn(&mut V, &V) -> bool,
         subject: impl Fn(K) -> Subject,
@@ -256,11 +256,11 @@ mod tests {
     use super::*;
     use crate::{ClusterName, Member, Policy, PoolName, Ttl};
 
-    fn pool(members: &[&str], ttl: u32) -> Desired {
+    fn pool(members: &[&str], ttl: u32) -> DesiredState {
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
         pool.ttl = Ttl::from_secs(ttl).unwrap();
         pool.members = members.iter().map(|m| Member::new(ClusterName::new(m).unwrap())).collect();
-        Desired { pools: [(pool.name.clone(), pool)].into(), ..Desired::default() }
+        DesiredState { pools: [(pool.name.clone(), pool)].into(), ..DesiredState::default() }
     }
 
     fn members(merged: &Merged) -> Vec<&str> {

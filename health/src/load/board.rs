@@ -10,7 +10,7 @@
 use std::{collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
 
 use fairway_model::{
-    ClusterName, Desired, Load, LoadName, LoadReport, LoadSignal, LoadSource, LoadUnit, ProbeAddress, closest,
+    ClusterName, DesiredState, Load, LoadName, LoadReport, LoadSignal, LoadSource, LoadUnit, ProbeAddress, closest,
 };
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ pub struct ClusterFeed {
 
 impl ClusterFeed {
     /// All clusters of a wish, in order of name.
-    pub fn all(desired: &Desired) -> Vec<Self> {
+    pub fn all(desired: &DesiredState) -> Vec<Self> {
         let feed = |cluster: &fairway_model::Cluster| {
             let feed = desired.load_feeds.get(&cluster.name);
             let source = feed.and_then(|feed| desired.load_sources.get_key_value(&feed.source));

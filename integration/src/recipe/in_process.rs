@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_config::Source;
-use fairway_model::{Desired, Health, HealthStatus, OverrideAction, ProbeAddress, Target, ZoneSpec};
+use fairway_model::{DesiredState, Health, HealthStatus, OverrideAction, ProbeAddress, Target, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{
     Client, Draw, Now, Outcome, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, TargetIndex,
@@ -63,8 +63,8 @@ const fn health(state: State) -> Health {
 }
 
 /// Static zones only: no configuration is read, so that these recipes need nothing but the crate of zones.
-fn read_zones(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
-    let mut desired = Desired::default();
+fn read_zones(recipe: &Recipe) -> Result<(DesiredState, Vec<ZoneData>), String> {
+    let mut desired = DesiredState::default();
     let mut zones = Vec::new();
     for (name, text) in &recipe.zones {
         let mut include = |path: &str| Err(format!("{path}: a recipe includes nothing"));
@@ -79,7 +79,7 @@ fn read_zones(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
     Ok((desired, zones))
 }
 
-fn read_config(recipe: &Recipe) -> Result<(Desired, Vec<ZoneData>), String> {
+fn read_config(recipe: &Recipe) -> Result<(DesiredState, Vec<ZoneData>), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let clusters = recipe.probed_clusters();
     let probe = |name: &str| {

@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Choose, ClientPrefix, Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Name,
-    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp, Weight,
-    Window, ZoneSpec,
+    Acceptance, Choose, ClientPrefix, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member,
+    Name, Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp,
+    Weight, Window, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -271,7 +271,7 @@ fn health(dice: &mut Dice) -> Health {
     Health::new(verdicts[dice.below(6) as usize], None)
 }
 
-fn desired(dice: &mut Dice) -> Desired {
+fn desired(dice: &mut Dice) -> DesiredState {
     let mut ranks: Vec<Rank> = [Rank::Geo, Rank::Cost, Rank::Tier].into_iter().filter(|_| dice.below(2) == 0).collect();
     let turns = (dice.below(3) as usize).min(ranks.len());
     ranks.rotate_left(turns);
@@ -309,17 +309,17 @@ fn desired(dice: &mut Dice) -> Desired {
     }
     let zone = ZoneSpec::new(name("a.test"));
     let steered = SteeredName { name: name("shop.a.test"), pool: pool.name.clone(), ttl: None };
-    Desired {
+    DesiredState {
         zones: [(zone.name.clone(), zone)].into(),
         clusters,
         pools: [(pool.name.clone(), pool)].into(),
         names: [(steered.name.clone(), steered)].into(),
-        ..Desired::default()
+        ..DesiredState::default()
     }
 }
 
 /// Targets and clusters in the order of the pool, whose places are said beside it.
-fn snapshot(mut desired: Desired) -> Snapshot {
+fn snapshot(mut desired: DesiredState) -> Snapshot {
     let zone = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&name("a.test"), "a.zone", zone, &mut |_| Err("none".into()));
     desired.pools.values_mut().for_each(|pool| pool.policy.ranks.retain(|rank| !rank.is_by_place()));

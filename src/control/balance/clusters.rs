@@ -9,7 +9,7 @@ use fairway_health::{
     balance::{Declared, Settings},
     load::LoadNews,
 };
-use fairway_model::{Acceptance, ClusterName, Desired, Eligibility, Shares};
+use fairway_model::{Acceptance, ClusterName, DesiredState, Eligibility, Shares};
 use fairway_zones::{RuntimeState, Snapshot, TargetIndex, steer::SteerPool};
 
 /// Clusters by their place in [`Settings::clusters`].
@@ -152,7 +152,7 @@ pub(crate) fn balanced_pools(snapshot: &Snapshot) -> impl Iterator<Item = (usize
 /// What there is to balance; none where no pool heeds load.
 ///
 /// Clusters without capacity cannot be compared: they take everything.
-pub(crate) fn settings(desired: &Desired, snapshot: &Snapshot) -> Option<Settings> {
+pub(crate) fn settings(desired: &DesiredState, snapshot: &Snapshot) -> Option<Settings> {
     // Pools are many, and mostly none of them heeds load.
     if !snapshot.heeds_load() {
         return None;

@@ -11,8 +11,8 @@ use std::{
 
 use fairway_health::load::LoadNews;
 use fairway_model::{
-    Cluster, ClusterName, Desired, Health, HealthStatus, Load, LoadReport, LoadSignal, Member, Name, Network, Policy,
-    Pool, PoolName, SteeredName, ZoneSpec,
+    Cluster, ClusterName, DesiredState, Health, HealthStatus, Load, LoadReport, LoadSignal, Member, Name, Network,
+    Policy, Pool, PoolName, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{Asked, RuntimeState, ServerOptions, Snapshot, TargetIndex, compile};
@@ -28,9 +28,9 @@ fn cluster(place: usize) -> ClusterName {
 }
 
 /// Each pool has four clusters of its own choice.
-fn desired() -> Desired {
+fn desired() -> DesiredState {
     let apex: Name = "gslb.example".parse().unwrap();
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     desired.zones.insert(apex.clone(), ZoneSpec::new(apex));
     for place in 0..CLUSTERS {
         let addresses = vec![Ipv4Addr::from_bits(0xc612_0000 | place as u32).into()];
@@ -50,7 +50,7 @@ fn desired() -> Desired {
     desired
 }
 
-fn snapshot(desired: &Desired) -> Snapshot {
+fn snapshot(desired: &DesiredState) -> Snapshot {
     let apex: Name = "gslb.example".parse().unwrap();
     let text = "$ORIGIN gslb.example.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&apex, "zone", text.as_bytes(), &mut |_| Err("nothing is included".into()));

@@ -6,8 +6,8 @@ use std::{
 };
 
 use fairway_model::{
-    Condition, DeclaredClusters, Desired, Held, Name, OfName, Offer, Permille, Pool, RecordSet, Rtype, SharedNames,
-    SteeredName, unite,
+    Condition, DeclaredClusters, DesiredState, Held, Name, OfName, Offer, Permille, Pool, RecordSet, Rtype,
+    SharedNames, SteeredName, unite,
 };
 
 use super::{
@@ -27,7 +27,7 @@ pub(crate) struct Brought<'a> {
 /// What is declared beside the rows: it has the higher rank.
 pub(crate) struct Beside<'a> {
     /// Its zones.
-    pub(crate) zones: &'a Desired,
+    pub(crate) zones: &'a DesiredState,
     /// Its clusters.
     pub(crate) clusters: &'a DeclaredClusters,
     /// How a name is steered by it.

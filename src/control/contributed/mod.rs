@@ -23,7 +23,7 @@ use std::{
 };
 
 use fairway_model::{
-    Condition, Desired, Diagnostic, Name, Permille, PoolName, RecordSet, Rtype, SharedMap, Subject, United,
+    Condition, DesiredState, Diagnostic, Name, Permille, PoolName, RecordSet, Rtype, SharedMap, Subject, United,
 };
 use fairway_providers::{plain_name, webhook_server::Scope};
 
@@ -140,8 +140,8 @@ impl Contributed {
     }
 
     /// What is wished for together.
-    pub(crate) fn desired(&self) -> Desired {
-        Desired { records: self.records.clone(), ..self.united.desired().clone() }
+    pub(crate) fn desired(&self) -> DesiredState {
+        DesiredState { records: self.records.clone(), ..self.united.desired().clone() }
     }
 
     /// What is not heeded.

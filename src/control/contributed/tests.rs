@@ -19,9 +19,9 @@ fn row(name: &str, rtype: &str, target: &str, set: &str, owner: &str) -> ReadRow
     ReadRow::new(Row { since: 1, endpoint })
 }
 
-fn zone() -> Desired {
+fn zone() -> DesiredState {
     let name: Name = "gslb.example".parse().unwrap();
-    Desired { zones: [(name.clone(), ZoneSpec::new(name))].into(), ..Desired::default() }
+    DesiredState { zones: [(name.clone(), ZoneSpec::new(name))].into(), ..DesiredState::default() }
 }
 
 fn joined(rows: &[(Scope, Vec<ReadRow>)], left: &LeftNames) -> Contributed {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_model::{
-    Cluster, Desired, Monitor, MonitorName, Name, Pool, PoolName, SteeredName, Subject, Timestamp,
+    Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent},
 };
 
@@ -71,7 +71,7 @@ impl Declared {
     pub(crate) fn names_of<'a>(
         &'a self,
         project: &str,
-        desired: &'a Desired,
+        desired: &'a DesiredState,
     ) -> impl Iterator<Item = (Name, Option<&'a SteeredName>)> + use<'a> {
         let all = self.under(Kind::Compound, &[project]).chain(self.under(Kind::Inbound, &[project]));
         all.filter_map(move |wish| {
@@ -107,8 +107,8 @@ impl Declared {
     pub(crate) fn add_intents(
         &self,
         intents: &[&StoredIntent],
-        files: &Desired,
-        desired: &mut Desired,
+        files: &DesiredState,
+        desired: &mut DesiredState,
         rejected: &LeftOut,
     ) -> LeftOut {
         let (mut unanswered, mut made) = (Vec::new(), Made::default());
@@ -123,7 +123,12 @@ impl Declared {
     }
 
     /// Returns what intents declare on the clusters of files and objects, without rejected ones.
-    fn evaluated(&self, intents: &[&StoredIntent], files: &Desired, rejected: &LeftOut) -> Vec<fairway_intents::Wish> {
+    fn evaluated(
+        &self,
+        intents: &[&StoredIntent],
+        files: &DesiredState,
+        rejected: &LeftOut,
+    ) -> Vec<fairway_intents::Wish> {
         if intents.is_empty() {
             return vec![];
         }
@@ -144,7 +149,7 @@ impl Declared {
     pub(crate) fn owners<'a>(
         &self,
         subjects: impl Iterator<Item = &'a Subject>,
-        files: &Desired,
+        files: &DesiredState,
         rejected: &LeftOut,
     ) -> HashMap<Subject, Key> {
         let mut keys = BTreeSet::new();
@@ -237,7 +242,7 @@ impl Made {
         }
     }
 
-    fn add_to(self, desired: &mut Desired) {
+    fn add_to(self, desired: &mut DesiredState) {
         desired.names.extend(self.names);
         desired.pools.extend(self.pools);
         desired.monitors.extend(self.monitors);

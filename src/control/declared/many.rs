@@ -42,7 +42,7 @@ const PARTS_MIN: usize = 2;
 
 #[cfg(test)]
 mod tests {
-    use fairway_model::{Desired, Timestamp};
+    use fairway_model::{DesiredState, Timestamp};
 
     use super::*;
     use crate::control::{
@@ -69,7 +69,7 @@ mod tests {
         let declared = Declared::new(1, objects.clone());
         assert!(declared.of(Kind::Project).eq(&objects));
         let mut left_out = LeftOut::new();
-        declared.contribution(&Affected::All, &Desired::default(), &mut left_out);
+        declared.contribution(&Affected::All, &DesiredState::default(), &mut left_out);
         assert_eq!(left_out.keys().collect::<Vec<_>>(), [&objects[4_711].key]);
         assert_eq!(declared.all_intents().count(), count - 1);
     }

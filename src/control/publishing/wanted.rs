@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
-use fairway_model::{Desired, Member, Name, Pool, ProviderSet, RecordSet, Rtype, SteeredName, Ttl};
+use fairway_model::{DesiredState, Member, Name, Pool, ProviderSet, RecordSet, Rtype, SteeredName, Ttl};
 use fairway_providers::publish::{Wanted, Weights};
 use fairway_zonefile::rdata_from_text;
 use fairway_zones::{ServingState, explain};
@@ -76,7 +76,7 @@ pub(crate) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> W
     wanted
 }
 
-fn ttl_of(steered: &SteeredName, desired: &Desired) -> Ttl {
+fn ttl_of(steered: &SteeredName, desired: &DesiredState) -> Ttl {
     steered.ttl.or_else(|| desired.pools.get(&steered.pool).map(|pool| pool.ttl)).unwrap_or(Ttl::STEERED)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Desired, PoolName};
+use fairway_model::{DesiredState, PoolName};
 use fairway_providers::{plain_name, webhook_server::Scope};
 use fairway_zones::{Snapshot, Touched, steer::SteerPool};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn objects_read_together_are_what_each_is_alone_even_if_one_is_invalid() {
         all.extend(one_by_one.of(kind).cloned());
     }
     let together = Declared::new(3, all);
-    let files = Desired::default();
+    let files = DesiredState::default();
     let (mut ours, mut theirs) = Default::default();
     let [together, one_by_one] = [(together, &mut ours), (one_by_one, &mut theirs)]
         .map(|(declared, rejected)| declared.contribution(&Affected::All, &files, rejected));

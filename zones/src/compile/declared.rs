@@ -1,6 +1,6 @@
 //! Declared record sets: which of them can be served beside the zones' text and what is steered, and how they are written.
 
-use fairway_model::{Desired, Diagnostic, FileLocation, Name, PoolName, RecordSet, Rtype, Subject};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, RecordSet, Rtype, Subject};
 
 use super::{
     names::is_wildcard,
@@ -24,7 +24,7 @@ pub(super) struct Beside<'a> {
 ///
 /// What stands in a zone's text and what is steered holds against what is declared, and what lies below a delegation or DNAME against
 /// that: so no set that is served is taken away by one that is declared later.
-pub(super) fn refusal(desired: &Desired, set: &RecordSet, beside: &Beside<'_>) -> Option<(String, &'static str)> {
+pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, beside: &Beside<'_>) -> Option<(String, &'static str)> {
     let (name, rtype) = (&set.name, set.rtype);
     let told = |what: String, hint| Some((what, hint));
     if !rtype.is_declarable() {
@@ -68,13 +68,13 @@ pub(super) fn hides(set: &RecordSet) -> bool {
 }
 
 /// Whether a declared delegation or DNAME is above a name.
-pub(super) fn is_below_declared(desired: &Desired, name: &Name) -> bool {
+pub(super) fn is_below_declared(desired: &DesiredState, name: &Name) -> bool {
     let mut above = std::iter::successors(name.parent(), Name::parent);
     !desired.records.is_empty() && above.any(|above| desired.records_at(&above).any(hides))
 }
 
 /// Whether something is declared below a name; names below one follow it in order.
-fn has_names_below(desired: &Desired, name: &Name) -> bool {
+fn has_names_below(desired: &DesiredState, name: &Name) -> bool {
     let last = (name.clone(), Rtype(u16::MAX));
     let records = desired.records.after(&last).next().map(|((below, _), _)| below);
     let steered = desired.names.after(name).next().map(|(below, _)| below);

@@ -1,6 +1,6 @@
 //! Declared records answer as if the zone file had them, or are refused with the reason.
 
-use fairway_model::{Desired, Name, RecordSet, Rtype, Ttl};
+use fairway_model::{DesiredState, Name, RecordSet, Rtype, Ttl};
 use fairway_zonefile::rdata_from_text;
 
 use super::tests::{INNER, OUTER, answers, desired, zone};
@@ -12,7 +12,7 @@ fn set(name: &str, rtype: Rtype, data: &[&str]) -> RecordSet {
     RecordSet::new(name, rtype, Ttl::from_secs(300).unwrap(), rdatas)
 }
 
-fn with(mut wish: Desired, sets: &[RecordSet]) -> Desired {
+fn with(mut wish: DesiredState, sets: &[RecordSet]) -> DesiredState {
     wish.records = sets.iter().map(|set| (set.key(), set.clone())).collect();
     wish
 }

@@ -17,7 +17,7 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use fairway_model::{Desired, Diagnostic, FileLocation, Name, PoolName};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName};
 use fairway_zonefile::ZoneData;
 
 use crate::snapshot::{ServerOptions, Snapshot};
@@ -27,7 +27,7 @@ use crate::snapshot::{ServerOptions, Snapshot};
 ///
 /// `previous` lends its answer counters, so that a cluster in a pool keeps its slot.
 pub fn compile(
-    desired: &Desired,
+    desired: &DesiredState,
     zones: &[ZoneData],
     options: &ServerOptions,
     previous: Option<&Snapshot>,
@@ -54,7 +54,7 @@ pub fn compile(
 ///
 /// Where something is at fault, [`compile`] says in which record, with the text at hand.
 pub fn recompile(
-    desired: &Desired,
+    desired: &DesiredState,
     options: &ServerOptions,
     previous: &Snapshot,
 ) -> Result<(Snapshot, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -80,8 +80,8 @@ pub struct Touched {
 /// doubtful, what the names of clusters answer changes, a delegation or DNAME is declared, a balanced cluster is used no
 /// more, targets of many pools would get other numbers, or so much was changed since the last whole compilation that one is due.
 pub fn revise(
-    before: &Desired,
-    after: &Desired,
+    before: &DesiredState,
+    after: &DesiredState,
     touched: &Touched,
     options: &ServerOptions,
     previous: &Snapshot,

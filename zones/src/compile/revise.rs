@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Desired, Mode, Name, PoolName, Rtype, SteeredName};
+use fairway_model::{DesiredState, Mode, Name, PoolName, Rtype, SteeredName};
 
 use super::{
     Touched,
@@ -30,8 +30,8 @@ use crate::{
 
 /// A snapshot being revised.
 pub(super) struct Reviser<'a> {
-    before: &'a Desired,
-    after: &'a Desired,
+    before: &'a DesiredState,
+    after: &'a DesiredState,
     previous: &'a Snapshot,
     text: &'a TextLayer,
     table: Table,
@@ -42,7 +42,7 @@ pub(super) struct Reviser<'a> {
 }
 
 impl<'a> Reviser<'a> {
-    pub(super) fn new(before: &'a Desired, after: &'a Desired, previous: &'a Snapshot) -> Self {
+    pub(super) fn new(before: &'a DesiredState, after: &'a DesiredState, previous: &'a Snapshot) -> Self {
         Self {
             before,
             after,
@@ -167,7 +167,7 @@ impl<'a> Reviser<'a> {
     }
 
     /// Leaves a name without a pool, which it has by this wish; gives the number of the pool.
-    fn unsteer(&mut self, name: &SteeredName, wish: &Desired) -> Option<u32> {
+    fn unsteer(&mut self, name: &SteeredName, wish: &DesiredState) -> Option<u32> {
         let entry = self.find(name.name.as_wire())?;
         let node = self.entries.node(entry);
         let (zone, steered) = (usize::from(node.zone()), node.steered());

@@ -3,7 +3,7 @@
 use std::{iter, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClusterName, Desired, Diagnostic, DownAnswer, FileLocation, Mode, Name, Pool, PoolName, Rtype, StableMap,
+    ClusterName, DesiredState, Diagnostic, DownAnswer, FileLocation, Mode, Name, Pool, PoolName, Rtype, StableMap,
     SteeredName, Ttl, ZoneSpec, stable_hash,
 };
 
@@ -43,7 +43,7 @@ pub(super) struct Compiled {
 
 /// Pools under compilation. What is compiled only once, however many names use it, is found again.
 pub(super) struct Pools<'a> {
-    desired: &'a Desired,
+    desired: &'a DesiredState,
     /// A pool's answers, by TTL and whether that goes by risk.
     by_ttl: StableMap<(u32, Ttl, bool), u32>,
     /// Record sets of answers: many pools answer with the same clusters.
@@ -72,7 +72,7 @@ struct Shape<'a> {
 
 impl<'a> Pools<'a> {
     /// None yet.
-    pub(super) fn new(desired: &'a Desired, options: &ServerOptions, previous: Option<&'a Snapshot>) -> Self {
+    pub(super) fn new(desired: &'a DesiredState, options: &ServerOptions, previous: Option<&'a Snapshot>) -> Self {
         let compiled = Compiled {
             steered: Vec::new(),
             pools: ChunkWriter::default(),
@@ -92,7 +92,7 @@ impl<'a> Pools<'a> {
     }
 
     /// Those of a snapshot, of which some are to be compiled anew.
-    pub(super) fn after(desired: &'a Desired, previous: &'a Snapshot) -> Self {
+    pub(super) fn after(desired: &'a DesiredState, previous: &'a Snapshot) -> Self {
         let compiled = Compiled {
             steered: with_room(&previous.steered),
             pools: ChunkWriter::after(&previous.pools),
@@ -112,7 +112,7 @@ impl<'a> Pools<'a> {
     }
 
     fn going_on(
-        desired: &'a Desired,
+        desired: &'a DesiredState,
         options: &ServerOptions,
         previous: Option<&'a Placements>,
         compiled: Compiled,
@@ -370,7 +370,7 @@ fn too_many_rows(pool: &Pool) -> Diagnostic {
 
 /// Writes every numbered answer of a pool with one TTL.
 fn write_answers(
-    desired: &Desired,
+    desired: &DesiredState,
     pool: &Pool,
     ttl: Ttl,
     steer: &SteerPool,

@@ -1,8 +1,8 @@
 //! A wish compiled anew over zones that stayed as they are answers as the two compiled together.
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName, Rtype,
-    SteeredName, Visibility, ZoneSpec,
+    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName,
+    Rtype, SteeredName, Visibility, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 
@@ -29,8 +29,8 @@ fn zones() -> Vec<ZoneData> {
 }
 
 /// Pools of two clusters under some names; a name that begins with `c-` is an alias of its clusters.
-pub(super) fn desired(names: &[&str]) -> Desired {
-    let mut desired = Desired::default();
+pub(super) fn desired(names: &[&str]) -> DesiredState {
+    let mut desired = DesiredState::default();
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "2001:db8::1")] {
         let name = ClusterName::new(cluster).unwrap();
         let addresses = vec![address.parse().unwrap()];
@@ -93,7 +93,7 @@ const WISHES: [&[&str]; 8] = [
 #[test]
 fn a_wish_over_the_same_zones_answers_as_if_all_was_compiled() {
     let (zones, options) = (zones(), ServerOptions::default());
-    let whole = |wish: &Desired| compile(wish, &zones, &options, None).unwrap().0;
+    let whole = |wish: &DesiredState| compile(wish, &zones, &options, None).unwrap().0;
     for before in WISHES.map(desired) {
         for after in WISHES.map(desired) {
             let (anew, _) = recompile(&after, &options, &whole(&before)).unwrap();
@@ -150,7 +150,7 @@ fn a_name_below_a_delegation_that_is_another_servers_has_no_say_about_a_zone_fur
     };
     for (more, apex) in [("", "example.test."), ("sub NS ns.sub\nns.sub A 192.0.2.2\n", "deep.sub.example.test.")] {
         let zones = [zone("example.test", more), zone("deep.sub.example.test", "")];
-        let (snapshot, _) = compile(&Desired::default(), &zones, &ServerOptions::default(), None).unwrap();
+        let (snapshot, _) = compile(&DesiredState::default(), &zones, &ServerOptions::default(), None).unwrap();
         let response = &answers(snapshot, "deep.sub.", &[Rtype::DS])[0];
         let Some(message) = crate::decode(response) else { panic!("a sound response") };
         assert_eq!((message.rcode, message.authority[0].owner.to_string().as_str()), ("NOERROR", apex));

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    Desired, Diagnostic, FileLocation, Mode, Name, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName, Subject,
-    Ttl, Visibility, mix,
+    DesiredState, Diagnostic, FileLocation, Mode, Name, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName,
+    Subject, Ttl, Visibility, mix,
 };
 use fairway_zonefile::ZoneData;
 
@@ -29,7 +29,7 @@ use crate::{
 /// Compiles a wish above the text of the zones; an error in it is among the faults. `zones` are only asked where a record at
 /// fault stands.
 pub(super) fn compile(
-    desired: &Desired,
+    desired: &DesiredState,
     text: &Arc<TextLayer>,
     zones: &[ZoneData],
     options: &ServerOptions,
@@ -92,7 +92,7 @@ pub(super) fn assemble(
 }
 
 struct Upper<'a> {
-    desired: &'a Desired,
+    desired: &'a DesiredState,
     /// Names find their pools many times as fast here as in an ordered map.
     declared: StableMap<&'a PoolName, &'a Pool>,
     text: &'a TextLayer,
@@ -171,7 +171,12 @@ impl Mixed {
 }
 
 impl<'a> Upper<'a> {
-    fn new(desired: &'a Desired, text: &'a TextLayer, options: &ServerOptions, previous: Option<&'a Snapshot>) -> Self {
+    fn new(
+        desired: &'a DesiredState,
+        text: &'a TextLayer,
+        options: &ServerOptions,
+        previous: Option<&'a Snapshot>,
+    ) -> Self {
         Self {
             desired,
             declared: desired.pools.iter().collect(),
@@ -417,7 +422,7 @@ impl<'a> Upper<'a> {
 }
 
 /// The names of clusters that pools answer with; where they are told, with the cluster's addresses and their TTL.
-pub(super) fn cluster_names(desired: &Desired) -> BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> {
+pub(super) fn cluster_names(desired: &DesiredState) -> BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> {
     let mut wanted: BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> = BTreeMap::new();
     for pool in desired.pools.values().filter(|pool| pool.mode == Mode::Cname) {
         for member in &pool.members {

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use fairway_model::{ClientLocation, Desired, Partition, Pool, Rank, StableHasher, StableMap};
+use fairway_model::{ClientLocation, DesiredState, Partition, Pool, Rank, StableHasher, StableMap};
 
 use super::{distance::Point, rank, shape::Shape};
 use crate::steer::{Placement, Rows, Territory};
@@ -44,7 +44,7 @@ impl Placements {
     /// the `previous` one, is taken as it is. Others that share these see nothing of it.
     pub(crate) fn of(
         self: &mut Arc<Self>,
-        desired: &Desired,
+        desired: &DesiredState,
         pool: &Pool,
         previous: Option<&Self>,
     ) -> Result<Option<Arc<Placed>>, TooLarge> {

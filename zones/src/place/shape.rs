@@ -2,7 +2,7 @@
 
 use std::{ptr, sync::Arc};
 
-use fairway_model::{Bias, ClientMap, Coordinates, Desired, Geo, LatencyTable, Member, Pool, Rank};
+use fairway_model::{Bias, ClientMap, Coordinates, DesiredState, Geo, LatencyTable, Member, Pool, Rank};
 
 /// What a placement is made of, and what tells it from others.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ impl Site {
 
 impl Shape {
     /// That of a pool; none if its policy does not go by place. A map or table that is not declared says nothing;
-    /// [`Desired::problems`] has named it.
-    pub(super) fn of(desired: &Desired, pool: &Pool) -> Option<Self> {
+    /// [`DesiredState::problems`] has named it.
+    pub(super) fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
         let ranks: Vec<Rank> = pool.policy.places().collect();
         let uses = |rank: &dyn Fn(&Rank) -> bool| ranks.iter().any(rank);
         let (geo, nearest) = (uses(&|rank| *rank == Rank::Geo), uses(&|rank| *rank == Rank::Nearest));

@@ -3,9 +3,9 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use fairway_model::{
-    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Continent, Coordinates, Country, Desired,
-    Geo, Latency, LatencyTable, LocationMatch, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName,
-    Preference, Rank, SteeredName, TableName, Weight,
+    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Continent, Coordinates, Country,
+    DesiredState, Geo, Latency, LatencyTable, LocationMatch, MapLayer, MapName, Member, Name, Network, Policy, Pool,
+    PoolName, Preference, Rank, SteeredName, TableName, Weight,
 };
 use fairway_zonefile::read_zone;
 use proptest::prelude::*;
@@ -275,8 +275,8 @@ fn a_digest_is_what_it_always_was() {
 }
 
 /// A zone with so many names, each with a pool of its own that ranks by place, over one pair of clusters.
-fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> Desired {
-    let mut desired = Desired::default();
+fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> DesiredState {
+    let mut desired = DesiredState::default();
     for (name, region, n) in [("eu1", "eu", 1), ("us1", "us", 2)] {
         let name = ClusterName::new(name).unwrap();
         let location = ClusterLocation {

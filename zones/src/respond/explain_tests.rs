@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Desired, Health, HealthStatus, Member, Mode, Name, Network, Policy, Pool,
+    Acceptance, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Mode, Name, Network, Policy, Pool,
     PoolName, Rtype, Shares, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
@@ -22,7 +22,7 @@ fn name(text: &str) -> Name {
 
 /// A pool of so many members, of which every fourth is down, and the names that it steers; `c1` takes little.
 fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> ServingState {
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     let policy = Policy { load: true, ..Policy::FAILOVER };
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), policy);
     for number in 0..members {

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Desired, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Permille,
+    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Permille,
     Policy, Pool, PoolName, Rtype, Spread, SteeredName, Tier, Weight,
 };
 use fairway_zonefile::read_zone;
@@ -106,7 +106,7 @@ fn mixed(owner: &str) -> String {
 
 /// Nine clusters: three that are alike, with an address of each family; the others have two of one, or one of the other.
 /// Their own names lie in our zones or outside.
-fn clusters(desired: &mut Desired) {
+fn clusters(desired: &mut DesiredState) {
     for number in 1..=9u8 {
         let v4: IpAddr = [203, 0, 113, number].into();
         let v6: IpAddr = [0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)].into();
@@ -132,7 +132,7 @@ fn snapshot() -> Snapshot {
         let text = if origin == "example.test" { text + &servers } else { text.replace("big IN", "large IN") };
         read_zone(&name(origin), origin, text.as_bytes(), &mut |_| Err("none".into())).0
     });
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     clusters(&mut desired);
     let alike = POOLS.iter().map(|(owner, policy, change)| ((*owner).to_owned(), policy.clone(), *change, 3));
     let all = POOLS.iter().map(|(owner, policy, change)| (mixed(owner), policy.clone(), *change, 1));

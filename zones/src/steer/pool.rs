@@ -5,8 +5,8 @@
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
 use fairway_model::{
-    Choose, Cluster, ClusterName, Desired, DownAnswer, Mode, Monitor, MonitorName, Network, Policy, Pool, PoolName,
-    ProbeAddress, Spread, ZoneSpec, mix,
+    Choose, Cluster, ClusterName, DesiredState, DownAnswer, Mode, Monitor, MonitorName, Network, Policy, Pool,
+    PoolName, ProbeAddress, Spread, ZoneSpec, mix,
 };
 
 use super::{
@@ -152,9 +152,9 @@ impl SteerPool {
     /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take, and
     /// which hides internal members if it is public; `placement` is what places say of its members.
     ///
-    /// Members whose cluster is not declared are left out; [`Desired::problems`] has named them.
+    /// Members whose cluster is not declared are left out; [`DesiredState::problems`] has named them.
     pub fn build(
-        desired: &Desired,
+        desired: &DesiredState,
         pool: &Pool,
         zone: Option<&ZoneSpec>,
         placement: &Placement,

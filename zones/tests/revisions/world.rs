@@ -88,8 +88,8 @@ pub(super) fn cluster(number: u64) -> ClusterName {
 }
 
 /// Clusters, monitors, zones and a map; no pool yet.
-pub(super) fn world() -> Desired {
-    let mut desired = Desired::default();
+pub(super) fn world() -> DesiredState {
+    let mut desired = DesiredState::default();
     for (number, addresses) in (0..).zip([
         vec!["203.0.113.1"],
         vec!["203.0.113.2", "2001:db8::2"],
@@ -197,7 +197,7 @@ pub(super) const DECLARED: [(Rtype, &[u8]); 7] = [
 ];
 
 /// Declares or takes back a record set; says whose.
-pub(super) fn edit_records(wish: &mut Desired, dice: &mut Dice) -> Name {
+pub(super) fn edit_records(wish: &mut DesiredState, dice: &mut Dice) -> Name {
     let name = owner(if dice.one_in(3) {
         ["new2.", "a.b.new2.", "*.new2."][dice.below(3) as usize]
     } else {
@@ -217,7 +217,7 @@ pub(super) fn edit_records(wish: &mut Desired, dice: &mut Dice) -> Name {
 }
 
 /// Makes an edit; says what it touches.
-pub(super) fn edit(wish: &mut Desired, dice: &mut Dice) -> Touched {
+pub(super) fn edit(wish: &mut DesiredState, dice: &mut Dice) -> Touched {
     let mut touched = Touched::default();
     if dice.one_in(3) {
         touched.records.insert(edit_records(wish, dice));

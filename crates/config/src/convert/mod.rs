@@ -1,7 +1,7 @@
 //! From the file's structs to model types, with every fault of meaning in its place.
 //!
 //! Structure and single values are sound here: their types saw to it. What is left are bounds, what excludes what, and
-//! files that are named. Rules across objects are the model's ([`Desired::problems`]); here they get their places.
+//! files that are named. Rules across objects are the model's ([`DesiredState::problems`]); here they get their places.
 
 mod access;
 mod load;
@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Desired, Diagnostic, FileLocation, Severity, Subject};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Severity, Subject};
 use fairway_zonefile::ZoneData;
 
 use super::{
@@ -46,7 +46,7 @@ pub(super) use self::{
 /// What a configuration means.
 pub(super) struct Converted {
     pub(super) settings: Settings,
-    pub(super) desired: Desired,
+    pub(super) desired: DesiredState,
     /// None if they are as before.
     pub(super) zones: Option<Vec<ZoneData>>,
     pub(super) kept: KeptZones,
@@ -72,7 +72,7 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
     let data_dir = data_dir_of(settings.data_dir.clone(), meaning.reader);
     let places::Maps { maps, latencies, kept: kept_maps } =
         places::maps(&mut meaning, config.maps, config.latencies, data_dir.as_deref());
-    let mut desired = Desired {
+    let mut desired = DesiredState {
         load_feeds: load::feeds(&mut meaning, &config.clusters),
         load_aims: load::aims(&mut meaning, &config.clusters),
         load_sources: load::sources(&mut meaning, config.load),
@@ -83,7 +83,7 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
         pools: objects::pools(&mut meaning, config.pools),
         names: objects::names(&mut meaning, config.names),
         records: records::records(&mut meaning, config.records),
-        ..Desired::default()
+        ..DesiredState::default()
     };
     let overrides = objects::overrides(&mut meaning, config.overrides, &desired);
     let (zones, kept) = zones::zones(&mut meaning, config.zones, &mut desired);
@@ -189,7 +189,7 @@ impl Meaning<'_, '_> {
     }
 
     /// Puts the problems of the whole in their places. Every object was declared, so every subject has one.
-    fn problems(&mut self, desired: &Desired) {
+    fn problems(&mut self, desired: &DesiredState) {
         for problem in desired.problems() {
             let place = self.place_of(&problem.subject);
             self.reader.fault(problem.at(place));

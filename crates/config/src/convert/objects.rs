@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    Bias, ClientPrefix, Cluster, ClusterLocation, ClusterName, Coordinates, Desired, DownAnswer, Member, Mode, Name,
-    OverrideAction, Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    Bias, ClientPrefix, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState, DownAnswer, Member, Mode,
+    Name, OverrideAction, Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Meaning, places, schedule};
@@ -217,7 +217,7 @@ pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -
 pub(super) fn overrides(
     meaning: &mut Meaning<'_, '_>,
     list: Vec<v1::Override>,
-    desired: &Desired,
+    desired: &DesiredState,
 ) -> Vec<OverrideSpec> {
     let mut overrides = Vec::new();
     for (index, wire) in list.into_iter().enumerate() {

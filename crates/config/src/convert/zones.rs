@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use fairway_model::{Desired, Diagnostic, FileLocation, Name, Rtype, Subject, Ttl, Visibility, ZoneSpec};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Rtype, Subject, Ttl, Visibility, ZoneSpec};
 use fairway_zonefile::{Record, ZoneData, check_zone, read_zone};
 
 use super::Meaning;
@@ -24,7 +24,7 @@ use crate::{
 pub(super) fn zones(
     meaning: &mut Meaning<'_, '_>,
     list: Vec<v1::Zone>,
-    desired: &mut Desired,
+    desired: &mut DesiredState,
 ) -> (Option<Vec<ZoneData>>, KeptZones) {
     let mut declared = Vec::new();
     for (index, wire) in list.into_iter().enumerate() {
@@ -101,7 +101,7 @@ fn text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option
 }
 
 /// Checks the records of a zone, if nothing that they may speak of was left out.
-fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, desired: &Desired) -> ZoneData {
+fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, desired: &DesiredState) -> ZoneData {
     if meaning.whole {
         let mut faults = check(&mut data, desired);
         // The records of a made zone stand where it is declared, which may not have been known.
@@ -115,7 +115,7 @@ fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, des
 }
 
 /// Checks what the records of a zone say together.
-pub(crate) fn check(data: &mut ZoneData, desired: &Desired) -> Vec<Diagnostic> {
+pub(crate) fn check(data: &mut ZoneData, desired: &DesiredState) -> Vec<Diagnostic> {
     check_zone(data, &|name| desired.names.contains_key(name))
 }
 

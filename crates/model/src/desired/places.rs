@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Desired, Subject, Violation, error, nearest, warning};
+use super::{DesiredState, Subject, Violation, error, nearest, warning};
 use crate::{Geo, MapName, Pool, Rank, TableName};
 
 /// What a pool that goes by place must find: its map and table, places of its members, regions where members are.
-pub(super) fn check_places(desired: &Desired, pool: &Pool, found: &mut Vec<Violation>) {
+pub(super) fn check_places(desired: &DesiredState, pool: &Pool, found: &mut Vec<Violation>) {
     let mut add = |problem: &dyn Fn(Subject) -> Violation| found.push(problem(Subject::Pool(pool.name.clone())));
     let name = &pool.name;
     let (mut map, mut table) = (false, false);

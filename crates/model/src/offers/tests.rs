@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Desired;
+use crate::DesiredState;
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -35,7 +35,7 @@ fn cluster(name: &str, addresses: &[&str]) -> Cluster {
     }
 }
 
-fn joined_in(declared: &Desired, offers: Vec<Offer>, shared: SharedNames) -> OfName {
+fn joined_in(declared: &DesiredState, offers: Vec<Offer>, shared: SharedNames) -> OfName {
     let shop = name("shop.example");
     let steered = declared.names.get(&shop).and_then(|own| Some((own, declared.pools.get(&own.pool)?)));
     let is_shared =
@@ -46,7 +46,7 @@ fn joined_in(declared: &Desired, offers: Vec<Offer>, shared: SharedNames) -> OfN
 }
 
 fn joined(offers: Vec<Offer>) -> OfName {
-    joined_in(&Desired::default(), offers, SharedNames::Refuse)
+    joined_in(&DesiredState::default(), offers, SharedNames::Refuse)
 }
 
 /// Cluster, weight and tier of each member.
@@ -75,12 +75,12 @@ fn without_set_identifiers_the_oldest_owner_holds_unless_owners_are_merged() {
     assert_eq!(members(&refused).len(), 2);
     let what = "a/: b has offered shop.example. for longer; give each a set identifier, or set webhook.shared to merge";
     assert_eq!(whats(&refused), [what]);
-    assert_eq!(members(&joined_in(&Desired::default(), offers, SharedNames::Merge)).len(), 3);
+    assert_eq!(members(&joined_in(&DesiredState::default(), offers, SharedNames::Merge)).len(), 3);
 }
 
 #[test]
 fn an_address_of_a_declared_cluster_stands_for_it_and_so_does_its_name() {
-    let mut declared = Desired::default();
+    let mut declared = DesiredState::default();
     let eu1 = cluster("eu1", &["192.0.2.1", "2001:db8::1"]);
     declared.clusters.insert(eu1.name.clone(), eu1.clone());
     assert_eq!(members(&joined_in(&declared, vec![offer("a", "", "192.0.2.1")], SharedNames::Refuse))[0].0, "eu1");
@@ -108,7 +108,7 @@ fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
 
 #[test]
 fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too() {
-    let mut declared = Desired::default();
+    let mut declared = DesiredState::default();
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
     pool.ttl = Ttl::from_secs(5).unwrap();
     declared.pools.insert(pool.name.clone(), pool.clone());

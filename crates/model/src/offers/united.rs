@@ -7,12 +7,12 @@ use std::{
 };
 
 use super::{Condition, Nameless, OfName};
-use crate::{Bias, Cluster, ClusterLocation, ClusterName, Desired, MonitorName, Name, SharedMap};
+use crate::{Bias, Cluster, ClusterLocation, ClusterName, DesiredState, MonitorName, Name, SharedMap};
 
 /// Names that are offered. Clusters and monitors are there as long as a name uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct United {
-    desired: Desired,
+    desired: DesiredState,
     names: SharedMap<Name, Arc<OfName>>,
     regions: SharedMap<ClusterName, Regions>,
     /// By monitor: how many names use it.
@@ -24,7 +24,7 @@ type Regions = BTreeMap<Option<Arc<str>>, usize>;
 
 impl United {
     /// What the names wish for together; no record set is among it.
-    pub fn desired(&self) -> &Desired {
+    pub fn desired(&self) -> &DesiredState {
         &self.desired
     }
 

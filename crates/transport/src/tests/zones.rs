@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use fairway_model::{Desired, Health, HealthStatus, Name, Rtype, ZoneSpec};
+use fairway_model::{DesiredState, Health, HealthStatus, Name, Rtype, ZoneSpec};
 use fairway_zonefile::read_zone;
 use fairway_zones::{RuntimeState, ServerOptions, ServingState, compile, decode};
 
@@ -15,7 +15,7 @@ fn serving(address: &str) -> ServingState {
     let (zone, faults) = read_zone(&origin, "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
     assert!(faults.iter().all(|fault| !fault.is_error()), "{faults:?}");
     let zones = [(origin.clone(), ZoneSpec::new(origin))].into();
-    let desired = Desired { zones, ..Desired::default() };
+    let desired = DesiredState { zones, ..DesiredState::default() };
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
     let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }

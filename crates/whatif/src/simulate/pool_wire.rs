@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use fairway_model::{ClientLocation, Desired, Diagnostic, MapName, Pool, Spread};
+use fairway_model::{ClientLocation, DesiredState, Diagnostic, MapName, Pool, Spread};
 use serde_json::{Value, json};
 
 use super::{scenario::SimulatedCluster, steering};
@@ -60,7 +60,7 @@ impl Surroundings {
     }
 
     /// What the map says of the clients nearest to each cluster, without the point on earth: each network has its own.
-    fn places(&self, desired: &Desired) -> Vec<ClientLocation> {
+    fn places(&self, desired: &DesiredState) -> Vec<ClientLocation> {
         let map = MapName::new(MAP).ok().and_then(|name| desired.maps.get(&name));
         let place = |number: usize| {
             let known = map.map(|map| map.entry(address(number)).place.clone()).unwrap_or_default();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Demand, Desired, Health, LatencyTable,
+    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Demand, DesiredState, Health, LatencyTable,
     MapLayer, MapName, Name, Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
@@ -137,7 +137,7 @@ fn place_of(scenario: &Scenario, name: &ClusterName) -> usize {
 
 fn snapshot(scenario: &Scenario, population: &Population, pool: &Pool, table: Option<&Arc<LatencyTable>>) -> Snapshot {
     let apex: Name = ZONE.parse().expect("a name");
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     desired.zones.insert(apex.clone(), ZoneSpec::new(apex.clone()));
     for (place, declared) in scenario.clusters.iter().enumerate() {
         desired.clusters.insert(declared.name.clone(), cluster(declared, place));

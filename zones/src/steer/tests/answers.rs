@@ -139,7 +139,7 @@ fn among_several_a_partly_live_member_goes_last_and_alone() {
 
 #[test]
 fn an_address_of_two_clusters_is_answered_once() {
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
     for name in ["a", "b"] {
         let (mut cluster, member) = member(0, name);

@@ -17,8 +17,8 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Demand, Desired, Health, HealthStatus, Member, OverrideAction, Partition, Policy,
-    Pool, PoolName, Schedule, Shares, Target, Tier, Weight,
+    Acceptance, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, OverrideAction, Partition,
+    Policy, Pool, PoolName, Schedule, Shares, Target, Tier, Weight,
 };
 
 use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
@@ -28,7 +28,7 @@ use crate::{Chunks, Draw, RuntimeState, balanced::BalancedClusters};
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) pool: Pool,
-    desired: Desired,
+    desired: DesiredState,
     pub(super) steer: SteerPool,
     pub(super) targets: Vec<Target>,
     balanced: BalancedClusters,
@@ -39,7 +39,7 @@ impl Scene {
     /// A pool of members like `a b:60 c:0@2 d/2+1`: name, weight after `:`, tier after `@`, numbers of IPv4 and IPv6
     /// addresses after `/` (1+0 where nothing is said).
     pub(super) fn new(policy: Policy, members: &str, adjust: impl FnOnce(&mut Pool)) -> Self {
-        let mut desired = Desired::default();
+        let mut desired = DesiredState::default();
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), policy);
         for (place, text) in members.split_whitespace().enumerate() {
             let (cluster, member) = member(place, text);
@@ -63,11 +63,11 @@ impl Scene {
         Self::compile_at(scene.desired, scene.pool, &placement)
     }
 
-    pub(super) fn compile(desired: Desired, pool: Pool) -> Self {
+    pub(super) fn compile(desired: DesiredState, pool: Pool) -> Self {
         Self::compile_at(desired, pool, &Placement::none())
     }
 
-    pub(super) fn compile_at(desired: Desired, pool: Pool, placement: &Placement) -> Self {
+    pub(super) fn compile_at(desired: DesiredState, pool: Pool, placement: &Placement) -> Self {
         let mut table = TargetTable::new();
         let steer = SteerPool::build(&desired, &pool, None, placement, &mut table);
         let (targets, balanced, schedules) = numbered(&table);
