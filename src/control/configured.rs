@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_model::{DesiredState, Diagnostic, FileLocation, Member, Name, Origin, Override, Pool, Timestamp};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Member, Name, Override, Pool, Timestamp, WeightOrigin};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{Snapshot, give_back_memory};
 use tokio::sync::oneshot;
@@ -236,7 +236,7 @@ pub(crate) struct Contributor<'a> {
     pub(crate) pool: &'a Pool,
     /// As it counts.
     pub(crate) member: &'a Member,
-    pub(crate) origin: &'a Origin,
+    pub(crate) origin: &'a WeightOrigin,
 }
 
 impl Configured {

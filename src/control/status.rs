@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, DesiredState, Eligibility, Health, HealthStatus, Member, Name, Origin,
-    OverrideAction, Pace, Permille, Pool, PoolName, Target, Timestamp,
+    Acceptance, Cluster, ClusterName, DesiredState, Eligibility, Health, HealthStatus, Member, Name, OverrideAction,
+    Pace, Permille, Pool, PoolName, Target, Timestamp, WeightOrigin,
 };
 use fairway_zones::{ServingState, TargetIndex};
 
@@ -158,7 +158,7 @@ struct Page<'a> {
     /// Which TTL each pool answers with, where that is not its own.
     paces: HashMap<&'a PoolName, Pace>,
     /// Where the weights of members come from that are not declared.
-    origins: HashMap<(&'a PoolName, &'a ClusterName), &'a Origin>,
+    origins: HashMap<(&'a PoolName, &'a ClusterName), &'a WeightOrigin>,
 }
 
 impl Page<'_> {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, SharedNames, Ttl};
+use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
     http::ApiUrl,
     publish::{Pacing, Rules, Weights},
@@ -72,7 +72,7 @@ impl Settings {
     pub const PUBLISH_OWNER: &str = "fairway";
 
     /// What is done with names that several clients of the webhook offer without set identifiers.
-    pub fn shared_names(&self) -> SharedNames {
+    pub fn shared_names(&self) -> SharedNamePolicy {
         self.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default()
     }
 }
@@ -282,7 +282,7 @@ pub struct WebhookSettings {
     /// What the token hashes to that each call shows. Default: none is asked for.
     pub token: Option<TokenHash>,
     /// What becomes of a name that several owners bring without set identifiers.
-    pub shared: SharedNames,
+    pub shared: SharedNamePolicy,
     /// How long an owner may not be heard of before what it brought fades; it is gone after twice as long. None: never.
     pub lease: Option<Duration>,
 }
@@ -294,7 +294,7 @@ impl Default for WebhookSettings {
             metrics: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
             tls: None,
             token: None,
-            shared: SharedNames::default(),
+            shared: SharedNamePolicy::default(),
             lease: None,
         }
     }

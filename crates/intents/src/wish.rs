@@ -81,7 +81,7 @@ pub enum Unanswered {
     },
     /// It does not say where it is answered.
     #[error("there is no name to answer at: externalName {0:?} is empty, an address, or a prefix without publicDomain")]
-    Nameless(String),
+    AnonymousCluster(String),
     /// No cluster runs it.
     #[error("no declared cluster runs it; list it in `services` of a cluster, or name clusters in gslb.members")]
     NoMember,
@@ -326,7 +326,7 @@ pub fn runs(cluster: &Cluster, service: &str) -> bool {
 
 /// The name that is answered: the external name, completed where it is a prefix.
 fn answered_at(external: &str, public_domain: &str) -> Result<Name, Unanswered> {
-    let nameless = || Unanswered::Nameless(external.to_owned());
+    let nameless = || Unanswered::AnonymousCluster(external.to_owned());
     let external_ = external.trim_end_matches('.');
     if external_.is_empty() || external_.parse::<std::net::IpAddr>().is_ok() {
         return Err(nameless());

@@ -8,6 +8,7 @@ mod aim;
 mod changes;
 mod client_location;
 mod cluster;
+mod contributions;
 mod desired;
 mod diagnostic;
 mod health;
@@ -21,7 +22,6 @@ mod merge;
 mod monitor;
 mod name;
 mod octets;
-mod offers;
 mod overrides;
 mod pace;
 mod partition;
@@ -43,6 +43,10 @@ pub use aim::{AimError, LoadAim};
 pub use changes::{Changes, ProviderSet, SetKey, Update};
 pub use client_location::{ClientLocation, Continent, Coordinates, Country, LocationError, Subdivision};
 pub use cluster::{Cluster, ClusterLocation};
+pub use contributions::{
+    AnonymousCluster, ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects, MergedName, MergedNames,
+    NameContribution, SharedNamePolicy, WeightOrigin, unite,
+};
 pub use desired::{DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec};
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
@@ -55,9 +59,6 @@ pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
 pub use name::{Name, NameError};
 pub use octets::Octets;
-pub use offers::{
-    Condition, DeclaredClusters, Held, Nameless, OfName, Offer, Origin, SharedNames, United, Wanted, unite,
-};
 pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};
 pub use pace::{Pace, Risk, TtlBounds};
 pub use partition::{Found, Partition, PartitionBuilder};

@@ -6,8 +6,8 @@ use std::{
 };
 
 use fairway_model::{
-    Condition, DeclaredClusters, DesiredState, Held, Name, OfName, Offer, Permille, Pool, RecordSet, Rtype,
-    SharedNames, SteeredName, unite,
+    ContributionProblem, DeclaredClusters, DeclaredObjects, DesiredState, MergedName, Name, NameContribution, Permille,
+    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, unite,
 };
 
 use super::{
@@ -33,7 +33,7 @@ pub(crate) struct Beside<'a> {
     /// How a name is steered by it.
     pub(crate) steered: &'a dyn Fn(&Name) -> Option<Steered<'a>>,
     /// What is done with names that several owners offer.
-    pub(crate) shared: SharedNames,
+    pub(crate) shared: SharedNamePolicy,
     /// Names that are left out.
     pub(crate) left: &'a LeftNames,
 }
@@ -45,16 +45,16 @@ type Steered<'a> = (&'a SteeredName, &'a Pool, bool);
 #[derive(Default)]
 pub(crate) struct Joined {
     /// None where no address is offered.
-    pub(crate) of_name: Option<OfName>,
+    pub(crate) of_name: Option<MergedName>,
     pub(crate) records: BTreeMap<Rtype, RecordSet>,
     /// What is not heeded, in order, each once.
-    pub(crate) conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<ContributionProblem>,
 }
 
 /// Joins the rows of one name, or of what is none.
 pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
     let mut joined = Joined::default();
-    let (mut offers, mut sets) = (BTreeMap::<_, Offer>::new(), Vec::new());
+    let (mut offers, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
     for Brought { owner, strength, row } in rows {
         let mut tell = |what| joined.conditions.push(condition(row, owner, what));
         row.odd.iter().for_each(|what| tell(format!("{}: {what}", row.row.endpoint.record_type)));
@@ -70,7 +70,7 @@ pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
         match &row.meaning {
             Meaning::Addresses(addresses, wanted) => {
                 let set: Arc<str> = row.row.endpoint.set_identifier.as_str().into();
-                let offer = offers.entry((Arc::clone(owner), Arc::clone(&set))).or_insert_with(|| Offer {
+                let offer = offers.entry((Arc::clone(owner), Arc::clone(&set))).or_insert_with(|| NameContribution {
                     owner: Arc::clone(owner),
                     set,
                     since: row.row.since,
@@ -89,7 +89,7 @@ pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
     }
     if let Some(name) = rows.iter().find_map(|brought| brought.row.name.as_ref()).filter(|_| !offers.is_empty()) {
         let declared = (beside.steered)(name);
-        let held = Held {
+        let held = DeclaredObjects {
             clusters: beside.clusters,
             steered: declared.map(|(steered, pool, _)| (steered, pool)),
             is_shared: declared.is_some_and(|(.., is_shared)| is_shared),
@@ -105,10 +105,10 @@ pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
     joined
 }
 
-fn condition(row: &ReadRow, owner: &Arc<str>, what: String) -> Condition {
+fn condition(row: &ReadRow, owner: &Arc<str>, what: String) -> ContributionProblem {
     let endpoint = &row.row.endpoint;
     let (name, set) = (endpoint.dns_name.as_str().into(), endpoint.set_identifier.as_str().into());
-    Condition { name, owner: Arc::clone(owner), set, what }
+    ContributionProblem { name, owner: Arc::clone(owner), set, what }
 }
 
 /// A record set that a row offers.
@@ -123,7 +123,7 @@ struct OfferedSet<'a> {
 fn records(
     mut sets: Vec<OfferedSet<'_>>,
     is_steered: bool,
-    conditions: &mut Vec<Condition>,
+    conditions: &mut Vec<ContributionProblem>,
 ) -> BTreeMap<Rtype, RecordSet> {
     let rank = |offered: &OfferedSet<'_>| (offered.since, Arc::clone(&offered.owner), offered.row.row.endpoint.key());
     sets.sort_by_cached_key(rank);

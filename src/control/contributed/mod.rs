@@ -23,7 +23,8 @@ use std::{
 };
 
 use fairway_model::{
-    Condition, DesiredState, Diagnostic, Name, Permille, PoolName, RecordSet, Rtype, SharedMap, Subject, United,
+    ContributionProblem, DesiredState, Diagnostic, MergedNames, Name, Permille, PoolName, RecordSet, Rtype, SharedMap,
+    Subject,
 };
 use fairway_providers::{plain_name, webhook_server::Scope};
 
@@ -44,11 +45,11 @@ pub(crate) type LeftNames = BTreeMap<Name, String>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Contributed {
     /// Names that are steered.
-    united: United,
+    united: MergedNames,
     /// Record sets that are served as they are.
     records: SharedMap<(Name, Rtype), RecordSet>,
     /// What is not heeded, by the text of its name.
-    conditions: SharedMap<Arc<str>, Arc<[Condition]>>,
+    conditions: SharedMap<Arc<str>, Arc<[ContributionProblem]>>,
     /// Names of which a row is spelled in another way than they are told, in both spellings.
     spelled: BTreeSet<Arc<str>>,
 }
@@ -145,7 +146,7 @@ impl Contributed {
     }
 
     /// What is not heeded.
-    pub(crate) fn conditions(&self) -> impl Iterator<Item = Condition> {
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = ContributionProblem> {
         let own = self.conditions.values().flat_map(|told| told.iter().cloned());
         own.chain(self.united.disputes())
     }
@@ -156,7 +157,7 @@ impl Contributed {
     }
 
     /// What is offered for steered names.
-    pub(crate) fn united(&self) -> &United {
+    pub(crate) fn united(&self) -> &MergedNames {
         &self.united
     }
 

@@ -5,8 +5,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Check, ClusterName, HttpCheck, Monitor, MonitorName, Name, RecordSet, Rtype, StatusSet, Tier, TlsCheck, Ttl,
-    Wanted, Weight, closest,
+    Check, ClusterName, ContributedSpec, HttpCheck, Monitor, MonitorName, Name, RecordSet, Rtype, StatusSet, Tier,
+    TlsCheck, Ttl, Weight, closest,
 };
 use fairway_providers::{Endpoint, plain_name};
 use fairway_zonefile::rdata_from_text;
@@ -32,7 +32,7 @@ pub(crate) struct ReadRow {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Meaning {
     /// Addresses that are offered for a steered name.
-    Addresses(Vec<IpAddr>, Arc<Wanted>),
+    Addresses(Vec<IpAddr>, Arc<ContributedSpec>),
     /// Nothing that can be served.
     Nothing,
     /// Records that are served as they are.
@@ -210,8 +210,8 @@ fn ttl_of(endpoint: &Endpoint, odd: &mut Vec<String>) -> Option<Ttl> {
 }
 
 /// What the properties say.
-fn wanted(endpoint: &Endpoint, odd: &mut Vec<String>) -> Wanted {
-    let mut wanted = Wanted { ttl: ttl_of(endpoint, odd), ..Wanted::default() };
+fn wanted(endpoint: &Endpoint, odd: &mut Vec<String>) -> ContributedSpec {
+    let mut wanted = ContributedSpec { ttl: ttl_of(endpoint, odd), ..ContributedSpec::default() };
     let mut health = Health::default();
     for property in &endpoint.provider_specific {
         let Some(word) = property.name.strip_prefix(PREFIX) else { continue };

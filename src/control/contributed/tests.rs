@@ -1,6 +1,6 @@
 //! What clients contribute, as it would be served.
 
-use fairway_model::{ClusterName, DeclaredClusters, Diagnostic, FileLocation, Rtype, SharedNames, ZoneSpec};
+use fairway_model::{ClusterName, DeclaredClusters, Diagnostic, FileLocation, Rtype, SharedNamePolicy, ZoneSpec};
 use fairway_providers::Endpoint;
 
 use super::*;
@@ -27,7 +27,8 @@ fn zone() -> DesiredState {
 fn joined(rows: &[(Scope, Vec<ReadRow>)], left: &LeftNames) -> Contributed {
     let clients: Vec<Rows<'_>> = rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
     let (zones, clusters) = (zone(), DeclaredClusters::default());
-    let beside = Beside { zones: &zones, clusters: &clusters, steered: &|_| None, shared: SharedNames::Refuse, left };
+    let beside =
+        Beside { zones: &zones, clusters: &clusters, steered: &|_| None, shared: SharedNamePolicy::Refuse, left };
     Contributed::merged(None, brought(&clients, |_| Permille::WHOLE), &beside).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use fairway_model::SharedNames;
+use fairway_model::SharedNamePolicy;
 
 use super::{Meaning, monitors::secret};
 use crate::{
@@ -25,8 +25,8 @@ pub(super) fn webhook(meaning: &mut Meaning<'_, '_>, wire: &Webhook) -> WebhookS
         tls: wire.tls.as_ref().and_then(|tls| self::tls(meaning, tls)),
         token: wire.token.as_ref().map(|As(hash)| hash.clone()),
         shared: match wire.shared {
-            Some(OnShared::Merge) => SharedNames::Merge,
-            None | Some(OnShared::Refuse) => SharedNames::Refuse,
+            Some(OnShared::Merge) => SharedNamePolicy::Merge,
+            None | Some(OnShared::Refuse) => SharedNamePolicy::Refuse,
         },
         lease,
     };

@@ -19,13 +19,13 @@ fn read(endpoint: Endpoint) -> ReadRow {
     ReadRow::new(Row { since: 1, endpoint })
 }
 
-fn wanting(words: &[(&str, &str)]) -> (Wanted, Vec<String>) {
+fn wanting(words: &[(&str, &str)]) -> (ContributedSpec, Vec<String>) {
     let property =
         |(name, value): &(&str, &str)| Property { name: format!("{PREFIX}{name}"), value: (*value).to_owned() };
     let provider_specific = words.iter().map(property).collect();
     let row = read(Endpoint { provider_specific, ..endpoint("a.example", "A", &["192.0.2.1"]) });
     match row.meaning {
-        Meaning::Addresses(_, wanted) => (Wanted::clone(&wanted), row.odd),
+        Meaning::Addresses(_, wanted) => (ContributedSpec::clone(&wanted), row.odd),
         other => panic!("{other:?}"),
     }
 }
@@ -61,7 +61,7 @@ fn annotations_say_how_the_addresses_are_used() {
 #[test]
 fn what_an_annotation_does_not_take_is_told_with_what_it_does() {
     let (wanted, odd) = wanting(&[("weight", "70000"), ("wieght", "1"), ("policy", "nearest"), ("health-path", "x")]);
-    assert_eq!(wanted, Wanted::default());
+    assert_eq!(wanted, ContributedSpec::default());
     assert_eq!(odd[0], "webhook-gslb-weight is \"70000\"; give a number from 0 to 65535");
     assert_eq!(odd[1], "webhook-gslb-wieght is not known; did you mean gslb-weight?");
     assert_eq!(odd.len(), 4);

@@ -6,14 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{Condition, Nameless, OfName};
+use super::{AnonymousCluster, ContributionProblem, MergedName};
 use crate::{Bias, Cluster, ClusterLocation, ClusterName, DesiredState, MonitorName, Name, SharedMap};
 
 /// Names that are offered. Clusters and monitors are there as long as a name uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct United {
+pub struct MergedNames {
     desired: DesiredState,
-    names: SharedMap<Name, Arc<OfName>>,
+    names: SharedMap<Name, Arc<MergedName>>,
     regions: SharedMap<ClusterName, Regions>,
     /// By monitor: how many names use it.
     monitors: SharedMap<MonitorName, usize>,
@@ -22,24 +22,24 @@ pub struct United {
 /// How many names say that a cluster stands in which region, or say nothing.
 type Regions = BTreeMap<Option<Arc<str>>, usize>;
 
-impl United {
+impl MergedNames {
     /// What the names wish for together; no record set is among it.
     pub fn desired(&self) -> &DesiredState {
         &self.desired
     }
 
     /// What is offered for a name.
-    pub fn of_name(&self, name: &Name) -> Option<&OfName> {
+    pub fn of_name(&self, name: &Name) -> Option<&MergedName> {
         self.names.get(name).map(|of_name| &**of_name)
     }
 
     /// Every name for which anything is offered, with what that is.
-    pub fn names(&self) -> impl Iterator<Item = (&Name, &OfName)> {
+    pub fn names(&self) -> impl Iterator<Item = (&Name, &MergedName)> {
         self.names.iter().map(|(name, of_name)| (name, &**of_name))
     }
 
     /// Says what is offered for names from now on; none where nothing is.
-    pub fn change(&mut self, changes: impl IntoIterator<Item = (Name, Option<OfName>)>) {
+    pub fn change(&mut self, changes: impl IntoIterator<Item = (Name, Option<MergedName>)>) {
         let changes: Vec<_> = changes.into_iter().collect();
         // A declared pool may go from one name to another: first all go, then all come.
         for (name, _) in &changes {
@@ -55,7 +55,7 @@ impl United {
         }
     }
 
-    fn add(&mut self, name: &Name, of_name: &OfName) {
+    fn add(&mut self, name: &Name, of_name: &MergedName) {
         if let Some((steered, pool)) = &of_name.steered {
             self.desired.names.insert(name.clone(), steered.clone());
             self.desired.pools.insert(pool.name.clone(), pool.clone());
@@ -72,7 +72,7 @@ impl United {
         }
     }
 
-    fn take_out(&mut self, name: &Name, before: &OfName) {
+    fn take_out(&mut self, name: &Name, before: &MergedName) {
         if let Some((_, pool)) = &before.steered {
             self.desired.names.remove(name);
             self.desired.pools.remove(&pool.name);
@@ -97,7 +97,7 @@ impl United {
     }
 
     /// Makes a cluster what those who use it say, or takes it away with the last of them.
-    fn place(&mut self, cluster: &Nameless) {
+    fn place(&mut self, cluster: &AnonymousCluster) {
         let regions = self.regions.get(&cluster.name);
         if regions.is_none_or(Regions::is_empty) {
             self.regions.remove(&cluster.name);
@@ -119,7 +119,7 @@ impl United {
     }
 
     /// Names whose word of where a cluster stands does not hold.
-    pub fn disputes(&self) -> Vec<Condition> {
+    pub fn disputes(&self) -> Vec<ContributionProblem> {
         let is_disputed = |regions: &Regions| regions.keys().flatten().count() > 1;
         let disputed = self.regions.iter().filter(|(_, regions)| is_disputed(regions));
         let holds: BTreeMap<_, _> = disputed.filter_map(|(name, regions)| Some((name, region_of(regions)?))).collect();
@@ -135,7 +135,7 @@ impl United {
                 if region != *holds {
                     let what = format!("region {holds} holds for these addresses, which more names say");
                     let (owner, set) = (Arc::clone(owner), Arc::clone(set));
-                    told.insert(Condition { name: name.to_string().into(), owner, set, what });
+                    told.insert(ContributionProblem { name: name.to_string().into(), owner, set, what });
                 }
             }
         }
@@ -149,7 +149,7 @@ fn region_of(regions: &Regions) -> Option<&Arc<str>> {
     said.max_by_key(|(region, count)| (**count, Reverse(*region))).map(|(region, _)| region)
 }
 
-fn said(cluster: &Nameless) -> Option<Arc<str>> {
+fn said(cluster: &AnonymousCluster) -> Option<Arc<str>> {
     cluster.region.as_ref().map(|(region, ..)| Arc::clone(region))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Pure. A contribution is told by source, owner and set identifier: what one of them takes back takes nothing of another along.
 
-mod united;
+mod merged;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,10 @@ use crate::{
     Weight,
 };
 
-pub use self::united::United;
+pub use self::merged::MergedNames;
 /// What one contribution offers for one name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
+pub struct NameContribution {
     /// Who offers.
     pub owner: Arc<str>,
     /// The set identifier; empty where there is none.
@@ -28,14 +28,14 @@ pub struct Offer {
     /// The addresses, both families.
     pub addresses: Vec<IpAddr>,
     /// What is wished for beside them.
-    pub wanted: Arc<Wanted>,
+    pub wanted: Arc<ContributedSpec>,
     /// How much of its weight is left: less than all while its writer is not heard of; nothing takes it out.
     pub strength: Permille,
 }
 
 /// What a contribution says about how its addresses are used. What is not said is left to others, or to the default.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct ContributedSpec {
     /// The declared cluster that the addresses stand for.
     pub cluster: Option<ClusterName>,
     /// The member's weight.
@@ -56,7 +56,7 @@ pub struct Wanted {
 
 /// What is to be done with a name that several owners offer without set identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SharedNames {
+pub enum SharedNamePolicy {
     /// All are members.
     Merge,
     /// The oldest holds; the others are told.
@@ -66,7 +66,7 @@ pub enum SharedNames {
 
 /// Why something of a contribution is not in the answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Condition {
+pub struct ContributionProblem {
     /// The name, as it was offered.
     pub name: Arc<str>,
     /// Who offered.
@@ -79,22 +79,22 @@ pub struct Condition {
 
 /// What the offers of one name come to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OfName {
+pub struct MergedName {
     /// How the name is steered; none where there is nothing to answer it with.
     pub steered: Option<(SteeredName, Pool)>,
     /// Where the weight of each member of that pool comes from.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<WeightOrigin>,
     /// The members' clusters that nobody declared.
-    pub clusters: Vec<Nameless>,
+    pub clusters: Vec<AnonymousCluster>,
     /// The monitors that members ask for.
     pub monitors: Vec<(MonitorName, Arc<Monitor>)>,
     /// What is not heeded.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ContributionProblem>,
 }
 
 /// Where the weight of a member comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct WeightOrigin {
     /// Who offers it.
     pub owner: Arc<str>,
     /// The set identifier.
@@ -107,7 +107,7 @@ pub struct Origin {
 
 /// A cluster that nobody declared: it is its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nameless {
+pub struct AnonymousCluster {
     /// What it is called.
     pub name: ClusterName,
     /// Its addresses.
@@ -117,7 +117,7 @@ pub struct Nameless {
 }
 
 /// What others declared already: their word holds, and members join them.
-pub struct Held<'a> {
+pub struct DeclaredObjects<'a> {
     /// Clusters.
     pub clusters: &'a DeclaredClusters,
     /// How the name is steered, and by which pool.
@@ -160,9 +160,15 @@ impl DeclaredClusters {
 /// Joins the offers of one name; their order does not matter. `pool` is what its pool is called where nobody declared one.
 ///
 /// Of what can be said only once, the oldest word holds, then owner and set identifier in order.
-pub fn unite(name: &Name, mut offers: Vec<Offer>, shared: SharedNames, held: &Held<'_>, pool: PoolName) -> OfName {
+pub fn unite(
+    name: &Name,
+    mut offers: Vec<NameContribution>,
+    shared: SharedNamePolicy,
+    held: &DeclaredObjects<'_>,
+    pool: PoolName,
+) -> MergedName {
     offers.sort_by(|a, b| (a.since, &a.owner, &a.set).cmp(&(b.since, &b.owner, &b.set)));
-    let mut of_name = OfName::default();
+    let mut of_name = MergedName::default();
     if let Some((steered, _)) = held.steered.filter(|_| held.is_shared) {
         let what = format!("pool {} answers other names, too; give {name} a pool of its own", steered.pool);
         offers.iter().for_each(|offer| of_name.tell(name, offer, &what));
@@ -184,10 +190,10 @@ pub fn unite(name: &Name, mut offers: Vec<Offer>, shared: SharedNames, held: &He
     of_name
 }
 
-impl OfName {
-    fn tell(&mut self, name: &Name, offer: &Offer, what: impl Into<String>) {
+impl MergedName {
+    fn tell(&mut self, name: &Name, offer: &NameContribution, what: impl Into<String>) {
         let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.conditions.push(Condition { name: name.to_string().into(), owner, set, what: what.into() });
+        self.conditions.push(ContributionProblem { name: name.to_string().into(), owner, set, what: what.into() });
     }
 }
 
@@ -198,11 +204,11 @@ struct Joining<'a> {
     /// Whether somebody of higher rank steers the name.
     is_declared: bool,
     pool: Pool,
-    of_name: &'a mut OfName,
+    of_name: &'a mut MergedName,
 }
 
 impl Joining<'_> {
-    fn join(&mut self, offers: &[Offer], shared: SharedNames) {
+    fn join(&mut self, offers: &[NameContribution], shared: SharedNamePolicy) {
         let kept = self.kept(offers, shared);
         self.set_fields(&kept);
         let scale = scale_of(&kept);
@@ -222,12 +228,12 @@ impl Joining<'_> {
     }
 
     /// The offers that are heeded: of those without a set identifier, one owner's, unless they are to be merged.
-    fn kept<'o>(&mut self, offers: &'o [Offer], shared: SharedNames) -> Vec<&'o Offer> {
+    fn kept<'o>(&mut self, offers: &'o [NameContribution], shared: SharedNamePolicy) -> Vec<&'o NameContribution> {
         let first = offers.iter().find(|offer| offer.set.is_empty()).map(|offer| &offer.owner);
         let mut kept = Vec::with_capacity(offers.len());
         for offer in offers {
             match first {
-                Some(owner) if shared == SharedNames::Refuse && offer.set.is_empty() && offer.owner != *owner => {
+                Some(owner) if shared == SharedNamePolicy::Refuse && offer.set.is_empty() && offer.owner != *owner => {
                     let what = format!(
                         "{owner} has offered {} for longer; give each a set identifier, or set webhook.shared to merge",
                         self.name
@@ -241,8 +247,8 @@ impl Joining<'_> {
     }
 
     /// What is said of the pool as a whole.
-    fn set_fields(&mut self, kept: &[&Offer]) {
-        let (mut policy, mut answers): (Option<&Offer>, Option<&Offer>) = (None, None);
+    fn set_fields(&mut self, kept: &[&NameContribution]) {
+        let (mut policy, mut answers): (Option<&NameContribution>, Option<&NameContribution>) = (None, None);
         for offer in kept {
             let wanted = &offer.wanted;
             if self.is_declared {
@@ -272,7 +278,7 @@ impl Joining<'_> {
         self.pool.ttl = kept.iter().filter_map(|offer| offer.wanted.ttl).min().unwrap_or(self.pool.ttl);
     }
 
-    fn differ(&mut self, first: &Offer, offer: &Offer, what: &str, same: bool) {
+    fn differ(&mut self, first: &NameContribution, offer: &NameContribution, what: &str, same: bool) {
         if !same {
             let (owner, set) = (&first.owner, &first.set);
             self.of_name.tell(
@@ -284,7 +290,7 @@ impl Joining<'_> {
     }
 
     /// The clusters that an offer stands for: the one it names, those that have its addresses, and others without a declaration.
-    fn clusters_of(&mut self, offer: &Offer) -> Vec<ClusterName> {
+    fn clusters_of(&mut self, offer: &NameContribution) -> Vec<ClusterName> {
         if let Some(named) = &offer.wanted.cluster {
             if self.clusters.contains(named) {
                 return vec![named.clone()];
@@ -316,13 +322,13 @@ impl Joining<'_> {
     }
 
     /// A cluster that nobody declared: it is its addresses.
-    fn nameless(&mut self, offer: &Offer, addresses: Vec<IpAddr>) -> ClusterName {
+    fn nameless(&mut self, offer: &NameContribution, addresses: Vec<IpAddr>) -> ClusterName {
         let name = address_name(&addresses);
         let region = offer.wanted.region.as_ref();
         let region = region.map(|region| (Arc::clone(region), Arc::clone(&offer.owner), Arc::clone(&offer.set)));
         let known = self.of_name.clusters.iter_mut().find(|known| known.name == name);
         match (known, region) {
-            (None, region) => self.of_name.clusters.push(Nameless { name: name.clone(), addresses, region }),
+            (None, region) => self.of_name.clusters.push(AnonymousCluster { name: name.clone(), addresses, region }),
             (Some(known), Some(region)) => match &known.region {
                 None => known.region = Some(region),
                 Some((said, ..)) if *said != region.0 => {
@@ -336,7 +342,7 @@ impl Joining<'_> {
         name
     }
 
-    fn add(&mut self, offer: &Offer, cluster: ClusterName, scale: u32) {
+    fn add(&mut self, offer: &NameContribution, cluster: ClusterName, scale: u32) {
         if self.pool.members.iter().any(|member| member.cluster == cluster) {
             return;
         }
@@ -359,7 +365,7 @@ impl Joining<'_> {
             self.of_name.monitors.push((name.clone(), Arc::clone(monitor)));
         }
         let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.of_name.origins.push(Origin { owner, set, said: wanted.weight, strength: offer.strength });
+        self.of_name.origins.push(WeightOrigin { owner, set, said: wanted.weight, strength: offer.strength });
         self.pool.members.push(Member {
             weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),
             tier: wanted.tier.unwrap_or_default(),
@@ -370,7 +376,7 @@ impl Joining<'_> {
 }
 
 /// By how much all weights of a pool are multiplied, so that those that fade do so in small steps; 1 while none does.
-fn scale_of(offers: &[&Offer]) -> u32 {
+fn scale_of(offers: &[&NameContribution]) -> u32 {
     if offers.iter().all(|offer| offer.strength == Permille::WHOLE) {
         return 1;
     }
