@@ -7,7 +7,7 @@ use std::{
 
 use clap::ValueEnum;
 use fairway_model::{
-    Acceptance, Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState,
+    AcceptedShare, Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState,
     Health, HealthStatus, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName,
     Weight, ZoneSpec,
 };
@@ -142,7 +142,7 @@ fn nearest_state(names: usize) -> ServingState {
         pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };
     }
     let ServingState { snapshot, runtime } = all_up(compiled(&desired, &zone));
-    let taken = Acceptance { near: 49_152, spill: 32_768 };
+    let taken = AcceptedShare { near: 49_152, spill: 32_768 };
     let acceptance = desired.clusters.keys().map(|name| (name.clone(), taken)).collect();
     let shares = Shares { acceptance, ..Shares::default() };
     let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));

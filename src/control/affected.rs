@@ -219,8 +219,8 @@ impl Part {
             records: self.records_of(desired).map(|set| (set.key(), set.clone())).collect(),
             monitors: picked(&desired.monitors, &self.monitors),
             clusters: picked_few(&desired.clusters, &self.clusters),
-            load_feeds: picked_few(&desired.load_feeds, &self.clusters),
-            load_aims: picked_few(&desired.load_aims, &self.clusters),
+            cluster_load_sources: picked_few(&desired.cluster_load_sources, &self.clusters),
+            load_bounds: picked_few(&desired.load_bounds, &self.clusters),
             ..DesiredState::default()
         }
     }
@@ -237,16 +237,16 @@ impl Part {
         self.monitors.iter().for_each(|name| _ = desired.monitors.remove(name));
         for cluster in &self.clusters {
             desired.clusters.remove(cluster);
-            desired.load_feeds.remove(cluster);
-            desired.load_aims.remove(cluster);
+            desired.cluster_load_sources.remove(cluster);
+            desired.load_bounds.remove(cluster);
         }
         desired.pools.extend(with.pools);
         desired.names.extend(with.names);
         desired.records.extend(with.records);
         desired.monitors.extend(with.monitors);
         desired.clusters.extend(with.clusters);
-        desired.load_feeds.extend(with.load_feeds);
-        desired.load_aims.extend(with.load_aims);
+        desired.cluster_load_sources.extend(with.cluster_load_sources);
+        desired.load_bounds.extend(with.load_bounds);
         desired
     }
 

@@ -91,7 +91,8 @@ impl Balance {
     /// [`Balance::stepped`].
     pub(crate) fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
         let settings = settings(desired, snapshot);
-        let is_read = |settings: &Settings| settings.clusters.iter().any(|c| desired.load_feeds.contains_key(&c.name));
+        let is_read =
+            |settings: &Settings| settings.clusters.iter().any(|c| desired.cluster_load_sources.contains_key(&c.name));
         let Some(settings) = settings.filter(|settings| self.told || is_read(settings)) else {
             self.running = None;
             return;

@@ -138,8 +138,8 @@ impl Wish {
             Ok(Says::Intent(_) | Says::Rows(_) | Says::Seen(_)) => {}
             Ok(Says::Element(own)) => {
                 desired.clusters.extend(own.clusters.clone());
-                desired.load_feeds.extend(own.load_feeds.clone());
-                desired.load_aims.extend(own.load_aims.clone());
+                desired.cluster_load_sources.extend(own.cluster_load_sources.clone());
+                desired.load_bounds.extend(own.load_bounds.clone());
                 desired.monitors.extend(own.monitors.clone());
                 desired.pools.extend(own.pools.clone());
                 desired.names.extend(own.names.clone());
@@ -493,12 +493,12 @@ fn has_only_many(wish: &DesiredState) -> bool {
         names: _,
         records: _,
         load_sources,
-        load_feeds,
-        load_aims,
+        cluster_load_sources,
+        load_bounds,
     } = wish;
 
     let of_places = maps.is_empty() && latencies.is_empty();
-    let of_load = load_sources.is_empty() && load_feeds.is_empty() && load_aims.is_empty();
+    let of_load = load_sources.is_empty() && cluster_load_sources.is_empty() && load_bounds.is_empty();
     zones.is_empty() && of_places && of_load && clusters.is_empty() && monitors.is_empty()
 }
 

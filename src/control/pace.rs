@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::balance::Caution;
-use fairway_model::{Eligibility, Pace, PoolName, Risk, Timestamp};
+use fairway_model::{AdaptiveTtl, Eligibility, PoolName, Risk, Timestamp};
 use fairway_zones::{Chunks, PoolInfo, RuntimeState, Snapshot};
 
 use super::balance::Balance;
@@ -24,7 +24,7 @@ pub(crate) struct Pacer {
 /// How one pool stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct State {
-    pace: Pace,
+    pace: AdaptiveTtl,
     /// Since when nothing was at risk.
     quiet: Instant,
 }
@@ -60,11 +60,13 @@ impl Pacer {
         }
         for (name, (risk, own, balanced)) in risks {
             let caution = if balanced { balance.caution() } else { Caution::Calm };
-            let start = State { pace: Pace::Declared, quiet: now };
+            let start = State { pace: AdaptiveTtl::Declared, quiet: now };
             let state = self.states.entry(name.clone()).or_insert(start);
             *state = state.next(risk, caution, own, now);
         }
-        let of = |place: usize| self.states.get(&snapshot.pool_infos()[place].name).map_or(Pace::Declared, |s| s.pace);
+        let of = |place: usize| {
+            self.states.get(&snapshot.pool_infos()[place].name).map_or(AdaptiveTtl::Declared, |s| s.pace)
+        };
         let differs = self.pools.iter().any(|place| runtime.pace(*place) != of(*place));
         differs.then(|| runtime.with_paces(snapshot, of))
     }
@@ -74,13 +76,13 @@ impl State {
     /// How it stands next: short at once, one step longer after so many quiet TTLs.
     fn next(self, risk: Option<Risk>, caution: Caution, own: Duration, now: Instant) -> Self {
         if let Some(risk) = risk {
-            return Self { pace: Pace::Risky(risk), quiet: now };
+            return Self { pace: AdaptiveTtl::Risky(risk), quiet: now };
         }
         let quiet = now.saturating_duration_since(self.quiet);
         let pace = match self.pace {
-            Pace::Risky(_) if quiet < own * SHORT_FOR => Pace::Risky(Risk::Lately),
-            _ if quiet >= own * LONG_AFTER && caution == Caution::Calm => Pace::Calm,
-            _ => Pace::Declared,
+            AdaptiveTtl::Risky(_) if quiet < own * SHORT_FOR => AdaptiveTtl::Risky(Risk::Lately),
+            _ if quiet >= own * LONG_AFTER && caution == Caution::Calm => AdaptiveTtl::Calm,
+            _ => AdaptiveTtl::Declared,
         };
         Self { pace, ..self }
     }
@@ -118,20 +120,20 @@ mod tests {
     fn it_goes_short_at_once_and_long_only_after_long_quiet() {
         let (own, start) = (Duration::from_secs(30), Instant::now());
         let after = |secs| start + Duration::from_secs(secs);
-        let begun = State { pace: Pace::Declared, quiet: start };
+        let begun = State { pace: AdaptiveTtl::Declared, quiet: start };
         let next = |state: State, risk, secs| state.next(risk, Caution::Calm, own, after(secs));
-        assert_eq!(next(begun, None, 299).pace, Pace::Declared);
+        assert_eq!(next(begun, None, 299).pace, AdaptiveTtl::Declared);
         let calm = next(begun, None, 300);
-        assert_eq!(calm.pace, Pace::Calm);
+        assert_eq!(calm.pace, AdaptiveTtl::Calm);
         let risky = next(calm, Some(Risk::Down), 400);
-        assert_eq!(risky, State { pace: Pace::Risky(Risk::Down), quiet: after(400) });
+        assert_eq!(risky, State { pace: AdaptiveTtl::Risky(Risk::Down), quiet: after(400) });
         // A member that flaps keeps it short: each time begins anew.
         let lately = next(risky, None, 489);
-        assert_eq!(lately.pace, Pace::Risky(Risk::Lately));
+        assert_eq!(lately.pace, AdaptiveTtl::Risky(Risk::Lately));
         assert_eq!(next(lately, Some(Risk::Down), 489).quiet, after(489));
-        assert_eq!(next(lately, None, 490).pace, Pace::Declared);
-        assert_eq!(next(next(lately, None, 490), None, 700).pace, Pace::Calm);
+        assert_eq!(next(lately, None, 490).pace, AdaptiveTtl::Declared);
+        assert_eq!(next(next(lately, None, 490), None, 700).pace, AdaptiveTtl::Calm);
         // While acceptance moves, it is not calm.
-        assert_eq!(calm.next(None, Caution::Ordinary, own, after(301)).pace, Pace::Declared);
+        assert_eq!(calm.next(None, Caution::Ordinary, own, after(301)).pace, AdaptiveTtl::Declared);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, DesiredState, Eligibility, Health, HealthStatus, Member, Name, OverrideAction,
-    Pace, Permille, Pool, PoolName, Target, Timestamp, WeightOrigin,
+    AcceptedShare, AdaptiveTtl, Cluster, ClusterName, DesiredState, Eligibility, Health, HealthStatus, Member, Name,
+    OverrideAction, Permille, Pool, PoolName, Target, Timestamp, WeightOrigin,
 };
 use fairway_zones::{ServingState, TargetIndex};
 
@@ -108,7 +108,7 @@ fn balance(shared: &Shared, view: &ServingState) -> Option<BalanceState> {
 fn aimed(clusters: &mut [ClusterState], desired: &DesiredState) {
     let percent = |part: Permille| f64::from(part.thousandths()) / 10.0;
     for (state, cluster) in clusters.iter_mut().zip(desired.clusters.values()).filter(|(_, c)| c.capacity.is_some()) {
-        let aim = desired.load_aims.get(&cluster.name).copied().unwrap_or_default();
+        let aim = desired.load_bounds.get(&cluster.name).copied().unwrap_or_default();
         (state.target, state.limit) = (Some(percent(aim.target())), Some(percent(aim.limit())));
     }
 }
@@ -132,7 +132,7 @@ fn accepted(clusters: &mut [ClusterState], view: &ServingState) {
     let percent = |part: u16| (f64::from(part) / f64::from(u16::MAX) * 1000.0).round() / 10.0;
     for cluster in clusters {
         let taken = shares.and_then(|shares| shares.acceptance.iter().find(|(name, _)| name.as_str() == cluster.name));
-        let taken = taken.map_or(Acceptance::ALL, |(_, taken)| *taken);
+        let taken = taken.map_or(AcceptedShare::ALL, |(_, taken)| *taken);
         (cluster.accepts_near, cluster.accepts_spill) = (percent(taken.near), percent(taken.spill));
     }
 }
@@ -156,7 +156,7 @@ struct Page<'a> {
     /// The names that each pool answers.
     names: HashMap<&'a PoolName, Vec<String>>,
     /// Which TTL each pool answers with, where that is not its own.
-    paces: HashMap<&'a PoolName, Pace>,
+    paces: HashMap<&'a PoolName, AdaptiveTtl>,
     /// Where the weights of members come from that are not declared.
     origins: HashMap<(&'a PoolName, &'a ClusterName), &'a WeightOrigin>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Acceptance, ClusterName, Demand, Shares, StableMap, stable_hash};
+use fairway_model::{AcceptedShare, ClusterName, Demand, Shares, StableMap, stable_hash};
 
 /// Numbers of the clusters that balancing can speak of: those in pools that heed load.
 pub(crate) type BalancedClusters = StableMap<ClusterName, u16>;
@@ -15,7 +15,7 @@ pub(crate) const UNBALANCED: u16 = u16::MAX;
 pub(crate) struct Balanced {
     /// As they were decided, for the next snapshot.
     pub(crate) shares: Arc<Shares>,
-    acceptance: Box<[Acceptance]>,
+    acceptance: Box<[AcceptedShare]>,
     pins: Pins,
     /// What they add to the id of runtime state.
     pub(crate) id: u64,
@@ -23,9 +23,9 @@ pub(crate) struct Balanced {
 
 impl Balanced {
     pub(crate) fn new(clusters: &BalancedClusters, shares: Arc<Shares>) -> Self {
-        let mut acceptance = vec![Acceptance::ALL; clusters.len()];
+        let mut acceptance = vec![AcceptedShare::ALL; clusters.len()];
         let mut id = 0u64;
-        for (cluster, given) in shares.acceptance.iter().filter(|(_, given)| **given != Acceptance::ALL) {
+        for (cluster, given) in shares.acceptance.iter().filter(|(_, given)| **given != AcceptedShare::ALL) {
             if let Some(slot) = clusters.get(cluster).and_then(|number| acceptance.get_mut(usize::from(*number))) {
                 *slot = *given;
                 id = id.wrapping_add(stable_hash(&(cluster.as_str(), given.near, given.spill)));
@@ -42,8 +42,8 @@ impl Balanced {
 
     /// What a cluster takes.
     #[inline]
-    pub(crate) fn acceptance(&self, cluster: u16) -> Acceptance {
-        self.acceptance.get(usize::from(cluster)).copied().unwrap_or(Acceptance::ALL)
+    pub(crate) fn acceptance(&self, cluster: u16) -> AcceptedShare {
+        self.acceptance.get(usize::from(cluster)).copied().unwrap_or(AcceptedShare::ALL)
     }
 
     /// Whether any demand is held, and so worth to be told.
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn whoever_is_not_spoken_of_takes_everything() {
         let a = ClusterName::new("a").unwrap();
-        let half = Acceptance { near: 30_000, spill: 0 };
+        let half = AcceptedShare { near: 30_000, spill: 0 };
         let given = Shares { acceptance: [(a, half)].into(), ..Shares::default() };
         let balanced = Balanced::new(&clusters(&["a", "b"]), Arc::new(given));
-        assert_eq!([0, 1, UNBALANCED].map(|c| balanced.acceptance(c)), [half, Acceptance::ALL, Acceptance::ALL]);
+        assert_eq!([0, 1, UNBALANCED].map(|c| balanced.acceptance(c)), [half, AcceptedShare::ALL, AcceptedShare::ALL]);
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Pace, mix, stable_hash};
+use fairway_model::{AdaptiveTtl, mix, stable_hash};
 
 use crate::{RuntimeState, Snapshot, snapshot::Steered};
 
 /// Paces by the place of the pool; where everybody goes by the declared TTL there is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paces {
-    by_pool: Option<Arc<[Pace]>>,
+    by_pool: Option<Arc<[AdaptiveTtl]>>,
     /// What they add to the id of runtime state.
     pub(crate) id: u64,
 }
@@ -17,12 +17,12 @@ pub(crate) struct Paces {
 impl RuntimeState {
     /// The same runtime state with every pool at the pace that `pace` says of its place in [`Snapshot::pool_infos`]. It is
     /// asked of pools that declare bounds; all others keep their TTL.
-    pub fn with_paces(&self, snapshot: &Snapshot, mut pace: impl FnMut(usize) -> Pace) -> Self {
+    pub fn with_paces(&self, snapshot: &Snapshot, mut pace: impl FnMut(usize) -> AdaptiveTtl) -> Self {
         let infos = snapshot.pool_infos().iter().enumerate();
-        let paces: Arc<[Pace]> =
-            infos.map(|(place, info)| info.bounds.map_or(Pace::Declared, |_| pace(place))).collect();
-        let moves = |(_, pace): &(usize, &Pace)| **pace != Pace::Declared;
-        let part = |(place, pace): (usize, &Pace)| {
+        let paces: Arc<[AdaptiveTtl]> =
+            infos.map(|(place, info)| info.bounds.map_or(AdaptiveTtl::Declared, |_| pace(place))).collect();
+        let moves = |(_, pace): &(usize, &AdaptiveTtl)| **pace != AdaptiveTtl::Declared;
+        let part = |(place, pace): (usize, &AdaptiveTtl)| {
             mix(stable_hash(&snapshot.pool_infos()[place].name) ^ (1 + column(*pace) as u64))
         };
         let id = paces.iter().enumerate().filter(moves).map(part).fold(0u64, u64::wrapping_add);
@@ -34,7 +34,7 @@ impl RuntimeState {
     }
 
     /// The pace of a pool, by its place.
-    pub fn pace(&self, pool: usize) -> Pace {
+    pub fn pace(&self, pool: usize) -> AdaptiveTtl {
         self.paces.by_pool.as_ref().and_then(|paces| paces.get(pool).copied()).unwrap_or_default()
     }
 }
@@ -52,10 +52,10 @@ impl Snapshot {
 }
 
 /// Where the sets of a pace stand beside the declared ones: see `Pools::steered`.
-const fn column(pace: Pace) -> usize {
+const fn column(pace: AdaptiveTtl) -> usize {
     match pace {
-        Pace::Declared => 0,
-        Pace::Calm => 1,
-        Pace::Risky(_) => 2,
+        AdaptiveTtl::Declared => 0,
+        AdaptiveTtl::Calm => 1,
+        AdaptiveTtl::Risky(_) => 2,
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use fairway_model::{ClusterName, PoolName, Schedule, Timestamp, Turn};
+use fairway_model::{ClusterName, PoolName, Schedule, ScheduleState, Timestamp};
 
 use crate::{Chunks, RuntimeState, Snapshot, steer::SteerPool};
 
@@ -28,7 +28,7 @@ pub(crate) struct Times {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleTurn {
     /// Whether it takes part, and until when.
-    pub turn: Turn,
+    pub turn: ScheduleState,
     /// That moment by the clock of the schedule's zone; none where no change is in sight.
     pub until: Option<String>,
 }

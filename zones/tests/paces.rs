@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use fairway_model::{
-    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Pace, Policy, Pool,
-    PoolName, Risk, Rtype, SteeredName, Ttl, TtlBounds, ZoneSpec,
+    AdaptiveTtl, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy,
+    Pool, PoolName, Risk, Rtype, SteeredName, Ttl, TtlBounds, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{Explained, RuntimeState, ServerOptions, ServingState, compile, explain};
@@ -19,11 +19,16 @@ fn secs(secs: u32) -> Ttl {
 }
 
 const BOUNDS: (u32, u32, u32) = (15, 30, 120);
-const PACES: [Pace; 5] =
-    [Pace::Declared, Pace::Calm, Pace::Risky(Risk::Drain), Pace::Risky(Risk::Turn), Pace::Risky(Risk::Lately)];
+const PACES: [AdaptiveTtl; 5] = [
+    AdaptiveTtl::Declared,
+    AdaptiveTtl::Calm,
+    AdaptiveTtl::Risky(Risk::Drain),
+    AdaptiveTtl::Risky(Risk::Turn),
+    AdaptiveTtl::Risky(Risk::Lately),
+];
 
 /// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
-fn serving(status: HealthStatus, pace: Pace) -> ServingState {
+fn serving(status: HealthStatus, pace: AdaptiveTtl) -> ServingState {
     let zone = name("example.test");
     let mut desired =
         DesiredState { zones: [(zone.clone(), ZoneSpec::new(zone.clone()))].into(), ..DesiredState::default() };
@@ -69,9 +74,9 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
         for pace in PACES {
             let serving = serving(status, pace);
             let due = match pace {
-                Pace::Declared => own,
-                Pace::Calm => long,
-                Pace::Risky(_) => short,
+                AdaptiveTtl::Declared => own,
+                AdaptiveTtl::Calm => long,
+                AdaptiveTtl::Risky(_) => short,
             };
             for (pool, rtype) in [("paced", Rtype::A), ("paced", Rtype::AAAA), ("alias", Rtype::A), ("back", Rtype::A)]
             {
@@ -95,7 +100,7 @@ fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
 
 #[test]
 fn a_pace_changes_the_ttl_and_nothing_else_of_an_answer_and_its_id_with_it() {
-    let bare = serving(HealthStatus::Up, Pace::Declared);
+    let bare = serving(HealthStatus::Up, AdaptiveTtl::Declared);
     let ids: Vec<u64> = PACES.iter().map(|pace| serving(HealthStatus::Up, *pace).runtime.id()).collect();
     let same: Vec<bool> = ids.iter().map(|id| *id == bare.runtime.id()).collect();
     assert_eq!(same, [true, false, false, false, false]);
@@ -105,6 +110,6 @@ fn a_pace_changes_the_ttl_and_nothing_else_of_an_answer_and_its_id_with_it() {
         ask(serving, "paced", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
     };
     assert_eq!(data(&bare), data(&risky));
-    let back = risky.runtime.with_paces(&risky.snapshot, |_| Pace::Declared);
+    let back = risky.runtime.with_paces(&risky.snapshot, |_| AdaptiveTtl::Declared);
     assert_eq!(back.id(), bare.runtime.id());
 }

@@ -14,10 +14,11 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, Check, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState,
-    DownAnswer, Geo, Health, HealthStatus, LocationMatch, MapLayer, MapName, Member, Mode, Monitor, MonitorName, Name,
-    Network, Pace, Permille, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk, Rtype, Schedule,
-    Severity, Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility, Weight, Window, ZoneSpec,
+    AdaptiveTtl, Bias, Check, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates,
+    DesiredState, DownAnswer, Geo, Health, HealthStatus, LocationMatch, MapLayer, MapName, Member, Mode, Monitor,
+    MonitorName, Name, Network, Permille, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk,
+    Rtype, Schedule, Severity, Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility, Weight, Window,
+    ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
@@ -48,10 +49,10 @@ fn serving(snapshot: Snapshot, before: Option<&ServingState>, step: usize) -> Se
 }
 
 /// The pace of a pool at a step: the same wherever it stands.
-fn pace(pool: &PoolName, step: usize) -> Pace {
+fn pace(pool: &PoolName, step: usize) -> AdaptiveTtl {
     let mut hasher = DefaultHasher::new();
     (pool, step).hash(&mut hasher);
-    [Pace::Declared, Pace::Calm, Pace::Risky(Risk::Down)][hasher.finish() as usize % 3]
+    [AdaptiveTtl::Declared, AdaptiveTtl::Calm, AdaptiveTtl::Risky(Risk::Down)][hasher.finish() as usize % 3]
 }
 
 /// Every response to the names of interest, every explanation, and the answers counted by what they count.
@@ -185,7 +186,7 @@ impl Story {
         let expected = compile(&after, &zones(), &options, None).unwrap().0;
         let expected = serving(expected, None, 1);
         assert_same(&made, &expected, what);
-        for pace in [Pace::Calm, Pace::Risky(Risk::Down)] {
+        for pace in [AdaptiveTtl::Calm, AdaptiveTtl::Risky(Risk::Down)] {
             let paced = |ServingState { snapshot, runtime }: &ServingState| ServingState {
                 snapshot: Arc::clone(snapshot),
                 runtime: Arc::new(runtime.with_paces(snapshot, |_| pace)),

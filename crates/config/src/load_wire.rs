@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{LoadName, LoadUrl};
+use fairway_model::{LoadSourceName, LoadUrl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,7 +17,7 @@ use super::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Load {
     /// Its name.
-    pub(super) name: As<LoadName>,
+    pub(super) name: As<LoadSourceName>,
     /// What is asked: metrics of each gateway (`prometheus`), a number in a JSON text (`json`), or one query of a
     /// Prometheus server for many clusters (`promql`).
     #[serde(rename = "type")]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadName, MapName, MonitorName, Name, Network, OverrideScope, PoolName, ProbeAddress, Schedule,
+    ClusterName, LoadSourceName, MapName, MonitorName, Name, Network, OverrideScope, PoolName, ProbeAddress, Schedule,
     Timestamp, Ttl,
 };
 use schemars::JsonSchema;
@@ -297,7 +297,7 @@ pub(super) struct Cluster {
     #[schemars(extend("default" = "100%"))]
     pub(super) limit: Option<Fraction>,
     /// The source its load is read from. Default: none, so that its load is unknown unless it is pushed.
-    pub(super) load: Option<As<LoadName>>,
+    pub(super) load: Option<As<LoadSourceName>>,
     /// Where its gateways are asked for their load. Default: its IPv4 addresses (IPv6 where it has no other), at the
     /// source's port.
     pub(super) scrape: Option<List<As<ProbeAddress>, 1, 64>>,

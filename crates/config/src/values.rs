@@ -7,7 +7,7 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError, OverrideScope, Permille,
+    ClusterName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError, OverrideScope, Permille,
     PoolName, ProbeAddress, Rtype, TableName, Timestamp, Ttl,
 };
 use hyper::{Uri, http::uri::Scheme};
@@ -331,7 +331,7 @@ macro_rules! object_name {
 
 object_name! {
     ClusterName => "the name of a cluster", "eu1";
-    LoadName => "the name of a source of load", "gw";
+    LoadSourceName => "the name of a source of load", "gw";
     MapName => "the name of a map", "world";
     MonitorName => "the name of a monitor", "gateway";
     PoolName => "the name of a pool", "shop";

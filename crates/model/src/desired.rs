@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    Choose, ClientMap, Cluster, ClusterName, Diagnostic, DownAnswer, FileLocation, LatencyTable, LoadAim, LoadFeed,
-    LoadName, LoadSource, LoadUnit, MapName, Member, Mode, Monitor, MonitorName, Name, Permille, Pool, PoolName,
-    RecordSet, Rtype, Severity, SharedMap, TableName, Ttl, closest,
+    Choose, ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, DownAnswer, FileLocation, LatencyTable,
+    LoadBounds, LoadSource, LoadSourceName, LoadUnit, MapName, Member, Mode, Monitor, MonitorName, Name, Permille,
+    Pool, PoolName, RecordSet, Rtype, Severity, SharedMap, TableName, Ttl, closest,
 };
 
 mod places;
@@ -35,11 +35,11 @@ pub struct DesiredState {
     /// Records that are served as they are, beside those of the zones' text.
     pub records: SharedMap<(Name, Rtype), RecordSet>,
     /// Sources of load by name.
-    pub load_sources: BTreeMap<LoadName, Arc<LoadSource>>,
+    pub load_sources: BTreeMap<LoadSourceName, Arc<LoadSource>>,
     /// From where the load of clusters is read; of others it is unknown, unless it is pushed.
-    pub load_feeds: BTreeMap<ClusterName, LoadFeed>,
-    /// How far clusters are loaded on purpose; others by [`LoadAim::DEFAULT`].
-    pub load_aims: BTreeMap<ClusterName, LoadAim>,
+    pub cluster_load_sources: BTreeMap<ClusterName, ClusterLoadSource>,
+    /// How far clusters are loaded on purpose; others by [`LoadBounds::DEFAULT`].
+    pub load_bounds: BTreeMap<ClusterName, LoadBounds>,
 }
 
 /// A zone as declared, apart from its records.
@@ -87,7 +87,7 @@ pub enum Subject {
     /// A cluster.
     Cluster(ClusterName),
     /// A source of load.
-    LoadSource(LoadName),
+    LoadSource(LoadSourceName),
     /// A monitor.
     Monitor(MonitorName),
     /// A map from addresses to places.
@@ -196,10 +196,11 @@ impl DesiredState {
         for cluster in self.clusters.values() {
             check_cluster(cluster, &mut found);
         }
-        for (cluster, feed) in &self.load_feeds {
+        for (cluster, feed) in &self.cluster_load_sources {
             self.check_feed(cluster, feed, &mut found);
         }
-        for cluster in self.load_aims.keys().filter_map(|name| self.clusters.get(name)).filter(|c| c.capacity.is_none())
+        for cluster in
+            self.load_bounds.keys().filter_map(|name| self.clusters.get(name)).filter(|c| c.capacity.is_none())
         {
             let what =
                 format!("cluster {} has a target or limit of its load, and no capacity it is a part of", cluster.name);
@@ -259,10 +260,10 @@ impl DesiredState {
         }
     }
 
-    fn check_feed(&self, cluster: &ClusterName, feed: &LoadFeed, found: &mut Vec<Violation>) {
+    fn check_feed(&self, cluster: &ClusterName, feed: &ClusterLoadSource, found: &mut Vec<Violation>) {
         let subject = || Subject::Cluster(cluster.clone());
         let Some(source) = self.load_sources.get(&feed.source) else {
-            let known = nearest(feed.source.as_str(), self.load_sources.keys().map(LoadName::as_str));
+            let known = nearest(feed.source.as_str(), self.load_sources.keys().map(LoadSourceName::as_str));
             found.push(error(subject(), format!("source of load {} is not declared", feed.source), known));
             return;
         };
@@ -442,7 +443,7 @@ fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Vi
     }
 }
 
-fn check_load_times(name: &LoadName, source: &LoadSource, found: &mut Vec<Violation>) {
+fn check_load_times(name: &LoadSourceName, source: &LoadSource, found: &mut Vec<Violation>) {
     let mut fault = |what: String, hint: &str| found.push(error(Subject::LoadSource(name.clone()), what, hint));
     if source.period < LoadSource::PERIOD_MIN {
         fault(
@@ -480,7 +481,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{LoadEndpoint, LoadRead, Policy};
+    use crate::{LoadEndpoint, LoadQuery, Policy};
 
     fn desired() -> DesiredState {
         let cluster = Cluster {
@@ -536,11 +537,11 @@ mod tests {
     #[test]
     fn load_needs_its_source_and_a_capacity_it_is_a_part_of() {
         let mut wish = desired();
-        let (eu1, gw) = (ClusterName::new("eu1").unwrap(), LoadName::new("gw").unwrap());
-        wish.load_feeds.insert(eu1.clone(), LoadFeed { source: gw.clone(), gateways: vec![] });
+        let (eu1, gw) = (ClusterName::new("eu1").unwrap(), LoadSourceName::new("gw").unwrap());
+        wish.cluster_load_sources.insert(eu1.clone(), ClusterLoadSource { source: gw.clone(), gateways: vec![] });
         assert_eq!(whats(&wish), ["source of load gw is not declared; declare it; none is declared yet"]);
         let at = LoadEndpoint::Gateways { port: 15090, path: "/stats/prometheus".into() };
-        let source = LoadSource::new(LoadRead::Prometheus { at, signal: None, metric: None, overload_at: 95 });
+        let source = LoadSource::new(LoadQuery::Prometheus { at, signal: None, metric: None, overload_at: 95 });
         wish.load_sources.insert(gw.clone(), Arc::new(source.clone()));
         assert!(whats(&wish)[0].contains("no capacity"), "{:?}", whats(&wish));
         wish.clusters.get_mut(&eu1).unwrap().capacity = Some(800);

@@ -48,7 +48,7 @@ object_name! {
 }
 object_name! {
     /// The name of a source of load.
-    LoadName
+    LoadSourceName
 }
 
 object_name! {

@@ -4,7 +4,7 @@
 //! those live in the crates that turn the outside world into these types and back.
 #![forbid(unsafe_code)]
 
-mod aim;
+mod adaptive_ttl;
 mod changes;
 mod client_location;
 mod cluster;
@@ -16,6 +16,7 @@ mod id;
 pub mod intent;
 mod latency;
 mod load;
+mod load_bounds;
 mod load_source;
 mod map;
 mod merge;
@@ -23,7 +24,6 @@ mod monitor;
 mod name;
 mod octets;
 mod overrides;
-mod pace;
 mod partition;
 mod policy;
 mod pool;
@@ -39,7 +39,7 @@ mod stable_hash;
 mod timestamp;
 mod units;
 
-pub use aim::{AimError, LoadAim};
+pub use adaptive_ttl::{AdaptiveTtl, Risk, TtlBounds};
 pub use changes::{Changes, ProviderSet, SetKey, Update};
 pub use client_location::{ClientLocation, Continent, Coordinates, Country, LocationError, Subdivision};
 pub use cluster::{Cluster, ClusterLocation};
@@ -50,17 +50,17 @@ pub use contributions::{
 pub use desired::{DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec};
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
-pub use id::{ClusterName, IdError, LoadName, MapName, MonitorName, PoolName, TableName};
+pub use id::{ClusterName, IdError, LoadSourceName, MapName, MonitorName, PoolName, TableName};
 pub use latency::{Latency, LatencyRow, LatencyTable};
 pub use load::{Load, LoadReport, LoadSignal};
-pub use load_source::{LoadEndpoint, LoadFeed, LoadMetric, LoadRead, LoadSource, LoadUnit, LoadUrl};
+pub use load_bounds::{LoadBounds, LoadBoundsError};
+pub use load_source::{ClusterLoadSource, LoadEndpoint, LoadMetric, LoadQuery, LoadSource, LoadUnit, LoadUrl};
 pub use map::{ClientMap, MapEntry, MapLayer, MapSource};
 pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
 pub use name::{Name, NameError};
 pub use octets::Octets;
 pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};
-pub use pace::{Pace, Risk, TtlBounds};
 pub use partition::{Found, Partition, PartitionBuilder};
 pub use policy::{Choose, Policy, Rank};
 pub use pool::{DownAnswer, Member, Mode, Pool, Spread};
@@ -68,9 +68,9 @@ pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use records::RecordSet;
 pub use rtype::{Rtype, RtypeError};
-pub use schedule::{Schedule, TimeOfDay, Turn, Weekdays, Weekly, Window, WindowError, Zone};
+pub use schedule::{Schedule, ScheduleState, TimeOfDay, Weekdays, Weekly, Window, WindowError, Zone};
 pub use shared_map::{SharedMap, SharedMapIter, SharedSet};
-pub use shares::{Acceptance, Demand, Shares};
+pub use shares::{AcceptedShare, Demand, Shares};
 pub use spelling::closest;
 pub use stable_hash::{StableHasher, StableMap, mix, stable_hash};
 pub use timestamp::{Timestamp, TimestampError};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::{LoadName, LoadSignal, ProbeAddress, Secret, TlsCheck};
+use crate::{LoadSignal, LoadSourceName, ProbeAddress, Secret, TlsCheck};
 
 /// A place that tells load, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadSource {
     /// What is asked, and what of the answer counts.
-    pub read: LoadRead,
+    pub read: LoadQuery,
     /// What its numbers count in.
     pub unit: LoadUnit,
     /// From one reading's due time to the next, before ±10 % jitter; default 10 s, 50 ms to a day.
@@ -23,7 +23,7 @@ pub struct LoadSource {
 
 /// What is asked, and what of the answer counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LoadRead {
+pub enum LoadQuery {
     /// Metrics of each gateway of a cluster, in Prometheus' text format.
     Prometheus {
         /// Where.
@@ -101,9 +101,9 @@ pub enum LoadUnit {
 
 /// From where the load of one cluster is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LoadFeed {
+pub struct ClusterLoadSource {
     /// The source.
-    pub source: LoadName,
+    pub source: LoadSourceName,
     /// Its gateways, in place of its addresses: one for each pod, for example. Empty for its addresses.
     pub gateways: Vec<ProbeAddress>,
 }
@@ -117,7 +117,7 @@ impl LoadSource {
     pub const PERIODS_HELD: u32 = 3;
 
     /// A source with the default times (10 s, 4 s), in the unit of the capacity.
-    pub const fn new(read: LoadRead) -> Self {
+    pub const fn new(read: LoadQuery) -> Self {
         Self {
             read,
             unit: LoadUnit::Capacity,
@@ -131,16 +131,16 @@ impl LoadSource {
     /// The one signal that counts; none for the best.
     pub const fn signal(&self) -> Option<LoadSignal> {
         match &self.read {
-            LoadRead::Prometheus { signal, .. } => *signal,
-            LoadRead::Json { .. } | LoadRead::Promql { .. } => None,
+            LoadQuery::Prometheus { signal, .. } => *signal,
+            LoadQuery::Json { .. } | LoadQuery::Promql { .. } => None,
         }
     }
 
     /// The metric that is declared to be the load.
     pub const fn metric(&self) -> Option<&LoadMetric> {
         match &self.read {
-            LoadRead::Prometheus { metric, .. } => metric.as_ref(),
-            LoadRead::Json { .. } | LoadRead::Promql { .. } => None,
+            LoadQuery::Prometheus { metric, .. } => metric.as_ref(),
+            LoadQuery::Json { .. } | LoadQuery::Promql { .. } => None,
         }
     }
 
@@ -148,13 +148,13 @@ impl LoadSource {
     pub const fn asks_gateways(&self) -> bool {
         matches!(
             &self.read,
-            LoadRead::Prometheus { at: LoadEndpoint::Gateways { .. }, .. }
-                | LoadRead::Json { at: LoadEndpoint::Gateways { .. }, .. }
+            LoadQuery::Prometheus { at: LoadEndpoint::Gateways { .. }, .. }
+                | LoadQuery::Json { at: LoadEndpoint::Gateways { .. }, .. }
         )
     }
 }
 
-impl LoadFeed {
+impl ClusterLoadSource {
     /// Most gateways of one cluster that are read.
     pub const GATEWAYS_MAX: usize = 64;
 }

@@ -114,8 +114,8 @@ impl Merger {
             names,
             records,
             load_sources,
-            load_feeds,
-            load_aims,
+            cluster_load_sources,
+            load_bounds,
         } = from.desired;
         for (key, zone) in zones {
             let said = keep_first(&mut self.desired.zones, &key, zone);
@@ -130,15 +130,15 @@ impl Merger {
             let said = keep_first(&mut self.desired.load_sources, &key, source);
             self.record(Subject::LoadSource(key), &who, said);
         }
-        for (key, feed) in load_feeds {
+        for (key, feed) in cluster_load_sources {
             // Of a cluster that another declares: whose word holds is recorded with the cluster.
-            let said = keep_first(&mut self.desired.load_feeds, &key, feed);
+            let said = keep_first(&mut self.desired.cluster_load_sources, &key, feed);
             if matches!(said, Said::Otherwise) {
                 self.record(Subject::Cluster(key), &who, said);
             }
         }
-        for (key, aim) in load_aims {
-            let said = keep_first(&mut self.desired.load_aims, &key, aim);
+        for (key, aim) in load_bounds {
+            let said = keep_first(&mut self.desired.load_bounds, &key, aim);
             if matches!(said, Said::Otherwise) {
                 self.record(Subject::Cluster(key), &who, said);
             }

@@ -18,7 +18,7 @@ pub struct Schedule(Box<[Window]>);
 
 /// How a schedule stands at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct ScheduleState {
     /// Whether a window is open.
     pub open: bool,
     /// When that changes; none where it does not, or not within the weeks that are looked through.
@@ -40,11 +40,11 @@ impl Schedule {
     }
 
     /// How it stands, and until when.
-    pub fn turn(&self, at: Timestamp) -> Turn {
+    pub fn turn(&self, at: Timestamp) -> ScheduleState {
         let open = self.is_open(at);
         let next = |after: &Timestamp| self.0.iter().filter_map(|window| window.next_look(*after)).min();
         let mut looks = std::iter::successors(next(&at), next).take(LOOKS_MAX);
-        Turn { open, until: looks.find(|look| self.is_open(*look) != open) }
+        ScheduleState { open, until: looks.find(|look| self.is_open(*look) != open) }
     }
 
     /// A moment by the clock of the first zone that is named, else in UTC: `2026-11-23T08:00:00+01:00[Europe/Berlin]`.

@@ -126,7 +126,7 @@ fn moments_bound_a_window_however_far_they_lie() {
             "closes 12-22T11:00:00+00",
         ]
     );
-    let last = Turn { open: false, until: None };
+    let last = ScheduleState { open: false, until: None };
     assert_eq!((moved.turn(before), moved.turn(Timestamp::from_secs(u64::MAX))), (last, last));
 }
 
@@ -135,7 +135,7 @@ fn windows_that_meet_are_one_and_have_no_turn() {
     let halves = ["00:00 12:00 Europe/Berlin", "12:00 24:00 Europe/Berlin"];
     let windows = halves.map(|half| Window::new(Some(weekly(half)), None, None).unwrap());
     let always = Schedule::new(windows.to_vec()).unwrap();
-    assert_eq!(always.turn(moment("2026-06-01T00:00:00Z")), Turn { open: true, until: None });
+    assert_eq!(always.turn(moment("2026-06-01T00:00:00Z")), ScheduleState { open: true, until: None });
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_turn_that_many_looks_lie_before_is_found() {
     let schedule = Schedule::new(hours.chain([long]).collect()).unwrap();
     // Nine days with thirty moments each, at which nothing changes.
     let turn = schedule.turn(moment("2026-11-11T00:00:00Z"));
-    assert_eq!(turn, Turn { open: true, until: Some(end) });
+    assert_eq!(turn, ScheduleState { open: true, until: Some(end) });
 }
 
 #[test]

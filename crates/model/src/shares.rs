@@ -6,21 +6,21 @@ use crate::ClusterName;
 
 /// How much of what falls to a cluster it takes, in 65535ths. What it does not take goes to each client's next best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Acceptance {
+pub struct AcceptedShare {
     /// Of clients to whom it is the best.
     pub near: u16,
     /// Of clients whom a better cluster did not take.
     pub spill: u16,
 }
 
-impl Acceptance {
+impl AcceptedShare {
     /// Takes everything: what holds where nothing is balanced.
     pub const ALL: Self = Self { near: u16::MAX, spill: u16::MAX };
     /// Takes nothing, unless no other cluster is left.
     pub const NONE: Self = Self { near: 0, spill: 0 };
 }
 
-impl Default for Acceptance {
+impl Default for AcceptedShare {
     fn default() -> Self {
         Self::ALL
     }
@@ -38,7 +38,7 @@ pub struct Shares {
     /// Counts the decisions.
     pub epoch: u64,
     /// Clusters that do not take everything; all others do.
-    pub acceptance: BTreeMap<ClusterName, Acceptance>,
+    pub acceptance: BTreeMap<ClusterName, AcceptedShare>,
     /// Demand that stays with a cluster while that can be answered, whatever the acceptance; at most
     /// [`Shares::PINS_MAX`].
     pub pins: BTreeMap<Demand, ClusterName>,

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt};
 
 use fairway_health::balance::{Caution, Kept};
-use fairway_model::{Acceptance, ClusterName, Demand, Network, Shares, Timestamp};
+use fairway_model::{AcceptedShare, ClusterName, Demand, Network, Shares, Timestamp};
 
 use super::state_wire::{self, AcceptanceLine, BalanceFile, DecisionNote, DemandLine, FileError, PinLine, VERSION};
 
@@ -28,7 +28,7 @@ pub(super) fn decode(text: &[u8]) -> Result<KeptBalance, FileError> {
     let mut kept =
         KeptBalance { written: file.written.parse().map_err(damaged)?, learnt: Kept::default(), clients: vec![] };
     for AcceptanceLine { cluster, near, spill } in file.acceptance {
-        kept.learnt.acceptance.push((name(cluster)?, Acceptance { near, spill }));
+        kept.learnt.acceptance.push((name(cluster)?, AcceptedShare { near, spill }));
     }
     for PinLine { demand, cluster } in file.pins {
         kept.learnt.pins.push((self::demand(&demand)?, name(cluster)?));
@@ -79,7 +79,7 @@ fn read_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
     let (caution, _) = caution.ok_or_else(|| FileError::Text(format!("{:.20} is no caution", note.caution)))?;
     let mut shares = Shares { epoch: note.epoch, ..Shares::default() };
     for AcceptanceLine { cluster, near, spill } in note.acceptance {
-        shares.acceptance.insert(name(cluster)?, Acceptance { near, spill });
+        shares.acceptance.insert(name(cluster)?, AcceptedShare { near, spill });
     }
     for PinLine { demand, cluster } in note.pins {
         shares.pins.insert(self::demand(&demand)?, name(cluster)?);
@@ -106,7 +106,7 @@ fn pin_line(demand: Demand, cluster: &ClusterName) -> PinLine {
     PinLine { demand: hex(demand.0), cluster: cluster.to_string() }
 }
 
-fn acceptance_line(cluster: &ClusterName, given: Acceptance) -> AcceptanceLine {
+fn acceptance_line(cluster: &ClusterName, given: AcceptedShare) -> AcceptanceLine {
     AcceptanceLine { cluster: cluster.to_string(), near: given.near, spill: given.spill }
 }
 
@@ -147,7 +147,10 @@ mod tests {
         let [eu1, us1] = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap());
         let client = |text: &str| text.parse().unwrap();
         let learnt = Kept {
-            acceptance: vec![(eu1.clone(), Acceptance { near: 40_000, spill: 0 }), (us1.clone(), Acceptance::ALL)],
+            acceptance: vec![
+                (eu1.clone(), AcceptedShare { near: 40_000, spill: 0 }),
+                (us1.clone(), AcceptedShare::ALL),
+            ],
             pins: vec![(Demand(7), us1.clone())],
             demands: vec![(Demand(7), 62.5, 1e-3, us1), (Demand(u64::MAX), 0.25, 0.0, eu1)],
         };

@@ -27,7 +27,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-use fairway_model::{Acceptance, ClusterName, Demand, LoadReport, Permille, Shares};
+use fairway_model::{AcceptedShare, ClusterName, Demand, LoadReport, Permille, Shares};
 
 use self::{
     demands::Demands,
@@ -106,7 +106,7 @@ pub enum Heard {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
     /// Near and spill acceptance of each cluster.
-    pub acceptance: Vec<(ClusterName, Acceptance)>,
+    pub acceptance: Vec<(ClusterName, AcceptedShare)>,
     /// Where large demands are held.
     pub pins: Vec<(Demand, ClusterName)>,
     /// Demands: what each carries, the variance of that, and where it was sent.

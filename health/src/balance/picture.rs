@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Acceptance, Demand, Shares};
+use fairway_model::{AcceptedShare, Demand, Shares};
 
 use super::{Places, Settings};
 
@@ -23,7 +23,7 @@ impl Setting {
     /// As the deciding code reads it.
     pub(super) fn shares(&self, settings: &Settings, pins: &BTreeMap<Demand, usize>) -> Shares {
         let part = |part: f64| (part.clamp(0.0, 1.0) * 65_535.0).round() as u16;
-        let given = |place: usize| Acceptance { near: part(self.near[place]), spill: part(self.spill[place]) };
+        let given = |place: usize| AcceptedShare { near: part(self.near[place]), spill: part(self.spill[place]) };
         let clusters = settings.clusters.iter().enumerate();
         let pins = pins.iter().map(|(demand, place)| (*demand, settings.clusters[*place].name.clone()));
         Shares {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Acceptance, Demand, Shares};
+use fairway_model::{AcceptedShare, Demand, Shares};
 
 use super::{
     Places, Settings,
@@ -116,7 +116,7 @@ impl Plan {
     }
 
     /// Takes over the acceptance of a cluster from before a restart.
-    pub(super) fn restore(&mut self, place: usize, given: Acceptance) {
+    pub(super) fn restore(&mut self, place: usize, given: AcceptedShare) {
         self.is_blank = false;
         self.setting.near[place] = f64::from(given.near) / 65_535.0;
         self.setting.spill[place] = f64::from(given.spill) / 65_535.0;

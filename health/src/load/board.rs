@@ -10,7 +10,8 @@
 use std::{collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
 
 use fairway_model::{
-    ClusterName, DesiredState, Load, LoadName, LoadReport, LoadSignal, LoadSource, LoadUnit, ProbeAddress, closest,
+    ClusterName, DesiredState, Load, LoadReport, LoadSignal, LoadSource, LoadSourceName, LoadUnit, ProbeAddress,
+    closest,
 };
 use tokio::time::Instant;
 
@@ -41,7 +42,7 @@ pub struct ClusterFeed {
     /// Its capacity, if declared.
     pub capacity: Option<NonZeroU64>,
     /// Its source; none if its load is only pushed.
-    pub source: Option<(LoadName, Arc<LoadSource>)>,
+    pub source: Option<(LoadSourceName, Arc<LoadSource>)>,
     /// Its gateways, where each of them is asked.
     pub gateways: Vec<ProbeAddress>,
 }
@@ -50,7 +51,7 @@ impl ClusterFeed {
     /// All clusters of a wish, in order of name.
     pub fn all(desired: &DesiredState) -> Vec<Self> {
         let feed = |cluster: &fairway_model::Cluster| {
-            let feed = desired.load_feeds.get(&cluster.name);
+            let feed = desired.cluster_load_sources.get(&cluster.name);
             let source = feed.and_then(|feed| desired.load_sources.get_key_value(&feed.source));
             let named = feed.map(|feed| feed.gateways.clone()).filter(|gateways| !gateways.is_empty());
             // The other family leads to the same gateways: asked twice, they would count twice.
@@ -207,7 +208,7 @@ impl Board {
     }
 
     /// The clusters that are read from a source.
-    pub fn clusters_of<'a>(&'a self, source: &'a LoadName) -> impl Iterator<Item = &'a ClusterName> {
+    pub fn clusters_of<'a>(&'a self, source: &'a LoadSourceName) -> impl Iterator<Item = &'a ClusterName> {
         let of = move |row: &&Row| row.feed.source.as_ref().is_some_and(|(name, _)| name == source);
         self.rows.values().filter(of).map(|row| &row.feed.cluster)
     }

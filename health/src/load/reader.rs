@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, LoadName, LoadRead};
+use fairway_model::{ClusterName, LoadQuery, LoadSourceName};
 use tokio::{
     sync::{broadcast, mpsc, oneshot},
     task::{AbortHandle, Id, JoinError, JoinSet},
@@ -114,7 +114,7 @@ impl fmt::Debug for Loads {
 /// One errand in the schedule.
 #[derive(Debug)]
 struct Slot {
-    name: LoadName,
+    name: LoadSourceName,
     errand: Errand,
     work: Arc<Work>,
     /// Whether the first reading is over.
@@ -292,7 +292,7 @@ impl Reader {
     }
 
     /// Puts on the board what was brought.
-    fn bring(&mut self, name: &LoadName, whom: Whom, brought: Brought, at: Instant, now: Instant) {
+    fn bring(&mut self, name: &LoadSourceName, whom: Whom, brought: Brought, at: Instant, now: Instant) {
         match (brought, whom) {
             (Brought::Looks(looks), Whom::Cluster(cluster, _)) => {
                 self.totals.note(name, looks.iter().map(|look| look.as_ref().err().map(ReadError::reason)));
@@ -339,7 +339,7 @@ impl Reader {
 
 impl LoadTotals {
     /// Counts what became of some places of a source.
-    fn note(&mut self, source: &LoadName, outcomes: impl IntoIterator<Item = Option<usize>>) {
+    fn note(&mut self, source: &LoadSourceName, outcomes: impl IntoIterator<Item = Option<usize>>) {
         let (read, failed) = self.sources.entry(source.to_string()).or_default();
         for outcome in outcomes {
             match outcome {
@@ -355,12 +355,12 @@ fn unnamed(cluster: &ClusterName) -> ReadError {
 }
 
 /// What has to be read at a time of its own, with the name of its source: each cluster, or a query for all of them.
-fn errands(feeds: &[ClusterFeed]) -> Vec<(LoadName, Errand)> {
+fn errands(feeds: &[ClusterFeed]) -> Vec<(LoadSourceName, Errand)> {
     let (mut errands, mut queries) = (Vec::new(), HashSet::new());
     for feed in feeds {
         let Some((name, source)) = &feed.source else { continue };
         let whom = match source.read {
-            LoadRead::Promql { .. } => Whom::All,
+            LoadQuery::Promql { .. } => Whom::All,
             _ => Whom::Cluster(feed.cluster.clone(), feed.gateways.clone()),
         };
         if whom != Whom::All || queries.insert(name) {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_model::{
-    Cause, Check, ClusterName, HttpCheck, LoadEndpoint, LoadRead, LoadSource, Monitor, ProbeAddress, StatusSet,
+    Cause, Check, ClusterName, HttpCheck, LoadEndpoint, LoadQuery, LoadSource, Monitor, ProbeAddress, StatusSet,
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
@@ -78,7 +78,7 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn new(errand: Errand, shared: &Shared, configs: &mut TlsConfigs) -> Self {
         let (check, url) = check(&errand);
-        let read_max = if matches!(errand.source.read, LoadRead::Prometheus { .. }) { TEXT_MAX } else { JSON_MAX };
+        let read_max = if matches!(errand.source.read, LoadQuery::Prometheus { .. }) { TEXT_MAX } else { JSON_MAX };
         // Twice: room for chunks and TLS. The bound of the text itself is the reader's.
         let get = Get::new(&check, 2 * read_max, &shared.lookups, configs);
         Self { errand, url, get, places: Arc::clone(&shared.places) }
@@ -107,7 +107,7 @@ impl Work {
 
     async fn look(&self, address: &ProbeAddress) -> Result<Shown, ReadError> {
         match &self.errand.source.read {
-            LoadRead::Prometheus { metric, overload_at, .. } => {
+            LoadQuery::Prometheus { metric, overload_at, .. } => {
                 let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), Look::new(metric.as_ref(), *overload_at));
                 let mut fault = None;
                 let mut read = |piece: &[u8]| {
@@ -122,17 +122,17 @@ impl Work {
                 exposition.finish()?;
                 Ok(look.end()?)
             }
-            LoadRead::Json { pointer, .. } => {
+            LoadQuery::Json { pointer, .. } => {
                 let pointer = self.named(pointer);
                 let number = answers_wire::number_at(&self.text(address).await?, &pointer)?;
                 Ok(Shown { declared: Some(number), ..Shown::default() })
             }
-            LoadRead::Promql { .. } => Err(broken()),
+            LoadQuery::Promql { .. } => Err(broken()),
         }
     }
 
     async fn values(&self) -> Result<BTreeMap<String, f64>, ReadError> {
-        let (LoadRead::Promql { label, .. }, Some(url)) = (&self.errand.source.read, &self.url) else {
+        let (LoadQuery::Promql { label, .. }, Some(url)) = (&self.errand.source.read, &self.url) else {
             return Err(broken());
         };
         answers_wire::vector(&self.text(url).await?, label)
@@ -194,15 +194,15 @@ fn check(errand: &Errand) -> (HttpCheck, Option<ProbeAddress>) {
         Whom::All => String::new(),
     };
     let (accept, (path, url), port) = match &source.read {
-        LoadRead::Prometheus { at: LoadEndpoint::Gateways { port, path }, .. } => (TEXT, (path.clone(), None), *port),
-        LoadRead::Prometheus { at: LoadEndpoint::Url(url), .. } => {
+        LoadQuery::Prometheus { at: LoadEndpoint::Gateways { port, path }, .. } => (TEXT, (path.clone(), None), *port),
+        LoadQuery::Prometheus { at: LoadEndpoint::Url(url), .. } => {
             (TEXT, (url.path.replace(CLUSTER, &cluster), Some(url)), 0)
         }
-        LoadRead::Json { at: LoadEndpoint::Gateways { port, path }, .. } => (JSON, (path.clone(), None), *port),
-        LoadRead::Json { at: LoadEndpoint::Url(url), .. } => {
+        LoadQuery::Json { at: LoadEndpoint::Gateways { port, path }, .. } => (JSON, (path.clone(), None), *port),
+        LoadQuery::Json { at: LoadEndpoint::Url(url), .. } => {
             (JSON, (url.path.replace(CLUSTER, &cluster), Some(url)), 0)
         }
-        LoadRead::Promql { url, query, .. } => {
+        LoadQuery::Promql { url, query, .. } => {
             let path = format!("{}/api/v1/query?query={}", url.path.trim_end_matches('/'), escape(query));
             (JSON, (path, Some(url)), 0)
         }
@@ -244,7 +244,7 @@ fn escape(text: &str) -> String {
 /// The system's trust anchors are not looked at, so that a configuration can be checked on another machine.
 pub fn check_load_source(source: &LoadSource) -> Result<(), MonitorError> {
     let whom = match source.read {
-        LoadRead::Promql { .. } => Whom::All,
+        LoadQuery::Promql { .. } => Whom::All,
         _ => Whom::Cluster(ClusterName::new("any").map_err(|error| MonitorError::Path(error.to_string()))?, vec![]),
     };
     let (check, _) = check(&Errand { source: Arc::new(source.clone()), whom });

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Choose, ClientPrefix, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member,
+    AcceptedShare, Choose, ClientPrefix, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member,
     Name, Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp,
     Weight, Window, ZoneSpec,
 };
@@ -225,7 +225,7 @@ impl Scene {
         let low = dice.below(2) == 0;
         let part = |dice: &mut Dice| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
         let balanced = desired.clusters.keys().filter(|_| dice.below(4) > 0).cloned().collect::<Vec<_>>();
-        let acceptance = balanced.into_iter().map(|c| (c, Acceptance { near: part(dice), spill: part(dice) }));
+        let acceptance = balanced.into_iter().map(|c| (c, AcceptedShare { near: part(dice), spill: part(dice) }));
         let shares = Shares { epoch: 3, acceptance: acceptance.collect(), ..Shares::default() };
         Self { snapshot: snapshot(desired), steer, health, shares }
     }

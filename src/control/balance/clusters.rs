@@ -9,7 +9,7 @@ use fairway_health::{
     balance::{Declared, Settings},
     load::LoadNews,
 };
-use fairway_model::{Acceptance, ClusterName, DesiredState, Eligibility, Shares};
+use fairway_model::{AcceptedShare, ClusterName, DesiredState, Eligibility, Shares};
 use fairway_zones::{RuntimeState, Snapshot, TargetIndex, steer::SteerPool};
 
 /// Clusters by their place in [`Settings::clusters`].
@@ -120,7 +120,7 @@ impl Clusters {
         let down: HashSet<&ClusterName> =
             (0..self.names.len()).filter(|place| is_down(*place)).map(|place| &self.names[place]).collect();
         for cluster in &down {
-            shares.acceptance.insert((*cluster).clone(), Acceptance::NONE);
+            shares.acceptance.insert((*cluster).clone(), AcceptedShare::NONE);
         }
         if !down.is_empty() {
             shares.pins.retain(|_, held| !down.contains(held));
@@ -161,13 +161,13 @@ pub(crate) fn settings(desired: &DesiredState, snapshot: &Snapshot) -> Option<Se
     let names: BTreeSet<&ClusterName> = used.into_iter().collect();
     let declared = |name: &ClusterName| {
         let capacity = desired.clusters.get(name)?.capacity?;
-        let aim = desired.load_aims.get(name).copied().unwrap_or_default();
+        let aim = desired.load_bounds.get(name).copied().unwrap_or_default();
         let (soft, hard) = (aim.target(), aim.limit());
         Some(Declared { name: name.clone(), capacity, soft, hard, split: capacity })
     };
     let clusters: Vec<Declared> = names.iter().filter_map(|name| declared(name)).collect();
     let ttl = balanced_pools(snapshot).map(|(place, _)| snapshot.pool_infos()[place].ttl_max()).max()?;
-    let feeds = names.iter().filter_map(|name| desired.load_feeds.get(*name));
+    let feeds = names.iter().filter_map(|name| desired.cluster_load_sources.get(*name));
     let periods = feeds.filter_map(|feed| desired.load_sources.get(&feed.source)).map(|source| source.period);
     let period = periods.max().unwrap_or(Duration::from_secs(10));
     let ttl = Duration::from_secs(u64::from(ttl.secs().max(1)));

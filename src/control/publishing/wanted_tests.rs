@@ -1,7 +1,7 @@
 use std::{fs, sync::Arc};
 
 use arc_swap::ArcSwap;
-use fairway_model::{Acceptance, ClusterName, Health, HealthStatus, Shares, Timestamp};
+use fairway_model::{AcceptedShare, ClusterName, Health, HealthStatus, Shares, Timestamp};
 use fairway_providers::publish::Ownership;
 use fairway_zonefile::rdata_text;
 use fairway_zones::{RuntimeState, TargetIndex};
@@ -198,7 +198,7 @@ fn what_balancing_decided_counts_only_in_pools_that_heed_it() {
     let members = "members: [{ cluster: us1 }, { cluster: ap1 }]";
     for (policy, weights) in [("[load, weighted]", ["51", "255"]), ("weighted", ["1", "1"])] {
         let mut scene = Scene::of(&format!("policy: {policy}, {members}"), "");
-        let fifth = Acceptance { near: u16::MAX / 5, spill: 0 };
+        let fifth = AcceptedShare { near: u16::MAX / 5, spill: 0 };
         let shares = Shares { acceptance: [(ClusterName::new("us1").unwrap(), fifth)].into(), ..Shares::default() };
         let view = &mut scene.view;
         view.runtime = Arc::new(view.runtime.with_shares(&view.snapshot, &Arc::new(shares)));

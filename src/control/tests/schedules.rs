@@ -1,6 +1,6 @@
 //! Members that open and close by a clock that the test sets.
 
-use fairway_model::{Pace, Risk};
+use fairway_model::{AdaptiveTtl, Risk};
 use fairway_zones::steer::{Basis, Kind};
 
 use super::*;
@@ -49,14 +49,14 @@ async fn the_ttl_is_short_before_a_member_turns_and_no_answer_is_kept_from_befor
     // 20:00 in Berlin is 19:00 UTC.
     scene.pass(7 * HOUR - Duration::from_secs(302));
     actor.keep_pace();
-    assert_eq!(pace(), Pace::Declared);
+    assert_eq!(pace(), AdaptiveTtl::Declared);
     scene.pass(Duration::from_secs(1));
     actor.keep_pace();
-    assert_eq!(pace(), Pace::Risky(Risk::Turn));
+    assert_eq!(pace(), AdaptiveTtl::Risky(Risk::Turn));
     scene.pass(Duration::from_secs(301));
     actor.follow_schedules();
     actor.keep_pace();
-    assert_eq!((answered(&control).as_str(), pace()), ("us1", Pace::Risky(Risk::Lately)));
+    assert_eq!((answered(&control).as_str(), pace()), ("us1", AdaptiveTtl::Risky(Risk::Lately)));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Mode, Name, Network, Policy, Pool,
+    AcceptedShare, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Mode, Name, Network, Policy, Pool,
     PoolName, Rtype, Shares, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
@@ -55,8 +55,9 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
         compile(&desired, &[zone], &ServerOptions { explain, ..ServerOptions::default() }, None).unwrap();
     let status = |number: u32| if number % 4 == 3 { HealthStatus::Down } else { HealthStatus::Up };
     let runtime = RuntimeState::new(&snapshot, |target| Health::new(status(target.0), None));
-    let little = Acceptance { near: 6_554, spill: 0 };
-    let acceptance = [(ClusterName::new("c0").unwrap(), little), (ClusterName::new("c1").unwrap(), Acceptance::NONE)];
+    let little = AcceptedShare { near: 6_554, spill: 0 };
+    let acceptance =
+        [(ClusterName::new("c0").unwrap(), little), (ClusterName::new("c1").unwrap(), AcceptedShare::NONE)];
     let shares = Shares { epoch: 9, acceptance: acceptance.into(), ..Shares::default() };
     let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }

@@ -2,7 +2,7 @@
 //!
 //! `docs/policies/README.md` has the formulas; a test computes answers from what is shown by an implementation of its own.
 
-use fairway_model::{Acceptance, Demand, Network};
+use fairway_model::{AcceptedShare, Demand, Network};
 
 use super::{ClientNet, SteerPool, pool::Member};
 use crate::{Draw, RuntimeState};
@@ -45,7 +45,7 @@ pub struct Terms {
     /// Its weight as it counts: 1 for standby members, and where all weights are 0.
     pub share: u16,
     /// What it takes; none in a pool that does not heed load.
-    pub acceptance: Option<Acceptance>,
+    pub acceptance: Option<AcceptedShare>,
 }
 
 impl Proof {
@@ -76,7 +76,7 @@ impl Proof {
 
 impl Terms {
     pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, member: &Member) -> Self {
-        let taken = || runtime.balanced().map_or(Acceptance::ALL, |balanced| balanced.acceptance(member.cluster));
+        let taken = || runtime.balanced().map_or(AcceptedShare::ALL, |balanced| balanced.acceptance(member.cluster));
         Self { key: member.key, share: member.weight, acceptance: pool.load.then(taken) }
     }
 }

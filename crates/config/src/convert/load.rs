@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fairway_health::{MonitorError, load::check_load_source};
 use fairway_model::{
-    ClusterName, LoadAim, LoadEndpoint, LoadFeed, LoadMetric, LoadName, LoadRead, LoadSignal, LoadSource, LoadUnit,
-    Subject,
+    ClusterLoadSource, ClusterName, LoadBounds, LoadEndpoint, LoadMetric, LoadQuery, LoadSignal, LoadSource,
+    LoadSourceName, LoadUnit, Subject,
 };
 
 use super::{Meaning, monitors};
@@ -24,7 +24,7 @@ const OWN: &[(LoadType, &str, &[&str])] = &[
 ];
 
 /// Sources by name.
-pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMap<LoadName, Arc<LoadSource>> {
+pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMap<LoadSourceName, Arc<LoadSource>> {
     let mut sources = BTreeMap::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/load/{index}");
@@ -39,13 +39,13 @@ pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMa
 }
 
 /// Which cluster is read from which source; the first of two clusters of one name counts, as for all that is said of it.
-pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadFeed> {
+pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, ClusterLoadSource> {
     let mut feeds = BTreeMap::new();
     for (index, cluster) in list.iter().enumerate() {
         let gateways = cluster.scrape.as_ref().map(|List(list)| list.iter().map(|As(at)| at.clone()).collect());
         match (&cluster.load, gateways) {
             (Some(As(source)), gateways) => {
-                let feed = LoadFeed { source: source.clone(), gateways: gateways.unwrap_or_default() };
+                let feed = ClusterLoadSource { source: source.clone(), gateways: gateways.unwrap_or_default() };
                 feeds.entry(cluster.name.0.clone()).or_insert(feed);
             }
             (None, Some(_)) => {
@@ -59,16 +59,16 @@ pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTre
 }
 
 /// How far each cluster is loaded on purpose, where that is declared.
-pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadAim> {
+pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadBounds> {
     let mut aims = BTreeMap::new();
     for (index, cluster) in list.iter().enumerate() {
         if cluster.target.is_none() && cluster.limit.is_none() {
             continue;
         }
-        let usual = LoadAim::DEFAULT;
+        let usual = LoadBounds::DEFAULT;
         let limit = cluster.limit.as_ref().map_or_else(|| usual.limit(), Fraction::permille);
         let target = cluster.target.as_ref().map_or_else(|| usual.target().min(limit), Fraction::permille);
-        match LoadAim::new(target, limit) {
+        match LoadBounds::new(target, limit) {
             Ok(aim) => _ = aims.entry(cluster.name.0.clone()).or_insert(aim),
             Err(error) => {
                 let key = if cluster.target.is_some() { "target" } else { "limit" };
@@ -124,7 +124,7 @@ fn source(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: Load) -> LoadS
         tls: wire.tls.map(|wire| monitors::tls(meaning, &format!("{pointer}/tls"), wire)),
         ..default
     };
-    if source.unit == LoadUnit::Permille && matches!(source.read, LoadRead::Prometheus { metric: None, .. }) {
+    if source.unit == LoadUnit::Permille && matches!(source.read, LoadQuery::Prometheus { metric: None, .. }) {
         let what = "the signals of a gateway are amounts and no permille";
         meaning.error(format_args!("{pointer}/unit"), what, "take it out, or declare a metric that is");
     }
@@ -132,7 +132,7 @@ fn source(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: Load) -> LoadS
     source
 }
 
-fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadRead {
+fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQuery {
     let mut need = |key: &str| meaning.error(pointer, format!("key {key} is missing"), format!("add {key}"));
     match wire.kind {
         LoadType::Prometheus => {
@@ -141,7 +141,7 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadRe
                 let what = "a metric is declared, so no other signal can count";
                 meaning.error(format_args!("{pointer}/signal"), what, "take one of both out");
             }
-            LoadRead::Prometheus {
+            LoadQuery::Prometheus {
                 at: place(wire, 15_090, "/stats/prometheus"),
                 signal: wire.signal.map(signal),
                 metric,
@@ -161,7 +161,7 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadRe
                 let what = format!("{found:?} is no JSON pointer");
                 meaning.error(format_args!("{pointer}/pointer"), what, "write it like /load (RFC 6901)");
             }
-            LoadRead::Json { at: place(wire, 1, "/"), pointer: found }
+            LoadQuery::Json { at: place(wire, 1, "/"), pointer: found }
         }
         LoadType::Promql => {
             if wire.query.is_none() {
@@ -171,7 +171,7 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadRe
                 need("url");
             }
             let nowhere = || As(super::super::values::TextValue::parse("http://localhost").expect("a valid literal"));
-            LoadRead::Promql {
+            LoadQuery::Promql {
                 url: wire.url.take().unwrap_or_else(nowhere).0,
                 query: wire.query.take().map(|Text(query)| query).unwrap_or_default(),
                 label: wire.label.take().map_or_else(|| "cluster".to_owned(), |Text(label)| label),

@@ -73,8 +73,8 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
     let places::Maps { maps, latencies, kept: kept_maps } =
         places::maps(&mut meaning, config.maps, config.latencies, data_dir.as_deref());
     let mut desired = DesiredState {
-        load_feeds: load::feeds(&mut meaning, &config.clusters),
-        load_aims: load::aims(&mut meaning, &config.clusters),
+        cluster_load_sources: load::feeds(&mut meaning, &config.clusters),
+        load_bounds: load::aims(&mut meaning, &config.clusters),
         load_sources: load::sources(&mut meaning, config.load),
         maps,
         latencies,

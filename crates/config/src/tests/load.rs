@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use fairway_model::{
-    ClusterName, LoadEndpoint, LoadMetric, LoadName, LoadRead, LoadSignal, LoadSource, LoadUnit, LoadUrl, ProbeAddress,
+    ClusterName, LoadEndpoint, LoadMetric, LoadQuery, LoadSignal, LoadSource, LoadSourceName, LoadUnit, LoadUrl,
+    ProbeAddress,
 };
 
 use super::*;
@@ -24,7 +25,7 @@ clusters:
 
 fn source(name: &str) -> LoadSource {
     let loaded = loaded(SOURCES);
-    (*loaded.desired.load_sources[&LoadName::new(name).unwrap()]).clone()
+    (*loaded.desired.load_sources[&LoadSourceName::new(name).unwrap()]).clone()
 }
 
 fn url(text: &str, https: bool, path: &str) -> LoadUrl {
@@ -34,7 +35,7 @@ fn url(text: &str, https: bool, path: &str) -> LoadUrl {
 #[test]
 fn sources_are_read_with_their_defaults() {
     let at = |port, path: &str| LoadEndpoint::Gateways { port, path: path.to_owned() };
-    let metrics = |at, signal, metric, overload_at| LoadRead::Prometheus { at, signal, metric, overload_at };
+    let metrics = |at, signal, metric, overload_at| LoadQuery::Prometheus { at, signal, metric, overload_at };
     let stats = at(15090, "/stats/prometheus");
     assert_eq!(source("gw"), LoadSource::new(metrics(stats.clone(), None, None, 95)));
     let tuned = LoadSource::new(metrics(at(15020, "/metrics"), Some(LoadSignal::InFlight), None, 80));
@@ -45,18 +46,18 @@ fn sources_are_read_with_their_defaults() {
     assert_eq!(source("own").read, metrics(stats, None, Some(metric), 95));
     let feed = source("feed");
     let place = LoadEndpoint::Url(url("feeds.example:443", true, "/load?of={cluster}"));
-    assert_eq!(feed.read, LoadRead::Json { at: place, pointer: "/load".to_owned() });
+    assert_eq!(feed.read, LoadQuery::Json { at: place, pointer: "/load".to_owned() });
     assert_eq!((feed.unit, feed.timeout), (LoadUnit::Permille, Duration::from_secs(2)));
     let pods = source("pods");
     assert!(pods.tls.is_some_and(|tls| !tls.verify) && pods.unit == LoadUnit::Capacity);
     let (query, label) = ("sum by (dc) (x)".to_owned(), "dc".to_owned());
-    let promql = LoadRead::Promql { url: url("[2001:db8::9]:9090", false, "/p"), query, label };
+    let promql = LoadQuery::Promql { url: url("[2001:db8::9]:9090", false, "/p"), query, label };
     assert_eq!(source("prom").read, promql);
 }
 
 #[test]
 fn a_cluster_names_its_source_and_where_its_gateways_are() {
-    let feeds = loaded(SOURCES).desired.load_feeds;
+    let feeds = loaded(SOURCES).desired.cluster_load_sources;
     let jp1 = &feeds[&ClusterName::new("jp1").unwrap()];
     assert_eq!((jp1.source.as_str(), feeds.len()), ("gw", 3));
     let gateways: Vec<_> = jp1.gateways.iter().map(ProbeAddress::to_string).collect();
@@ -129,7 +130,7 @@ clusters:
   - { name: c, addresses: [192.0.2.3], capacity: 800, target: 95% }
   - { name: d, addresses: [192.0.2.4], capacity: 800 }
 ";
-    let aims = loaded(text).desired.load_aims;
+    let aims = loaded(text).desired.load_bounds;
     let shown = |name: &str| {
         let aim = aims.get(&ClusterName::new(name).unwrap())?;
         Some((aim.target().thousandths(), aim.limit().thousandths()))

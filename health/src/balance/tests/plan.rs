@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Acceptance, Demand, Shares};
+use fairway_model::{AcceptedShare, Demand, Shares};
 
 use super::{name, route, settings};
 use crate::balance::{Settings, demands::Demands, evidence::Evidence, plan::Plan};
@@ -52,7 +52,7 @@ impl Table {
     fn taking(mut self, near: [f64; 3], spill: f64) -> Self {
         for (place, near) in near.into_iter().enumerate() {
             let [near, spill] = [near, spill].map(|part| (part * 65_535.0) as u16);
-            self.plan.restore(place, Acceptance { near, spill });
+            self.plan.restore(place, AcceptedShare { near, spill });
         }
         self
     }
@@ -185,7 +185,7 @@ fn what_a_death_leaves_over_the_budgets_is_moved_at_once() {
     let mut table = Table::of([600.0; 3]).taking([1.0; 3], 1.0);
     table.plan.available(0, false, 1_000.0);
     // The scene of the test knows nothing of health: the dead one takes nobody.
-    table.plan.restore(0, Acceptance::NONE);
+    table.plan.restore(0, AcceptedShare::NONE);
     table.step(1_000.0);
     let totals = table.totals();
     assert!(totals[1] < 1_000.0 && totals[2] < 1_000.0, "both have to share: {totals:?}");

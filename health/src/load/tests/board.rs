@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use fairway_model::{
-    ClusterName, Load, LoadEndpoint, LoadName, LoadRead, LoadSignal, LoadSource, LoadUnit, ProbeAddress,
+    ClusterName, Load, LoadEndpoint, LoadQuery, LoadSignal, LoadSource, LoadSourceName, LoadUnit, ProbeAddress,
 };
 use tokio::time::Instant;
 
@@ -18,14 +18,14 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 fn gateways_source() -> LoadSource {
     let at = LoadEndpoint::Gateways { port: 15090, path: "/stats/prometheus".into() };
-    LoadSource::new(LoadRead::Prometheus { at, signal: None, metric: None, overload_at: 95 })
+    LoadSource::new(LoadQuery::Prometheus { at, signal: None, metric: None, overload_at: 95 })
 }
 
 fn feed(cluster: &str, source: Option<LoadSource>, gateways: u8) -> ClusterFeed {
     ClusterFeed {
         cluster: ClusterName::new(cluster).unwrap(),
         capacity: 100.try_into().ok(),
-        source: source.map(|source| (LoadName::new("gw").unwrap(), Arc::new(source))),
+        source: source.map(|source| (LoadSourceName::new("gw").unwrap(), Arc::new(source))),
         gateways: (0..gateways).map(|n| ProbeAddress::Address([192, 0, 2, n].into())).collect(),
     }
 }

@@ -24,7 +24,7 @@ fn ok(body: &str) -> String {
 
 /// Metrics of each gateway, with what a test needs to be quick.
 fn gateways() -> LoadSource {
-    quick(LoadRead::Prometheus {
+    quick(LoadQuery::Prometheus {
         at: LoadEndpoint::Gateways { port: 1, path: "/stats/prometheus".into() },
         signal: None,
         metric: None,
@@ -32,7 +32,7 @@ fn gateways() -> LoadSource {
     })
 }
 
-fn quick(read: LoadRead) -> LoadSource {
+fn quick(read: LoadQuery) -> LoadSource {
     LoadSource { period: Duration::from_millis(50), timeout: PATIENCE, ..LoadSource::new(read) }
 }
 
@@ -44,7 +44,7 @@ fn feed(cluster: &str, source: &LoadSource, gateways: &[SocketAddr]) -> ClusterF
     ClusterFeed {
         cluster: ClusterName::new(cluster).unwrap(),
         capacity: 100.try_into().ok(),
-        source: Some((LoadName::new("gw").unwrap(), Arc::new(source.clone()))),
+        source: Some((LoadSourceName::new("gw").unwrap(), Arc::new(source.clone()))),
         gateways: gateways.iter().map(|address| ProbeAddress::Socket(*address)).collect(),
     }
 }
@@ -157,7 +157,7 @@ async fn an_answer_without_end_stops_at_its_bound() {
     assert!(word.failure.unwrap().starts_with("metrics over 16777216 octets"));
     assert_eq!((word.load, word.standing), (None, WordStanding::Unknown));
     let json =
-        quick(LoadRead::Json { at: LoadEndpoint::Url(url(streaming(head, "[[[[").await, "/")), pointer: "/a".into() });
+        quick(LoadQuery::Json { at: LoadEndpoint::Url(url(streaming(head, "[[[[").await, "/")), pointer: "/a".into() });
     let (loads, _) = started(vec![feed("eu1", &json, &[])]).await;
     let failed = self::word(&loads, |word| word.failure.is_some()).await.failure;
     assert_eq!(failed.as_deref(), Some("an answer over 4 MiB"));
@@ -175,7 +175,7 @@ async fn a_json_feed_is_asked_for_each_cluster_by_name() {
     })
     .await;
     let at = LoadEndpoint::Url(url(address, "/load?of={cluster}"));
-    let source = quick(LoadRead::Json { at, pointer: "/{cluster}/used".into() });
+    let source = quick(LoadQuery::Json { at, pointer: "/{cluster}/used".into() });
     let (_loads, mut news) = started(vec![feed("a+b", &source, &[]), feed("us1", &source, &[])]).await;
     let mut found = BTreeSet::new();
     while found.len() < 2 {
@@ -197,7 +197,7 @@ async fn one_query_of_a_prometheus_server_tells_of_many_clusters() {
         let _ = stream.write_all(answer.as_bytes()).await;
     })
     .await;
-    let read = LoadRead::Promql { url: url(address, "/prom/"), query: "sum by (dc) (x)".into(), label: "dc".into() };
+    let read = LoadQuery::Promql { url: url(address, "/prom/"), query: "sum by (dc) (x)".into(), label: "dc".into() };
     let source = LoadSource { unit: LoadUnit::Permille, period: Duration::from_secs(3600), ..quick(read) };
     let feeds = ["eu1", "jp1", "us1"].map(|cluster| feed(cluster, &source, &[])).to_vec();
     let (loads, mut news) = started(feeds).await;
@@ -221,8 +221,8 @@ async fn a_declared_counter_is_read_as_its_growth_a_second() {
     })
     .await;
     let metric = LoadMetric { name: "work_total".into(), labels: vec![("kind".into(), "a".into())], is_rate: true };
-    let LoadRead::Prometheus { at, signal, overload_at, .. } = gateways().read else { unreachable!() };
-    let source = quick(LoadRead::Prometheus { at, signal, metric: Some(metric), overload_at });
+    let LoadQuery::Prometheus { at, signal, overload_at, .. } = gateways().read else { unreachable!() };
+    let source = quick(LoadQuery::Prometheus { at, signal, metric: Some(metric), overload_at });
     let (_loads, mut news) = started(vec![feed("eu1", &source, &[address])]).await;
     let (_, load, signal) = next(&mut news).await;
     assert!(load > Load(0) && signal == LoadSignal::Declared, "{load}");

@@ -17,7 +17,7 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Acceptance, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, OverrideAction, Partition,
+    AcceptedShare, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, OverrideAction, Partition,
     Policy, Pool, PoolName, Schedule, Shares, Target, Tier, Weight,
 };
 
@@ -104,7 +104,7 @@ impl Scene {
         let acceptance = shares.split_whitespace().map(|text| {
             let (name, parts) = text.split_once(':').unwrap();
             let (near, spill) = parts.split_once('+').unwrap();
-            (cluster(name), Acceptance { near: near.parse().unwrap(), spill: spill.parse().unwrap() })
+            (cluster(name), AcceptedShare { near: near.parse().unwrap(), spill: spill.parse().unwrap() })
         });
         let pins = pins.iter().map(|(demand, name)| (*demand, cluster(name)));
         let shares = Shares { epoch: 1, acceptance: acceptance.collect(), pins: pins.collect() };

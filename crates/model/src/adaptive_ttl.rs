@@ -13,7 +13,7 @@ pub struct TtlBounds {
 
 /// Which TTL a pool answers with now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Pace {
+pub enum AdaptiveTtl {
     /// Its own.
     #[default]
     Declared,
@@ -38,7 +38,7 @@ pub enum Risk {
     Lately,
 }
 
-impl Pace {
+impl AdaptiveTtl {
     /// The TTL of this pace, of a pool with this TTL of its own.
     pub fn ttl(self, own: Ttl, bounds: TtlBounds) -> Ttl {
         match self {

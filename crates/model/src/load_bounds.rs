@@ -4,12 +4,12 @@ use crate::Permille;
 
 /// The load that balancing aims at, and the most that it gives, as parts of the capacity: 0 < target ≤ limit ≤ 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LoadAim {
+pub struct LoadBounds {
     target: Permille,
     limit: Permille,
 }
 
-impl LoadAim {
+impl LoadBounds {
     /// What holds where nothing is declared: kept under 80 %, and given up to 100 % where all are over their targets.
     pub const DEFAULT: Self = match (Permille::new(800), Permille::new(1000)) {
         (Ok(target), Ok(limit)) => Self { target, limit },
@@ -17,10 +17,10 @@ impl LoadAim {
     };
 
     /// A target that is nothing, or over the limit, is refused.
-    pub fn new(target: Permille, limit: Permille) -> Result<Self, AimError> {
+    pub fn new(target: Permille, limit: Permille) -> Result<Self, LoadBoundsError> {
         match target.thousandths() {
-            0 => Err(AimError::Zero),
-            _ if target > limit => Err(AimError::OverLimit { target, limit }),
+            0 => Err(LoadBoundsError::Zero),
+            _ if target > limit => Err(LoadBoundsError::OverLimit { target, limit }),
             _ => Ok(Self { target, limit }),
         }
     }
@@ -36,7 +36,7 @@ impl LoadAim {
     }
 }
 
-impl Default for LoadAim {
+impl Default for LoadBounds {
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -44,7 +44,7 @@ impl Default for LoadAim {
 
 /// Why an aim is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AimError {
+pub enum LoadBoundsError {
     /// Nothing would be sent there.
     #[error("a target of 0 would send nothing there; to take a cluster out, drain it")]
     Zero,
@@ -73,10 +73,10 @@ mod tests {
     #[test]
     fn a_target_lies_above_nothing_and_under_its_limit() {
         let part = |thousandths| Permille::new(thousandths).unwrap();
-        assert_eq!(LoadAim::new(part(800), part(1000)), Ok(LoadAim::default()));
-        assert!(LoadAim::new(part(1), part(1)).is_ok() && LoadAim::new(part(1000), part(1000)).is_ok());
-        assert_eq!(LoadAim::new(part(0), part(1000)), Err(AimError::Zero));
-        let over = LoadAim::new(part(905), part(900)).unwrap_err().to_string();
+        assert_eq!(LoadBounds::new(part(800), part(1000)), Ok(LoadBounds::default()));
+        assert!(LoadBounds::new(part(1), part(1)).is_ok() && LoadBounds::new(part(1000), part(1000)).is_ok());
+        assert_eq!(LoadBounds::new(part(0), part(1000)), Err(LoadBoundsError::Zero));
+        let over = LoadBounds::new(part(905), part(900)).unwrap_err().to_string();
         assert_eq!(over, "target 90.5% is over the limit 90%; give a target of at most the limit");
     }
 }
