@@ -9,8 +9,8 @@ use std::{
 };
 
 use fairway_model::{
-    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Policy,
-    Pool, PoolName, Rtype, Spread, SteeredName, Weight, ZoneSpec,
+    AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name, OverrideAction,
+    Policy, Pool, PoolName, Rtype, Spread, SteeredName, Weight, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
@@ -294,7 +294,7 @@ fn steer(desired: &mut DesiredState) {
     };
     add("shop", Policy::WEIGHTED, &|pool| pool.answers = 3);
     add("fall", Policy::FAILOVER, &|_| {});
-    add("cn", Policy::WEIGHTED, &|pool| pool.mode = Mode::Cname);
+    add("cn", Policy::WEIGHTED, &|pool| pool.mode = AnswerMode::Cname);
     add("drawn", Policy::WEIGHTED, &|pool| pool.spread = Spread::Query);
     add("*.star2", Policy::WEIGHTED, &|pool| pool.members.truncate(7));
     add("down", Policy::FAILOVER, &|pool| {

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Changes as SetChanges, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use fairway_model::{Changes as SetChanges, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 
 use crate::{Changes, Endpoint, Property};
 
 /// A set as an endpoint.
-pub(crate) fn endpoint(set: &ProviderSet) -> Endpoint {
+pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
     let rtype = set.set.rtype;
     let property = |(name, value): (&String, &String)| Property { name: name.clone(), value: value.clone() };
     let target = |rdata: &[u8]| {
@@ -34,8 +34,8 @@ pub(crate) fn endpoint(set: &ProviderSet) -> Endpoint {
 }
 
 /// Endpoints as sets; those of one key as one.
-pub(crate) fn sets(endpoints: Vec<Endpoint>) -> Vec<ProviderSet> {
-    let mut sets: BTreeMap<SetKey, ProviderSet> = BTreeMap::new();
+pub(crate) fn sets(endpoints: Vec<Endpoint>) -> Vec<ProviderRecordSet> {
+    let mut sets: BTreeMap<RecordSetKey, ProviderRecordSet> = BTreeMap::new();
     for set in endpoints.into_iter().filter_map(set) {
         match sets.get_mut(&set.key()) {
             Some(there) => there.set.rdatas.extend(set.set.rdatas),
@@ -47,7 +47,7 @@ pub(crate) fn sets(endpoints: Vec<Endpoint>) -> Vec<ProviderSet> {
 
 /// Changes as an ExternalDNS sends them.
 pub(crate) fn changes(changes: &SetChanges) -> Changes {
-    let all = |sets: &[ProviderSet]| sets.iter().map(endpoint).collect();
+    let all = |sets: &[ProviderRecordSet]| sets.iter().map(endpoint).collect();
     Changes {
         create: all(&changes.create),
         update_old: changes.update.iter().map(|update| endpoint(&update.from)).collect(),
@@ -57,13 +57,13 @@ pub(crate) fn changes(changes: &SetChanges) -> Changes {
 }
 
 /// A set; none where not even its name or type can be read.
-fn set(endpoint: Endpoint) -> Option<ProviderSet> {
+fn set(endpoint: Endpoint) -> Option<ProviderRecordSet> {
     let rtype: Rtype = endpoint.record_type.parse().ok()?;
     // 0 is a TTL that is not said.
     let ttl = u32::try_from(endpoint.record_ttl).ok().and_then(|ttl| Ttl::from_secs(ttl).ok()).unwrap_or(Ttl::MAX);
     let rdatas = endpoint.targets.iter().map(|target| rdata(rtype, target)).collect::<Option<Vec<_>>>();
     let properties = endpoint.provider_specific.into_iter().filter(|property| !property.name.is_empty());
-    Some(ProviderSet {
+    Some(ProviderRecordSet {
         set: RecordSet::new(endpoint.dns_name.parse().ok()?, rtype, ttl, rdatas.unwrap_or_default()),
         set_identifier: endpoint.set_identifier,
         properties: properties.map(|property| (property.name, property.value)).collect(),
@@ -107,7 +107,7 @@ mod tests {
         let set =
             RecordSet::new("a.x.".parse().unwrap(), Rtype::CNAME, Ttl::STEERED, [Box::from(&b"\x01b\x01y\x00"[..])]);
         let properties = BTreeMap::from([("aws/weight".to_owned(), "5".to_owned())]);
-        let set = ProviderSet { set, set_identifier: "eu".to_owned(), properties };
+        let set = ProviderRecordSet { set, set_identifier: "eu".to_owned(), properties };
         let endpoint = endpoint(&set);
         assert_eq!((&*endpoint.dns_name, &endpoint.targets[..]), ("a.x", &["b.y".to_owned()][..]));
         assert_eq!(sets(vec![endpoint]), [set]);

@@ -13,7 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 
 use crate::publish::{Limits, Provider, ProviderError};
@@ -31,7 +31,7 @@ impl Provider for ZoneFile {
         Limits { batch_max: 100_000, types: None, weights: None, timeout: Duration::from_secs(10) }
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let file = self.clone();
         beside(move || file.content().and_then(|text| Ok(sets(split(&text).1)?.into_values().collect()))).await
     }
@@ -106,7 +106,7 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 /// The records below our line: one a line, as we write them.
-fn sets(text: &str) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
+fn sets(text: &str) -> io::Result<BTreeMap<RecordSetKey, ProviderRecordSet>> {
     let mut records: BTreeMap<(Name, Rtype), Lines> = BTreeMap::new();
     for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let read = || {
@@ -125,8 +125,8 @@ fn sets(text: &str) -> io::Result<BTreeMap<SetKey, ProviderSet>> {
         let (name, ttl, rtype, rdata): (Name, Ttl, Rtype, _) = read().ok_or_else(|| io::Error::other(fault()))?;
         records.entry((name, rtype)).or_insert((ttl, Vec::new())).1.push(rdata);
     }
-    let set = |((name, rtype), (ttl, rdatas))| ProviderSet::plain(RecordSet::new(name, rtype, ttl, rdatas));
-    Ok(records.into_iter().map(set).map(|set: ProviderSet| (set.key(), set)).collect())
+    let set = |((name, rtype), (ttl, rdatas))| ProviderRecordSet::plain(RecordSet::new(name, rtype, ttl, rdatas));
+    Ok(records.into_iter().map(set).map(|set: ProviderRecordSet| (set.key(), set)).collect())
 }
 
 /// The operator's text with its marked serial raised (RFC 1982: by one).
@@ -152,9 +152,9 @@ const FILE_MAX: u64 = 256 << 20;
 mod tests {
     use super::*;
 
-    fn set(name: &str, last: u8) -> ProviderSet {
+    fn set(name: &str, last: u8) -> ProviderRecordSet {
         let rdata: Box<[u8]> = [192, 0, 2, last].into();
-        ProviderSet::plain(RecordSet::new(name.parse().unwrap(), Rtype::A, Ttl::STEERED, [rdata]))
+        ProviderRecordSet::plain(RecordSet::new(name.parse().unwrap(), Rtype::A, Ttl::STEERED, [rdata]))
     }
 
     #[tokio::test]

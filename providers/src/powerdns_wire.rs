@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 use hyper::Method;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl Provider for PowerDns {
         Limits { batch_max: 1_000, types: None, weights: None, timeout: self.timeout }
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let mut sets = Vec::new();
         for zone in &self.zones {
             let answer = self.api.send(Method::GET, &path(zone), &[], Vec::new()).await?;
@@ -73,7 +73,7 @@ impl Provider for PowerDns {
             })?;
             for set in read.rrsets {
                 let what = format!("{zone}: {} {} is no record set", set.name, set.rtype);
-                sets.push(ProviderSet::plain(read_set(set).ok_or(ProviderError::Unavailable(what))?));
+                sets.push(ProviderRecordSet::plain(read_set(set).ok_or(ProviderError::Unavailable(what))?));
             }
         }
         Ok(sets)
@@ -82,7 +82,7 @@ impl Provider for PowerDns {
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         let scope = Scope { zones: &self.zones, types: None, set_identifiers: false };
         for zone in &self.zones {
-            let is_there = |set: &&ProviderSet| scope.zone_of(&set.set.name) == Some(zone);
+            let is_there = |set: &&ProviderRecordSet| scope.zone_of(&set.set.name) == Some(zone);
             let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to)).filter(is_there);
             // A deletion first, so that an alias can take the place of addresses.
             let mut rrsets: Vec<_> = changes.delete.iter().filter(is_there).map(deletion).collect();
@@ -123,12 +123,12 @@ fn read_set(set: RrSet) -> Option<RecordSet> {
     Some(RecordSet::new(name, rtype, Ttl::from_secs(set.ttl).ok()?, rdatas))
 }
 
-fn deletion(set: &ProviderSet) -> RrSet {
+fn deletion(set: &ProviderRecordSet) -> RrSet {
     let (name, rtype) = (set.set.name.to_string(), set.set.rtype.to_string());
     RrSet { name, rtype, ttl: 0, changetype: Some("DELETE".to_owned()), records: Vec::new() }
 }
 
-fn replacement(set: &ProviderSet) -> RrSet {
+fn replacement(set: &ProviderRecordSet) -> RrSet {
     let content = |octets: &[u8]| Content { content: rdata_text(set.set.rtype, octets), disabled: false };
     RrSet {
         ttl: set.set.ttl.secs(),

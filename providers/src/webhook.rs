@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fairway_model::{Changes, Name, ProviderSet};
+use fairway_model::{Changes, Name, ProviderRecordSet};
 use hyper::Method;
 
 use crate::{
@@ -44,7 +44,7 @@ impl Provider for Webhook {
         Limits { batch_max: BATCH_MAX, types: Some(endpoint::TYPES), weights: self.weights, timeout: self.timeout }
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         self.negotiate().await?;
         let answer = self.ask(Method::GET, "/records", &[ACCEPT], Vec::new()).await?;
         let read: Option<Vec<Endpoint>> = body(&answer, "/records")?;
@@ -53,7 +53,7 @@ impl Provider for Webhook {
         Ok(sets)
     }
 
-    async fn adjust(&self, wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn adjust(&self, wanted: Vec<ProviderRecordSet>) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         if wanted.is_empty() {
             return Ok(wanted);
         }

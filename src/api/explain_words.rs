@@ -1,6 +1,6 @@
 //! What an explanation says in words.
 
-use fairway_model::{Choose, Policy, Rank};
+use fairway_model::{Policy, Rank, Selection};
 use fairway_zones::steer::{Explanation, HashInput, Sight};
 
 /// Why a pool's answer depends on so many bits of the client's address.
@@ -32,8 +32,8 @@ pub(super) fn policy_steps(policy: &Policy) -> Vec<String> {
     let schedule = policy.schedule.then(|| "schedule: members take part in their windows only".to_owned());
     let load = policy.load.then(|| "load: each member takes its part of the clients, the others go on".to_owned());
     let choose = match policy.choose {
-        Choose::First => "failover: of equals the first as declared",
-        Choose::Weighted => "weighted: of equals one by weight",
+        Selection::First => "failover: of equals the first as declared",
+        Selection::Weighted => "weighted: of equals one by weight",
     };
     schedule.into_iter().chain(policy.rankings().map(ranking)).chain(load).chain([choose.to_owned()]).collect()
 }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn the_tier_is_told_where_the_policy_does_not_name_it() {
         let ranks = vec![Rank::Geo, Rank::Latency { tolerance: std::time::Duration::from_millis(10) }];
-        let words = policy_steps(&Policy { schedule: true, ranks, load: true, choose: Choose::Weighted });
+        let words = policy_steps(&Policy { schedule: true, ranks, load: true, choose: Selection::Weighted });
         let heads: Vec<&str> = words.iter().filter_map(|step| step.split(':').next()).collect();
         assert_eq!(heads, ["schedule", "tier", "geo", "latency", "load", "weighted"]);
         assert_eq!(words[3], "latency: the faster first, 10ms more than the best are equal");

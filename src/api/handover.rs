@@ -11,7 +11,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use fairway_model::{Name, SetKey, Timestamp};
+use fairway_model::{Name, RecordSetKey, Timestamp};
 use fairway_providers::publish::{HandedOver, Handover, Step, TakeError};
 
 use super::{
@@ -95,7 +95,7 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
         Step::Finish => "taken",
         Step::Abort => "returned",
     };
-    let record = |key: &SetKey, condition: &str, reason: &str| PublishedRecord {
+    let record = |key: &RecordSetKey, condition: &str, reason: &str| PublishedRecord {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
         set_identifier: key.set_identifier.clone(),

@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use fairway_model::{ProviderSet, SetKey, Timestamp};
+use fairway_model::{ProviderRecordSet, RecordSetKey, Timestamp};
 use fairway_providers::publish::{Condition, Draft, Outcome, Publisher, SetStanding};
 use fairway_zonefile::rdata_text;
 
@@ -135,12 +135,12 @@ fn shown(publisher: &Publisher) -> PublisherState {
     }
 }
 
-fn since(key: &SetKey, standing: &SetStanding) -> PublishedRecord {
+fn since(key: &RecordSetKey, standing: &SetStanding) -> PublishedRecord {
     let since = Some(Timestamp::from(standing.since).to_string());
     PublishedRecord { since, ..record(key, &standing.condition) }
 }
 
-fn record(key: &SetKey, condition: &Condition) -> PublishedRecord {
+fn record(key: &RecordSetKey, condition: &Condition) -> PublishedRecord {
     let reason = match condition {
         Condition::Published | Condition::Waiting | Condition::Leaving => String::new(),
         Condition::Hindered(why) => why.to_string(),
@@ -159,8 +159,9 @@ fn record(key: &SetKey, condition: &Condition) -> PublishedRecord {
 fn planned(provider: String, draft: &Draft) -> PublishPlan {
     let changes = &draft.changes;
     let all: usize = draft.units.iter().map(|unit| unit.changes.len()).sum();
-    let refused =
-        |(key, why): &(SetKey, fairway_providers::publish::Obstacle)| record(key, &Condition::Hindered(why.clone()));
+    let refused = |(key, why): &(RecordSetKey, fairway_providers::publish::Obstacle)| {
+        record(key, &Condition::Hindered(why.clone()))
+    };
     PublishPlan {
         provider,
         create: changes.create.iter().map(set).collect(),
@@ -189,7 +190,7 @@ fn applied(provider: String, outcome: &Outcome) -> PublishPlan {
     plan
 }
 
-fn set(set: &ProviderSet) -> PlannedSet {
+fn set(set: &ProviderRecordSet) -> PlannedSet {
     PlannedSet {
         name: set.set.name.to_string(),
         rtype: set.set.rtype.to_string(),

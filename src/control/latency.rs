@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairway_model::{LatencyTable, TableName};
+use fairway_model::{LatencyTable, LatencyTableName};
 
 use super::{Control, ControlError};
 use fairway_api_types::latency_wire::LatencyState;
@@ -39,9 +39,9 @@ impl Control {
     }
 
     /// A table that is fed here, and the folder that keeps it.
-    fn fed_table(&self, table: &str) -> Result<(TableName, PathBuf), ControlError> {
+    fn fed_table(&self, table: &str) -> Result<(LatencyTableName, PathBuf), ControlError> {
         let configured = &self.shared.published.load().configured;
-        let name = TableName::new(table).ok();
+        let name = LatencyTableName::new(table).ok();
         let known = name.and_then(|name| Some((configured.files.kept_maps.is_pushed(&name)?, name)));
         let (pushed, name) = known.ok_or_else(|| ControlError::NoSuchTable(table.to_owned()))?;
         if !pushed {
@@ -54,7 +54,7 @@ impl Control {
 }
 
 /// What a text says, and the text; or its faults.
-fn checked(name: &TableName, text: Vec<u8>) -> Result<(LatencyState, Vec<u8>), Vec<String>> {
+fn checked(name: &LatencyTableName, text: Vec<u8>) -> Result<(LatencyState, Vec<u8>), Vec<String>> {
     let Ok(sound) = std::str::from_utf8(&text) else {
         return Err(vec!["the body is no text; give CSV in UTF-8".to_owned()]);
     };

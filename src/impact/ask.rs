@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fairway_model::{ClusterName, Mode};
+use fairway_model::{AnswerMode, ClusterName};
 use fairway_zones::{
     Draw, RuntimeState,
     steer::{Basis, ClientNet, Kind, Sight, SteerPool, Trace},
@@ -20,8 +20,8 @@ pub(super) struct Live {
 pub(super) fn live(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> Live {
     let mut live = Live { members: BTreeSet::new(), basis: Basis::NoFamily };
     let kinds: &[Kind] = match pool.mode() {
-        Mode::Cname => &[Kind::Cname],
-        Mode::Address => &[Kind::V4, Kind::V6],
+        AnswerMode::Cname => &[Kind::Cname],
+        AnswerMode::Address => &[Kind::V4, Kind::V6],
     };
     for kind in kinds {
         let mut seen = Seen::default();

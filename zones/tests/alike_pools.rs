@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use fairway_model::{
-    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName,
-    ProbeAddress, Rtype, SteeredName, Ttl, ZoneSpec,
+    AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name, Policy, Pool,
+    PoolName, ProbeAddress, Rtype, SteeredName, Ttl, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -28,7 +28,7 @@ fn pools() -> Vec<Pool> {
     pools[4].down = DownAnswer::FallbackAddresses(vec!["192.0.2.9".parse().unwrap()]);
     pools[5].down = DownAnswer::FallbackCname(name("elsewhere.test"));
     pools[6].ttl = Ttl::from_secs(7).unwrap();
-    pools[7].mode = Mode::Cname;
+    pools[7].mode = AnswerMode::Cname;
     pools[8].members[0].probe = Some(ProbeAddress::Host("gw.test".into(), 80));
     pools[9].members.swap(0, 2);
     for (pool, number) in pools.iter_mut().zip(0..) {

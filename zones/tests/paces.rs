@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use fairway_model::{
-    AdaptiveTtl, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy,
-    Pool, PoolName, Risk, Rtype, SteeredName, Ttl, TtlBounds, ZoneSpec,
+    AdaptiveTtl, AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name,
+    Policy, Pool, PoolName, Risk, Rtype, SteeredName, Ttl, TtlBounds, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{Explained, RuntimeState, ServerOptions, ServingState, compile, explain};
@@ -51,7 +51,7 @@ fn serving(status: HealthStatus, pace: AdaptiveTtl) -> ServingState {
         desired.pools.insert(pool.name.clone(), pool);
     };
     add("paced", &|_| {});
-    add("alias", &|pool| pool.mode = Mode::Cname);
+    add("alias", &|pool| pool.mode = AnswerMode::Cname);
     add("back", &|pool| pool.down = DownAnswer::FallbackCname(name("elsewhere.test")));
     add("fixed", &|pool| pool.ttl_bounds = None);
     let (own, pool) = (name("own.example.test"), PoolName::new("paced").unwrap());

@@ -14,11 +14,11 @@ use std::{
 };
 
 use fairway_model::{
-    AdaptiveTtl, Bias, Check, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates,
-    DesiredState, DownAnswer, Geo, Health, HealthStatus, LocationMatch, MapLayer, MapName, Member, Mode, Monitor,
-    MonitorName, Name, Network, Permille, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet, Risk,
-    Rtype, Schedule, Severity, Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility, Weight, Window,
-    ZoneSpec,
+    AdaptiveTtl, AnswerMode, Bias, Check, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName,
+    Coordinates, DesiredState, DownAnswer, Geo, Health, HealthStatus, LocationMatch, MapLayer, MapName, Member,
+    Monitor, MonitorName, Name, Network, Permille, Policy, Pool, PoolName, Preference, ProbeAddress, Rank, RecordSet,
+    Risk, Rtype, Schedule, ScheduleWindow, Severity, Spread, SteeredName, Tier, Timestamp, Ttl, TtlBounds, Visibility,
+    Weight, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
@@ -138,7 +138,7 @@ fn plain(number: u64) -> Pool {
 
 /// A pool that answers by the name of a cluster.
 fn by_name(number: u64) -> Pool {
-    Pool { members: vec![Member::new(cluster(1))], mode: Mode::Cname, ..plain(number) }
+    Pool { members: vec![Member::new(cluster(1))], mode: AnswerMode::Cname, ..plain(number) }
 }
 
 fn put(wish: &mut DesiredState, name: &str, pool: u64) {
@@ -360,7 +360,7 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
     for (number, clusters) in [(0, &[0, 1][..]), (1, &[0, 2]), (2, &[4])] {
         let mut made = pool(number, clusters);
         // By their names, which are then names of the upper layer.
-        made.mode = if number == 2 { Mode::Cname } else { Mode::Address };
+        made.mode = if number == 2 { AnswerMode::Cname } else { AnswerMode::Address };
         let name = owner(&format!("n{number}."));
         wish.names.insert(name.clone(), SteeredName { name, pool: made.name.clone(), ttl: None });
         wish.pools.insert(made.name.clone(), made);
@@ -393,7 +393,7 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
     assert!(is_left(&no_gap, &[], &["gap."], &options), "a zone stands between it and what is below");
     let p1 = PoolName::new("p1").unwrap();
     assert!(is_left(&|wish| _ = wish.pools.remove(&p1), &["p1"], &[], &options), "a pool that a name uses still");
-    let alias = |wish: &mut DesiredState| wish.pools.get_mut(&p1).unwrap().mode = Mode::Cname;
+    let alias = |wish: &mut DesiredState| wish.pools.get_mut(&p1).unwrap().mode = AnswerMode::Cname;
     assert!(is_left(&alias, &["p1"], &[], &options), "clusters get names");
     let p2 = PoolName::new("p2").unwrap();
     let weigh = |wish: &mut DesiredState| wish.pools.get_mut(&p2).unwrap().members[0].weight = Weight(7);

@@ -13,7 +13,9 @@ mod tests;
 
 use std::{mem, path::PathBuf, sync::Arc, time::SystemTime};
 
-use fairway_model::{ClientLocation, ClientMap, Diagnostic, LatencyTable, MapLayer, MapName, Network, TableName};
+use fairway_model::{
+    ClientLocation, ClientMap, Diagnostic, LatencyTable, LatencyTableName, MapLayer, MapName, Network,
+};
 
 use super::{
     files::{Files, LATENCIES_MAX, MMDB_MAX, Unreadable},
@@ -42,7 +44,7 @@ pub(super) struct MapText {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TableText {
     /// Its name.
-    pub(super) name: TableName,
+    pub(super) name: LatencyTableName,
     /// Its file.
     pub(super) file: PathBuf,
     /// Whether that is what the API was given: then it may be missing.
@@ -60,7 +62,7 @@ pub(super) enum FileFault {
 
 impl KeptMaps {
     /// Whether a table is fed by the API; none where there is no such table.
-    pub fn is_pushed(&self, name: &TableName) -> Option<bool> {
+    pub fn is_pushed(&self, name: &LatencyTableName) -> Option<bool> {
         self.latencies.iter().map(|kept| &kept.said).find(|said| said.name == *name).map(|said| said.pushed)
     }
 
@@ -168,12 +170,12 @@ fn read_table(said: &TableText, files: &mut Files) -> Result<LatencyTable, Vec<F
 }
 
 /// The name of the file in the data folder that keeps what the API was given for a table.
-pub fn pushed_file(name: &TableName) -> String {
+pub fn pushed_file(name: &LatencyTableName) -> String {
     format!("latency-{name}.csv")
 }
 
 /// The table that a text holds, or all its faults, each with its line.
-pub fn check_latencies(name: &TableName, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
+pub fn check_latencies(name: &LatencyTableName, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
     csv::read(name, "table", text)
 }
 

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, Continent, Country, LoadUrl, Name, Network, OverrideScope, Permille, ProbeAddress, Rtype, Subdivision,
-    TimeOfDay, Timestamp, Ttl, Weekdays, Zone,
+    ClusterName, Continent, Country, LoadUrl, Name, NamedTimeZone, Network, OverrideScope, Permille, ProbeAddress,
+    Rtype, Subdivision, TimeOfDay, Timestamp, Ttl, Weekdays,
 };
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
@@ -105,7 +105,7 @@ static FORMATS: [Format; 32] = [
     format::<Ttl>(),
     format::<Verb>(),
     format::<Weekdays>(),
-    format::<Zone>(),
+    format::<NamedTimeZone>(),
 ];
 
 /// Why a text is not of the format; none where it is, or where the format is unknown.

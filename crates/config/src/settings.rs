@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Name, Network, ProviderSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
+use fairway_model::{Name, Network, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
     http::ApiUrl,
     publish::{Pacing, Rules, Weights},
@@ -97,7 +97,7 @@ pub struct PublishTo {
     /// Further names that lead to steered ones.
     pub aliases: Vec<PublishedAlias>,
     /// Record sets that are always wanted: delegations whose name servers were told.
-    pub fixed: Vec<ProviderSet>,
+    pub fixed: Vec<ProviderRecordSet>,
     /// Delegations of zones as they are served.
     pub served: Vec<ServedDelegation>,
 }

@@ -2,7 +2,7 @@
 //!
 //! As in `v1`, the comments of fields are the operator's documentation.
 
-use fairway_model::{ClientMap, Continent, Country, MapName, Network, Subdivision, TableName};
+use fairway_model::{ClientMap, Continent, Country, LatencyTableName, MapName, Network, Subdivision};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -53,7 +53,7 @@ pub(super) struct MapNetwork {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Latencies {
     /// Its name.
-    pub(super) name: As<TableName>,
+    pub(super) name: As<LatencyTableName>,
     /// CSV file: the first line is `network` and names of clusters, each further one a network and milliseconds. Relative paths
     /// begin at this file's folder. Default: what `PUT /v1/latency/NAME` gave last, kept in the data folder; nothing before.
     pub(super) file: Option<Text<1>>,
@@ -114,7 +114,7 @@ pub(super) struct Nearest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Latency {
     /// The table. Default: the only one there is.
-    pub(super) table: Option<As<TableName>>,
+    pub(super) table: Option<As<LatencyTableName>>,
     /// Members at most this much slower than the best of them rank equal; at most 1m.
     #[schemars(extend("default" = "10ms"))]
     pub(super) tolerance: Option<As<Milliseconds>>,

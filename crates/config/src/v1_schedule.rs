@@ -1,6 +1,6 @@
 //! Windows of members as they stand in a file.
 
-use fairway_model::{TimeOfDay, Timestamp, Weekdays, Zone};
+use fairway_model::{NamedTimeZone, TimeOfDay, Timestamp, Weekdays};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ pub(super) struct Window {
     #[schemars(extend("default" = "24:00"))]
     pub(super) to: Option<As<TimeOfDay>>,
     /// The zone of the IANA database whose clocks count, like `Europe/Berlin`, or `UTC`. Needed with days or times of day.
-    pub(super) zone: Option<As<Zone>>,
+    pub(super) zone: Option<As<NamedTimeZone>>,
     /// The moment from which on it holds. Default: always.
     pub(super) after: Option<As<Timestamp>>,
     /// The moment at which it ends for good. Default: never.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClusterName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError, OverrideScope, Permille,
-    PoolName, ProbeAddress, Rtype, TableName, Timestamp, Ttl,
+    ClusterName, LatencyTableName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError,
+    OverrideScope, Permille, PoolName, ProbeAddress, Rtype, Timestamp, Ttl,
 };
 use hyper::{Uri, http::uri::Scheme};
 
@@ -335,7 +335,7 @@ object_name! {
     MapName => "the name of a map", "world";
     MonitorName => "the name of a monitor", "gateway";
     PoolName => "the name of a pool", "shop";
-    TableName => "the name of a table of latencies", "rtt";
+    LatencyTableName => "the name of a table of latencies", "rtt";
 }
 
 /// What a text is refused with, and the way out.

@@ -1,6 +1,6 @@
 //! Values of schedules that are written as text: days, times of day, zones. Text in, model type or a refusal out.
 
-use fairway_model::{TimeOfDay, Weekdays, Zone, closest};
+use fairway_model::{NamedTimeZone, TimeOfDay, Weekdays, closest};
 use jiff::tz;
 
 use super::{
@@ -44,7 +44,7 @@ impl TextValue for TimeOfDay {
     }
 }
 
-impl TextValue for Zone {
+impl TextValue for NamedTimeZone {
     const FORMAT: &'static str = "time-zone";
     const EXPECTED: &'static str = "a zone of the IANA database";
     const EXAMPLE: &'static str = "Europe/Berlin or UTC";
@@ -100,20 +100,20 @@ mod tests {
 
     #[test]
     fn a_misspelt_zone_is_told_with_the_one_that_was_meant() {
-        assert_eq!(Zone::parse("Europe/Berlin").unwrap().name(), "Europe/Berlin");
+        assert_eq!(NamedTimeZone::parse("Europe/Berlin").unwrap().name(), "Europe/Berlin");
         assert_eq!(
-            refusal::<Zone>("Europe/Berlim"),
+            refusal::<NamedTimeZone>("Europe/Berlim"),
             "\"Europe/Berlim\" is not a zone of the IANA database; did you mean Europe/Berlin?"
         );
         for text in ["", "../../etc/passwd", "/etc/localtime", "+02:00"] {
-            assert!(refusal::<Zone>(text).contains("is not a zone"), "{text}");
+            assert!(refusal::<NamedTimeZone>(text).contains("is not a zone"), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn no_text_makes_a_parser_panic(text in "\\PC{0,20}|[a-z,-]{0,20}|[0-9:]{0,8}|[A-Za-z/_+-]{0,20}") {
-            let _ = (Weekdays::parse(&text), TimeOfDay::parse(&text), Zone::parse(&text));
+            let _ = (Weekdays::parse(&text), TimeOfDay::parse(&text), NamedTimeZone::parse(&text));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, ops::RangeInclusive, time::Duration};
 
 use fairway_model::{
-    ClusterName, DownAnswer, Mode, Name, Policy, Tier, Ttl, Weight,
+    AnswerMode, ClusterName, DownAnswer, Name, Policy, Tier, Ttl, Weight,
     intent::{Gslb, GslbMember, ProbeHint, ProbeKind},
 };
 
@@ -247,7 +247,7 @@ const DOWNS: &[(&str, Down)] = &[
 ];
 const KINDS: &[(&str, ProbeKind)] =
     &[("tcp", ProbeKind::Tcp), ("http", ProbeKind::Http), ("https", ProbeKind::Https), ("grpc", ProbeKind::Grpc)];
-const MODES: &[(&str, Mode)] = &[("address", Mode::Address), ("cname", Mode::Cname)];
+const MODES: &[(&str, AnswerMode)] = &[("address", AnswerMode::Address), ("cname", AnswerMode::Cname)];
 /// Ports that can be connected to.
 pub(super) const PORTS: RangeInclusive<u64> = 1..=65_535;
 /// As of a monitor.

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
 use fairway_model::{
-    Cluster, ClusterName, Member, Mode, Monitor, MonitorName, Name, Network, Policy, Pool, PoolName, SteeredName, Tier,
-    Timestamp, Weight,
+    AnswerMode, Cluster, ClusterName, Member, Monitor, MonitorName, Name, Network, Policy, Pool, PoolName, SteeredName,
+    Tier, Timestamp, Weight,
     intent::{Client, Compound, Gslb, Inbound, Intent},
 };
 
@@ -240,7 +240,7 @@ fn compound(
 /// The clusters that take part for an inbound intent.
 fn members(inbound: &Inbound, gslb: &Gslb, clusters: &Clusters<'_>) -> Vec<(ClusterName, Weight, Tier)> {
     // A cname leads to the cluster's own name: one without cannot be answered.
-    let answerable = |cluster: &Cluster| gslb.mode != Some(Mode::Cname) || cluster.dns_name.is_some();
+    let answerable = |cluster: &Cluster| gslb.mode != Some(AnswerMode::Cname) || cluster.dns_name.is_some();
     if gslb.members.is_empty() {
         let found = clusters.values().filter(|cluster| runs(cluster, &inbound.service_name) && answerable(cluster));
         return found.map(|cluster| (cluster.name.clone(), Weight::default(), Tier::FIRST)).collect();

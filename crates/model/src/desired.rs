@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    Choose, ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, DownAnswer, FileLocation, LatencyTable,
-    LoadBounds, LoadSource, LoadSourceName, LoadUnit, MapName, Member, Mode, Monitor, MonitorName, Name, Permille,
-    Pool, PoolName, RecordSet, Rtype, Severity, SharedMap, TableName, Ttl, closest,
+    AnswerMode, ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, DownAnswer, FileLocation, LatencyTable,
+    LatencyTableName, LoadBounds, LoadSource, LoadSourceName, LoadUnit, MapName, Member, Monitor, MonitorName, Name,
+    Permille, Pool, PoolName, RecordSet, Rtype, Selection, Severity, SharedMap, Ttl, closest,
 };
 
 mod places;
@@ -27,7 +27,7 @@ pub struct DesiredState {
     /// Maps from addresses to places, by name.
     pub maps: BTreeMap<MapName, Arc<ClientMap>>,
     /// Tables of latencies by name.
-    pub latencies: BTreeMap<TableName, Arc<LatencyTable>>,
+    pub latencies: BTreeMap<LatencyTableName, Arc<LatencyTable>>,
     /// Pools by name.
     pub pools: SharedMap<PoolName, Pool>,
     /// Steered names.
@@ -93,7 +93,7 @@ pub enum Subject {
     /// A map from addresses to places.
     Map(MapName),
     /// A table of latencies.
-    Latencies(TableName),
+    Latencies(LatencyTableName),
     /// A pool as a whole.
     Pool(PoolName),
     /// A member of a pool, by its place from 0.
@@ -333,7 +333,7 @@ impl DesiredState {
                 let what = format!("pool {} heeds load, but cluster {} has no capacity", pool.name, cluster.name);
                 found.push(warning(subject(), what, "give its capacity; until then it takes whatever falls to it"));
             }
-            if pool.mode == Mode::Cname && cluster.dns_name.is_none() {
+            if pool.mode == AnswerMode::Cname && cluster.dns_name.is_none() {
                 let what =
                     format!("pool {} answers with CNAMEs, but cluster {} has no dnsName", pool.name, cluster.name);
                 found.push(error(subject(), what, "give the cluster a dnsName, or the pool mode address"));
@@ -368,7 +368,7 @@ impl DesiredState {
             found.push(warning(subject(), what, hint));
         }
         let apex = self.zones.contains_key(&name.name);
-        if apex && pool.mode == Mode::Cname {
+        if apex && pool.mode == AnswerMode::Cname {
             let what = format!("{} is a zone apex, where no CNAME can stand (RFC 1912 section 2.4)", name.name);
             found.push(error(subject(), what, "give the pool mode address"));
         } else if apex && matches!(pool.down, DownAnswer::FallbackCname(_)) {
@@ -394,7 +394,7 @@ fn check_policy(pool: &Pool, found: &mut Vec<Violation>) {
         let what = format!("pool {} has minHealthy, but its policy heeds load, which says when others help", pool.name);
         found.push(error(subject(), what, "take one of both out"));
     }
-    if pool.policy.choose == Choose::First && pool.answers > 1 {
+    if pool.policy.choose == Selection::First && pool.answers > 1 {
         let what = format!("pool {} answers {}, but failover with load names one cluster", pool.name, pool.answers);
         found.push(error(subject(), what, "take answers out, or choose weighted"));
     }
@@ -555,7 +555,7 @@ mod tests {
         let mut wish = desired();
         let apex: Name = "gslb.example".parse().unwrap();
         let pool = wish.pools.values_mut().next().unwrap();
-        pool.mode = Mode::Cname;
+        pool.mode = AnswerMode::Cname;
         wish.clusters.values_mut().next().unwrap().dns_name = Some("eu1.gslb.example".parse().unwrap());
         wish.names = [(apex.clone(), SteeredName { name: apex, pool: pool.name.clone(), ttl: None })].into();
         assert!(whats(&wish)[0].contains("zone apex"));

@@ -65,7 +65,7 @@ object_name! {
 }
 object_name! {
     /// The name of a table of latencies.
-    TableName
+    LatencyTableName
 }
 
 /// Why a text is no object name.

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use crate::{ClusterName, Network, Partition, TableName};
+use crate::{ClusterName, LatencyTableName, Network, Partition};
 
 /// Measured round-trip times from client networks to clusters.
 ///
@@ -10,7 +10,7 @@ use crate::{ClusterName, Network, Partition, TableName};
 /// network says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyTable {
-    name: TableName,
+    name: LatencyTableName,
     clusters: Vec<ClusterName>,
     /// To the numbers of rows.
     partition: Partition,
@@ -45,7 +45,7 @@ impl LatencyTable {
     pub const CLUSTERS_MAX: usize = 1_000;
 
     /// A table of these clusters. A cell that a row lacks is unknown; of two rows of one network the later one counts.
-    pub fn new(name: TableName, clusters: Vec<ClusterName>, rows: Vec<LatencyRow>) -> Self {
+    pub fn new(name: LatencyTableName, clusters: Vec<ClusterName>, rows: Vec<LatencyRow>) -> Self {
         let networks = (1..).zip(&rows).map(|(number, (network, _))| (*network, number));
         let partition = Partition::of_networks(networks, 0);
         let mut latencies = vec![None; clusters.len()];
@@ -56,7 +56,7 @@ impl LatencyTable {
     }
 
     /// Its name.
-    pub fn name(&self) -> &TableName {
+    pub fn name(&self) -> &LatencyTableName {
         &self.name
     }
 
@@ -99,7 +99,7 @@ mod tests {
             (network.parse().unwrap(), cells.iter().map(|cell| Some(Latency(*cell))).collect())
         };
         let rows = vec![row("192.0.2.0/24", &[10_000, 90_000]), row("192.0.2.128/25", &[50_000])];
-        let table = LatencyTable::new(TableName::new("rtt").unwrap(), clusters, rows);
+        let table = LatencyTable::new(LatencyTableName::new("rtt").unwrap(), clusters, rows);
         let entry = |address: &str| table.entry(address.parse().unwrap());
         assert_eq!(entry("192.0.2.1").1, [Some(Latency(10_000)), Some(Latency(90_000))]);
         assert_eq!(entry("192.0.2.129"), ("192.0.2.128/25".parse().unwrap(), &[Some(Latency(50_000)), None][..]));

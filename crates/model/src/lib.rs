@@ -22,7 +22,6 @@ mod map;
 mod merge;
 mod monitor;
 mod name;
-mod octets;
 mod overrides;
 mod partition;
 mod policy;
@@ -34,13 +33,14 @@ mod rtype;
 mod schedule;
 mod shared_map;
 mod shares;
+mod small_bytes;
 mod spelling;
 mod stable_hash;
 mod timestamp;
 mod units;
 
 pub use adaptive_ttl::{AdaptiveTtl, Risk, TtlBounds};
-pub use changes::{Changes, ProviderSet, SetKey, Update};
+pub use changes::{Changes, ProviderRecordSet, RecordSetKey, Update};
 pub use client_location::{ClientLocation, Continent, Coordinates, Country, LocationError, Subdivision};
 pub use cluster::{Cluster, ClusterLocation};
 pub use contributions::{
@@ -50,7 +50,7 @@ pub use contributions::{
 pub use desired::{DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec};
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
-pub use id::{ClusterName, IdError, LoadSourceName, MapName, MonitorName, PoolName, TableName};
+pub use id::{ClusterName, IdError, LatencyTableName, LoadSourceName, MapName, MonitorName, PoolName};
 pub use latency::{Latency, LatencyRow, LatencyTable};
 pub use load::{Load, LoadReport, LoadSignal};
 pub use load_bounds::{LoadBounds, LoadBoundsError};
@@ -59,18 +59,20 @@ pub use map::{ClientMap, MapEntry, MapLayer, MapSource};
 pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
 pub use name::{Name, NameError};
-pub use octets::Octets;
 pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};
-pub use partition::{Found, Partition, PartitionBuilder};
-pub use policy::{Choose, Policy, Rank};
-pub use pool::{DownAnswer, Member, Mode, Pool, Spread};
+pub use partition::{Partition, PartitionBuilder, PartitionMatch};
+pub use policy::{Policy, Rank, Selection};
+pub use pool::{AnswerMode, DownAnswer, Member, Pool, Spread};
 pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use records::RecordSet;
 pub use rtype::{Rtype, RtypeError};
-pub use schedule::{Schedule, ScheduleState, TimeOfDay, Weekdays, Weekly, Window, WindowError, Zone};
+pub use schedule::{
+    NamedTimeZone, Schedule, ScheduleState, ScheduleWindow, ScheduleWindowError, TimeOfDay, Weekdays, WeeklyHours,
+};
 pub use shared_map::{SharedMap, SharedMapIter, SharedSet};
 pub use shares::{AcceptedShare, Demand, Shares};
+pub use small_bytes::SmallBytes;
 pub use spelling::closest;
 pub use stable_hash::{StableHasher, StableMap, mix, stable_hash};
 pub use timestamp::{Timestamp, TimestampError};

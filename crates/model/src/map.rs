@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc};
 
-use crate::{ClientLocation, Found, MapName, Network, Partition};
+use crate::{ClientLocation, MapName, Network, Partition, PartitionMatch};
 
 /// What clients' addresses say of their places: networks as declared over databases, all joined to one partition.
 ///
@@ -115,7 +115,7 @@ impl ClientMap {
 
     /// What it says of an address.
     pub fn entry(&self, address: IpAddr) -> MapEntry<'_> {
-        let Found { value, length } = self.partition.find(address);
+        let PartitionMatch { value, length } = self.partition.find(address);
         let record = &self.records[value as usize];
         let source = |number: Option<u32>| number.map(|number| &self.sources[number as usize]);
         MapEntry {

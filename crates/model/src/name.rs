@@ -6,13 +6,13 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use crate::Octets;
+use crate::SmallBytes;
 
 /// An absolute domain name in uncompressed wire form, 1 to 255 octets. Case is kept and never compared.
 ///
 /// Any octet may stand in a label (RFC 2181 section 11). Ordered as RFC 4034 section 6.1 says.
 #[derive(Clone)]
-pub struct Name(Octets<30>);
+pub struct Name(SmallBytes<30>);
 
 impl Name {
     /// Most octets of a name, its root label included (RFC 1035 section 2.3.4).

@@ -27,7 +27,7 @@ pub struct Partition {
 
 /// What a partition says of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct PartitionMatch {
     /// The value.
     pub value: u32,
     /// Length of the largest block around the address that has this value as a whole: 0 to 32 for IPv4, 0 to 128 for IPv6.
@@ -52,12 +52,12 @@ impl Partition {
 
     /// The value of an address and how much of the address it depends on. IPv4-mapped addresses are IPv6 here.
     #[inline]
-    pub fn find(&self, address: IpAddr) -> Found {
+    pub fn find(&self, address: IpAddr) -> PartitionMatch {
         let (value, length) = match address {
             IpAddr::V4(address) => self.v4.find(address.to_bits()),
             IpAddr::V6(address) => self.find_v6(address.to_bits()),
         };
-        Found { value, length }
+        PartitionMatch { value, length }
     }
 
     /// A call of its own: what it needs for 128 bits would cost IPv4 its registers.

@@ -16,14 +16,14 @@ pub struct Policy {
     /// Whether members take only what [`crate::Shares`] says, and the rest of their clients goes on.
     pub load: bool,
     /// Who of a group is taken.
-    pub choose: Choose,
+    pub choose: Selection,
 }
 
 impl Policy {
     /// By tier; shares by weight within the tier in use, by weighted rendezvous hash of the client's network.
-    pub const WEIGHTED: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Choose::Weighted };
+    pub const WEIGHTED: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Selection::Weighted };
     /// The first live member by tier, then by declared order. The same for every client.
-    pub const FAILOVER: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Choose::First };
+    pub const FAILOVER: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Selection::First };
 
     /// Every ranking in order, with that by tier.
     pub fn rankings(&self) -> impl Iterator<Item = Rank> + '_ {
@@ -89,14 +89,14 @@ impl fmt::Display for Rank {
 
 /// Who of equals is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Choose {
+pub enum Selection {
     /// The first in declared order.
     First,
     /// By weight.
     Weighted,
 }
 
-impl fmt::Display for Choose {
+impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::First => "failover",

@@ -15,7 +15,7 @@ pub struct Pool {
     /// How it chooses.
     pub policy: Policy,
     /// What it answers with.
-    pub mode: Mode,
+    pub mode: AnswerMode,
     /// TTL of its answers.
     pub ttl: Ttl,
     /// Bounds within which the TTL goes by risk; none keeps it as it is. A name's own TTL is never changed.
@@ -61,7 +61,7 @@ impl Pool {
         Self {
             name,
             policy,
-            mode: Mode::Address,
+            mode: AnswerMode::Address,
             ttl: Ttl::STEERED,
             ttl_bounds: None,
             answers: 1,
@@ -122,7 +122,7 @@ impl Member {
 
 /// What a steered name answers with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum AnswerMode {
     /// The chosen cluster's addresses at the name itself (needed at a zone apex).
     #[default]
     Address,

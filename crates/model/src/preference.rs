@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{ClientLocation, Continent, Country, MapName, Subdivision, TableName};
+use crate::{ClientLocation, Continent, Country, LatencyTableName, MapName, Subdivision};
 
 /// What a pool says of places, beside the rankings of its policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ pub struct LocationRules {
     /// For the ranking `nearest`: members at most this many metres farther than the nearest of them rank equal.
     pub tolerance_metres: u32,
     /// The table for the ranking `latency`; none stands for the only one there is.
-    pub latencies: Option<TableName>,
+    pub latencies: Option<LatencyTableName>,
 }
 
 /// Which regions clients of which places prefer.

@@ -14,7 +14,7 @@ use crate::Timestamp;
 
 /// When a member takes part: while any of its windows is open.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Schedule(Box<[Window]>);
+pub struct Schedule(Box<[ScheduleWindow]>);
 
 /// How a schedule stands at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Schedule {
     pub const WINDOWS_MAX: usize = 16;
 
     /// A schedule of these windows; none without a window, or with too many.
-    pub fn new(windows: Vec<Window>) -> Option<Self> {
+    pub fn new(windows: Vec<ScheduleWindow>) -> Option<Self> {
         (1..=Self::WINDOWS_MAX).contains(&windows.len()).then(|| Self(windows.into()))
     }
 
@@ -56,15 +56,15 @@ impl Schedule {
 
 /// A span of time in which a member takes part: everything that is said must hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Window {
-    weekly: Option<Weekly>,
+pub struct ScheduleWindow {
+    weekly: Option<WeeklyHours>,
     after: Option<Timestamp>,
     before: Option<Timestamp>,
 }
 
 /// What is no window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WindowError {
+pub enum ScheduleWindowError {
     /// Nothing is said.
     #[error("the window says nothing")]
     Nothing,
@@ -79,18 +79,18 @@ pub enum WindowError {
     Always,
 }
 
-impl Window {
+impl ScheduleWindow {
     /// A window of some hours of the week, from a moment on, before a moment.
     pub fn new(
-        weekly: Option<Weekly>,
+        weekly: Option<WeeklyHours>,
         after: Option<Timestamp>,
         before: Option<Timestamp>,
-    ) -> Result<Self, WindowError> {
+    ) -> Result<Self, ScheduleWindowError> {
         if weekly.is_none() && after.is_none() && before.is_none() {
-            return Err(WindowError::Nothing);
+            return Err(ScheduleWindowError::Nothing);
         }
         if after.zip(before).is_some_and(|(after, before)| before <= after) {
-            return Err(WindowError::Reversed);
+            return Err(ScheduleWindowError::Reversed);
         }
         Ok(Self { weekly, after, before })
     }
@@ -116,22 +116,27 @@ impl Window {
 /// What that clock leaps over is missing from a window, and what it shows twice is in it twice: nothing but the clock's
 /// face counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Weekly {
+pub struct WeeklyHours {
     days: Weekdays,
     from: TimeOfDay,
     to: TimeOfDay,
-    zone: Zone,
+    zone: NamedTimeZone,
 }
 
-impl Weekly {
+impl WeeklyHours {
     /// From one time of day to another, on these days. A window that ends at an earlier time than it begins at ends on the
     /// day after, whose name does not count.
-    pub fn new(days: Weekdays, from: TimeOfDay, to: TimeOfDay, zone: Zone) -> Result<Self, WindowError> {
+    pub fn new(
+        days: Weekdays,
+        from: TimeOfDay,
+        to: TimeOfDay,
+        zone: NamedTimeZone,
+    ) -> Result<Self, ScheduleWindowError> {
         if from == to || from == TimeOfDay::END {
-            return Err(WindowError::NoLength);
+            return Err(ScheduleWindowError::NoLength);
         }
         if days == Weekdays::ALL && from == TimeOfDay::START && to == TimeOfDay::END {
-            return Err(WindowError::Always);
+            return Err(ScheduleWindowError::Always);
         }
         Ok(Self { days, from, to, zone })
     }
@@ -204,9 +209,9 @@ impl fmt::Display for TimeOfDay {
 
 /// A zone of the IANA database, with its rules: how far its clocks are from UTC, and when they are turned.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Zone(TimeZone);
+pub struct NamedTimeZone(TimeZone);
 
-impl Zone {
+impl NamedTimeZone {
     /// The zone of these rules; none where they have no name.
     pub fn new(rules: TimeZone) -> Option<Self> {
         rules.iana_name().is_some().then(|| Self(rules.clone()))
@@ -238,13 +243,13 @@ impl Zone {
     }
 }
 
-impl fmt::Debug for Zone {
+impl fmt::Debug for NamedTimeZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl Hash for Zone {
+impl Hash for NamedTimeZone {
     /// By name: what is hashed must be the same on every server, whichever edition of the database it has.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn zone(name: &str) -> Zone {
-    Zone::new(TimeZone::get(name).unwrap()).unwrap()
+fn zone(name: &str) -> NamedTimeZone {
+    NamedTimeZone::new(TimeZone::get(name).unwrap()).unwrap()
 }
 
 fn moment(text: &str) -> Timestamp {
@@ -19,17 +19,17 @@ fn time(text: &str) -> TimeOfDay {
 }
 
 /// `mon fri 08:00 20:00 Europe/Berlin`: the days, then the hours, then the zone.
-fn weekly(text: &str) -> Weekly {
+fn weekly(text: &str) -> WeeklyHours {
     let mut words: Vec<&str> = text.split_whitespace().collect();
     let name = words.pop().unwrap();
     let (to, from) = (time(words.pop().unwrap()), time(words.pop().unwrap()));
     let number = |word: &str| Weekdays::NAMES.iter().position(|name| *name == word).unwrap() as u8;
     let days = words.into_iter().fold(Weekdays::default(), |days, word| days.with(number(word)));
-    Weekly::new(if days == Weekdays::default() { Weekdays::ALL } else { days }, from, to, zone(name)).unwrap()
+    WeeklyHours::new(if days == Weekdays::default() { Weekdays::ALL } else { days }, from, to, zone(name)).unwrap()
 }
 
 fn schedule(text: &str) -> Schedule {
-    Schedule::new(vec![Window::new(Some(weekly(text)), None, None).unwrap()]).unwrap()
+    Schedule::new(vec![ScheduleWindow::new(Some(weekly(text)), None, None).unwrap()]).unwrap()
 }
 
 /// Every turn from one moment to another: when it opens and closes, by the zone's own clock, without its date's year.
@@ -108,8 +108,8 @@ fn a_time_that_the_clock_shows_twice_counts_twice() {
 fn moments_bound_a_window_however_far_they_lie() {
     let (after, before) = (moment("2031-12-01T00:00:00Z"), moment("2031-12-24T12:00:00Z"));
     let moved = Schedule::new(vec![
-        Window::new(None, None, Some(moment("2027-01-01T00:00:00Z"))).unwrap(),
-        Window::new(Some(weekly("mon 10:00 11:00 UTC")), Some(after), Some(before)).unwrap(),
+        ScheduleWindow::new(None, None, Some(moment("2027-01-01T00:00:00Z"))).unwrap(),
+        ScheduleWindow::new(Some(weekly("mon 10:00 11:00 UTC")), Some(after), Some(before)).unwrap(),
     ])
     .unwrap();
     assert_eq!(
@@ -133,7 +133,7 @@ fn moments_bound_a_window_however_far_they_lie() {
 #[test]
 fn windows_that_meet_are_one_and_have_no_turn() {
     let halves = ["00:00 12:00 Europe/Berlin", "12:00 24:00 Europe/Berlin"];
-    let windows = halves.map(|half| Window::new(Some(weekly(half)), None, None).unwrap());
+    let windows = halves.map(|half| ScheduleWindow::new(Some(weekly(half)), None, None).unwrap());
     let always = Schedule::new(windows.to_vec()).unwrap();
     assert_eq!(always.turn(moment("2026-06-01T00:00:00Z")), ScheduleState { open: true, until: None });
 }
@@ -141,20 +141,20 @@ fn windows_that_meet_are_one_and_have_no_turn() {
 #[test]
 fn what_is_no_window_is_refused() {
     let (noon, night) = (time("12:00"), time("22:00"));
-    let weekly = |from, to| Weekly::new(Weekdays::ALL, from, to, zone("UTC")).map(|_| ());
-    assert_eq!(weekly(noon, noon), Err(WindowError::NoLength));
-    assert_eq!(weekly(TimeOfDay::END, noon), Err(WindowError::NoLength));
-    assert_eq!(weekly(TimeOfDay::START, TimeOfDay::END), Err(WindowError::Always));
+    let weekly = |from, to| WeeklyHours::new(Weekdays::ALL, from, to, zone("UTC")).map(|_| ());
+    assert_eq!(weekly(noon, noon), Err(ScheduleWindowError::NoLength));
+    assert_eq!(weekly(TimeOfDay::END, noon), Err(ScheduleWindowError::NoLength));
+    assert_eq!(weekly(TimeOfDay::START, TimeOfDay::END), Err(ScheduleWindowError::Always));
     assert_eq!(weekly(night, noon), Ok(()));
     let at = moment("2026-01-01T00:00:00Z");
-    assert_eq!(Window::new(None, None, None), Err(WindowError::Nothing));
-    assert_eq!(Window::new(None, Some(at), Some(at)), Err(WindowError::Reversed));
+    assert_eq!(ScheduleWindow::new(None, None, None), Err(ScheduleWindowError::Nothing));
+    assert_eq!(ScheduleWindow::new(None, Some(at), Some(at)), Err(ScheduleWindowError::Reversed));
     assert_eq!((Schedule::new(vec![]), TimeOfDay::new(24, 1), TimeOfDay::new(12, 60)), (None, None, None));
     assert_eq!(time("08:05").to_string(), "08:05");
 }
 
 /// The same, thought through from the face of the clock alone.
-fn shown_open(weekly: &Weekly, at: Timestamp) -> bool {
+fn shown_open(weekly: &WeeklyHours, at: Timestamp) -> bool {
     let shown = at.to_jiff().to_zoned_datetime(weekly.zone.0.clone());
     let named = |day: Weekday| weekly.days.0 >> day.to_monday_zero_offset() & 1 == 1;
     let text = format!("{:02}:{:02}", shown.hour(), shown.minute());
@@ -194,13 +194,13 @@ prop_compose! {
     }
 }
 
-fn window(begin: u64, said: (u8, u16, u16, usize, Option<(u64, u64)>)) -> Window {
+fn window(begin: u64, said: (u8, u16, u16, usize, Option<(u64, u64)>)) -> ScheduleWindow {
     let (days, from, length, zone_number, bounds) = said;
     let to = if from + length == 1440 { 1440 } else { (from + length) % 1440 };
-    let weekly = Weekly::new(Weekdays(days), TimeOfDay(from), TimeOfDay(to), zone(ZONES[zone_number]));
+    let weekly = WeeklyHours::new(Weekdays(days), TimeOfDay(from), TimeOfDay(to), zone(ZONES[zone_number]));
     let moments = bounds.map(|(after, length)| (begin + after, begin + after + length));
     let [after, before] = [moments.map(|m| m.0), moments.map(|m| m.1)].map(|m| m.map(Timestamp::from_secs));
-    Window::new(weekly.ok(), after, before).unwrap_or_else(|_| window(begin, (1, 0, 60, 0, None)))
+    ScheduleWindow::new(weekly.ok(), after, before).unwrap_or_else(|_| window(begin, (1, 0, 60, 0, None)))
 }
 
 proptest! {
@@ -215,7 +215,7 @@ proptest! {
         ],
         offset in 0u64..3600,
     ) {
-        let windows: Vec<Window> = windows.into_iter().map(|said| window(begin, said)).collect();
+        let windows: Vec<ScheduleWindow> = windows.into_iter().map(|said| window(begin, said)).collect();
         let schedule = Schedule::new(windows.clone()).unwrap();
         let begin = begin / 60 * 60;
         let open = |at: Timestamp| windows.iter().any(|window| {
@@ -264,8 +264,8 @@ proptest! {
 fn a_turn_that_many_looks_lie_before_is_found() {
     let end = moment("2026-11-20T00:00:00Z");
     let hours = (1..Schedule::WINDOWS_MAX).map(|hour| weekly(&format!("{hour:02}:00 {hour:02}:30 UTC")));
-    let hours = hours.map(|weekly| Window::new(Some(weekly), None, Some(end)).unwrap());
-    let long = Window::new(None, None, Some(end)).unwrap();
+    let hours = hours.map(|weekly| ScheduleWindow::new(Some(weekly), None, Some(end)).unwrap());
+    let long = ScheduleWindow::new(None, None, Some(end)).unwrap();
     let schedule = Schedule::new(hours.chain([long]).collect()).unwrap();
     // Nine days with thirty moments each, at which nothing changes.
     let turn = schedule.turn(moment("2026-11-11T00:00:00Z"));
@@ -274,7 +274,7 @@ fn a_turn_that_many_looks_lie_before_is_found() {
 
 #[test]
 fn a_schedule_has_one_window_at_least_and_sixteen_at_most() {
-    let window = Window::new(None, None, Some(moment("2026-11-20T00:00:00Z"))).unwrap();
+    let window = ScheduleWindow::new(None, None, Some(moment("2026-11-20T00:00:00Z"))).unwrap();
     let is_one = |count: usize| Schedule::new(vec![window.clone(); count]).is_some();
     assert_eq!([0, 1, 16, 17].map(is_one), [false, true, true, false]);
 }
@@ -282,8 +282,8 @@ fn a_schedule_has_one_window_at_least_and_sixteen_at_most() {
 #[test]
 fn moments_are_shown_by_the_first_zone_that_is_named_and_none_is_past_the_last_year() {
     let end = moment("2026-11-20T00:00:00Z");
-    let of = |zone: &str| Window::new(Some(weekly(&format!("08:00 20:00 {zone}"))), None, None).unwrap();
-    let plain = Window::new(None, None, Some(end)).unwrap();
+    let of = |zone: &str| ScheduleWindow::new(Some(weekly(&format!("08:00 20:00 {zone}"))), None, None).unwrap();
+    let plain = ScheduleWindow::new(None, None, Some(end)).unwrap();
     let schedule = Schedule::new(vec![plain.clone(), of("Europe/Berlin"), of("America/New_York")]).unwrap();
     assert_eq!(schedule.show(end), "2026-11-20T01:00:00+01:00[Europe/Berlin]");
     assert!(schedule.show(Timestamp::from_secs(u64::MAX)).starts_with("9999-12-"));

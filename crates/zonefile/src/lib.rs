@@ -17,7 +17,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use fairway_model::{Diagnostic, FileLocation, Name, Octets, Rtype, Ttl};
+use fairway_model::{Diagnostic, FileLocation, Name, Rtype, SmallBytes, Ttl};
 
 pub use check::check_zone;
 pub use rdata::{NameAt, RdataError, check_rdata, rdata_from_text, rdata_names, rdata_text};
@@ -32,7 +32,7 @@ pub struct Record {
     /// Time to live.
     pub ttl: Ttl,
     /// RDATA in wire form; names inside uncompressed.
-    pub rdata: Octets<22>,
+    pub rdata: SmallBytes<22>,
     /// Index into [`ZoneData::files`].
     pub file: u16,
     /// Line the record begins at, from 1.

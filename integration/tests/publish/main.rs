@@ -25,7 +25,7 @@ mod webhook;
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
-use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype, Ttl};
 use fairway_providers::{
     file::ZoneFile,
     publish::{Affix, Bounds, Notes, Obstacle, Ownership, Pacing, Policy, Provider, Publisher, Rules, Setup, Wanted},
@@ -62,11 +62,11 @@ fn syncs() -> usize {
     std::env::var("FAIRWAY_SYNCS").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
 }
 
-fn set(name: &str, rtype: Rtype, texts: &[&str]) -> ProviderSet {
+fn set(name: &str, rtype: Rtype, texts: &[&str]) -> ProviderRecordSet {
     let rdata =
         |text: &&str| rdata_from_text(rtype, text.as_bytes(), &Name::root()).expect("the tests write RDATA well");
     let name: Name = format!("{name}.{ZONE}").parse().expect("the tests write names well");
-    ProviderSet::plain(RecordSet::new(name, rtype, Ttl::STEERED, texts.iter().map(rdata)))
+    ProviderRecordSet::plain(RecordSet::new(name, rtype, Ttl::STEERED, texts.iter().map(rdata)))
 }
 
 /// What is wanted in one round: names come, change and go.
@@ -145,9 +145,9 @@ fn obstacles_of_foreign() -> Vec<(String, Obstacle)> {
 }
 
 /// Without the serial, which is the server's.
-fn sorted(read: Vec<ProviderSet>) -> Vec<ProviderSet> {
+fn sorted(read: Vec<ProviderRecordSet>) -> Vec<ProviderRecordSet> {
     let mut sets: Vec<_> = read.into_iter().filter(|set| set.set.rtype != Rtype::SOA).collect();
-    sets.sort_by_key(ProviderSet::key);
+    sets.sort_by_key(ProviderRecordSet::key);
     sets
 }
 

@@ -97,7 +97,7 @@ impl Provider for Updates {
         self.provider(SECRET).limits()
     }
 
-    async fn read(&self) -> Result<Vec<fairway_model::ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<fairway_model::ProviderRecordSet>, ProviderError> {
         self.provider(SECRET).read().await
     }
 

@@ -118,7 +118,7 @@ async fn what_it_drops_is_told_and_never_sent() {
     let (publisher, wishes) = publisher(server.provider(TIMEOUT));
     wishes.send_replace(wish(&["good", "bad", "a.far"]));
     let outcome = publisher.apply(0).await.expect("it is well");
-    let names = |key: &fairway_model::SetKey| key.name.to_string();
+    let names = |key: &fairway_model::RecordSetKey| key.name.to_string();
     let refused = &outcome.draft.refused;
     assert!(refused.iter().all(|(_, why)| *why == Obstacle::Dropped), "{refused:?}");
     let dropped: BTreeSet<_> = refused.iter().map(|(key, _)| names(key)).collect();

@@ -21,7 +21,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_model::{Changes, ProviderSet, SetKey};
+use fairway_model::{Changes, ProviderRecordSet, RecordSetKey};
 use ring::digest::{SHA256, digest};
 
 use self::object_wire::{About, Object};
@@ -50,7 +50,7 @@ impl Provider for DnsEndpoints {
         Limits { batch_max: 100_000, types: Some(endpoint::TYPES), weights: self.weights, timeout }
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let all = self.clone();
         beside(move || Ok(all.sets()?.into_values().collect())).await
     }
@@ -62,7 +62,7 @@ impl Provider for DnsEndpoints {
 }
 
 impl DnsEndpoints {
-    fn sets(&self) -> Result<BTreeMap<SetKey, ProviderSet>, ProviderError> {
+    fn sets(&self) -> Result<BTreeMap<RecordSetKey, ProviderRecordSet>, ProviderError> {
         let mut endpoints = Vec::new();
         for (file, path) in self.files().map_err(|error| away(&self.folder, &error))? {
             let object = fs::read(&path).map_err(|error| away(&path, &error))?;
@@ -132,7 +132,10 @@ impl DnsEndpoints {
     }
 
     /// The objects of sets, by the names of their files.
-    fn objects(&self, sets: impl Iterator<Item = ProviderSet>) -> Result<BTreeMap<String, Vec<u8>>, ProviderError> {
+    fn objects(
+        &self,
+        sets: impl Iterator<Item = ProviderRecordSet>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, ProviderError> {
         let mut names: BTreeMap<String, Vec<Endpoint>> = BTreeMap::new();
         for set in sets {
             let endpoint = endpoint::endpoint(&set);
@@ -221,11 +224,11 @@ mod tests {
         DnsEndpoints { folder: path.to_owned(), name, namespace, weights: Some(Weights::Aws) }
     }
 
-    fn set(name: &str, records: u16, identifier: &str) -> ProviderSet {
+    fn set(name: &str, records: u16, identifier: &str) -> ProviderRecordSet {
         let rdata = |n: u16| Box::from([&[192, 0][..], &n.to_be_bytes()].concat());
         let set = RecordSet::new(name.parse().unwrap(), Rtype::A, Ttl::STEERED, (0..records).map(rdata));
         let properties = BTreeMap::from([("aws/weight".to_owned(), "7".to_owned())]);
-        ProviderSet { set, set_identifier: identifier.to_owned(), properties }
+        ProviderRecordSet { set, set_identifier: identifier.to_owned(), properties }
     }
 
     fn files(path: &Path) -> Vec<String> {

@@ -28,7 +28,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, Secret, SetKey};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Secret};
 
 use self::{
     gateway_wire::{Kv, Session, Transaction},
@@ -60,7 +60,7 @@ struct Edit<'a> {
     name: &'a Name,
     rtype: Rtype,
     from: Option<&'a RecordSet>,
-    to: Option<&'a ProviderSet>,
+    to: Option<&'a ProviderRecordSet>,
 }
 
 #[async_trait]
@@ -69,7 +69,7 @@ impl Provider for Etcd {
         Limits { batch_max: BATCH_MAX, types: Some(TYPES), weights: None, timeout: self.timeout }
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let session = self.session().await?;
         let mut found: BTreeMap<String, Kv> = BTreeMap::new();
         for zone in &self.zones {
@@ -132,20 +132,20 @@ impl Etcd {
     }
 
     /// What was found, as sets.
-    fn sets(&self, found: impl Iterator<Item = Kv>) -> Vec<ProviderSet> {
-        let mut sets: BTreeMap<(bool, SetKey), Vec<Record>> = BTreeMap::new();
+    fn sets(&self, found: impl Iterator<Item = Kv>) -> Vec<ProviderRecordSet> {
+        let mut sets: BTreeMap<(bool, RecordSetKey), Vec<Record>> = BTreeMap::new();
         for kv in found {
             let Some(key) = Key::read(&self.prefix, &kv.key) else { continue };
             let is_ours = matches!(key, Key::Ours { .. });
             for (name, rtype, record) in service_wire::read(&key, &kv.value) {
-                let key = SetKey { name, rtype, set_identifier: String::new() };
+                let key = RecordSetKey { name, rtype, set_identifier: String::new() };
                 sets.entry((is_ours, key)).or_default().extend(record);
             }
         }
         let ours: BTreeSet<_> = sets.keys().filter(|(is_ours, _)| *is_ours).map(|(_, key)| key.clone()).collect();
-        let set = |((is_ours, key), records): ((bool, SetKey), Vec<Record>)| {
+        let set = |((is_ours, key), records): ((bool, RecordSetKey), Vec<Record>)| {
             let beside = if !is_ours && ours.contains(&key) { BESIDE } else { "" };
-            ProviderSet { set_identifier: beside.to_owned(), ..service_wire::joined(key, records) }
+            ProviderRecordSet { set_identifier: beside.to_owned(), ..service_wire::joined(key, records) }
         };
         sets.into_iter().map(set).collect()
     }
@@ -202,7 +202,7 @@ fn edits(changes: &Changes) -> Vec<Edit<'_>> {
     let deletes = changes.delete.iter().map(|from| (Some(from), None));
     let all = creates.chain(updates).chain(deletes);
     // What stands beside ours is not ours to write.
-    all.filter_map(|(from, to): (Option<&ProviderSet>, Option<&ProviderSet>)| {
+    all.filter_map(|(from, to): (Option<&ProviderRecordSet>, Option<&ProviderRecordSet>)| {
         let set = to.or(from).filter(|set| set.set_identifier.is_empty())?;
         Some(Edit { name: &set.set.name, rtype: set.set.rtype, from: from.map(|set| &set.set), to })
     })

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use fairway_model::{Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl};
+use fairway_model::{Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub(super) fn read(key: &Key, value: &str) -> Vec<(Name, Rtype, Option<Record>)>
 }
 
 /// Records of one key as a set. Where one is not understood, or they differ in what they share, it has none: then it is written anew.
-pub(super) fn joined(key: SetKey, records: Vec<Record>) -> ProviderSet {
+pub(super) fn joined(key: RecordSetKey, records: Vec<Record>) -> ProviderRecordSet {
     let first = records.first().cloned();
     let is_one = records.windows(2).all(|two| two[0].ttl == two[1].ttl && two[0].group == two[1].group);
     let ttl = first.as_ref().map_or(Ttl::STEERED, |record| record.ttl);
@@ -82,11 +82,11 @@ pub(super) fn joined(key: SetKey, records: Vec<Record>) -> ProviderSet {
         properties.insert(GROUP.to_owned(), group);
     }
     let set = RecordSet::new(key.name, key.rtype, ttl, rdatas);
-    ProviderSet { set, set_identifier: key.set_identifier, properties }
+    ProviderRecordSet { set, set_identifier: key.set_identifier, properties }
 }
 
 /// The value of a record of ours; what CoreDNS could not serve of it.
-pub(super) fn write(set: &ProviderSet, rdata: &[u8]) -> Result<String, String> {
+pub(super) fn write(set: &ProviderRecordSet, rdata: &[u8]) -> Result<String, String> {
     let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| host_of(&set.set.name));
     let service = service(set.set.rtype, rdata, set.set.ttl, group)?;
     serde_json::to_string(&service).map_err(|error| error.to_string())

@@ -14,16 +14,16 @@ fn etcd() -> Etcd {
     }
 }
 
-fn set(name: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderSet {
+fn set(name: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderRecordSet {
     let rdatas = rdatas.iter().map(|rdata| Box::from(*rdata));
-    ProviderSet::plain(RecordSet::new(name.parse().unwrap(), rtype, Ttl::STEERED, rdatas))
+    ProviderRecordSet::plain(RecordSet::new(name.parse().unwrap(), rtype, Ttl::STEERED, rdatas))
 }
 
 fn kv(key: &str, value: &str) -> Kv {
     Kv { key: key.to_owned(), value: value.to_owned() }
 }
 
-fn written(set: &ProviderSet) -> Vec<Kv> {
+fn written(set: &ProviderRecordSet) -> Vec<Kv> {
     let edit = Edit { name: &set.set.name, rtype: set.set.rtype, from: None, to: Some(set) };
     let records = etcd().records_of(&edit).unwrap();
     records.into_iter().map(|(key, value)| Kv { key, value }).collect()
@@ -61,7 +61,7 @@ fn what_others_have_is_read_and_told_from_ours() {
         kv("/skydns/x/short/1", r#"{"host":"192.0.2.7","targetstrip":9}"#),
     ];
     let sets = etcd().sets(written(&ours).into_iter().chain(theirs));
-    let shown = |set: &ProviderSet| format!("{} {}", set.key(), set.set.rdatas.len());
+    let shown = |set: &ProviderRecordSet| format!("{} {}", set.key(), set.set.rdatas.len());
     let shown: BTreeSet<_> = sets.iter().map(shown).collect();
     let expected = [
         "shop.x. A 1",

@@ -87,7 +87,7 @@ const REFUSED_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use fairway_model::{ProviderSet, RecordSet, Rtype, Ttl};
+    use fairway_model::{ProviderRecordSet, RecordSet, Rtype, Ttl};
 
     use super::*;
     use crate::publish::memory::{Fault, Memory};
@@ -96,9 +96,9 @@ mod tests {
         let set = |last: u8| {
             let name: Name = format!("n{last}.x.").parse().unwrap();
             let rdata: Box<[u8]> = [192, 0, 2, last].into();
-            ProviderSet::plain(RecordSet::new(name, Rtype::A, Ttl::STEERED, [rdata]))
+            ProviderRecordSet::plain(RecordSet::new(name, Rtype::A, Ttl::STEERED, [rdata]))
         };
-        let unit = |set: ProviderSet| Unit {
+        let unit = |set: ProviderRecordSet| Unit {
             name: set.set.name.clone(),
             changes: Changes { create: vec![set], ..Changes::default() },
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use fairway_model::{Changes, ProviderSet};
+use fairway_model::{Changes, ProviderRecordSet};
 
 /// The most that one sync deletes. Over it, it deletes nothing: what is deleted bit by bit is deleted all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Bounds {
     /// A set whose name gets another set in the same step (an address that becomes an alias) is replaced, not deleted.
     pub fn hold(self, changes: &mut Changes, owned: usize, granted: usize) -> Option<RefusedDeletions> {
         let names: HashSet<_> = changes.create.iter().map(|new| new.set.name.clone()).collect();
-        let is_replaced = |set: &ProviderSet| names.contains(&set.set.name);
+        let is_replaced = |set: &ProviderRecordSet| names.contains(&set.set.name);
         let wanted = changes.delete.iter().filter(|set| !is_replaced(set)).count();
         let percent = (owned * usize::from(self.deletions_percent)).div_ceil(100);
         let allowed = self.deletions_max.min(percent).max(1);
@@ -58,9 +58,9 @@ mod tests {
 
     use super::*;
 
-    fn set(name: &str, rtype: Rtype) -> ProviderSet {
+    fn set(name: &str, rtype: Rtype) -> ProviderRecordSet {
         let rdata: Box<[u8]> = [192, 0, 2, 1].into();
-        ProviderSet::plain(RecordSet::new(name.parse().unwrap(), rtype, Ttl::from_secs(30).unwrap(), [rdata]))
+        ProviderRecordSet::plain(RecordSet::new(name.parse().unwrap(), rtype, Ttl::from_secs(30).unwrap(), [rdata]))
     }
 
     fn deletions(count: usize) -> Changes {

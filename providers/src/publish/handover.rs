@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, SetKey, Timestamp, Update};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Timestamp, Update};
 
 use super::{
     mark::Mark,
@@ -66,9 +66,9 @@ pub struct Handed {
     /// What is written.
     pub units: Vec<Unit>,
     /// The sets that it is about.
-    pub sets: Vec<SetKey>,
+    pub sets: Vec<RecordSetKey>,
     /// Sets of that owner that are left alone, and why.
-    pub left: Vec<(SetKey, &'static str)>,
+    pub left: Vec<(RecordSetKey, &'static str)>,
 }
 
 impl Ownership {
@@ -109,7 +109,13 @@ impl Ownership {
     }
 
     /// What is to be written beside one set.
-    fn turned(&self, key: &SetKey, handover: &Handover, us: &str, current: &Current) -> Result<Changes, &'static str> {
+    fn turned(
+        &self,
+        key: &RecordSetKey,
+        handover: &Handover,
+        us: &str,
+        current: &Current,
+    ) -> Result<Changes, &'static str> {
         let Self::Txt { affix, key: seal, .. } = self else { return Err("there is no registry") };
         let place = self.companion_key(key).ok_or("its registry record would have no name")?;
         let Handover { from, step, after, now, .. } = handover;
@@ -120,7 +126,7 @@ impl Ownership {
             let mark = Mark { from: Some((from.clone(), *now)), ..Mark::of(us) };
             let set = RecordSet::new(place.name.clone(), Rtype::TXT, text_ttl(), [rdata(&mark)]);
             let set_identifier = place.set_identifier.clone();
-            changes.create.push(ProviderSet { set, set_identifier, properties: BTreeMap::new() });
+            changes.create.push(ProviderRecordSet { set, set_identifier, properties: BTreeMap::new() });
             return Ok(changes);
         };
         let mut rdatas = there.set.rdatas.clone();
@@ -142,15 +148,16 @@ impl Ownership {
         }
         let untyped =
             affix.companion_without_type(&key.name).ok().filter(|name| *name != place.name && key.rtype != Rtype::AAAA);
-        let untyped = untyped.map(|name| SetKey { name, ..place.clone() }).and_then(|key| current.texts.get(&key));
-        let is_of_them = |text: &ProviderSet| {
+        let untyped =
+            untyped.map(|name| RecordSetKey { name, ..place.clone() }).and_then(|key| current.texts.get(&key));
+        let is_of_them = |text: &ProviderRecordSet| {
             text.set.rdatas.iter().filter_map(|rdata| self.mark(rdata)).any(|mark| mark.owner == *from)
         };
         if *step == Step::Abort && rdatas.len() == 1 && untyped.is_some_and(is_of_them) {
             changes.delete.push(there.clone());
         } else if rdatas != there.set.rdatas {
             let set = RecordSet::new(place.name, Rtype::TXT, there.set.ttl, rdatas);
-            changes.update.push(Update { from: there.clone(), to: ProviderSet { set, ..there.clone() } });
+            changes.update.push(Update { from: there.clone(), to: ProviderRecordSet { set, ..there.clone() } });
         }
         Ok(changes)
     }

@@ -17,25 +17,25 @@ fn of(owner: &str) -> Ownership {
     Ownership::Txt { affix: Affix::default(), owner: owner.to_owned(), key: None }
 }
 
-fn set(of: &str, rtype: Rtype, rdata: &[u8]) -> ProviderSet {
-    ProviderSet::plain(RecordSet::new(name(of), rtype, Ttl::STEERED, [Box::from(rdata)]))
+fn set(of: &str, rtype: Rtype, rdata: &[u8]) -> ProviderRecordSet {
+    ProviderRecordSet::plain(RecordSet::new(name(of), rtype, Ttl::STEERED, [Box::from(rdata)]))
 }
 
-fn address(of: &str, last: u8) -> ProviderSet {
+fn address(of: &str, last: u8) -> ProviderRecordSet {
     set(of, Rtype::A, &[192, 0, 2, last])
 }
 
-fn text(of: &str, owner: &str) -> ProviderSet {
+fn text(of: &str, owner: &str) -> ProviderRecordSet {
     let text = format!("heritage=external-dns,external-dns/owner={owner},external-dns/resource=service/x/y");
     set(of, Rtype::TXT, &[&[text.len() as u8], text.as_bytes()].concat())
 }
 
 /// What stands at the provider.
 #[derive(Clone, Debug, PartialEq)]
-struct Zone(BTreeMap<SetKey, ProviderSet>);
+struct Zone(BTreeMap<RecordSetKey, ProviderRecordSet>);
 
 impl Zone {
-    fn of(sets: impl IntoIterator<Item = ProviderSet>) -> Self {
+    fn of(sets: impl IntoIterator<Item = ProviderRecordSet>) -> Self {
         Self(sets.into_iter().map(|set| (set.key(), set)).collect())
     }
 
@@ -73,7 +73,7 @@ impl Zone {
         handed
     }
 
-    fn records(&self) -> Vec<ProviderSet> {
+    fn records(&self) -> Vec<ProviderRecordSet> {
         self.0.values().filter(|set| set.set.rtype != Rtype::TXT).cloned().collect()
     }
 

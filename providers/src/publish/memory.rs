@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_model::{Changes, Name, ProviderSet, SetKey};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey};
 
 use super::provider::{Limits, Provider, ProviderError, Weights};
 
@@ -35,7 +35,7 @@ pub(super) enum Fault {
 
 #[derive(Debug, Default)]
 struct State {
-    sets: BTreeMap<SetKey, ProviderSet>,
+    sets: BTreeMap<RecordSetKey, ProviderRecordSet>,
     refused: BTreeSet<Name>,
     dropped: BTreeSet<Name>,
     /// After so many good calls of `apply`, this.
@@ -54,17 +54,17 @@ impl Memory {
     }
 
     /// What is there.
-    pub(super) fn sets(&self) -> Vec<ProviderSet> {
+    pub(super) fn sets(&self) -> Vec<ProviderRecordSet> {
         self.state().sets.values().cloned().collect()
     }
 
     /// Puts a set there, as somebody else would.
-    pub(super) fn put(&self, set: ProviderSet) {
+    pub(super) fn put(&self, set: ProviderRecordSet) {
         self.state().sets.insert(set.key(), set);
     }
 
     /// Takes a set away, as somebody else would.
-    pub(super) fn take(&self, key: &SetKey) {
+    pub(super) fn take(&self, key: &RecordSetKey) {
         self.state().sets.remove(key);
     }
 
@@ -111,7 +111,7 @@ impl Provider for Memory {
         Limits { batch_max, types: None, weights: Some(Weights::Aws), timeout: Duration::from_secs(10) }
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let fault = self.state().fault;
         match fault {
             Some((0, Fault::ReadsEmpty)) => Ok(Vec::new()),
@@ -120,7 +120,7 @@ impl Provider for Memory {
         }
     }
 
-    async fn adjust(&self, mut wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn adjust(&self, mut wanted: Vec<ProviderRecordSet>) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         wanted.retain(|set| !self.state().dropped.contains(&set.set.name));
         Ok(wanted)
     }

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use fairway_model::{Name, Rtype, SetKey};
+use fairway_model::{Name, RecordSetKey, Rtype};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ impl Notes {
     }
 }
 
-fn note(key: &SetKey, rdatas: &[Box<[u8]>]) -> Note {
+fn note(key: &RecordSetKey, rdatas: &[Box<[u8]>]) -> Note {
     Note {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
@@ -76,14 +76,14 @@ fn note(key: &SetKey, rdatas: &[Box<[u8]>]) -> Note {
     }
 }
 
-fn claim(note: Note) -> Option<(SetKey, Vec<Box<[u8]>>)> {
+fn claim(note: Note) -> Option<(RecordSetKey, Vec<Box<[u8]>>)> {
     let rtype: Rtype = note.rtype.parse().ok()?;
     let rdatas = note
         .records
         .iter()
         .map(|text| rdata_from_text(rtype, text.as_bytes(), &Name::root()).ok())
         .collect::<Option<Vec<_>>>()?;
-    Some((SetKey { name: note.name.parse().ok()?, rtype, set_identifier: note.set_identifier }, rdatas))
+    Some((RecordSetKey { name: note.name.parse().ok()?, rtype, set_identifier: note.set_identifier }, rdatas))
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let notes = Notes::at(folder.path().join("publish/bind.json"));
         assert!(notes.read().is_empty());
-        let key = SetKey { name: "a.x.".parse().unwrap(), rtype: Rtype::A, set_identifier: "eu".to_owned() };
+        let key = RecordSetKey { name: "a.x.".parse().unwrap(), rtype: Rtype::A, set_identifier: "eu".to_owned() };
         let claims = Claims::from([(key, vec![Box::from([192, 0, 2, 1])])]);
         notes.write(&claims).unwrap();
         assert_eq!(notes.read(), claims);

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use fairway_model::{Changes, Name, ProviderSet, Rtype, SetKey, Update};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey, Rtype, Update};
 
 use super::registry::{Current, Owner, Ownership};
 
@@ -17,7 +17,7 @@ use super::registry::{Current, Owner, Ownership};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The sets; one without records holds its name.
-    pub sets: Vec<ProviderSet>,
+    pub sets: Vec<ProviderRecordSet>,
     /// Names that are wanted and have no records at the moment: what stands there stays. An answer that may be wrong is better than none.
     pub held: BTreeSet<Name>,
 }
@@ -117,15 +117,15 @@ pub struct Plan {
     /// To be carried out, without what the registry adds.
     pub changes: Changes,
     /// Sets of ours that are as they are wanted, or held.
-    pub kept: Vec<SetKey>,
+    pub kept: Vec<RecordSetKey>,
     /// Wanted sets that cannot be published.
-    pub refused: Vec<(SetKey, Obstacle)>,
+    pub refused: Vec<(RecordSetKey, Obstacle)>,
 }
 
 /// Compares.
 pub fn plan(wanted: &Wanted, current: &Current, scope: Scope<'_>, ownership: &Ownership) -> Plan {
     let mut plan = Plan::default();
-    let mut taken: BTreeMap<SetKey, &ProviderSet> = BTreeMap::new();
+    let mut taken: BTreeMap<RecordSetKey, &ProviderRecordSet> = BTreeMap::new();
     let at = At::new(wanted, current, ownership);
     let mut held: BTreeSet<_> = wanted.held.iter().cloned().collect();
     for set in &wanted.sets {
@@ -167,12 +167,13 @@ pub fn plan(wanted: &Wanted, current: &Current, scope: Scope<'_>, ownership: &Ow
 /// What is at each name once all is done: what is wanted with its registry records, and what others have.
 struct At {
     types: HashMap<Name, BTreeSet<Rtype>>,
-    companions: HashSet<SetKey>,
+    companions: HashSet<RecordSetKey>,
 }
 
 impl At {
     fn new(wanted: &Wanted, current: &Current, ownership: &Ownership) -> Self {
-        let keys: Vec<_> = wanted.sets.iter().filter(|set| !set.set.rdatas.is_empty()).map(ProviderSet::key).collect();
+        let keys: Vec<_> =
+            wanted.sets.iter().filter(|set| !set.set.rdatas.is_empty()).map(ProviderRecordSet::key).collect();
         let companions: HashSet<_> = keys.iter().filter_map(|key| ownership.companion_key(key)).collect();
         let foreign = current.sets.iter().filter(|(_, there)| there.owner != Owner::Us).map(|(key, _)| key);
         let mut types: HashMap<Name, BTreeSet<Rtype>> = HashMap::new();
@@ -192,7 +193,7 @@ impl At {
 }
 
 fn obstacle(
-    set: &ProviderSet,
+    set: &ProviderRecordSet,
     at: &At,
     current: &Current,
     (scope, ownership): (Scope<'_>, &Ownership),
@@ -235,14 +236,14 @@ fn obstacle(
 }
 
 /// Whether a set is as it is wanted. TTL 0 is what providers say that keep none; fields that are not wanted are theirs to add.
-fn is_alike(wanted: &ProviderSet, there: &ProviderSet) -> bool {
+fn is_alike(wanted: &ProviderRecordSet, there: &ProviderRecordSet) -> bool {
     let is_ttl_alike = there.set.ttl.secs() == 0 || wanted.set.ttl == there.set.ttl;
     let fields = |(name, value)| there.properties.get(name) == Some(value);
     is_ttl_alike && wanted.properties.iter().all(fields) && folded(wanted) == folded(there)
 }
 
 /// The records with names in lower case, sorted: case is kept by some and lowered by others.
-fn folded(set: &ProviderSet) -> BTreeSet<Vec<u8>> {
+fn folded(set: &ProviderRecordSet) -> BTreeSet<Vec<u8>> {
     let name_at = match set.set.rtype {
         Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME => 0,
         Rtype::MX => 2,

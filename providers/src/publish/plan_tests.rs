@@ -8,15 +8,15 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn set(of: &str, rtype: Rtype, rdata: &[u8]) -> ProviderSet {
-    ProviderSet::plain(RecordSet::new(name(of), rtype, Ttl::STEERED, [Box::from(rdata)]))
+fn set(of: &str, rtype: Rtype, rdata: &[u8]) -> ProviderRecordSet {
+    ProviderRecordSet::plain(RecordSet::new(name(of), rtype, Ttl::STEERED, [Box::from(rdata)]))
 }
 
-fn address(of: &str, last: u8) -> ProviderSet {
+fn address(of: &str, last: u8) -> ProviderRecordSet {
     set(of, Rtype::A, &[192, 0, 2, last])
 }
 
-fn alias(of: &str) -> ProviderSet {
+fn alias(of: &str) -> ProviderRecordSet {
     set(of, Rtype::CNAME, b"\x01t\x01x\x00")
 }
 
@@ -30,15 +30,15 @@ fn scope(zones: &[Name]) -> Scope<'_> {
 
 /// A provider that does what it is told.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Zone(BTreeMap<SetKey, ProviderSet>);
+struct Zone(BTreeMap<RecordSetKey, ProviderRecordSet>);
 
 impl Zone {
-    fn of(sets: impl IntoIterator<Item = ProviderSet>) -> Self {
+    fn of(sets: impl IntoIterator<Item = ProviderRecordSet>) -> Self {
         Self(sets.into_iter().map(|set| (set.key(), set)).collect())
     }
 
     fn sorted(&self, wanted: &Wanted) -> Current {
-        let keys = wanted.sets.iter().map(ProviderSet::key).collect();
+        let keys = wanted.sets.iter().map(ProviderRecordSet::key).collect();
         txt_registry().sort(self.0.values().cloned().collect(), &Claims::new(), &keys)
     }
 
@@ -65,7 +65,7 @@ impl Zone {
     }
 }
 
-fn wanted(sets: impl IntoIterator<Item = ProviderSet>) -> Wanted {
+fn wanted(sets: impl IntoIterator<Item = ProviderRecordSet>) -> Wanted {
     Wanted { sets: sets.into_iter().collect(), held: BTreeSet::new() }
 }
 
@@ -96,7 +96,7 @@ fn each_obstacle_is_named() {
         address("beside.x.", 9),
         alias("was.x."),
     ]);
-    let weighted = ProviderSet { set_identifier: "eu1".to_owned(), ..address("w.x.", 1) };
+    let weighted = ProviderRecordSet { set_identifier: "eu1".to_owned(), ..address("w.x.", 1) };
     let long = format!("{}.x.", "l".repeat(62));
     let cases = [
         (address("www.y.", 1), Obstacle::OutsideZones),
@@ -207,7 +207,7 @@ fn policies_are_filters() {
 }
 
 /// A few names, so that wishes and foreign records meet.
-fn any_set() -> impl Strategy<Value = ProviderSet> {
+fn any_set() -> impl Strategy<Value = ProviderRecordSet> {
     let owner =
         prop_oneof!["[a-d]\\.x\\.", "(a|cname|aaaa)-[a-d]\\.x\\.", Just("x.".to_owned()), Just("y.".to_owned())];
     (owner, 0..5u8, 0..4u8).prop_map(|(owner, kind, last)| match kind {
@@ -218,7 +218,7 @@ fn any_set() -> impl Strategy<Value = ProviderSet> {
     })
 }
 
-fn any_foreign() -> impl Strategy<Value = ProviderSet> {
+fn any_foreign() -> impl Strategy<Value = ProviderRecordSet> {
     let claimed = ("(a|cname|txt)-[a-d]\\.x\\.", "[a-b]").prop_map(|(owner, who)| {
         let text = format!("heritage=external-dns,external-dns/owner={who}");
         set(&owner, Rtype::TXT, &[&[text.len() as u8], text.as_bytes()].concat())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fairway_model::{Changes, ProviderSet, Rtype};
+use fairway_model::{Changes, ProviderRecordSet, Rtype};
 
 /// A place that records can be published to.
 ///
@@ -14,10 +14,10 @@ pub trait Provider: Send + Sync {
     fn limits(&self) -> Limits;
 
     /// All record sets of its zones, those of others too. A zone that cannot be read whole is an error, never a part of it.
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError>;
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError>;
 
     /// Wanted sets as it will keep them; one that is left out is not published. What comes out stays as it is when it is adjusted again.
-    async fn adjust(&self, wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn adjust(&self, wanted: Vec<ProviderRecordSet>) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         Ok(wanted)
     }
 

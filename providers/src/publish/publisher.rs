@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{Name, SetKey};
+use fairway_model::{Name, RecordSetKey};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
@@ -89,7 +89,7 @@ pub struct Status {
     /// Counts since the start: syncs, failed ones, sets changed, deletions held back, sets that differed without a new wish.
     pub counts: Counts,
     /// How it stands with each set.
-    pub conditions: BTreeMap<SetKey, Standing>,
+    pub conditions: BTreeMap<RecordSetKey, Standing>,
 }
 
 impl Status {
@@ -448,7 +448,7 @@ fn read(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     status.foreign = draft.foreign;
     let (created, deleted) = (draft.changes.create.len(), draft.changes.delete.len());
     status.owned = if carried_out { (draft.owned + created).saturating_sub(deleted) } else { draft.owned };
-    let mut conditions: BTreeMap<SetKey, Condition> = BTreeMap::new();
+    let mut conditions: BTreeMap<RecordSetKey, Condition> = BTreeMap::new();
     conditions.extend(draft.kept.iter().map(|key| (key.clone(), Condition::Published)));
     let written = draft.changes.create.iter().map(|set| set.key());
     for key in written.chain(draft.changes.update.iter().map(|update| update.to.key())) {
@@ -466,7 +466,7 @@ fn read(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     let updates = draft.changes.update.iter().map(|update| update.to.key());
     let fresh: BTreeSet<_> = updates.filter(|_| carried_out).collect();
     let before = std::mem::take(&mut status.conditions);
-    let standing = |(key, condition): (SetKey, Condition)| {
+    let standing = |(key, condition): (RecordSetKey, Condition)| {
         let same = before.get(&key).filter(|before| before.condition == condition && !fresh.contains(&key));
         let since = same.map_or(now, |before| before.since);
         (key, Standing { condition, since })

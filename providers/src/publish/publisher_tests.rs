@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use fairway_model::{ProviderSet, RecordSet, Rtype, Timestamp, Ttl};
+use fairway_model::{ProviderRecordSet, RecordSet, Rtype, Timestamp, Ttl};
 
 use super::*;
 use crate::publish::{
@@ -16,11 +16,11 @@ impl Provider for Shared {
         self.0.limits()
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         self.0.read().await
     }
 
-    async fn adjust(&self, wanted: Vec<ProviderSet>) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn adjust(&self, wanted: Vec<ProviderRecordSet>) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         self.0.adjust(wanted).await
     }
 
@@ -29,9 +29,9 @@ impl Provider for Shared {
     }
 }
 
-fn address(of: &str, last: u8) -> ProviderSet {
+fn address(of: &str, last: u8) -> ProviderRecordSet {
     let rdata: Box<[u8]> = [192, 0, 2, last].into();
-    ProviderSet::plain(RecordSet::new(of.parse().unwrap(), Rtype::A, Ttl::STEERED, [rdata]))
+    ProviderRecordSet::plain(RecordSet::new(of.parse().unwrap(), Rtype::A, Ttl::STEERED, [rdata]))
 }
 
 fn wish(count: u8) -> Option<Arc<Wanted>> {
@@ -207,7 +207,7 @@ fn theirs(memory: &Memory, count: u8) {
             Ttl::STEERED,
             [Box::from(text[..].as_ref())],
         );
-        memory.put(ProviderSet::plain(set));
+        memory.put(ProviderRecordSet::plain(set));
     }
 }
 
@@ -262,7 +262,7 @@ async fn a_status_tells_since_when_and_when_it_is_looked_again() {
 async fn weighted_sets_stand_side_by_side_and_only_the_weight_that_changed_is_written() {
     let stage = stage(true);
     let weighted = |of: [(&str, u8, &str); 2]| {
-        let set = |(cluster, last, weight): (&str, u8, &str)| ProviderSet {
+        let set = |(cluster, last, weight): (&str, u8, &str)| ProviderRecordSet {
             set_identifier: cluster.to_owned(),
             properties: [("aws/weight".to_owned(), weight.to_owned())].into(),
             ..address("w.x.", last)

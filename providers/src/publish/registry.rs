@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Changes, Name, ProviderSet, RecordSet, Rtype, SetKey, Ttl, Update};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl, Update};
 
 use super::{
     affix::Affix,
@@ -49,7 +49,7 @@ pub enum Owner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// As it was read.
-    pub set: ProviderSet,
+    pub set: ProviderRecordSet,
     /// Whose it is.
     pub owner: Owner,
 }
@@ -58,22 +58,22 @@ pub struct Standing {
 ///
 /// With TXT records, a note counts only for a set that has none and is exactly what was to be written: whoever put another one there
 /// meanwhile keeps it.
-pub type Claims = BTreeMap<SetKey, Vec<Box<[u8]>>>;
+pub type Claims = BTreeMap<RecordSetKey, Vec<Box<[u8]>>>;
 
 /// What was read, and whose it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Current {
     /// All sets but the registry's.
-    pub sets: BTreeMap<SetKey, Standing>,
+    pub sets: BTreeMap<RecordSetKey, Standing>,
     /// All TXT sets, the registry's among them.
-    pub(super) texts: BTreeMap<SetKey, ProviderSet>,
+    pub(super) texts: BTreeMap<RecordSetKey, ProviderRecordSet>,
     /// Registry records of ours that speak of no set: the rest of a change that broke off.
-    orphans: Vec<SetKey>,
+    orphans: Vec<RecordSetKey>,
 }
 
 impl Current {
     /// Whether a registry record stands at this key.
-    pub(super) fn is_registry(&self, key: &SetKey) -> bool {
+    pub(super) fn is_registry(&self, key: &RecordSetKey) -> bool {
         self.texts.contains_key(key) && !self.sets.contains_key(key)
     }
 
@@ -99,12 +99,12 @@ pub struct Unit {
 
 impl Ownership {
     /// Sorts what was read. `wanted` matters only where it is not known whose a set is.
-    pub fn sort(&self, read: Vec<ProviderSet>, claims: &Claims, wanted: &BTreeSet<SetKey>) -> Current {
+    pub fn sort(&self, read: Vec<ProviderRecordSet>, claims: &Claims, wanted: &BTreeSet<RecordSetKey>) -> Current {
         let mut current = Current::default();
         for set in read.iter().filter(|set| set.set.rtype == Rtype::TXT) {
             current.texts.insert(set.key(), set.clone());
         }
-        let is_registry = |set: &ProviderSet| {
+        let is_registry = |set: &ProviderRecordSet| {
             let is_txt = matches!(self, Self::Txt { .. }) && set.set.rtype == Rtype::TXT && !set.set.rdatas.is_empty();
             is_txt && set.set.rdatas.iter().all(|rdata| self.mark(rdata).is_some())
         };
@@ -132,14 +132,14 @@ impl Ownership {
     }
 
     /// The key of the registry record of a set; none where there is no registry, or no name for it.
-    pub(super) fn companion_key(&self, key: &SetKey) -> Option<SetKey> {
+    pub(super) fn companion_key(&self, key: &RecordSetKey) -> Option<RecordSetKey> {
         let Self::Txt { affix, .. } = self else { return None };
         let name = affix.companion(&key.name, key.rtype).ok()?;
-        Some(SetKey { name, rtype: Rtype::TXT, set_identifier: key.set_identifier.clone() })
+        Some(RecordSetKey { name, rtype: Rtype::TXT, set_identifier: key.set_identifier.clone() })
     }
 
     /// What stands where the registry record of `key` would have to, if that keeps us from writing it.
-    pub(super) fn companion_taken(&self, key: &SetKey, current: &Current) -> Option<Owner> {
+    pub(super) fn companion_taken(&self, key: &RecordSetKey, current: &Current) -> Option<Owner> {
         let Self::Txt { owner, .. } = self else { return None };
         let text = current.texts.get(&self.companion_key(key)?)?;
         let mut marks = text.set.rdatas.iter().filter_map(|rdata| self.mark(rdata)).peekable();
@@ -151,7 +151,7 @@ impl Ownership {
 
     /// Adds to changes what the registry needs, and orders them by name. `kept` are sets of ours that stay: where their registry
     /// record is missing, it is written.
-    pub fn units(&self, changes: Changes, kept: &[SetKey], current: &Current) -> Vec<Unit> {
+    pub fn units(&self, changes: Changes, kept: &[RecordSetKey], current: &Current) -> Vec<Unit> {
         let mut units: BTreeMap<Name, Changes> = BTreeMap::new();
         for key in kept {
             self.claim(key, &BTreeMap::new(), current, &mut units);
@@ -179,7 +179,7 @@ impl Ownership {
     /// Writes our owner id beside a set, where it is not there.
     fn claim(
         &self,
-        key: &SetKey,
+        key: &RecordSetKey,
         properties: &BTreeMap<String, String>,
         current: &Current,
         units: &mut BTreeMap<Name, Changes>,
@@ -192,19 +192,19 @@ impl Ownership {
             None => {
                 let set = RecordSet::new(place.name.clone(), Rtype::TXT, text_ttl(), [text()]);
                 let properties = properties.clone();
-                changes.create.push(ProviderSet { set, set_identifier: place.set_identifier, properties });
+                changes.create.push(ProviderRecordSet { set, set_identifier: place.set_identifier, properties });
             }
             Some(there) if there.set.rdatas.iter().any(|rdata| is_said(rdata)) => {}
             Some(there) => {
                 let others = there.set.rdatas.iter().filter(|rdata| !self.is_ours(rdata)).cloned();
                 let set = RecordSet::new(place.name.clone(), Rtype::TXT, there.set.ttl, others.chain([text()]));
-                changes.update.push(Update { from: there.clone(), to: ProviderSet { set, ..there.clone() } });
+                changes.update.push(Update { from: there.clone(), to: ProviderRecordSet { set, ..there.clone() } });
             }
         }
     }
 
     /// Takes our owner id away.
-    fn release(&self, key: &SetKey, current: &Current, units: &mut BTreeMap<Name, Changes>) {
+    fn release(&self, key: &RecordSetKey, current: &Current, units: &mut BTreeMap<Name, Changes>) {
         let Some(place) = self.companion_key(key) else { return };
         let Some(there) = current.texts.get(&place) else { return };
         let rest: Vec<_> = there.set.rdatas.iter().filter(|rdata| !self.is_ours(rdata)).cloned().collect();
@@ -213,7 +213,7 @@ impl Ownership {
             changes.delete.push(there.clone());
         } else if rest.len() < there.set.rdatas.len() {
             let set = RecordSet { rdatas: rest, ..there.set.clone() };
-            changes.update.push(Update { from: there.clone(), to: ProviderSet { set, ..there.clone() } });
+            changes.update.push(Update { from: there.clone(), to: ProviderRecordSet { set, ..there.clone() } });
         }
     }
 
@@ -224,13 +224,13 @@ impl Ownership {
 
     fn owner_of(
         &self,
-        set: &ProviderSet,
+        set: &ProviderRecordSet,
         (affix, us): (&Affix, &String),
-        texts: &BTreeMap<SetKey, ProviderSet>,
+        texts: &BTreeMap<RecordSetKey, ProviderRecordSet>,
         claims: &Claims,
     ) -> Owner {
         let said = |name: Name| {
-            let key = SetKey { name, rtype: Rtype::TXT, set_identifier: set.set_identifier.clone() };
+            let key = RecordSetKey { name, rtype: Rtype::TXT, set_identifier: set.set_identifier.clone() };
             let text = texts.get(&key)?;
             let marks: Vec<_> = text.set.rdatas.iter().filter_map(|rdata| self.mark(rdata)).collect();
             // Where two claim it, it is the other's: nothing of his is touched.
@@ -253,12 +253,13 @@ impl Ownership {
     }
 
     /// The sets that our registry records speak of and that are not there.
-    fn orphans(&self, current: &Current, affix: &Affix) -> Vec<SetKey> {
+    fn orphans(&self, current: &Current, affix: &Affix) -> Vec<RecordSetKey> {
         let ours = current.texts.values().filter(|text| text.set.rdatas.iter().any(|rdata| self.is_ours(rdata)));
         let mut orphans = Vec::new();
         for text in ours {
             let keys = affix.spoken_of(&text.set.name).into_iter();
-            let keys = keys.map(|(name, rtype)| SetKey { name, rtype, set_identifier: text.set_identifier.clone() });
+            let keys =
+                keys.map(|(name, rtype)| RecordSetKey { name, rtype, set_identifier: text.set_identifier.clone() });
             let keys: Vec<_> = keys.collect();
             if !keys.iter().any(|key| current.sets.contains_key(key)) {
                 orphans.extend(keys.into_iter().next());

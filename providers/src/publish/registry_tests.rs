@@ -4,12 +4,12 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn set(of: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderSet {
+fn set(of: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderRecordSet {
     let rdatas = rdatas.iter().map(|rdata| Box::from(*rdata));
-    ProviderSet::plain(RecordSet::new(name(of), rtype, Ttl::STEERED, rdatas))
+    ProviderRecordSet::plain(RecordSet::new(name(of), rtype, Ttl::STEERED, rdatas))
 }
 
-fn txt(of: &str, text: &str) -> ProviderSet {
+fn txt(of: &str, text: &str) -> ProviderRecordSet {
     set(of, Rtype::TXT, &[&[&[text.len() as u8], text.as_bytes()].concat()])
 }
 
@@ -17,7 +17,7 @@ fn ours() -> Ownership {
     Ownership::Txt { affix: Affix::default(), owner: "us".to_owned(), key: None }
 }
 
-fn owner(read: Vec<ProviderSet>, of: &ProviderSet) -> Owner {
+fn owner(read: Vec<ProviderRecordSet>, of: &ProviderRecordSet) -> Owner {
     ours().sort(read, &Claims::new(), &BTreeSet::new()).sets[&of.key()].owner.clone()
 }
 

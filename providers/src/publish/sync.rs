@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Changes, Name, ProviderSet, SetKey};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey};
 
 use super::{
     apply::apply,
@@ -37,9 +37,9 @@ pub struct Draft {
     /// All that is carried out, the registry's records among it.
     pub units: Vec<Unit>,
     /// Sets of ours that stay.
-    pub kept: Vec<SetKey>,
+    pub kept: Vec<RecordSetKey>,
     /// Wanted sets that cannot be published.
-    pub refused: Vec<(SetKey, Obstacle)>,
+    pub refused: Vec<(RecordSetKey, Obstacle)>,
     /// Deletions that were held back.
     pub deletions: Option<RefusedDeletions>,
     /// How many sets of the zones are ours, and how many are of others.
@@ -94,7 +94,7 @@ impl Rules {
         let limits = provider.limits();
         let late = |_| Err(ProviderError::Late(limits.timeout));
         let read = tokio::time::timeout(limits.timeout, provider.read()).await.unwrap_or_else(late)?;
-        let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderSet::key).collect();
+        let keys: BTreeSet<_> = wanted.sets.iter().map(ProviderRecordSet::key).collect();
         Ok(self.ownership.sort(read, claims, &keys))
     }
 
@@ -114,11 +114,12 @@ async fn adjusted(
     provider: &dyn Provider,
     wanted: &Wanted,
     current: &Current,
-) -> Result<(Wanted, BTreeSet<SetKey>), ProviderError> {
+) -> Result<(Wanted, BTreeSet<RecordSetKey>), ProviderError> {
     // A set without records holds its name.
     let (sets, holding): (Vec<_>, Vec<_>) = wanted.sets.iter().cloned().partition(|set| !set.set.rdatas.is_empty());
-    let mut dropped: BTreeSet<_> = sets.iter().map(ProviderSet::key).collect();
-    let without_ttl: BTreeSet<_> = sets.iter().filter(|set| set.set.ttl.secs() == 0).map(ProviderSet::key).collect();
+    let mut dropped: BTreeSet<_> = sets.iter().map(ProviderRecordSet::key).collect();
+    let without_ttl: BTreeSet<_> =
+        sets.iter().filter(|set| set.set.ttl.secs() == 0).map(ProviderRecordSet::key).collect();
     let mut sets = provider.adjust(sets).await?;
     // What it adds by itself is not ours to write.
     sets.retain(|set| dropped.remove(&set.key()));
@@ -155,7 +156,7 @@ pub(super) fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership)
     if matches!(ownership, Ownership::Txt { .. }) {
         // Seen with their TXT records by this sync's reading; what it wrote itself is seen by the next one.
         let written = &outcome.draft.changes;
-        let fresh: BTreeSet<_> = written.create.iter().map(ProviderSet::key).collect();
+        let fresh: BTreeSet<_> = written.create.iter().map(ProviderRecordSet::key).collect();
         return claims.iter().filter(|(key, _)| fresh.contains(key)).map(|(k, r)| (k.clone(), r.clone())).collect();
     }
     let mut claims = claims.clone();

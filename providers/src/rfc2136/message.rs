@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Changes, Name, NameError, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_model::{Changes, Name, NameError, ProviderRecordSet, RecordSet, Rtype, Ttl};
 
 /// An UPDATE of one zone (RFC 2136 section 2): all of it is carried out, or nothing.
 ///
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Record sets of records that were transferred; the second SOA is the end's mark and no record.
-pub(super) fn sets(records: Vec<Record>) -> Vec<ProviderSet> {
+pub(super) fn sets(records: Vec<Record>) -> Vec<ProviderRecordSet> {
     let mut sets: BTreeMap<(Name, Rtype), Members> = BTreeMap::new();
     for record in records.into_iter().filter(|record| record.class == IN) {
         let (ttl, rdatas) = sets.entry((record.name, record.rtype)).or_insert((record.ttl, Vec::new()));
@@ -210,7 +210,7 @@ pub(super) fn sets(records: Vec<Record>) -> Vec<ProviderSet> {
         rdatas.push(record.rdata);
     }
     let set = |((name, rtype), (ttl, rdatas))| {
-        ProviderSet::plain(RecordSet::new(name, rtype, Ttl::from_secs(ttl).unwrap_or(Ttl::MAX), rdatas))
+        ProviderRecordSet::plain(RecordSet::new(name, rtype, Ttl::from_secs(ttl).unwrap_or(Ttl::MAX), rdatas))
     };
     sets.into_iter().map(set).collect()
 }
@@ -261,7 +261,12 @@ mod tests {
     #[test]
     fn an_update_asks_first_for_what_it_was_planned_on() {
         let set = |last: u8| {
-            ProviderSet::plain(RecordSet::new(name("a.x."), Rtype::A, Ttl::STEERED, [Box::from([192, 0, 2, last])]))
+            ProviderRecordSet::plain(RecordSet::new(
+                name("a.x."),
+                Rtype::A,
+                Ttl::STEERED,
+                [Box::from([192, 0, 2, last])],
+            ))
         };
         let changes = Changes { create: vec![set(1)], ..Changes::default() };
         let wire = update(1, &name("x."), &changes);

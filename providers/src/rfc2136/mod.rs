@@ -10,7 +10,7 @@ mod tsig;
 use std::{io, net::SocketAddr, time::Duration};
 
 use async_trait::async_trait;
-use fairway_model::{Changes, Name, ProviderSet, Rtype};
+use fairway_model::{Changes, Name, ProviderRecordSet, Rtype};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -39,7 +39,7 @@ impl Provider for Rfc2136 {
         Limits { batch_max: BATCH_MAX, types: None, weights: None, timeout: self.timeout }
     }
 
-    async fn read(&self) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let mut sets = Vec::new();
         for zone in &self.zones {
             sets.extend(self.transfer(zone).await?);
@@ -62,7 +62,7 @@ impl Rfc2136 {
     /// The changes that belong to a zone.
     fn part(&self, zone: &Name, changes: &Changes) -> Changes {
         let scope = Scope { zones: &self.zones, types: None, set_identifiers: false };
-        let is_there = |set: &&ProviderSet| scope.zone_of(&set.set.name) == Some(zone);
+        let is_there = |set: &&ProviderRecordSet| scope.zone_of(&set.set.name) == Some(zone);
         Changes {
             create: changes.create.iter().filter(is_there).cloned().collect(),
             update: changes.update.iter().filter(|update| is_there(&&update.to)).cloned().collect(),
@@ -79,7 +79,7 @@ impl Rfc2136 {
         }
     }
 
-    async fn transfer(&self, zone: &Name) -> Result<Vec<ProviderSet>, ProviderError> {
+    async fn transfer(&self, zone: &Name) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let mut call = Call::start(self, message::transfer(id(), zone)).await?;
         let mut records: Vec<message::Record> = Vec::new();
         let mut octets = 0;

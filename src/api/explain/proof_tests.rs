@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    AcceptedShare, Choose, ClientPrefix, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member,
-    Name, Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, Shares, Spread, SteeredName, Tier, Timestamp,
-    Weight, Window, ZoneSpec,
+    AcceptedShare, ClientPrefix, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name,
+    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, ScheduleWindow, Selection, Shares, Spread,
+    SteeredName, Tier, Timestamp, Weight, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -275,7 +275,7 @@ fn desired(dice: &mut Dice) -> DesiredState {
     let mut ranks: Vec<Rank> = [Rank::Geo, Rank::Cost, Rank::Tier].into_iter().filter(|_| dice.below(2) == 0).collect();
     let turns = (dice.below(3) as usize).min(ranks.len());
     ranks.rotate_left(turns);
-    let choose = if dice.below(4) == 0 { Choose::First } else { Choose::Weighted };
+    let choose = if dice.below(4) == 0 { Selection::First } else { Selection::Weighted };
     let policy = Policy { schedule: dice.below(3) == 0, ranks, load: dice.below(3) > 0, choose };
     let mut pool = Pool::new(PoolName::new(&format!("p{}", dice.below(9))).unwrap(), policy);
     pool.answers = [1, 1, 2, 3][dice.below(4) as usize];
@@ -297,8 +297,8 @@ fn desired(dice: &mut Dice) -> DesiredState {
         member.cost = dice.below(3) as u16;
         let noon = Some(Timestamp::from_secs(NOON));
         let window = match dice.below(4) {
-            0 => Window::new(None, None, noon).ok(),
-            1 => Window::new(None, noon, None).ok(),
+            0 => ScheduleWindow::new(None, None, noon).ok(),
+            1 => ScheduleWindow::new(None, noon, None).ok(),
             _ => None,
         };
         member.open = window.and_then(|window| Schedule::new(vec![window]));

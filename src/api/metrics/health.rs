@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::{Observer, TargetState, Totals};
-use fairway_model::{Eligibility, HealthStatus, Mode, OverrideAction, PoolName, Target};
+use fairway_model::{AnswerMode, Eligibility, HealthStatus, OverrideAction, PoolName, Target};
 use fairway_zones::{
     Draw, RuntimeState, ServingState, TargetIndex,
     steer::{Basis, Kind, SteerPool},
@@ -127,8 +127,8 @@ fn write_panics(sheet: &mut Sheet, view: &ServingState) {
 /// tells nothing.
 fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     let kinds: &[Kind] = match pool.mode() {
-        Mode::Address => &[Kind::V4, Kind::V6],
-        Mode::Cname => &[Kind::Cname],
+        AnswerMode::Address => &[Kind::V4, Kind::V6],
+        AnswerMode::Cname => &[Kind::Cname],
     };
     let basis = |kind: &Kind, client| pool.choose(*kind, runtime, client, Draw(0), &mut ()).basis;
     pool.viewers().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))

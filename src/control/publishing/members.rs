@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fairway_model::{Choose, Eligibility, Member, Mode, Pool, Rank};
+use fairway_model::{AnswerMode, Eligibility, Member, Pool, Rank, Selection};
 use fairway_zones::ServingState;
 
 use crate::control::configured::Configured;
@@ -14,7 +14,7 @@ pub(crate) fn eligible<'a>(
     configured: &Configured,
     view: &ServingState,
 ) -> Vec<(&'a Member, Vec<IpAddr>)> {
-    if pool.mode != Mode::Address {
+    if pool.mode != AnswerMode::Address {
         return Vec::new();
     }
     let mut members: Vec<_> = pool
@@ -33,7 +33,7 @@ pub(crate) fn eligible<'a>(
         let best = members.iter().map(|(member, _)| member.tier).min();
         members.retain(|(member, _)| Some(member.tier) == best);
     }
-    let is_first_for_all = pool.policy.choose == Choose::First && pool.policy.rankings().eq([Rank::Tier]);
+    let is_first_for_all = pool.policy.choose == Selection::First && pool.policy.rankings().eq([Rank::Tier]);
     if is_first_for_all && !pool.policy.load {
         members.truncate(1);
     }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
-use fairway_model::{DesiredState, Member, Name, Pool, ProviderSet, RecordSet, Rtype, SteeredName, Ttl};
+use fairway_model::{DesiredState, Member, Name, Pool, ProviderRecordSet, RecordSet, Rtype, SteeredName, Ttl};
 use fairway_providers::publish::{Wanted, Weights};
 use fairway_zonefile::rdata_from_text;
 use fairway_zones::{ServingState, explain};
@@ -60,7 +60,7 @@ pub(crate) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> W
             (Some(steered), AliasForm::Cname) => {
                 let ttl = ttl_of(steered, desired);
                 let set = RecordSet::new(alias.name.clone(), Rtype::CNAME, ttl, [Box::from(alias.of.as_wire())]);
-                wanted.sets.push(ProviderSet::plain(set));
+                wanted.sets.push(ProviderRecordSet::plain(set));
             }
             // A name that is gone may come back; what leads to it is left to who wrote the alias.
             (None, _) => drop(wanted.held.insert(alias.name.clone())),
@@ -68,7 +68,7 @@ pub(crate) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> W
     }
     if to.records {
         let sets = desired.records.values().filter(|set| is_within(&set.name)).cloned();
-        wanted.sets.extend(sets.map(ProviderSet::plain));
+        wanted.sets.extend(sets.map(ProviderRecordSet::plain));
     }
     for delegation in &to.served {
         add_delegation(&mut wanted, delegation, served.view, &to.rules.zones);
@@ -93,7 +93,7 @@ fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, served
             let weights = shown.weights(name, &parts, how.max(), served.now);
             for ((member, addresses), weight) in members.iter().zip(weights) {
                 let sets = address_sets(name, ttl, &few(addresses.iter().copied()));
-                wanted.sets.extend(sets.into_iter().map(|set| ProviderSet {
+                wanted.sets.extend(sets.into_iter().map(|set| ProviderRecordSet {
                     set,
                     set_identifier: member.cluster.to_string(),
                     properties: [(how.field().to_owned(), weight.to_string())].into(),
@@ -102,7 +102,7 @@ fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, served
         }
         _ => {
             let addresses = few(members.into_iter().flat_map(|(_, addresses)| addresses));
-            wanted.sets.extend(address_sets(name, ttl, &addresses).into_iter().map(ProviderSet::plain));
+            wanted.sets.extend(address_sets(name, ttl, &addresses).into_iter().map(ProviderRecordSet::plain));
         }
     }
     if wanted.sets.len() == before {
@@ -152,7 +152,7 @@ fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, view: &Ser
         }
     }
     sets.push(RecordSet::new(zone.clone(), Rtype::NS, *ttl, servers));
-    wanted.sets.extend(sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderSet::plain));
+    wanted.sets.extend(sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderRecordSet::plain));
 }
 
 /// Most addresses of a published name: as many as a message without EDNS holds of either family.

@@ -94,8 +94,8 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example, example.
     }
 }
 
-fn text(set: &ProviderSet) -> String {
-    let ProviderSet { set, set_identifier, properties } = set;
+fn text(set: &ProviderRecordSet) -> String {
+    let ProviderRecordSet { set, set_identifier, properties } = set;
     let records: Vec<_> = set.rdatas.iter().map(|rdata| rdata_text(set.rtype, rdata)).collect();
     let weight =
         properties.iter().map(|(field, value)| format!(" {set_identifier} {field}={value}")).collect::<String>();

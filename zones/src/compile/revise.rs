@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{DesiredState, Mode, Name, PoolName, Rtype, SteeredName};
+use fairway_model::{AnswerMode, DesiredState, Name, PoolName, Rtype, SteeredName};
 
 use super::{
     Touched,
@@ -137,7 +137,7 @@ impl<'a> Reviser<'a> {
     fn names_clusters_otherwise(&self, touched: &BTreeSet<PoolName>) -> bool {
         let wishes = [self.before, self.after];
         let mut versions = touched.iter().flat_map(|name| wishes.map(|wish| wish.pools.get(name))).flatten();
-        versions.any(|pool| pool.mode == Mode::Cname)
+        versions.any(|pool| pool.mode == AnswerMode::Cname)
             && upper::cluster_names(self.before) != upper::cluster_names(self.after)
     }
 

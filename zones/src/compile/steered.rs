@@ -3,8 +3,8 @@
 use std::{iter, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClusterName, DesiredState, Diagnostic, DownAnswer, FileLocation, Mode, Name, Pool, PoolName, Rtype, StableMap,
-    SteeredName, Ttl, ZoneSpec, stable_hash,
+    AnswerMode, ClusterName, DesiredState, Diagnostic, DownAnswer, FileLocation, Name, Pool, PoolName, Rtype,
+    StableMap, SteeredName, Ttl, ZoneSpec, stable_hash,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -60,7 +60,7 @@ pub(super) struct Pools<'a> {
 /// All that a pool's numbered answers follow from.
 #[derive(PartialEq, Eq, Hash)]
 struct Shape<'a> {
-    mode: Mode,
+    mode: AnswerMode,
     answers: u8,
     down: &'a DownAnswer,
     ttl: Ttl,
@@ -392,7 +392,7 @@ fn write_answers(
         answers.push(sets::write_small(entries, Rtype::CNAME, ttl, iter::once(target.as_wire())));
         answers.len() as u32 - 1
     };
-    if pool.mode == Mode::Cname {
+    if pool.mode == AnswerMode::Cname {
         let root = Name::root();
         for cluster in steer.clusters() {
             let name = desired.clusters.get(cluster).and_then(|c| c.dns_name.as_ref());
@@ -403,7 +403,7 @@ fn write_answers(
         DownAnswer::FallbackCname(target) => alias(target),
         _ => Steered::NONE,
     };
-    let cname = pool.mode == Mode::Cname;
+    let cname = pool.mode == AnswerMode::Cname;
     Steered { pool: 0, cname, noted: false, special: cname, paced: false, v4, v6, members, fallback, counters: 0 }
 }
 

@@ -1,8 +1,8 @@
 //! A wish compiled anew over zones that stayed as they are answers as the two compiled together.
 
 use fairway_model::{
-    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, Policy, Pool, PoolName,
-    Rtype, SteeredName, Visibility, ZoneSpec,
+    AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name, Policy, Pool,
+    PoolName, Rtype, SteeredName, Visibility, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
 
@@ -43,7 +43,7 @@ pub(super) fn desired(names: &[&str]) -> DesiredState {
         let mut pool = Pool::new(PoolName::new(if alias { "alias" } else { "plain" }).unwrap(), Policy::FAILOVER);
         pool.members = desired.clusters.keys().cloned().map(Member::new).collect();
         if alias {
-            (pool.mode, pool.down) = (Mode::Cname, DownAnswer::All);
+            (pool.mode, pool.down) = (AnswerMode::Cname, DownAnswer::All);
         }
         let name: Name = format!("{name}example.test").parse().unwrap();
         desired.names.insert(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None });

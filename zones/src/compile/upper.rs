@@ -7,7 +7,7 @@ use std::{
 };
 
 use fairway_model::{
-    DesiredState, Diagnostic, FileLocation, Mode, Name, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName,
+    AnswerMode, DesiredState, Diagnostic, FileLocation, Name, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName,
     Subject, Ttl, Visibility, mix,
 };
 use fairway_zonefile::ZoneData;
@@ -424,7 +424,7 @@ impl<'a> Upper<'a> {
 /// The names of clusters that pools answer with; where they are told, with the cluster's addresses and their TTL.
 pub(super) fn cluster_names(desired: &DesiredState) -> BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> {
     let mut wanted: BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> = BTreeMap::new();
-    for pool in desired.pools.values().filter(|pool| pool.mode == Mode::Cname) {
+    for pool in desired.pools.values().filter(|pool| pool.mode == AnswerMode::Cname) {
         for member in &pool.members {
             let Some(cluster) = desired.clusters.get(&member.cluster) else { continue };
             let Some(name) = &cluster.dns_name else { continue };

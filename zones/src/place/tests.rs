@@ -4,8 +4,8 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use fairway_model::{
     Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Continent, Coordinates, Country,
-    DesiredState, Geo, Latency, LatencyTable, LocationMatch, MapLayer, MapName, Member, Name, Network, Policy, Pool,
-    PoolName, Preference, Rank, SteeredName, TableName, Weight,
+    DesiredState, Geo, Latency, LatencyTable, LatencyTableName, LocationMatch, MapLayer, MapName, Member, Name,
+    Network, Policy, Pool, PoolName, Preference, Rank, SteeredName, Weight,
 };
 use fairway_zonefile::read_zone;
 use proptest::prelude::*;
@@ -195,7 +195,7 @@ fn a_map_and_a_table_of_latencies_are_laid_over_each_other() {
     let row =
         |network: &str, cells: [u32; 2]| (network.parse().unwrap(), cells.map(|cell| Some(Latency(cell))).to_vec());
     let rows = vec![row("10.0.0.0/8", [9_000, 30_000]), row("192.0.2.128/25", [30_000, 9_000])];
-    let table = LatencyTable::new(TableName::new("rtt").unwrap(), clusters, rows);
+    let table = LatencyTable::new(LatencyTableName::new("rtt").unwrap(), clusters, rows);
     let latency = Rank::Latency { tolerance: Duration::from_millis(10) };
     let mut shape = shape(&[latency, Rank::Nearest], &world());
     shape.latencies = Some(Arc::new(table));

@@ -3,8 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    AcceptedShare, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Mode, Name, Network, Policy, Pool,
-    PoolName, Rtype, Shares, SteeredName, ZoneSpec,
+    AcceptedShare, AnswerMode, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Name, Network, Policy,
+    Pool, PoolName, Rtype, Shares, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 
@@ -41,7 +41,7 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
     }
     adjust(&mut pool);
     // A name that is an alias has no text beside it.
-    let both = if pool.mode == Mode::Cname { "other.a.test" } else { "*.txt.a.test" };
+    let both = if pool.mode == AnswerMode::Cname { "other.a.test" } else { "*.txt.a.test" };
     for owner in ["shop.a.test", "said.a.test", "*.wild.a.test", both] {
         let steered = SteeredName { name: name(owner), pool: pool.name.clone(), ttl: None };
         desired.names.insert(steered.name.clone(), steered);
@@ -150,7 +150,7 @@ fn all_others_get_what_they_got_before() {
 
 #[test]
 fn a_wildcard_and_an_alias_are_explained_too() {
-    let serving = serving(&["2001:db8::/32"], 4, |pool| pool.mode = Mode::Cname);
+    let serving = serving(&["2001:db8::/32"], 4, |pool| pool.mode = AnswerMode::Cname);
     for owner in ["_explain.shop.a.test", "_explain.any.wild.a.test"] {
         assert!(texts(&serving, "2001:db8::9", owner, None)[2].contains("answer: c"), "{owner}");
     }

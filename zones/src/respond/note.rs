@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Write};
 
-use fairway_model::{Mode, Rtype};
+use fairway_model::{AnswerMode, Rtype};
 
 use super::{Ending, Response};
 use crate::{
@@ -46,7 +46,7 @@ impl<'a> Response<'a> {
 
     fn tell(&self, text: &mut Text, pool: &SteerPool, scope: u8) -> fmt::Result {
         let kind = match (pool.mode(), self.query.rtype) {
-            (Mode::Cname, _) => Kind::Cname,
+            (AnswerMode::Cname, _) => Kind::Cname,
             (_, Rtype::AAAA) => Kind::V6,
             _ => Kind::V4,
         };

@@ -3,8 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Mode, Name, OverrideAction, Permille,
-    Policy, Pool, PoolName, Rtype, Spread, SteeredName, Tier, Weight,
+    AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name, OverrideAction,
+    Permille, Policy, Pool, PoolName, Rtype, Spread, SteeredName, Tier, Weight,
 };
 use fairway_zonefile::read_zone;
 
@@ -78,8 +78,8 @@ static POOLS: [Declared; 17] = [
     ("*.fall.example.test", Policy::FAILOVER, |pool| pool.members.truncate(3)),
     ("drawn.example.test", Policy::WEIGHTED, |pool| pool.spread = Spread::Query),
     ("*.drawn.child.example.test", Policy::WEIGHTED, |pool| pool.spread = Spread::Query),
-    ("cn.example.test", Policy::WEIGHTED, |pool| pool.mode = Mode::Cname),
-    ("*.cn.example.test", Policy::FAILOVER, |pool| pool.mode = Mode::Cname),
+    ("cn.example.test", Policy::WEIGHTED, |pool| pool.mode = AnswerMode::Cname),
+    ("*.cn.example.test", Policy::FAILOVER, |pool| pool.mode = AnswerMode::Cname),
     ("many.example.test", Policy::WEIGHTED, |pool| pool.answers = 3),
     ("tiers.example.test", Policy::WEIGHTED, |pool| {
         pool.members.iter_mut().skip(2).for_each(|member| member.tier = Tier::new(2).unwrap());

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fairway_model::Choose;
+use fairway_model::Selection;
 
 use super::{
     ClientNet, SteerPool, Trace, failover,
@@ -207,17 +207,17 @@ impl SteerPool {
         }
         // Four copies of one loop, so that each keeps its few variables in registers.
         match (self.chooses, several) {
-            (Choose::First, false) => self.pick::<1, T>(&picking, failover::score, trace),
-            (Choose::First, true) => self.pick::<8, T>(&picking, failover::score, trace),
-            (Choose::Weighted, false) => self.pick::<1, T>(&picking, weighted, trace),
-            (Choose::Weighted, true) => self.pick::<8, T>(&picking, weighted, trace),
+            (Selection::First, false) => self.pick::<1, T>(&picking, failover::score, trace),
+            (Selection::First, true) => self.pick::<8, T>(&picking, failover::score, trace),
+            (Selection::Weighted, false) => self.pick::<1, T>(&picking, weighted, trace),
+            (Selection::Weighted, true) => self.pick::<8, T>(&picking, weighted, trace),
         }
     }
 
     /// What stands for the client in the decision; nothing where every client gets the same.
     pub(super) fn seed(&self, client: ClientNet, draw: Draw) -> u64 {
         match self.chooses {
-            Choose::First if !self.load => 0,
+            Selection::First if !self.load => 0,
             _ => weighted::seed(self.spread, client, draw),
         }
     }

@@ -4,7 +4,7 @@
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
-use fairway_model::{Choose, ClusterName, Health, OverrideAction, Policy, PoolName, Spread, Weight};
+use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Selection, Spread, Weight};
 
 use super::{
     Answer, Basis, Choice, ClientNet, Family, Kind, MemberSet, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
@@ -225,7 +225,7 @@ impl Recorder {
 
 impl Trace for Recorder {
     fn begin(&mut self, pool: &SteerPool, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) {
-        let hashes = pool.chooses == Choose::Weighted || pool.load;
+        let hashes = pool.chooses == Selection::Weighted || pool.load;
         let input = match (hashes, pool.spread) {
             (true, Spread::Query) => HashInput::Draw(draw.0),
             _ if pool.tells_clients_apart() => HashInput::Client(client),
@@ -362,8 +362,8 @@ fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Opt
         return Reason::PassedOn;
     }
     match (sight, explanation.policy.choose) {
-        (Some(Sight::Candidate), Choose::Weighted) => Reason::NotChosen,
-        (Some(Sight::Candidate), Choose::First) => Reason::Later,
+        (Some(Sight::Candidate), Selection::Weighted) => Reason::NotChosen,
+        (Some(Sight::Candidate), Selection::First) => Reason::Later,
         (Some(Sight::Part), _) => Reason::PartlyUp,
         (Some(Sight::Elsewhere), _) => Reason::OtherFamily,
         (Some(Sight::Excluded), _) => Reason::NotLastGood,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Choose, Pool, Rank};
+use fairway_model::{Pool, Rank, Selection};
 
 use super::{pool::Member, territory::Placement, views::Row};
 
@@ -113,7 +113,7 @@ impl Ranking<'_> {
     /// Whether every member is a group of its own: where the first is taken, and either it alone is answered or each is
     /// asked whether it takes more.
     fn is_single(&self) -> bool {
-        self.pool.policy.choose == Choose::First && (self.pool.policy.load || self.pool.answers == 1)
+        self.pool.policy.choose == Selection::First && (self.pool.policy.load || self.pool.answers == 1)
     }
 }
 

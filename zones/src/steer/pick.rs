@@ -1,6 +1,6 @@
 //! Walks the groups of one stage and keeps the preferred candidates.
 
-use fairway_model::{Choose, Health};
+use fairway_model::{Health, Selection};
 
 use super::{
     Answer, Basis, Choice, Family, Kind, Members, Sight, SteerPool, Trace,
@@ -288,7 +288,7 @@ impl SteerPool {
                 fit += weight;
                 picked.groups[1] = step.group;
                 picked.offer(Entry { score: score(at, member), place: step.place, part: sight == Sight::Part });
-                if self.chooses == Choose::First && picked.is_full() {
+                if self.chooses == Selection::First && picked.is_full() {
                     break;
                 }
             } else if sight == Sight::Elsewhere {

@@ -5,8 +5,8 @@
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
 use fairway_model::{
-    Choose, Cluster, ClusterName, DesiredState, DownAnswer, Mode, Monitor, MonitorName, Network, Policy, Pool,
-    PoolName, ProbeAddress, Spread, ZoneSpec, mix,
+    AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Monitor, MonitorName, Network, Policy, Pool, PoolName,
+    ProbeAddress, Selection, Spread, ZoneSpec, mix,
 };
 
 use super::{
@@ -40,10 +40,10 @@ pub struct SteerPool {
     pub(super) quick: [Quick; 2],
     /// How the answers of each family are numbered, IPv4 first.
     pub(super) plans: [Plan; 2],
-    pub(super) chooses: Choose,
+    pub(super) chooses: Selection,
     /// Whether members take only what their share says.
     pub(super) load: bool,
-    pub(super) mode: Mode,
+    pub(super) mode: AnswerMode,
     pub(super) spread: Spread,
     pub(super) down: Down,
     /// Bits of a client's address that are hashed, IPv4 first; both 0 where none is.
@@ -229,7 +229,7 @@ impl SteerPool {
     }
 
     /// What it answers with: names of clusters' own, or addresses.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> AnswerMode {
         self.mode
     }
 
@@ -254,9 +254,9 @@ impl SteerPool {
     /// A question that the pool has an answer to, where it has one to any.
     pub fn usual_kind(&self) -> Kind {
         match self.mode {
-            Mode::Cname => Kind::Cname,
-            Mode::Address if self.plans[0].members > 0 => Kind::V4,
-            Mode::Address => Kind::V6,
+            AnswerMode::Cname => Kind::Cname,
+            AnswerMode::Address if self.plans[0].members > 0 => Kind::V4,
+            AnswerMode::Address => Kind::V6,
         }
     }
 
@@ -523,7 +523,7 @@ fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTa
 
 /// How many leading bits of a client's address the choice hashes, IPv4 first.
 fn hashed_bits(pool: &Pool) -> [u8; 2] {
-    let hashes = pool.policy.choose == Choose::Weighted || pool.policy.load;
+    let hashes = pool.policy.choose == Selection::Weighted || pool.policy.load;
     if hashes && pool.spread == Spread::Client {
         [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)]
     } else {

@@ -2,7 +2,7 @@
 //!
 //! It says nothing that [`SteerPool::choose`] would not say; a law in the tests holds the two against each other.
 
-use fairway_model::{Choose, Health, Mode};
+use fairway_model::{AnswerMode, Health, Selection};
 
 use super::{
     ClientNet, Family, SteerPool, failover,
@@ -89,7 +89,7 @@ impl SteerPool {
 
     /// Reads what a choice reads of the pool itself.
     #[inline]
-    pub(crate) fn touch(&self) -> (Choose, usize, u16) {
+    pub(crate) fn touch(&self) -> (Selection, usize, u16) {
         (self.chooses, self.members.len(), self.panic_threshold)
     }
 
@@ -105,19 +105,19 @@ impl SteerPool {
     pub(super) fn quick_way(&self, family: Family) -> Quick {
         let plan = &self.plans[family as usize];
         let one_target = |member: &Member| member.spots[family as usize].has_one_target();
-        let alike = self.mode == Mode::Address
+        let alike = self.mode == AnswerMode::Address
             && plan.answers == 1
             && !self.members.is_empty()
             && self.schedules().is_empty()
             && self.members.iter().all(one_target);
         match (alike, self.chooses, self.load) {
             (false, ..) => Quick::No,
-            (_, Choose::First, false) if self.orders.is_one_row(&self.members) => Quick::First,
-            (_, Choose::Weighted, false) if self.orders.is_one_group(&self.members) => Quick::Weighted,
+            (_, Selection::First, false) if self.orders.is_one_row(&self.members) => Quick::First,
+            (_, Selection::Weighted, false) if self.orders.is_one_group(&self.members) => Quick::Weighted,
             // Who is live beyond the group that is taken would have to be looked at.
             _ if self.panic_threshold != 0 => Quick::No,
-            (_, Choose::Weighted, false) if self.min_healthy == 0 => Quick::Groups,
-            (_, Choose::First, _) | (.., true) => Quick::Groups,
+            (_, Selection::Weighted, false) if self.min_healthy == 0 => Quick::Groups,
+            (_, Selection::First, _) | (.., true) => Quick::Groups,
             _ => Quick::No,
         }
     }

@@ -13,7 +13,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use fairway_model::{Cluster, DownAnswer, Mode, Pool};
+use fairway_model::{AnswerMode, Cluster, DownAnswer, Pool};
 
 use super::{
     Family,
@@ -98,7 +98,7 @@ impl Plan {
     /// `members` are in declared order, `rows` tell who is seen where. In mode `cname` only fallback addresses are answers of
     /// a family.
     pub(super) fn new(pool: &Pool, members: &mut [Member], rows: &[Row], family: Family) -> Self {
-        let has = |m: &Member| m.spots[family as usize].addresses() > 0 && pool.mode == Mode::Address;
+        let has = |m: &Member| m.spots[family as usize].addresses() > 0 && pool.mode == AnswerMode::Address;
         let ranks = members.iter().filter(|m| has(m)).count();
         let ranks = u8::try_from(ranks).expect("a pool has at most 255 members");
         let answers = pool.answers.clamp(1, Pool::ANSWERS_MAX).min(ranks.max(1));
@@ -204,7 +204,7 @@ impl SteerPool {
         let mut by_rank: Vec<&Member> =
             self.members.iter().filter(|m| m.spots[family as usize].addresses() > 0).collect();
         by_rank.sort_by_key(|m| m.number);
-        if self.mode == Mode::Cname {
+        if self.mode == AnswerMode::Cname {
             by_rank.clear();
         }
         let whole = |ranks: &[usize]| union(ranks.iter().flat_map(|r| self.addresses(by_rank[*r].number, family)));

@@ -7,7 +7,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use fairway_model::{Found, Network, Partition};
+use fairway_model::{Network, Partition, PartitionMatch};
 
 /// A fixed partition of the addresses of both families into blocks, each of one row and as large as it can be.
 ///
@@ -39,7 +39,7 @@ impl Territory {
     /// The row of an address and the length of its block: how many of its leading bits tell the row.
     #[inline]
     pub fn lookup(&self, address: IpAddr) -> (u16, u8) {
-        let Found { value, length } = self.partition.find(address);
+        let PartitionMatch { value, length } = self.partition.find(address);
         // Its maker held the values to 16 bits.
         (value as u16, length)
     }

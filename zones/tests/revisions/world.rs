@@ -143,7 +143,7 @@ pub(super) fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
         }
         if dice.one_in(6) {
             let before = Timestamp::from_secs([500, 5_000][dice.below(2) as usize]);
-            member.open = Schedule::new(vec![Window::new(None, None, Some(before)).unwrap()]);
+            member.open = Schedule::new(vec![ScheduleWindow::new(None, None, Some(before)).unwrap()]);
         }
         if dice.one_in(6) {
             member.probe = Some(ProbeAddress::Host("gw.test".into(), 80 + dice.below(2) as u16));
@@ -181,7 +181,7 @@ pub(super) fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
     };
     pool.spread = if dice.one_in(8) { Spread::Query } else { Spread::Client };
     pool.panic_threshold = Permille::new([0, 400][dice.below(2) as usize]).unwrap();
-    pool.mode = if dice.one_in(10) { Mode::Cname } else { Mode::Address };
+    pool.mode = if dice.one_in(10) { AnswerMode::Cname } else { AnswerMode::Address };
     pool
 }
 

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
-    Bias, ClientPrefix, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState, DownAnswer, Member, Mode,
-    Name, OverrideAction, Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    AnswerMode, Bias, ClientPrefix, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState, DownAnswer,
+    Member, Name, OverrideAction, Pool, PoolName, SharedMap, Spread, SteeredName, Subject, Tier, Ttl, TtlBounds,
+    Weight,
 };
 
 use super::{Meaning, places, schedule};
@@ -87,8 +88,8 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
     let own = ttl(meaning, pointer, wire.ttl).unwrap_or(default.ttl);
     Pool {
         mode: match wire.mode {
-            None | Some(v1::Mode::Address) => Mode::Address,
-            Some(v1::Mode::Cname) => Mode::Cname,
+            None | Some(v1::Mode::Address) => AnswerMode::Address,
+            Some(v1::Mode::Cname) => AnswerMode::Cname,
         },
         ttl: own,
         ttl_bounds: ttl_bounds(meaning, pointer, own, (wire.ttl_min, wire.ttl_max)),

@@ -9,8 +9,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClientLocation, ClientMap, Coordinates, Geo, LatencyTable, LocationMatch, LocationRules, MapName, Network,
-    Preference, Subject, TableName,
+    ClientLocation, ClientMap, Coordinates, Geo, LatencyTable, LatencyTableName, LocationMatch, LocationRules, MapName,
+    Network, Preference, Subject,
 };
 
 use super::Meaning;
@@ -25,7 +25,7 @@ use crate::{
 /// Maps and tables of latencies by name, and what the next reading needs to leave them unread.
 pub(super) struct Maps {
     pub(super) maps: BTreeMap<MapName, Arc<ClientMap>>,
-    pub(super) latencies: BTreeMap<TableName, Arc<LatencyTable>>,
+    pub(super) latencies: BTreeMap<LatencyTableName, Arc<LatencyTable>>,
     pub(super) kept: KeptMaps,
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Arguments, time::Duration};
 
-use fairway_model::{Choose, Policy, Rank};
+use fairway_model::{Policy, Rank, Selection};
 
 use super::{Meaning, places};
 use crate::{bounds_wire::List, policy_wire as wire, policy_wire::Step, tree::quoted, v1};
@@ -48,8 +48,8 @@ fn add(policy: &mut Policy, step: Step, last: bool, tolerance: Duration) {
         Step::Nearest => policy.ranks.push(Rank::Nearest),
         Step::Schedule => policy.schedule = true,
         Step::Load => policy.load = true,
-        Step::Sticky | Step::Weighted => policy.choose = Choose::Weighted,
-        Step::Failover if last => policy.choose = Choose::First,
+        Step::Sticky | Step::Weighted => policy.choose = Selection::Weighted,
+        Step::Failover if last => policy.choose = Selection::First,
         Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use fairway_model::{Name, ProviderSet, RecordSet, Rtype, Ttl};
+use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype, Ttl};
 use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, SealKey};
 use fairway_zonefile::rdata_from_text;
 
@@ -168,7 +168,7 @@ fn ds(meaning: &mut Meaning<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> V
 }
 
 /// NS, glue and DS of a delegation to these servers.
-fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[Name]) -> Vec<ProviderSet> {
+fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[Name]) -> Vec<ProviderRecordSet> {
     let ServedDelegation { zone, ttl, ds } = of;
     let names = servers.iter().map(|wire::NameServer { name: As(name), .. }| Box::from(name.as_wire()));
     let mut sets =
@@ -180,7 +180,7 @@ fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[
         let addresses: Vec<_> = addresses.iter().map(|As(address)| *address).collect();
         sets.extend(address_sets(name, ttl, &addresses));
     }
-    sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderSet::plain).collect()
+    sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderRecordSet::plain).collect()
 }
 
 /// TTL of delegations: they change seldom.

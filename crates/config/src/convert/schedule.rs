@@ -2,7 +2,7 @@
 
 use std::fmt::Arguments;
 
-use fairway_model::{Schedule, TimeOfDay, Weekdays, Weekly, Window, WindowError};
+use fairway_model::{Schedule, ScheduleWindow, ScheduleWindowError, TimeOfDay, Weekdays, WeeklyHours};
 
 use super::Meaning;
 use crate::{bounds_wire::List, policy_wire as wire, policy_wire::Step, v1, v1_schedule, values_wire::As};
@@ -27,27 +27,29 @@ pub(super) fn schedule(
 /// A fault of a window: where in it, what, and the way out.
 type WindowFault = (&'static str, String, &'static str);
 
-fn window(wire: v1_schedule::Window) -> Result<Window, WindowFault> {
+fn window(wire: v1_schedule::Window) -> Result<ScheduleWindow, WindowFault> {
     let v1_schedule::Window { days, from, to, zone, after, before } = wire;
     let has_hours = days.is_some() || from.is_some() || to.is_some();
     let from = from.map_or(TimeOfDay::START, |As(time)| time);
     let to = to.map_or(TimeOfDay::END, |As(time)| time);
-    let fault = |error: WindowError| match error {
-        WindowError::NoLength if from == TimeOfDay::END => {
+    let fault = |error: ScheduleWindowError| match error {
+        ScheduleWindowError::NoLength if from == TimeOfDay::END => {
             ("/from", "no day has an hour after 24:00".to_owned(), "let it open at 00:00, on the days after")
         }
-        WindowError::NoLength => {
+        ScheduleWindowError::NoLength => {
             let what = format!("the window opens and closes at {from}, so that it is no time long");
             ("/to", what, "give another time, or leave both out for whole days")
         }
-        WindowError::Reversed => ("/before", error.to_string(), "give a moment that is past `after`"),
-        WindowError::Nothing => ("", error.to_string(), "give zone with days or times of day, or after or before"),
-        WindowError::Always => ("", error.to_string(), "give days or times of day, or leave zone out"),
+        ScheduleWindowError::Reversed => ("/before", error.to_string(), "give a moment that is past `after`"),
+        ScheduleWindowError::Nothing => {
+            ("", error.to_string(), "give zone with days or times of day, or after or before")
+        }
+        ScheduleWindowError::Always => ("", error.to_string(), "give days or times of day, or leave zone out"),
     };
     let weekly = match zone {
         Some(As(zone)) => {
             let days = days.map_or(Weekdays::ALL, |As(days)| days);
-            Some(Weekly::new(days, from, to, zone).map_err(fault)?)
+            Some(WeeklyHours::new(days, from, to, zone).map_err(fault)?)
         }
         None if has_hours => {
             let what = "the window has days or times of day, and no zone whose clocks show them".to_owned();
@@ -55,7 +57,7 @@ fn window(wire: v1_schedule::Window) -> Result<Window, WindowFault> {
         }
         None => None,
     };
-    Window::new(weekly, after.map(|As(after)| after), before.map(|As(before)| before)).map_err(fault)
+    ScheduleWindow::new(weekly, after.map(|As(after)| after), before.map(|As(before)| before)).map_err(fault)
 }
 
 /// Windows without the step would be passed over silently, and a member be answered that is meant to be closed.

@@ -9,12 +9,14 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use fairway_model::{ClusterName, Diagnostic, FileLocation, Latency, LatencyRow, LatencyTable, Network, TableName};
+use fairway_model::{
+    ClusterName, Diagnostic, FileLocation, Latency, LatencyRow, LatencyTable, LatencyTableName, Network,
+};
 
 use crate::{FAULTS_MAX, tree::quoted};
 
 /// The table that a text holds, or all its faults.
-pub(super) fn read(name: &TableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
+pub(super) fn read(name: &LatencyTableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
     let file: Arc<str> = file.into();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     fn table(text: &str) -> Result<LatencyTable, Vec<String>> {
-        let name = TableName::new("rtt").unwrap();
+        let name = LatencyTableName::new("rtt").unwrap();
         read(&name, "rtt.csv", text).map_err(|faults| faults.iter().map(ToString::to_string).collect())
     }
 

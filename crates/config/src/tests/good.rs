@@ -3,7 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use fairway_model::{
-    Check, ClientPrefix, DownAnswer, Mode, Name, OverrideAction, Policy, ProbeAddress, Rtype, Spread, StatusSet,
+    AnswerMode, Check, ClientPrefix, DownAnswer, Name, OverrideAction, Policy, ProbeAddress, Rtype, Spread, StatusSet,
 };
 
 use super::*;
@@ -98,7 +98,7 @@ fn pools_monitors_and_overrides_become_what_they_say() {
     assert_eq!(loaded.warnings, []);
     let pools: Vec<_> = loaded.desired.pools.values().collect();
     let [centre, shop] = &pools[..] else { panic!("two pools") };
-    assert_eq!((&shop.policy, shop.mode, shop.spread), (&Policy::WEIGHTED, Mode::Cname, Spread::Query));
+    assert_eq!((&shop.policy, shop.mode, shop.spread), (&Policy::WEIGHTED, AnswerMode::Cname, Spread::Query));
     assert_eq!((shop.panic_threshold.thousandths(), shop.min_healthy.thousandths()), (300, 500));
     assert_eq!(shop.client_prefix, ClientPrefix { v4: 20, v6: 56 });
     assert_eq!(shop.down, DownAnswer::FallbackCname("centre.example".parse().unwrap()));

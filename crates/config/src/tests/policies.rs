@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_model::{Choose, Policy, Rank};
+use fairway_model::{Policy, Rank, Selection};
 
 use super::*;
 
@@ -28,17 +28,17 @@ fn policy(text: &str) -> Policy {
 fn a_word_or_a_list_of_steps_is_a_policy() {
     let latency = Rank::Latency { tolerance: Duration::from_millis(20) };
     for (text, ranks, load, choose) in [
-        ("weighted", vec![], false, Choose::Weighted),
-        ("failover", vec![], false, Choose::First),
-        ("sticky", vec![], false, Choose::Weighted),
-        ("nearest", vec![Rank::Nearest], false, Choose::Weighted),
-        ("load", vec![], true, Choose::Weighted),
-        ("[latency]", vec![latency], false, Choose::Weighted),
-        ("[geo, nearest, load, weighted]", vec![Rank::Geo, Rank::Nearest], true, Choose::Weighted),
-        ("[geo, tier, cost, sticky]", vec![Rank::Geo, Rank::Tier, Rank::Cost], false, Choose::Weighted),
-        ("[cost, failover]", vec![Rank::Cost], false, Choose::First),
-        ("[geo, failover, weighted]", vec![Rank::Geo, Rank::Tier], false, Choose::Weighted),
-        ("[tier, load, failover]", vec![Rank::Tier], true, Choose::First),
+        ("weighted", vec![], false, Selection::Weighted),
+        ("failover", vec![], false, Selection::First),
+        ("sticky", vec![], false, Selection::Weighted),
+        ("nearest", vec![Rank::Nearest], false, Selection::Weighted),
+        ("load", vec![], true, Selection::Weighted),
+        ("[latency]", vec![latency], false, Selection::Weighted),
+        ("[geo, nearest, load, weighted]", vec![Rank::Geo, Rank::Nearest], true, Selection::Weighted),
+        ("[geo, tier, cost, sticky]", vec![Rank::Geo, Rank::Tier, Rank::Cost], false, Selection::Weighted),
+        ("[cost, failover]", vec![Rank::Cost], false, Selection::First),
+        ("[geo, failover, weighted]", vec![Rank::Geo, Rank::Tier], false, Selection::Weighted),
+        ("[tier, load, failover]", vec![Rank::Tier], true, Selection::First),
     ] {
         assert_eq!(policy(text), Policy { ranks, load, choose, ..Policy::WEIGHTED }, "{text}");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_model::{Check, Cluster, ClusterName, DownAnswer, Mode, Policy, Timestamp};
+use fairway_model::{AnswerMode, Check, Cluster, ClusterName, DownAnswer, Policy, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{Elements, StoredIntent, Unanswered, Wish, body::read, object_name};
@@ -76,7 +76,7 @@ fn members_are_the_clusters_that_run_the_service() {
 fn what_the_body_says_of_steering_is_in_the_pool() {
     let spec = json!({"gslb": {"ttl": "1m", "mode": "address", "policy": ["tier", "failover"], "downResponse": {"type": "FALLBACK_IP", "fallback": ["192.0.2.9"]}}});
     let pool = only(&[inbound("n", spec)]).unwrap().pool;
-    assert_eq!((pool.ttl.secs(), pool.mode), (60, Mode::Address));
+    assert_eq!((pool.ttl.secs(), pool.mode), (60, AnswerMode::Address));
     assert_eq!(pool.policy.to_string(), "tier, failover");
     assert_eq!(pool.down, DownAnswer::FallbackAddresses(vec!["192.0.2.9".parse().unwrap()]));
 }

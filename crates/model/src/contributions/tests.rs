@@ -97,7 +97,7 @@ fn an_address_of_a_declared_cluster_stands_for_it_and_so_does_its_name() {
 #[test]
 fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
     let ttl = |secs| Ttl::from_secs(secs).ok();
-    let failover = Policy { choose: crate::Choose::First, ..Policy::WEIGHTED };
+    let failover = Policy { choose: crate::Selection::First, ..Policy::WEIGHTED };
     let old = ContributedSpec { policy: Some(failover.clone()), ttl: ttl(60), ..ContributedSpec::default() };
     let new = ContributedSpec {
         policy: Some(Policy::WEIGHTED),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DesiredState, Subject, Violation, error, nearest, warning};
-use crate::{Geo, MapName, Pool, Rank, TableName};
+use crate::{Geo, LatencyTableName, MapName, Pool, Rank};
 
 /// What a pool that goes by place must find: its map and table, places of its members, regions where members are.
 pub(super) fn check_places(desired: &DesiredState, pool: &Pool, found: &mut Vec<Violation>) {
@@ -24,7 +24,7 @@ pub(super) fn check_places(desired: &DesiredState, pool: &Pool, found: &mut Vec<
         add(&|subject| error(subject, format!("pool {name}: {}", why.0), &*why.1));
     }
     let latencies = pool.place.latencies.as_ref();
-    if let Some(why) = missing(table, "table of latencies", &desired.latencies, latencies, TableName::as_str) {
+    if let Some(why) = missing(table, "table of latencies", &desired.latencies, latencies, LatencyTableName::as_str) {
         add(&|subject| error(subject, format!("pool {name}: {}", why.0), &*why.1));
     }
     let clusters = || pool.members.iter().filter_map(|member| desired.clusters.get(&member.cluster));

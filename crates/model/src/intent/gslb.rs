@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{ClusterName, DownAnswer, Mode, Policy, Tier, Ttl, Weight};
+use crate::{AnswerMode, ClusterName, DownAnswer, Policy, Tier, Ttl, Weight};
 
 /// How a name is steered. What is not said has the default of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Gslb {
     /// TTL of its answers.
     pub ttl: Option<Ttl>,
     /// What is answered: addresses or an alias.
-    pub mode: Option<Mode>,
+    pub mode: Option<AnswerMode>,
     /// How a member is chosen.
     pub policy: Option<Policy>,
     /// What is answered when no member can be.

@@ -126,7 +126,7 @@ proptest! {
         let partition = Partition::of_networks(networks, 0);
         let blocks: Vec<_> = partition.blocks().collect();
         for (block, value) in &blocks {
-            prop_assert_eq!(partition.find(block.address()), Found { value: *value, length: block.length() });
+            prop_assert_eq!(partition.find(block.address()), PartitionMatch { value: *value, length: block.length() });
         }
         for pair in blocks.windows(2) {
             let [(a, of_a), (b, of_b)] = pair else { unreachable!() };

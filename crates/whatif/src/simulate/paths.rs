@@ -1,6 +1,6 @@
 //! How long packets take from networks to clusters, and tables of what was measured of that.
 
-use fairway_model::{Coordinates, Latency, LatencyTable, TableName};
+use fairway_model::{Coordinates, Latency, LatencyTable, LatencyTableName};
 
 use super::{
     chance::Chance,
@@ -46,6 +46,6 @@ impl Paths {
         let rows = (0..).zip(&self.0);
         let rows = rows.map(|(number, row)| (subnet(number), row.iter().map(&mut measured).collect())).collect();
         let clusters = scenario.clusters.iter().map(|cluster| cluster.name.clone()).collect();
-        LatencyTable::new(TableName::new(TABLE).expect("letters"), clusters, rows)
+        LatencyTable::new(LatencyTableName::new(TABLE).expect("letters"), clusters, rows)
     }
 }

@@ -1,6 +1,6 @@
 //! Every down answer against every way of having no member up (S0-44's matrix), and when there is panic.
 
-use fairway_model::{DownAnswer, Mode, Permille, Policy, Pool};
+use fairway_model::{AnswerMode, DownAnswer, Permille, Policy, Pool};
 
 use super::*;
 use crate::steer::Basis;
@@ -101,8 +101,9 @@ fn a_family_that_no_member_has_is_no_data_and_no_failure() {
 
 #[test]
 fn in_cname_mode_a_down_pool_names_the_member_it_would_choose() {
-    let cname =
-        |down: DownAnswer| Scene::new(Policy::FAILOVER, "a b", |pool| (pool.mode, pool.down) = (Mode::Cname, down));
+    let cname = |down: DownAnswer| {
+        Scene::new(Policy::FAILOVER, "a b", |pool| (pool.mode, pool.down) = (AnswerMode::Cname, down))
+    };
     let answers = |down: DownAnswer| {
         ["u u", "d u", "p p", "d d", "x d", "x x"].map(|s| cname(down.clone()).answer(Kind::Cname, s))
     };

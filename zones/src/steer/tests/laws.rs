@@ -1,6 +1,6 @@
 //! What holds for every pool under every condition: what may be answered, and that answers exist.
 
-use fairway_model::{DownAnswer, Eligibility, Mode, Permille, Policy, Pool, Spread};
+use fairway_model::{AnswerMode, DownAnswer, Eligibility, Permille, Policy, Pool, Spread};
 use proptest::prelude::*;
 
 use super::*;
@@ -194,7 +194,7 @@ proptest! {
     #[test]
     fn cname_mode_names_a_member_whenever_one_is_not_out((scene, states) in scene(), client in any::<u32>()) {
         let mut pool = scene.pool.clone();
-        (pool.mode, pool.down) = (Mode::Cname, DownAnswer::All);
+        (pool.mode, pool.down) = (AnswerMode::Cname, DownAnswer::All);
         let any_in = scene.runtime(&states);
         let any_in = (0..scene.targets.len() as u32)
             .any(|t| any_in.health(crate::TargetIndex(t)).eligibility() != Eligibility::Out);

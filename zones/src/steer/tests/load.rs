@@ -1,6 +1,6 @@
 //! Pools that heed load, and orders that depend on the client's place.
 
-use fairway_model::{Choose, Permille, Policy, Rank, Spread};
+use fairway_model::{Permille, Policy, Rank, Selection, Spread};
 use proptest::prelude::*;
 
 use super::*;
@@ -74,9 +74,9 @@ fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
         let policy = Policy { ranks: vec![Rank::Geo], choose, ..Policy::WEIGHTED };
         scopes(&Scene::placed(policy, "a b", [&[0, 1], &[1, 0]], |pool| pool.spread = spread)).0
     };
-    assert_eq!(by_place(Choose::First, Spread::Client), 1, "only the place counts");
-    assert_eq!(by_place(Choose::Weighted, Spread::Client), 24);
-    assert_eq!(by_place(Choose::Weighted, Spread::Query), 1);
+    assert_eq!(by_place(Selection::First, Spread::Client), 1, "only the place counts");
+    assert_eq!(by_place(Selection::Weighted, Spread::Client), 24);
+    assert_eq!(by_place(Selection::Weighted, Spread::Query), 1);
     let failover = Policy { load: true, ..Policy::FAILOVER };
     assert_eq!(scopes(&Scene::new(failover, "a b", |_| {})).0, 24, "who is passed on depends on the network");
 }
@@ -326,7 +326,7 @@ proptest! {
     #[test]
     fn a_quick_choice_heeds_places_and_load_too(
         before in balancing(), states in "[udsxp]{6}", client in any::<u32>(), panic in prop_oneof![Just(0), Just(600)],
-        load in any::<bool>(), choose in prop_oneof![Just(Choose::First), Just(Choose::Weighted)],
+        load in any::<bool>(), choose in prop_oneof![Just(Selection::First), Just(Selection::Weighted)],
     ) {
         let scene = before.scene(|pool| {
             pool.panic_threshold = Permille::new(panic).unwrap();

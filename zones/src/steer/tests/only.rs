@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use fairway_model::{Choose, DownAnswer, Network, Permille, Policy, Rank, Spread};
+use fairway_model::{DownAnswer, Network, Permille, Policy, Rank, Selection, Spread};
 
 use super::*;
 use crate::steer::{Basis, Reason};
@@ -12,7 +12,7 @@ const KEPT: &str = "10.1.2.3";
 const FREE: &str = "192.0.2.1";
 const NEVER: u16 = Rows::NEVER;
 
-fn geo(load: bool, choose: Choose) -> Policy {
+fn geo(load: bool, choose: Selection) -> Policy {
     Policy { ranks: vec![Rank::Geo], load, choose, schedule: false }
 }
 
@@ -23,7 +23,7 @@ fn answers(scene: &Scene, states: &str) -> [String; 2] {
 
 #[test]
 fn clients_of_a_place_keep_to_its_members_and_others_are_free() {
-    let scene = Scene::placed(geo(false, Choose::First), "a b c", [&[0, 1, NEVER], &[1, 2, 0]], |_| {});
+    let scene = Scene::placed(geo(false, Selection::First), "a b c", [&[0, 1, NEVER], &[1, 2, 0]], |_| {});
     assert_eq!(answers(&scene, "u u u"), ["a", "c"]);
     assert_eq!(answers(&scene, "d u u"), ["b", "c"]);
     assert_eq!(answers(&scene, "d d u"), ["a b", "c"], "the down answer is of those that may be answered");
@@ -39,7 +39,7 @@ fn a_place_without_any_member_of_its_own_gets_what_stands_for_members() {
     let fallback = DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]);
     let ranks: [&[u16]; 2] = [&[NEVER, NEVER], &[0, 1]];
     for (down, expected) in [(DownAnswer::All, "nothing"), (DownAnswer::Refuse, "nothing"), (fallback, "z")] {
-        let scene = Scene::placed(geo(false, Choose::First), "a b", ranks, |pool| pool.down = down.clone());
+        let scene = Scene::placed(geo(false, Selection::First), "a b", ranks, |pool| pool.down = down.clone());
         assert_eq!(answers(&scene, "u u"), [expected, "a"], "{down:?}");
         let runtime = scene.runtime("u u");
         assert_eq!(scene.choose(Kind::V4, &runtime, KEPT).basis, Basis::Hidden);
@@ -48,7 +48,7 @@ fn a_place_without_any_member_of_its_own_gets_what_stands_for_members() {
 
 #[test]
 fn views_and_places_both_hide() {
-    let scene = Scene::placed(geo(false, Choose::First), "a b c", [&[0, 1, NEVER], &[0, 1, 2]], |pool| {
+    let scene = Scene::placed(geo(false, Selection::First), "a b c", [&[0, 1, NEVER], &[0, 1, 2]], |pool| {
         pool.members[0].networks = vec!["10.9.0.0/16".parse().unwrap()];
         pool.members[2].networks = vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.0/24".parse().unwrap()];
     });
@@ -67,10 +67,10 @@ fn an_excluded_member_is_never_answered() {
         DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]),
     ];
     let policies = [
-        geo(false, Choose::First),
-        geo(false, Choose::Weighted),
-        geo(true, Choose::First),
-        geo(true, Choose::Weighted),
+        geo(false, Selection::First),
+        geo(false, Selection::Weighted),
+        geo(true, Selection::First),
+        geo(true, Selection::Weighted),
     ];
     let letters = ['u', 'd', 'p', 's', 'x', 'f', 'U'];
     let mut played = 0u32;
@@ -120,7 +120,7 @@ fn more_rows_than_can_be_counted_give_up_ranks_and_nobody_who_is_excluded() {
     let mut rows = Rows::new(3);
     (0..u16::MAX).for_each(|row| rows.push(&[row % 5, if row % 2 == 0 { NEVER } else { row % 3 }, 1]));
     let territory = Territory::new(Partition::of_networks(blocks.chain([rest]), 1)).unwrap();
-    let scene = Scene::new(geo(false, Choose::First), "a b c", |pool| {
+    let scene = Scene::new(geo(false, Selection::First), "a b c", |pool| {
         pool.members[2].networks = vec!["1.3.128.0/17".parse().unwrap()];
     });
     let scene = Scene::compile_at(scene.desired, scene.pool, &Placement { territory, rankings: vec![rows] });

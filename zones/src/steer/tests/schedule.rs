@@ -1,6 +1,6 @@
 //! Members that are closed by their schedules: out in every way of choosing, and no evidence against the others.
 
-use fairway_model::{DownAnswer, Mode, Permille, Policy, Pool, Timestamp, Window};
+use fairway_model::{AnswerMode, DownAnswer, Permille, Policy, Pool, ScheduleWindow, Timestamp};
 use proptest::prelude::*;
 
 use super::{laws::scene, *};
@@ -27,7 +27,7 @@ impl Scene {
                 'n' => (Some(moment(DUSK)), None),
                 _ => continue,
             };
-            member.open = Schedule::new(vec![Window::new(None, after, before).unwrap()]);
+            member.open = Schedule::new(vec![ScheduleWindow::new(None, after, before).unwrap()]);
         }
         self.recompiled(pool)
     }
@@ -161,7 +161,7 @@ proptest! {
     ) {
         let mut pool = plain.pool.clone();
         pool.policy.load = load;
-        pool.mode = if cname { Mode::Cname } else { Mode::Address };
+        pool.mode = if cname { AnswerMode::Cname } else { AnswerMode::Address };
         if cname && matches!(pool.down, DownAnswer::FallbackAddresses(_)) {
             pool.down = DownAnswer::All;
         }

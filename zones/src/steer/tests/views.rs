@@ -1,6 +1,8 @@
 //! Serving states: who is hidden from whom is never answered, whatever else holds, and counts for nothing.
 
-use fairway_model::{DownAnswer, Mode, Network, Partition, Permille, Policy, Pool, Rank, Spread, Visibility, ZoneSpec};
+use fairway_model::{
+    AnswerMode, DownAnswer, Network, Partition, Permille, Policy, Pool, Rank, Spread, Visibility, ZoneSpec,
+};
 use proptest::prelude::*;
 
 use super::{laws::down, *};
@@ -158,7 +160,7 @@ fn what_is_internal_stays_so_for_its_own_networks() {
 
 #[test]
 fn in_cname_mode_a_hidden_member_is_not_named() {
-    let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |pool| pool.mode = Mode::Cname);
+    let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |pool| pool.mode = AnswerMode::Cname);
     for states in ["u u", "d d"] {
         let runtime = scene.runtime(states);
         let named =
@@ -241,7 +243,7 @@ prop_compose! {
         (policy, load, ranks) in (prop_oneof![Just(Policy::WEIGHTED), Just(Policy::FAILOVER)], any::<bool>(), prop::option::of(Just(Rank::Geo))),
         down in down(), answers in 1u8..=3, panic in prop_oneof![Just(0u16), 1u16..=1000],
         spread in prop_oneof![Just(Spread::Client), Just(Spread::Query)],
-        is_private in any::<bool>(), mode in prop_oneof![4 => Just(Mode::Address), 1 => Just(Mode::Cname)],
+        is_private in any::<bool>(), mode in prop_oneof![4 => Just(AnswerMode::Address), 1 => Just(AnswerMode::Cname)],
         ranked in prop::collection::vec(prop::collection::vec(0u16..3, 6), 2),
     ) -> (Scene, bool) {
         let text = members.iter().zip('a'..).map(|((weight, tier, v4, v6, ..), name)| {
@@ -298,7 +300,7 @@ proptest! {
             runtime = scene.balanced(&runtime, &format!("a:{near}+{spill} b:{spill}+0 c:0+0"));
         }
         let client = scene.steer.client_net(address);
-        let kinds: &[_] = if scene.pool.mode == Mode::Cname { &[(Kind::Cname, Family::V4)] } else { &KINDS };
+        let kinds: &[_] = if scene.pool.mode == AnswerMode::Cname { &[(Kind::Cname, Family::V4)] } else { &KINDS };
         for (kind, family) in kinds {
             let choice = scene.steer.choose(*kind, &runtime, client, Draw(draw), &mut ());
             let named = match choice.answer {
@@ -339,7 +341,7 @@ proptest! {
             IpAddr::V6(first) => IpAddr::V6((first.to_bits() | other.checked_shr(block.length().into()).unwrap_or(0)).into()),
         };
         prop_assert_eq!(scene.steer.client_net(within), scene.steer.client_net(one));
-        let kind = if scene.pool.mode == Mode::Cname { Kind::Cname } else { Kind::V4 };
+        let kind = if scene.pool.mode == AnswerMode::Cname { Kind::Cname } else { Kind::V4 };
         let choose = |address: IpAddr| scene.steer.choose(kind, &runtime, scene.steer.client_net(address), Draw(1), &mut ());
         prop_assert_eq!(choose(within), choose(one));
         let elsewhere = scene.steer.client_net(std::net::Ipv6Addr::from(other).into()).network();

@@ -10,7 +10,7 @@ use std::{
 ///
 /// Takes `INLINE` + 2 octets itself, rounded up to a multiple of 8 (and at least 24).
 #[derive(Clone)]
-pub struct Octets<const INLINE: usize>(Kept<INLINE>);
+pub struct SmallBytes<const INLINE: usize>(Kept<INLINE>);
 
 #[derive(Clone)]
 enum Kept<const INLINE: usize> {
@@ -18,7 +18,7 @@ enum Kept<const INLINE: usize> {
     Heap(Box<[u8]>),
 }
 
-impl<const INLINE: usize> From<&[u8]> for Octets<INLINE> {
+impl<const INLINE: usize> From<&[u8]> for SmallBytes<INLINE> {
     fn from(from: &[u8]) -> Self {
         match u8::try_from(from.len()) {
             Ok(len) if from.len() <= INLINE => {
@@ -31,13 +31,13 @@ impl<const INLINE: usize> From<&[u8]> for Octets<INLINE> {
     }
 }
 
-impl<const INLINE: usize> From<Vec<u8>> for Octets<INLINE> {
+impl<const INLINE: usize> From<Vec<u8>> for SmallBytes<INLINE> {
     fn from(from: Vec<u8>) -> Self {
         if from.len() <= INLINE { from.as_slice().into() } else { Self(Kept::Heap(from.into())) }
     }
 }
 
-impl<const INLINE: usize> Deref for Octets<INLINE> {
+impl<const INLINE: usize> Deref for SmallBytes<INLINE> {
     type Target = [u8];
 
     #[inline]
@@ -49,7 +49,7 @@ impl<const INLINE: usize> Deref for Octets<INLINE> {
     }
 }
 
-impl<const INLINE: usize> DerefMut for Octets<INLINE> {
+impl<const INLINE: usize> DerefMut for SmallBytes<INLINE> {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Kept::Inline { len, octets } => &mut octets[..usize::from(*len)],
@@ -58,15 +58,15 @@ impl<const INLINE: usize> DerefMut for Octets<INLINE> {
     }
 }
 
-impl<const INLINE: usize> PartialEq for Octets<INLINE> {
+impl<const INLINE: usize> PartialEq for SmallBytes<INLINE> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<const INLINE: usize> Eq for Octets<INLINE> {}
+impl<const INLINE: usize> Eq for SmallBytes<INLINE> {}
 
-impl<const INLINE: usize> fmt::Debug for Octets<INLINE> {
+impl<const INLINE: usize> fmt::Debug for SmallBytes<INLINE> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -80,9 +80,9 @@ mod tests {
     fn few_and_many_octets_are_kept_alike() {
         for len in 0..40u8 {
             let octets: Vec<u8> = (0..len).collect();
-            let (copied, moved) = (Octets::<22>::from(&octets[..]), Octets::<22>::from(octets.clone()));
+            let (copied, moved) = (SmallBytes::<22>::from(&octets[..]), SmallBytes::<22>::from(octets.clone()));
             assert_eq!((&*copied, &copied), (&octets[..], &moved));
         }
-        assert_eq!((size_of::<Octets<22>>(), size_of::<Octets<30>>()), (24, 32));
+        assert_eq!((size_of::<SmallBytes<22>>(), size_of::<SmallBytes<30>>()), (24, 32));
     }
 }
