@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_health::{Checker, CheckerSettings, Flip};
+use fairway_health::{Checker, CheckerSettings, HealthTransition};
 use fairway_model::{Check, HealthStatus, HttpCheck, Monitor, MonitorName, ProbeAddress, StatusSet, Target};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -108,8 +108,8 @@ async fn load(targets: u32, period: u32, seconds: u32) -> Result<(), Fault> {
             wished.push(target(address(number), &monitor)?);
         }
     }
-    let (sender, mut flips) = mpsc::channel(1_024);
-    tokio::spawn(async move { while flips.recv().await.is_some() {} });
+    let (sender, mut transitions) = mpsc::channel(1_024);
+    tokio::spawn(async move { while transitions.recv().await.is_some() {} });
     let checker = Checker::start(CheckerSettings::default(), sender);
     let start = Instant::now();
     checker.set_targets(wished, vec![]).await;
@@ -195,7 +195,7 @@ async fn one_death(hang: bool, after: Duration) -> Result<Duration, Fault> {
     let at = listener.local_addr()?;
     let short = Duration::from_millis(200);
     let monitor = Arc::new(http(at.port(), "/".to_owned(), short, short, 2));
-    let (sender, mut flips) = mpsc::channel(16);
+    let (sender, mut transitions) = mpsc::channel(16);
     let checker = Checker::start(CheckerSettings::default(), sender);
     let (stop, mut stopped) = mpsc::channel::<()>(1);
     let server = tokio::spawn(async move {
@@ -207,23 +207,23 @@ async fn one_death(hang: bool, after: Duration) -> Result<Duration, Fault> {
         }
     });
     checker.set_targets(vec![target(at.ip(), &monitor)?], vec![]).await;
-    flip_to(HealthStatus::Up, &mut flips).await?;
+    flip_to(HealthStatus::Up, &mut transitions).await?;
     sleep(Duration::from_secs(1) + after).await;
     drop(stop);
     // The listener: dropped, the target refuses; kept, the kernel accepts and nobody answers.
     let listener = server.await?;
     let start = Instant::now();
     let kept = hang.then_some(listener);
-    flip_to(HealthStatus::Down, &mut flips).await?;
+    flip_to(HealthStatus::Down, &mut transitions).await?;
     let took = start.elapsed();
     drop(kept);
     Ok(took)
 }
 
-async fn flip_to(status: HealthStatus, flips: &mut Receiver<Flip>) -> Result<(), Fault> {
+async fn flip_to(status: HealthStatus, transitions: &mut Receiver<HealthTransition>) -> Result<(), Fault> {
     loop {
-        let flip = timeout(Duration::from_secs(10), flips.recv()).await?.ok_or("the checker ended")?;
-        if flip.to == status {
+        let transition = timeout(Duration::from_secs(10), transitions.recv()).await?.ok_or("the checker ended")?;
+        if transition.to == status {
             return Ok(());
         }
     }

@@ -44,7 +44,7 @@ impl Default for CheckerSettings {
 
 /// A verdict that changed. Where the reader was slow, several changes of one target in one: from the oldest to the newest.
 #[derive(Clone, Debug)]
-pub struct Flip {
+pub struct HealthTransition {
     /// Whose.
     pub target: Target,
     /// What it was.
@@ -117,11 +117,11 @@ pub struct Observer {
     /// Probes that are due and wait for a socket. Lasting: `sockets_max` is too small for the targets that hang.
     pub probes_waiting: usize,
     /// Flips that the reader of the channel has not made room for.
-    pub flips_waiting: usize,
+    pub transitions_waiting: usize,
     /// How often the process was held up (starved, stopped, its runtime blocked) for 5 ms or more.
     pub stalls: u64,
     /// For how long altogether. Probes that fell into it count only if they passed.
-    pub held_up: Duration,
+    pub stalled_for: Duration,
     /// What all probes came to.
     pub totals: Totals,
 }
@@ -130,18 +130,18 @@ pub struct Observer {
 pub struct Checker {
     commands: mpsc::Sender<Command>,
     /// Targets without a verdict.
-    unjudged: watch::Receiver<usize>,
+    unevaluated: watch::Receiver<usize>,
     /// Held while targets change: one change at a time.
     workshop: Mutex<Workshop>,
 }
 
 impl Checker {
-    /// Starts the checking task on the current runtime. Flips go to `flips`, bounded by it: where it is full, they are
+    /// Starts the checking task on the current runtime. Flips go to `transitions`, bounded by it: where it is full, they are
     /// joined per target, and the latest verdict of each arrives as soon as there is room.
     ///
     /// Give it a runtime that nothing blocks: what holds the runtime up makes probes tell nothing.
-    pub fn start(settings: CheckerSettings, flips: mpsc::Sender<Flip>) -> Self {
-        Self::start_with(&settings, flips, RandomState::new().hash_one(0), probe::probe)
+    pub fn start(settings: CheckerSettings, transitions: mpsc::Sender<HealthTransition>) -> Self {
+        Self::start_with(&settings, transitions, RandomState::new().hash_one(0), probe::probe)
     }
 
     /// Makes exactly these targets checked: equal ones keep their state, new ones start (from `restored`, where it knows
@@ -161,11 +161,11 @@ impl Checker {
 
     /// Waits until every target is judged up or down, at most `limit`; returns how many are still pending or unknown.
     pub async fn first_round(&self, limit: Duration) -> usize {
-        let mut unjudged = self.unjudged.clone();
-        let all = unjudged.wait_for(|count| *count == 0);
+        let mut unevaluated = self.unevaluated.clone();
+        let all = unevaluated.wait_for(|count| *count == 0);
         // Either way the count says what is left.
         let _ = tokio::time::timeout(limit, all).await.map(|result| result.map(|_| ()));
-        *self.unjudged.borrow()
+        *self.unevaluated.borrow()
     }
 
     /// What is known of every target, in the order they were set; equal ones once.
@@ -204,17 +204,22 @@ impl Checker {
     }
 
     /// Starts with a given seed of jitter and a given way to probe.
-    fn start_with<P: round::Probe>(settings: &CheckerSettings, flips: mpsc::Sender<Flip>, seed: u64, probe: P) -> Self {
+    fn start_with<P: round::Probe>(
+        settings: &CheckerSettings,
+        transitions: mpsc::Sender<HealthTransition>,
+        seed: u64,
+        probe: P,
+    ) -> Self {
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
-        let (left, unjudged) = watch::channel(0);
-        tokio::spawn(Round::new(settings.sockets_max, flips, left, seed, probe).run(inbox));
-        Self { commands, unjudged, workshop: Mutex::new(Workshop::new()) }
+        let (left, unevaluated) = watch::channel(0);
+        tokio::spawn(Round::new(settings.sockets_max, transitions, left, seed, probe).run(inbox));
+        Self { commands, unevaluated, workshop: Mutex::new(Workshop::new()) }
     }
 }
 
 impl fmt::Debug for Checker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checker").field("unjudged", &*self.unjudged.borrow()).finish_non_exhaustive()
+        f.debug_struct("Checker").field("unjudged", &*self.unevaluated.borrow()).finish_non_exhaustive()
     }
 }
 

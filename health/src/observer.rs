@@ -17,7 +17,7 @@ pub(crate) struct LagMeter {
     /// When the next tick is expected.
     expected: Instant,
     /// All lateness so far.
-    held_up: Duration,
+    stalled_for: Duration,
     /// How often it was late.
     stalls: u64,
 }
@@ -30,21 +30,21 @@ impl LagMeter {
 
     /// Starts to measure.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { start: now, expected: now + Self::TICK, held_up: Duration::ZERO, stalls: 0 }
+        Self { start: now, expected: now + Self::TICK, stalled_for: Duration::ZERO, stalls: 0 }
     }
 
     /// Tells that the task is awake; returns what it was late by, if that counts.
     pub(crate) fn tick(&mut self, now: Instant) -> Option<Duration> {
         let late = self.late(now);
         self.expected = now + Self::TICK;
-        self.held_up += late;
+        self.stalled_for += late;
         self.stalls += u64::from(!late.is_zero());
         (!late.is_zero()).then_some(late)
     }
 
     /// Time lost up to `now`, with what the next tick will find.
-    pub(crate) fn held_up(&self, now: Instant) -> Duration {
-        self.held_up + self.late(now)
+    pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
+        self.stalled_for + self.late(now)
     }
 
     /// How often a tick was late.
@@ -55,7 +55,7 @@ impl LagMeter {
     /// Time that passed while the process could look: what ages evidence. A stop of an hour does not make every verdict
     /// unknown; the next probes will tell.
     pub(crate) fn awake(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.start).saturating_sub(self.held_up(now))
+        now.saturating_duration_since(self.start).saturating_sub(self.stalled_for(now))
     }
 
     fn late(&self, now: Instant) -> Duration {

@@ -21,9 +21,9 @@ use tokio::{
 
 use super::{
     route::{Content, LAST_EVENT_ID, Route},
-    watch_wire::{FlipEvent, ReloadEvent, StateEvent, WatchParameters},
+    watch_wire::{ReloadEvent, StateEvent, TransitionEvent, WatchParameters},
 };
-use crate::control::{Control, FlipApplied, Readiness};
+use crate::control::{AppliedTransition, Control, Readiness};
 use fairway_access::Verb;
 use fairway_api_types::endpoints::Endpoint;
 
@@ -47,14 +47,14 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// Feeds the hub until it is told to end.
 pub(super) async fn follow(control: Control, hub: Arc<Hub>, mut end: watch::Receiver<bool>) {
-    let mut flips = control.flips();
+    let mut transitions = control.transitions();
     let mut tick = tokio::time::interval(LOOK_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reloaded = last_reload(&control).map(|event| event.report.trace);
     let work = async {
         loop {
             tokio::select! {
-                told = flips.recv() => match take(told, &mut flips) {
+                told = transitions.recv() => match take(told, &mut transitions) {
                     Some(batch) => tell_flips(&control, &hub, &batch).await,
                     // The control task has ended; so does this server.
                     None => break,
@@ -76,9 +76,9 @@ pub(super) async fn follow(control: Control, hub: Arc<Hub>, mut end: watch::Rece
 
 /// The flips that are there; none once there can be no more. Of those that were lost, the log has a line each.
 fn take(
-    first: Result<FlipApplied, broadcast::error::RecvError>,
-    more: &mut broadcast::Receiver<FlipApplied>,
-) -> Option<Vec<FlipApplied>> {
+    first: Result<AppliedTransition, broadcast::error::RecvError>,
+    more: &mut broadcast::Receiver<AppliedTransition>,
+) -> Option<Vec<AppliedTransition>> {
     let mut batch = match first {
         Ok(told) => vec![told],
         Err(broadcast::error::RecvError::Lagged(_)) => vec![],
@@ -93,10 +93,10 @@ fn take(
 }
 
 /// Tells of each with what it moved. A rest after it bounds what a storm of flips costs.
-async fn tell_flips(control: &Control, hub: &Hub, batch: &[FlipApplied]) {
+async fn tell_flips(control: &Control, hub: &Hub, batch: &[AppliedTransition]) {
     let stories = control.stories(batch).await;
     for (told, story) in batch.iter().zip(&stories) {
-        hub.tell("flip", &FlipEvent::new(told, story));
+        hub.tell("flip", &TransitionEvent::new(told, story));
     }
     hub.mark(&mark(control).await);
     tokio::time::sleep(FLIPS_REST).await;

@@ -4,7 +4,7 @@ use fairway_model::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::{FlipApplied, PoolMoved, Story};
+use crate::control::{AppliedTransition, PoolMoved, Story};
 use fairway_api_types::state_wire::ReloadReport;
 
 /// What `GET /v1/watch` is asked with.
@@ -19,10 +19,10 @@ pub(super) struct WatchParameters {
     pub(super) recent: Option<usize>,
 }
 
-/// Event `flip`: a verdict that changed, once the answers follow it.
+/// Event `transition`: a verdict that changed, once the answers follow it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct FlipEvent {
+pub struct TransitionEvent {
     /// When the verdict changed.
     pub at: String,
     /// When the answers began to follow it.
@@ -110,19 +110,19 @@ pub struct ReloadEvent {
     pub faults_in_all: usize,
 }
 
-impl FlipEvent {
-    pub(super) fn new(told: &FlipApplied, story: &Story) -> Self {
-        let FlipApplied { flip, clusters, pools, applied } = told;
+impl TransitionEvent {
+    pub(super) fn new(told: &AppliedTransition, story: &Story) -> Self {
+        let AppliedTransition { transition, clusters, pools, applied } = told;
         let time = |at| format!("{:.3}", Timestamp::from(at));
         Self {
-            at: time(flip.at),
+            at: time(transition.at),
             applied: time(*applied),
-            address: flip.target.address.to_string(),
-            monitor: flip.target.label.to_string(),
+            address: transition.target.address.to_string(),
+            monitor: transition.target.label.to_string(),
             clusters: clusters.iter().take(LISTED_MAX).map(ToString::to_string).collect(),
-            from: flip.from.to_string(),
-            to: flip.to.to_string(),
-            cause: flip.cause.to_string(),
+            from: transition.from.to_string(),
+            to: transition.to.to_string(),
+            cause: transition.cause.to_string(),
             pools_judged: pools.len(),
             pools_moved: story.pools_moved,
             names_moved: story.names_moved,

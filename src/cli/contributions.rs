@@ -47,8 +47,8 @@ fn evict(out: Out, args: EvictArgs) -> anyhow::Result<ExitCode> {
 /// A line a contribution, and below what of it is not heeded.
 fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> String {
     let row = |item: &ContributionState| {
-        let left = format!("{:.0} %", item.strength * 100.0);
-        let tone = if item.strength < 1.0 { Tone::Warn } else { Tone::Plain };
+        let left = format!("{:.0} %", item.lease_weight * 100.0);
+        let tone = if item.lease_weight < 1.0 { Tone::Warn } else { Tone::Plain };
         vec![
             Cell::from(item.owner.as_str()),
             item.path.as_str().into(),
@@ -77,8 +77,8 @@ fn members(palette: Palette, items: &[ContributionState]) -> String {
     let row = |item: &ContributionState, member: &ContributedMember| {
         let said =
             member.said.map_or_else(|| "1, nothing is said".to_owned(), |said| format!("{said}, webhook-gslb-weight"));
-        let left = if item.strength < 1.0 {
-            format!(", of which {:.0} % is left", item.strength * 100.0)
+        let left = if item.lease_weight < 1.0 {
+            format!(", of which {:.0} % is left", item.lease_weight * 100.0)
         } else {
             String::new()
         };
@@ -110,7 +110,7 @@ mod tests {
             endpoints: 2,
             since: "1970-01-01T00:00:10Z".to_owned(),
             last_seen: Some("1970-01-01T00:01:00Z".to_owned()),
-            strength: 0.4,
+            lease_weight: 0.4,
             members: vec![ContributedMember {
                 name: "a.example".to_owned(),
                 cluster: "at+192.0.2.1".to_owned(),

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_health::{Flip, load::LoadNews};
+use fairway_health::{HealthTransition, load::LoadNews};
 use fairway_telemetry::logs::{Logs, Trace};
 use fairway_zones::{RuntimeState, ServingState, give_back_memory};
 use tokio::{
@@ -38,9 +38,9 @@ use fairway_store::Posted;
 pub(crate) struct Actor {
     pub(crate) shared: Arc<Shared>,
     pub(crate) commands: mpsc::Receiver<Command>,
-    pub(crate) flips: mpsc::Receiver<Flip>,
+    pub(crate) transitions: mpsc::Receiver<HealthTransition>,
     /// Flips taken from the channel and not applied yet.
-    pub(crate) waiting: Vec<Flip>,
+    pub(crate) waiting: Vec<HealthTransition>,
     pub(crate) reader: Reader,
     pub(crate) trials: Arc<Trials>,
     /// The reading that runs now.
@@ -93,7 +93,7 @@ impl Actor {
         loop {
             tokio::select! {
                 biased;
-                _ = self.flips.recv_many(&mut self.waiting, FOLD_MAX), if !self.flips.is_closed() => self.apply_flips(),
+                _ = self.transitions.recv_many(&mut self.waiting, FOLD_MAX), if !self.transitions.is_closed() => self.apply_flips(),
                 reading = ended(&mut self.reading) => self.finish(reading).await,
                 command = self.commands.recv() => {
                     let Some(command) = command else { break };
@@ -118,7 +118,7 @@ impl Actor {
         loop {
             tokio::select! {
                 biased;
-                _ = self.flips.recv_many(&mut self.waiting, FOLD_MAX), if !self.flips.is_closed() => self.apply_flips(),
+                _ = self.transitions.recv_many(&mut self.waiting, FOLD_MAX), if !self.transitions.is_closed() => self.apply_flips(),
                 done = &mut work => return done,
                 _ = tick.tick() => self.follow_schedules(),
             }

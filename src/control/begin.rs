@@ -9,7 +9,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_health::{
-    Checker, CheckerSettings, Flip,
+    Checker, CheckerSettings, HealthTransition,
     load::{ClusterFeed, Loads},
 };
 use fairway_model::Timestamp;
@@ -83,9 +83,9 @@ impl Parts {
         past: Past,
         traces: Traces,
     ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
-        let (flips, flips_in) = mpsc::channel::<Flip>(FLIPS_WAITING_MAX);
+        let (transitions, flips_in) = mpsc::channel::<HealthTransition>(FLIPS_WAITING_MAX);
         let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
-        let checker = Checker::start(settings, flips);
+        let checker = Checker::start(settings, transitions);
         let targets = snapshot.targets().to_vec();
         let restored = Remembered::find(past.health, &targets);
         checker.set_targets(targets, restored).await;
@@ -115,7 +115,7 @@ impl Parts {
         let actor = Actor {
             shared: Arc::clone(&shared),
             commands: commands_in,
-            flips: flips_in,
+            transitions: flips_in,
             waiting: vec![],
             reader: self.reader,
             trials: Arc::default(),
@@ -160,7 +160,7 @@ fn first_shared(
         served: watch::channel(revision).0,
         publishers: ArcSwap::default(),
         counts: Counts::default(),
-        flips: broadcast::channel(FLIPS_KEPT).0,
+        transitions: broadcast::channel(FLIPS_KEPT).0,
         readiness: watch::channel(Readiness::Starting).0,
         stopping: watch::channel(None).0,
         hang_ups: watch::channel(0).0,

@@ -379,7 +379,7 @@ impl Declared {
     }
 
     /// What is left of what a client brought.
-    pub(crate) fn strength(&self, scope: &Scope) -> Permille {
+    pub(crate) fn lease_weight(&self, scope: &Scope) -> Permille {
         self.strengths.get(scope).copied().unwrap_or(Permille::WHOLE)
     }
 

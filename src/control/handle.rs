@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
-use fairway_health::Flip;
+use fairway_health::HealthTransition;
 use fairway_model::{Cause, ClusterName, Name, Network, Override, PoolName, Rtype, SharedSet, Target};
 use fairway_zones::{Explained, ServingState, TargetIndex};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -24,9 +24,9 @@ pub struct Control {
 
 /// A flip that is in the answers now.
 #[derive(Clone, Debug)]
-pub struct FlipApplied {
+pub struct AppliedTransition {
     /// The change of verdict.
-    pub flip: Flip,
+    pub transition: HealthTransition,
     /// Clusters judged by the target.
     pub clusters: Vec<ClusterName>,
     /// Pools judged by it, in order: a hundred thousand where a gateway carries that many. Shared with the configuration in force.
@@ -104,8 +104,8 @@ impl Control {
     }
 
     /// Every flip from now on, once the answers follow it. A reader more than 1024 flips behind loses the oldest.
-    pub fn flips(&self) -> broadcast::Receiver<FlipApplied> {
-        self.shared.flips.subscribe()
+    pub fn transitions(&self) -> broadcast::Receiver<AppliedTransition> {
+        self.shared.transitions.subscribe()
     }
 
     /// Asks the daemon to drain and end.

@@ -21,7 +21,6 @@ pub(crate) mod configured;
 pub(crate) mod contributed;
 pub(crate) mod declared;
 pub(crate) mod drains;
-pub(crate) mod flips;
 pub(crate) mod handle;
 pub(crate) mod intents;
 pub(crate) mod keeper;
@@ -40,6 +39,7 @@ pub(crate) mod shared;
 pub(crate) mod status;
 pub(crate) mod story;
 pub(crate) mod traced;
+pub(crate) mod transitions;
 pub(crate) mod transports;
 pub(crate) mod trial;
 pub(crate) mod truth;
@@ -50,7 +50,7 @@ pub(crate) use configured::Configured;
 pub(crate) use shared::{Published, Readiness, Shared};
 pub(crate) use story::{PoolMoved, Story};
 
-pub use handle::{Control, ControlError, ExplainedNow, FlipApplied, Stopping};
+pub use handle::{AppliedTransition, Control, ControlError, ExplainedNow, Stopping};
 pub use offline::{Offline, of_files};
 
 #[cfg(test)]

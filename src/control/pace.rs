@@ -80,7 +80,7 @@ impl State {
         }
         let quiet = now.saturating_duration_since(self.quiet);
         let pace = match self.pace {
-            AdaptiveTtl::Risky(_) if quiet < own * SHORT_FOR => AdaptiveTtl::Risky(Risk::Lately),
+            AdaptiveTtl::Risky(_) if quiet < own * SHORT_FOR => AdaptiveTtl::Risky(Risk::Recent),
             _ if quiet >= own * LONG_AFTER && caution == Caution::Calm => AdaptiveTtl::Calm,
             _ => AdaptiveTtl::Declared,
         };
@@ -101,7 +101,8 @@ fn risk(place: usize, snapshot: &Snapshot, runtime: &RuntimeState, balance: &Bal
     // An answer with the long TTL would be kept beyond the turn.
     let kept = Duration::from_secs(snapshot.pool_infos()[place].ttl_max().secs().into()) + LOOKED_EVERY;
     let turns = runtime.next_turn(pool).is_some_and(|turn| turn.since(wall) <= kept);
-    let others = [exhausted.then_some(Risk::Drain), loaded.then_some(Risk::Load), turns.then_some(Risk::Turn)];
+    let others =
+        [exhausted.then_some(Risk::Drain), loaded.then_some(Risk::Load), turns.then_some(Risk::ScheduleTransition)];
     of_member.chain(others.into_iter().flatten()).min()
 }
 
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(risky, State { pace: AdaptiveTtl::Risky(Risk::Down), quiet: after(400) });
         // A member that flaps keeps it short: each time begins anew.
         let lately = next(risky, None, 489);
-        assert_eq!(lately.pace, AdaptiveTtl::Risky(Risk::Lately));
+        assert_eq!(lately.pace, AdaptiveTtl::Risky(Risk::Recent));
         assert_eq!(next(lately, Some(Risk::Down), 489).quiet, after(489));
         assert_eq!(next(lately, None, 490).pace, AdaptiveTtl::Declared);
         assert_eq!(next(next(lately, None, 490), None, 700).pace, AdaptiveTtl::Calm);

@@ -16,7 +16,7 @@ use fairway_zones::{ServingState, Snapshot};
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    FlipApplied, Stopping, balance::Decides, book::Book, configured::Configured, contributed::ContributionLedger,
+    AppliedTransition, Stopping, balance::Decides, book::Book, configured::Configured, contributed::ContributionLedger,
     drains::Drains, objects::Objects, transports::Transports, truth::Answered,
 };
 use crate::traces::Traces;
@@ -68,7 +68,7 @@ pub(crate) struct Counts {
     /// Reloads that were refused.
     pub(crate) reloads_refused: AtomicU64,
     /// Changes of verdicts, by what they became: up, down, unknown.
-    flips: [AtomicU64; 3],
+    transitions: [AtomicU64; 3],
     /// Members that their schedules closed, and opened.
     pub(crate) turns: [AtomicU64; 2],
     /// New conditions published.
@@ -83,16 +83,16 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Counts a change of verdict. Nothing ever becomes pending.
-    pub(crate) fn flip(&self, to: HealthStatus) {
-        self.flips(to).into_iter().for_each(|counter| _ = counter.fetch_add(1, Relaxed));
+    pub(crate) fn transition(&self, to: HealthStatus) {
+        self.transitions(to).into_iter().for_each(|counter| _ = counter.fetch_add(1, Relaxed));
     }
 
     /// Changes of verdicts that became this.
-    pub(crate) fn flips(&self, to: HealthStatus) -> Option<&AtomicU64> {
+    pub(crate) fn transitions(&self, to: HealthStatus) -> Option<&AtomicU64> {
         match to {
-            HealthStatus::Up => Some(&self.flips[0]),
-            HealthStatus::Down => Some(&self.flips[1]),
-            HealthStatus::Unknown => Some(&self.flips[2]),
+            HealthStatus::Up => Some(&self.transitions[0]),
+            HealthStatus::Down => Some(&self.transitions[1]),
+            HealthStatus::Unknown => Some(&self.transitions[2]),
             HealthStatus::Pending => None,
         }
     }
@@ -128,7 +128,7 @@ pub(crate) struct Shared {
     /// Events counted.
     pub(crate) counts: Counts,
     /// Flips, once they are in the answers.
-    pub(crate) flips: broadcast::Sender<FlipApplied>,
+    pub(crate) transitions: broadcast::Sender<AppliedTransition>,
     /// Whether to be asked.
     pub(crate) readiness: watch::Sender<Readiness>,
     /// Why to end, once that is asked for.

@@ -209,7 +209,7 @@ impl Page<'_> {
                 owner: origin.owner.to_string(),
                 set: origin.set.to_string(),
                 said: origin.said.map(|weight| weight.0),
-                strength: f64::from(origin.strength.thousandths()) / 1000.0,
+                lease_weight: f64::from(origin.lease_weight.thousandths()) / 1000.0,
             }),
             tier: member.tier.number(),
             standing: if is_closed { "closed" } else { word(best) }.to_owned(),

@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 
-use fairway_health::Flip;
+use fairway_health::HealthTransition;
 use fairway_model::{ClusterName, Health, Name, PoolName, SharedSet};
 use fairway_zones::{Draw, PoolInfo, RuntimeState, ServingState, steer::SteerPool};
 
 use super::samples::samples;
-use super::{Control, FlipApplied, Published};
+use super::{AppliedTransition, Control, Published};
 
 /// What a flip moved.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,29 +43,33 @@ pub(crate) type Parts = Vec<(ClusterName, f64, f64)>;
 
 impl Control {
     /// What each of these flips moved, in their order. It takes some milliseconds, on a thread of its own.
-    pub(crate) async fn stories(&self, flips: &[FlipApplied]) -> Vec<Story> {
+    pub(crate) async fn stories(&self, transitions: &[AppliedTransition]) -> Vec<Story> {
         let (view, published) = self.shared.pair().await;
-        let wanted = flips.iter().map(|told| (told.flip.clone(), told.pools.clone())).collect::<Vec<_>>();
+        let wanted = transitions.iter().map(|told| (told.transition.clone(), told.pools.clone())).collect::<Vec<_>>();
         let count = wanted.len();
         let told = tokio::task::spawn_blocking(move || stories(&view, &published, &wanted)).await;
         told.unwrap_or_else(|_| vec![Story::default(); count])
     }
 }
 
-fn stories(view: &ServingState, published: &Published, flips: &[(Flip, SharedSet<PoolName>)]) -> Vec<Story> {
-    let asked: usize = flips.iter().map(|(_, pools)| pools.len()).sum();
+fn stories(
+    view: &ServingState,
+    published: &Published,
+    transitions: &[(HealthTransition, SharedSet<PoolName>)],
+) -> Vec<Story> {
+    let asked: usize = transitions.iter().map(|(_, pools)| pools.len()).sum();
     let each = (SAMPLES_ALL / asked.max(1)).min(SAMPLES_MOST);
     if each < SAMPLES_LEAST {
-        return vec![Story::default(); flips.len()];
+        return vec![Story::default(); transitions.len()];
     }
     let mut places: HashMap<&PoolName, Vec<usize>> = HashMap::new();
     for (place, info) in view.snapshot.pool_infos().iter().enumerate() {
         places.entry(&info.name).or_default().push(place);
     }
-    let story = |(flip, pools): &(Flip, SharedSet<PoolName>)| {
-        let Some(number) = published.configured.uses.number_of(&flip.target) else { return Story::default() };
+    let story = |(transition, pools): &(HealthTransition, SharedSet<PoolName>)| {
+        let Some(number) = published.configured.uses.number_of(&transition.target) else { return Story::default() };
         let forced = view.runtime.health(number).override_action();
-        let before = view.runtime.with(&view.snapshot, &[(number, Health::new(flip.from, forced))]);
+        let before = view.runtime.with(&view.snapshot, &[(number, Health::new(transition.from, forced))]);
         let moved = pools.keys().filter_map(|pool| pool_moved(view, &before, places.get(pool)?, each));
         let mut pools: Vec<_> = moved.collect();
         pools.sort_by(|a, b| b.moved.total_cmp(&a.moved).then_with(|| a.pool.cmp(&b.pool)));
@@ -73,7 +77,7 @@ fn stories(view: &ServingState, published: &Published, flips: &[(Flip, SharedSet
         pools.truncate(POOLS_TOLD);
         Story { pools, pools_moved, names_moved }
     };
-    flips.iter().map(story).collect()
+    transitions.iter().map(story).collect()
 }
 
 /// What moved in the pool at these places (one a zone where zones have monitors of their own); none where nothing did.

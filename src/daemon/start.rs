@@ -278,9 +278,9 @@ fn become_user(settings: &Settings) -> Result<(), StartError> {
 async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Result<QueryLog, StartError> {
     let shared = &control.shared;
     let limit = settings.health.first_round;
-    let unjudged = shared.checker.first_round(limit).await;
-    if unjudged > 0 {
-        tracing::warn!(unjudged, ?limit, "the first round of probes is not complete; serving all the same");
+    let unevaluated = shared.checker.first_round(limit).await;
+    if unevaluated > 0 {
+        tracing::warn!(unevaluated, ?limit, "the first round of probes is not complete; serving all the same");
     }
     control.settle().await;
     let server =

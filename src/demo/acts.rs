@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     cli::{Out, Palette, Tone, thousands},
-    control::FlipApplied,
+    control::AppliedTransition,
 };
 
 /// Client networks asked for in a census (shares within ±2 points of their weights; one standard deviation is 0.5).
@@ -44,7 +44,7 @@ const AFTERMATH: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) enum Event {
     /// The server judges a gateway anew.
-    HealthStatus(Box<FlipApplied>),
+    HealthStatus(Box<AppliedTransition>),
     /// A client is answered something else.
     Answer(Change),
 }
@@ -53,7 +53,7 @@ impl Event {
     /// When it happened.
     pub(super) fn at(&self) -> SystemTime {
         match self {
-            Self::HealthStatus(applied) => applied.flip.at,
+            Self::HealthStatus(applied) => applied.transition.at,
             Self::Answer(change) => change.at,
         }
     }
@@ -72,18 +72,18 @@ impl Event {
     }
 }
 
-fn status(applied: &FlipApplied) -> Vec<(Tone, String)> {
-    let flip = &applied.flip;
+fn status(applied: &AppliedTransition) -> Vec<(Tone, String)> {
+    let transition = &applied.transition;
     let clusters: Vec<_> = applied.clusters.iter().map(ToString::to_string).collect();
-    let tone = match flip.to {
+    let tone = match transition.to {
         HealthStatus::Up => Tone::Good,
         HealthStatus::Down => Tone::Bad,
         HealthStatus::Pending | HealthStatus::Unknown => Tone::Warn,
     };
     vec![
         (Tone::Strong, format!("{} ", clusters.join(", "))),
-        (tone, format!("is {}", flip.to)),
-        (Tone::Quiet, format!("  {}", flip.cause)),
+        (tone, format!("is {}", transition.to)),
+        (Tone::Quiet, format!("  {}", transition.cause)),
     ]
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Show<'a> {
     /// Where it is told.
     pub(super) out: Out,
     asker: Asker,
-    statuses: broadcast::Receiver<FlipApplied>,
+    statuses: broadcast::Receiver<AppliedTransition>,
     watch: Watch,
     /// What has happened and is not told yet.
     untold: Vec<Event>,
@@ -105,7 +105,7 @@ pub(super) struct Show<'a> {
 impl<'a> Show<'a> {
     /// Begins to watch; tells the shares of the start.
     pub(super) async fn begin(stage: &'a mut Stage, out: Out) -> anyhow::Result<(Self, Shares)> {
-        let statuses = stage.daemon.control().flips();
+        let statuses = stage.daemon.control().transitions();
         let mut asker = Asker::new(stage.dns).await?;
         let shares = Shares::new(asker.census(&shop(), NETWORKS).await?);
         let watched = watched(&mut asker, &shares).await?;
@@ -259,7 +259,7 @@ impl Expected {
         match event {
             Event::HealthStatus(applied) => {
                 let ours = applied.clusters.iter().any(|c| c.as_str() == self.cluster.name);
-                self.status &= !(ours && applied.flip.to == self.wanted);
+                self.status &= !(ours && applied.transition.to == self.wanted);
             }
             Event::Answer(Change { now, from, .. }) => {
                 let side = if self.wanted == HealthStatus::Up { now.answer } else { *from };

@@ -23,8 +23,8 @@ const PACES: [AdaptiveTtl; 5] = [
     AdaptiveTtl::Declared,
     AdaptiveTtl::Calm,
     AdaptiveTtl::Risky(Risk::Drain),
-    AdaptiveTtl::Risky(Risk::Turn),
-    AdaptiveTtl::Risky(Risk::Lately),
+    AdaptiveTtl::Risky(Risk::ScheduleTransition),
+    AdaptiveTtl::Risky(Risk::Recent),
 ];
 
 /// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.

@@ -31,7 +31,7 @@ pub struct ContributionState {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_seen: Option<String>,
     /// What is left of its weight, from 1 to 0: less than 1 while its writer is silent for longer than the lease.
-    pub strength: f64,
+    pub lease_weight: f64,
     /// When it begins to fade if the writer stays silent; none without a lease.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fades_at: Option<String>,

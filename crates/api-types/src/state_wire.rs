@@ -254,7 +254,7 @@ pub struct WeightFrom {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<u16>,
     /// What is left of it, from 1 to 0.
-    pub strength: f64,
+    pub lease_weight: f64,
 }
 
 /// The share of a member, in percent of what all members of its pool have.

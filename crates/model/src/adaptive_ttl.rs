@@ -33,9 +33,9 @@ pub enum Risk {
     /// A cluster is over its target, or does not tell its load.
     Load,
     /// A member opens or closes soon by its schedule.
-    Turn,
+    ScheduleTransition,
     /// One of these was so a short while ago.
-    Lately,
+    Recent,
 }
 
 impl AdaptiveTtl {
@@ -56,8 +56,8 @@ impl AdaptiveTtl {
             Self::Risky(Risk::Drain) => "risky: a cluster is being drained",
             Self::Risky(Risk::Down) => "risky: a member is down",
             Self::Risky(Risk::Load) => "risky: load above target, or not told",
-            Self::Risky(Risk::Turn) => "risky: a member opens or closes soon",
-            Self::Risky(Risk::Lately) => "risky: a member was down, drained or overloaded, or turned, lately",
+            Self::Risky(Risk::ScheduleTransition) => "risky: a member opens or closes soon",
+            Self::Risky(Risk::Recent) => "risky: a member was down, drained or overloaded, or turned, lately",
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct NameContribution {
     /// What is wished for beside them.
     pub wanted: Arc<ContributedSpec>,
     /// How much of its weight is left: less than all while its writer is not heard of; nothing takes it out.
-    pub strength: Permille,
+    pub lease_weight: Permille,
 }
 
 /// What a contribution says about how its addresses are used. What is not said is left to others, or to the default.
@@ -102,7 +102,7 @@ pub struct WeightOrigin {
     /// The weight that is wished for; none where nothing is said, which counts as 1.
     pub said: Option<Weight>,
     /// How much of it is left.
-    pub strength: Permille,
+    pub lease_weight: Permille,
 }
 
 /// A cluster that nobody declared: it is its addresses.
@@ -212,7 +212,7 @@ impl Joining<'_> {
         let kept = self.kept(offers, shared);
         self.set_fields(&kept);
         let scale = scale_of(&kept);
-        for offer in kept.iter().filter(|offer| offer.strength > Permille::default()) {
+        for offer in kept.iter().filter(|offer| offer.lease_weight > Permille::default()) {
             for cluster in self.clusters_of(offer) {
                 self.add(offer, cluster, scale);
             }
@@ -356,7 +356,7 @@ impl Joining<'_> {
         }
         let wanted = &offer.wanted;
         let whole = u32::from(wanted.weight.unwrap_or_default().0) * scale;
-        let weight = whole * u32::from(offer.strength.thousandths()) / 1000;
+        let weight = whole * u32::from(offer.lease_weight.thousandths()) / 1000;
         // What fades goes at the end, not before.
         let weight = if whole > 0 { weight.max(1) } else { 0 };
         if let Some((name, monitor)) = &wanted.monitor
@@ -365,7 +365,7 @@ impl Joining<'_> {
             self.of_name.monitors.push((name.clone(), Arc::clone(monitor)));
         }
         let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.of_name.origins.push(WeightOrigin { owner, set, said: wanted.weight, strength: offer.strength });
+        self.of_name.origins.push(WeightOrigin { owner, set, said: wanted.weight, lease_weight: offer.lease_weight });
         self.pool.members.push(Member {
             weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),
             tier: wanted.tier.unwrap_or_default(),
@@ -377,7 +377,7 @@ impl Joining<'_> {
 
 /// By how much all weights of a pool are multiplied, so that those that fade do so in small steps; 1 while none does.
 fn scale_of(offers: &[&NameContribution]) -> u32 {
-    if offers.iter().all(|offer| offer.strength == Permille::WHOLE) {
+    if offers.iter().all(|offer| offer.lease_weight == Permille::WHOLE) {
         return 1;
     }
     let largest = offers.iter().map(|offer| u32::from(offer.wanted.weight.unwrap_or_default().0)).max().unwrap_or(1);

@@ -10,27 +10,27 @@ use std::{
 
 use tokio::sync::mpsc::{Permit, Sender, error::TrySendError};
 
-use super::Flip;
+use super::HealthTransition;
 
 /// Flips of targets, named by `K`.
 #[derive(Debug)]
 pub(super) struct Outbox<K> {
-    flips: Sender<Flip>,
+    transitions: Sender<HealthTransition>,
     /// What found no room, at most one a target.
-    waiting: HashMap<K, Flip>,
+    waiting: HashMap<K, HealthTransition>,
     /// Keys of `waiting` in the order they came.
     order: VecDeque<K>,
 }
 
 impl<K: Copy + Eq + Hash> Outbox<K> {
     /// An empty outbox before a channel.
-    pub(super) fn new(flips: Sender<Flip>) -> Self {
-        Self { flips, waiting: HashMap::new(), order: VecDeque::new() }
+    pub(super) fn new(transitions: Sender<HealthTransition>) -> Self {
+        Self { transitions, waiting: HashMap::new(), order: VecDeque::new() }
     }
 
     /// The channel, to wait for room in.
-    pub(super) fn channel(&self) -> Sender<Flip> {
-        self.flips.clone()
+    pub(super) fn channel(&self) -> Sender<HealthTransition> {
+        self.transitions.clone()
     }
 
     /// How many flips wait.
@@ -39,15 +39,15 @@ impl<K: Copy + Eq + Hash> Outbox<K> {
     }
 
     /// Sends a flip now, or as soon as there is room.
-    pub(super) fn push(&mut self, key: K, flip: Flip) {
+    pub(super) fn push(&mut self, key: K, transition: HealthTransition) {
         if let Some(before) = self.waiting.get_mut(&key) {
-            *before = Flip { from: before.from, ..flip };
+            *before = HealthTransition { from: before.from, ..transition };
             return;
         }
-        match self.flips.try_send(flip) {
+        match self.transitions.try_send(transition) {
             Ok(()) => {}
-            Err(TrySendError::Full(flip)) => {
-                self.waiting.insert(key, flip);
+            Err(TrySendError::Full(transition)) => {
+                self.waiting.insert(key, transition);
                 self.order.push_back(key);
             }
             Err(TrySendError::Closed(_)) => self.clear(),
@@ -55,10 +55,10 @@ impl<K: Copy + Eq + Hash> Outbox<K> {
     }
 
     /// Sends the oldest flip that still says something.
-    pub(super) fn send(&mut self, permit: Permit<'_, Flip>) {
+    pub(super) fn send(&mut self, permit: Permit<'_, HealthTransition>) {
         while let Some(key) = self.order.pop_front() {
             match self.waiting.remove(&key) {
-                Some(flip) if flip.from != flip.to => return permit.send(flip),
+                Some(transition) if transition.from != transition.to => return permit.send(transition),
                 // It went back to what the reader knows, or its target is gone.
                 _ => {}
             }
@@ -88,20 +88,20 @@ mod tests {
 
     use super::*;
 
-    fn flip(from: HealthStatus, to: HealthStatus) -> Flip {
+    fn transition(from: HealthStatus, to: HealthStatus) -> HealthTransition {
         let target = Target {
             address: ProbeAddress::Address([192, 0, 2, 1].into()),
             monitor: Monitor::new(Check::Always).into(),
             label: MonitorName::new("m").unwrap(),
         };
-        Flip { target, from, to, cause: Cause::new("test"), at: SystemTime::UNIX_EPOCH }
+        HealthTransition { target, from, to, cause: Cause::new("test"), at: SystemTime::UNIX_EPOCH }
     }
 
-    fn drain(outbox: &mut Outbox<u32>, reader: &mut Receiver<Flip>) -> Vec<(HealthStatus, HealthStatus)> {
+    fn drain(outbox: &mut Outbox<u32>, reader: &mut Receiver<HealthTransition>) -> Vec<(HealthStatus, HealthStatus)> {
         let mut seen = vec![];
         loop {
-            while let Ok(flip) = reader.try_recv() {
-                seen.push((flip.from, flip.to));
+            while let Ok(transition) = reader.try_recv() {
+                seen.push((transition.from, transition.to));
             }
             if outbox.len() == 0 {
                 return seen;
@@ -115,10 +115,10 @@ mod tests {
     fn a_slow_reader_gets_the_latest_verdict_of_every_target() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
-        outbox.push(2, flip(HealthStatus::Pending, HealthStatus::Up));
-        outbox.push(2, flip(HealthStatus::Up, HealthStatus::Down));
-        outbox.push(3, flip(HealthStatus::Pending, HealthStatus::Down));
+        outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, transition(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, transition(HealthStatus::Up, HealthStatus::Down));
+        outbox.push(3, transition(HealthStatus::Pending, HealthStatus::Down));
         assert_eq!(outbox.len(), 2);
         let expected = [
             (HealthStatus::Pending, HealthStatus::Up),
@@ -132,10 +132,10 @@ mod tests {
     fn a_verdict_that_went_back_is_not_told() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
         for _ in 0..100 {
-            outbox.push(2, flip(HealthStatus::Up, HealthStatus::Down));
-            outbox.push(2, flip(HealthStatus::Down, HealthStatus::Up));
+            outbox.push(2, transition(HealthStatus::Up, HealthStatus::Down));
+            outbox.push(2, transition(HealthStatus::Down, HealthStatus::Up));
         }
         assert_eq!((outbox.len(), outbox.order.len()), (1, 1));
         assert_eq!(drain(&mut outbox, &mut reader), [(HealthStatus::Pending, HealthStatus::Up)]);
@@ -145,8 +145,8 @@ mod tests {
     fn a_target_that_is_gone_is_not_told_of() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
-        outbox.push(2, flip(HealthStatus::Up, HealthStatus::Down));
+        outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, transition(HealthStatus::Up, HealthStatus::Down));
         outbox.remove(2);
         assert_eq!(drain(&mut outbox, &mut reader).len(), 1);
     }
@@ -155,10 +155,10 @@ mod tests {
     fn nothing_piles_up_when_nobody_reads_any_more() {
         let (sender, reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
-        outbox.push(1, flip(HealthStatus::Pending, HealthStatus::Up));
-        outbox.push(2, flip(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, transition(HealthStatus::Pending, HealthStatus::Up));
         drop(reader);
-        outbox.push(3, flip(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(3, transition(HealthStatus::Pending, HealthStatus::Up));
         assert_eq!(outbox.len(), 0);
     }
 }

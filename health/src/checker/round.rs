@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    Flip, Observer, TargetState, Totals,
+    HealthTransition, Observer, TargetState, Totals,
     outbox::Outbox,
     sockets::{Lane, Sockets},
     table::{Entry, Key, Slot, Table},
@@ -81,7 +81,7 @@ pub(super) struct Round<P> {
     /// Whose each running probe is, and which kind of socket it has.
     whose: HashMap<Id, (Key, Lane)>,
     outbox: Outbox<Key>,
-    unjudged: watch::Sender<usize>,
+    unevaluated: watch::Sender<usize>,
     meter: Arc<Mutex<LagMeter>>,
     totals: Totals,
     reach: Reach<Key>,
@@ -93,8 +93,8 @@ pub(super) struct Round<P> {
 impl<P: Probe> Round<P> {
     pub(super) fn new(
         sockets_max: usize,
-        flips: mpsc::Sender<Flip>,
-        unjudged: watch::Sender<usize>,
+        transitions: mpsc::Sender<HealthTransition>,
+        unevaluated: watch::Sender<usize>,
         seed: u64,
         probe: P,
     ) -> Self {
@@ -106,8 +106,8 @@ impl<P: Probe> Round<P> {
             sockets: Sockets::new(sockets_max),
             running: JoinSet::new(),
             whose: HashMap::new(),
-            outbox: Outbox::new(flips),
-            unjudged,
+            outbox: Outbox::new(transitions),
+            unevaluated,
             meter: Arc::new(Mutex::new(LagMeter::new(now))),
             totals: Totals::default(),
             reach: Reach::new(),
@@ -120,7 +120,7 @@ impl<P: Probe> Round<P> {
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         let mut ticker = JoinSet::new();
         ticker.spawn(tick(Arc::clone(&self.meter)));
-        let flips = self.outbox.channel();
+        let transitions = self.outbox.channel();
         let mut timer = std::pin::pin!(sleep_until(self.next_aging));
         loop {
             let wake = self.schedule.next().map_or(self.next_aging, |due| due.min(self.next_aging));
@@ -134,7 +134,7 @@ impl<P: Probe> Round<P> {
                     None => return,
                 },
                 Some(ended) = self.running.join_next_with_id() => self.finish_all(ended),
-                permit = flips.reserve(), if self.outbox.len() > 0 => match permit {
+                permit = transitions.reserve(), if self.outbox.len() > 0 => match permit {
                     Ok(permit) => self.outbox.send(permit),
                     Err(_) => self.outbox.clear(),
                 },
@@ -157,14 +157,14 @@ impl<P: Probe> Round<P> {
             }
             Command::Observer(reply) => {
                 let meter = lock(&self.meter);
-                let (held_up, stalls) = (meter.held_up(Instant::now()), meter.stalls());
+                let (stalled_for, stalls) = (meter.stalled_for(Instant::now()), meter.stalls());
                 drop(meter);
                 let _ = reply.send(Observer {
                     probes_running: self.running.len(),
                     probes_waiting: self.sockets.waiting(),
-                    flips_waiting: self.outbox.len(),
+                    transitions_waiting: self.outbox.len(),
                     stalls,
-                    held_up,
+                    stalled_for,
                     totals: self.totals,
                 });
             }
@@ -199,7 +199,7 @@ impl<P: Probe> Round<P> {
         let shortest = slots().map(|slot| slot.monitor().period).min().unwrap_or(AGING_MAX);
         self.aging_period = shortest.clamp(AGING_MIN, AGING_MAX);
         self.next_aging = self.next_aging.min(now + self.aging_period);
-        self.unjudged.send_replace(slots().filter(|slot| !slot.evaluator.is_judged()).count());
+        self.unevaluated.send_replace(slots().filter(|slot| !slot.evaluator.is_judged()).count());
     }
 
     /// Starts the probes that are due, as far as there are sockets, and looks at the age of evidence.
@@ -213,7 +213,8 @@ impl<P: Probe> Round<P> {
             if let Some(next) = schedule::missed(due, now, slot.monitor().period) {
                 self.schedule.at(key, next);
             } else if slot.work.is_always() {
-                let report = Report { due, started: now, ended: now, held_up: Duration::ZERO, finding: Finding::Pass };
+                let report =
+                    Report { due, started: now, ended: now, stalled_for: Duration::ZERO, finding: Finding::Pass };
                 self.finish(key, report);
             } else {
                 self.sockets.queue(slot.lane(), due, key);
@@ -228,12 +229,12 @@ impl<P: Probe> Round<P> {
         let Some(slot) = self.table.get_mut(key) else { return self.sockets.release(lane) };
         let found = (self.probe)(Arc::clone(&slot.work), slot.target.address.clone());
         let meter = Arc::clone(&self.meter);
-        let before = lock(&meter).held_up(started);
+        let before = lock(&meter).stalled_for(started);
         let probe = self.running.spawn(async move {
             let finding = found.await;
             let ended = Instant::now();
-            let held_up = lock(&meter).held_up(ended).saturating_sub(before);
-            Report { due, started, ended, held_up, finding }
+            let stalled_for = lock(&meter).stalled_for(ended).saturating_sub(before);
+            Report { due, started, ended, stalled_for, finding }
         });
         self.whose.insert(probe.id(), (key, lane));
         slot.probe = Some(probe);
@@ -303,12 +304,12 @@ impl<P: Probe> Round<P> {
         let Some(slot) = self.table.get_mut(key) else { return };
         let at = SystemTime::now();
         slot.changed(to, cause.clone(), at);
-        let flip = Flip { target: slot.target.clone(), from, to, cause, at };
-        self.outbox.push(key, flip);
+        let transition = HealthTransition { target: slot.target.clone(), from, to, cause, at };
+        self.outbox.push(key, transition);
         let judged = |status| matches!(status, HealthStatus::Up | HealthStatus::Down);
         match (judged(from), judged(to)) {
-            (false, true) => self.unjudged.send_modify(|count| *count = count.saturating_sub(1)),
-            (true, false) => self.unjudged.send_modify(|count| *count += 1),
+            (false, true) => self.unevaluated.send_modify(|count| *count = count.saturating_sub(1)),
+            (true, false) => self.unevaluated.send_modify(|count| *count += 1),
             _ => {}
         }
     }
@@ -324,7 +325,7 @@ async fn tick(meter: Arc<Mutex<LagMeter>>) {
         let quiet = said.is_some_and(|said| now - said < STALL_LOG_PAUSE);
         if late >= STALL_LOGGED && !quiet {
             said = Some(now);
-            tracing::warn!(held_up = ?late, "this process was held up; probes that failed meanwhile do not count");
+            tracing::warn!(stalled_for = ?late, "this process was held up; probes that failed meanwhile do not count");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Report {
     /// When it ended.
     pub(super) ended: Instant,
     /// Time that the observer lost meanwhile.
-    pub(super) held_up: Duration,
+    pub(super) stalled_for: Duration,
     /// What it found.
     pub(super) finding: Finding,
 }
@@ -31,7 +31,7 @@ pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: R
     let took = report.ended - report.started;
     let timeout = slot.monitor().timeout;
     // What a probe took beyond its timeout was lost to the observer too.
-    let lost = report.held_up.max(took.saturating_sub(timeout));
+    let lost = report.stalled_for.max(took.saturating_sub(timeout));
     let no_route = match &report.finding {
         Finding::Unreachable(..) => Some(*slot.unreachable_since.get_or_insert(report.started)),
         _ => None,
@@ -62,6 +62,6 @@ impl Report {
     /// The report of a probe that gave none.
     pub(super) fn broken(now: Instant) -> Self {
         let finding = Finding::Unsure(Cause::new("probe broke off by a fault of its own; please report it"));
-        Self { due: now, started: now, ended: now, held_up: Duration::ZERO, finding }
+        Self { due: now, started: now, ended: now, stalled_for: Duration::ZERO, finding }
     }
 }

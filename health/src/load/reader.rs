@@ -129,7 +129,7 @@ struct Ended {
     started: Instant,
     ended: Instant,
     /// Time that the observer had lost when it started.
-    held_up_before: Duration,
+    stalled_before: Duration,
     brought: Brought,
 }
 
@@ -242,10 +242,10 @@ impl Reader {
                 self.schedule.at(key, next);
                 continue;
             }
-            let (work, held_up_before) = (Arc::clone(&slot.work), self.meter.held_up(now));
+            let (work, stalled_before) = (Arc::clone(&slot.work), self.meter.stalled_for(now));
             let reading = self.running.spawn(async move {
                 let brought = work.run().await;
-                Ended { due, started: now, ended: Instant::now(), held_up_before, brought }
+                Ended { due, started: now, ended: Instant::now(), stalled_before, brought }
             });
             self.whose.insert(reading.id(), key);
             slot.running = Some(reading);
@@ -280,8 +280,8 @@ impl Reader {
         let Some(Slot { name, errand, .. }) = self.slots.get(&key) else { return };
         let (name, whom, timeout) = (name.clone(), errand.whom.clone(), errand.source.timeout);
         let took = ended.ended - ended.started;
-        let held_up = self.meter.held_up(now).saturating_sub(ended.held_up_before);
-        let lost = held_up.max(took.saturating_sub(timeout));
+        let stalled_for = self.meter.stalled_for(now).saturating_sub(ended.stalled_before);
+        let lost = stalled_for.max(took.saturating_sub(timeout));
         if lost > tolerance(timeout) {
             self.totals.note(&name, [Some(ReadError::OBSERVER)]);
             tracing::debug!(source = %name, ?lost, "a reading of load does not count: this process was held up");

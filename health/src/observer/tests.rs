@@ -13,7 +13,7 @@ fn ticks_in_time_lose_nothing() {
     for tick in 1..100 {
         assert_eq!(meter.tick(start + LagMeter::TICK * tick + millis(4)), None);
     }
-    assert_eq!(meter.held_up(start + LagMeter::TICK * 100), Duration::ZERO);
+    assert_eq!(meter.stalled_for(start + LagMeter::TICK * 100), Duration::ZERO);
     assert_eq!(meter.stalls(), 0);
 }
 
@@ -22,9 +22,9 @@ fn a_stall_counts_before_and_after_the_tick_that_finds_it() {
     let start = Instant::now();
     let mut meter = LagMeter::new(start);
     let back = start + millis(520);
-    assert_eq!(meter.held_up(back), millis(500));
+    assert_eq!(meter.stalled_for(back), millis(500));
     assert_eq!(meter.tick(back), Some(millis(500)));
-    assert_eq!(meter.held_up(back), millis(500));
+    assert_eq!(meter.stalled_for(back), millis(500));
     assert_eq!(meter.stalls(), 1);
 }
 
@@ -37,7 +37,7 @@ fn many_small_stalls_add_up() {
         now += LagMeter::TICK + millis(10);
         meter.tick(now);
     }
-    assert_eq!(meter.held_up(now), millis(100));
+    assert_eq!(meter.stalled_for(now), millis(100));
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Hooked {
         let (_, body) = http_get(self.server.http, "/v1/contributions").expect("the server answers");
         let listed: Value = serde_json::from_str(&body).expect("it is JSON");
         let own = listed["items"].as_array().into_iter().flatten().find(|item| item["owner"] == owner);
-        own.and_then(|own| own["strength"].as_f64()).expect("the owner is listed")
+        own.and_then(|own| own["leaseWeight"].as_f64()).expect("the owner is listed")
     }
 }
 

@@ -42,7 +42,7 @@ def contributions_are_those_of_the_server(view, owners):
         equal(cells[:4], [item["owner"] + set_words, item["path"], str(item["names"]), str(item["endpoints"])], "a row")
         since = row.locator("td time").first.get_attribute("datetime")
         equal(since, item["since"], "since")
-        words = "full weight" if item["strength"] >= 1 else f"{100 * item['strength']:.1f} % of its weight"
+        words = "full weight" if item["leaseWeight"] >= 1 else f"{100 * item['leaseWeight']:.1f} % of its weight"
         assert words in cells[5] and re.search(r"fades in (\d+ s|\d+ min)", cells[5]), cells[5]
         told = [f"{said['name']} {said['what']}" for said in item["conditions"]]
         equal(row.locator(".warnings li").all_text_contents(), told, "conditions")

@@ -30,8 +30,8 @@ pub(super) fn write(
 }
 
 fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) {
-    let verdicts = [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
-    let counts = verdicts.map(|v| ([v.to_string()], states.iter().filter(|s| s.verdict == v).count() as f64));
+    let statuses = [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
+    let counts = statuses.map(|v| ([v.to_string()], states.iter().filter(|s| s.status == v).count() as f64));
     sheet.gauges("fairway_targets", "Targets by verdict.", &["verdict"], counts);
     sheet.gauge("fairway_probes_running", "Probes running now, a socket each.", observer.probes_running as f64);
     let totals = &observer.totals;
@@ -45,8 +45,8 @@ fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) 
     sheet.gauge("fairway_probes_waiting", "Probes due that wait for a socket.", waiting);
     let stalls = observer.stalls;
     sheet.counter("fairway_observer_stalls_total", "Times this process was held up itself for 5 ms or more.", stalls);
-    let held_up = observer.held_up.as_secs_f64();
-    sheet.seconds("fairway_observer_held_up_seconds_total", "How long this process was held up itself.", held_up);
+    let stalled_for = observer.stalled_for.as_secs_f64();
+    sheet.seconds("fairway_observer_held_up_seconds_total", "How long this process was held up itself.", stalled_for);
 }
 
 /// One row for each target and cluster it speaks for.
@@ -61,8 +61,8 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     };
     let labels = ["cluster", "address", "monitor"];
     let health = |number| view.runtime.health(number);
-    let verdicts = rows().map(|(labels, number, _)| (labels, code(health(number).status())));
-    sheet.gauges("fairway_target_verdict", "Verdict: 0 pending, 1 down, 2 unknown, 3 up.", &labels, verdicts);
+    let statuses = rows().map(|(labels, number, _)| (labels, code(health(number).status())));
+    sheet.gauges("fairway_target_verdict", "Verdict: 0 pending, 1 down, 2 unknown, 3 up.", &labels, statuses);
     let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).override_action()?))));
     sheet.gauges(
         "fairway_target_forced",
@@ -143,8 +143,8 @@ const STANDINGS: [(Eligibility, &str); 5] = [
 ];
 
 /// A verdict as a number that grows with what it is worth, so that `min` and `max` over targets mean something.
-const fn code(verdict: HealthStatus) -> f64 {
-    match verdict {
+const fn code(status: HealthStatus) -> f64 {
+    match status {
         HealthStatus::Pending => 0.0,
         HealthStatus::Down => 1.0,
         HealthStatus::Unknown => 2.0,

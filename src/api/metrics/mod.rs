@@ -6,7 +6,7 @@
 //!   the counters' bound count under `pool="",cluster=""`.
 //! - `fairway_tcp_accepted_total` = `fairway_tcp_connections` + the sum of `fairway_tcp_closed_total`.
 //! - `fairway_udp_received_total` = answered + dropped + send errors of UDP.
-//! - `fairway_targets{verdict=…}` adds up to the targets probed.
+//! - `fairway_targets{status=…}` adds up to the targets probed.
 //! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
 //! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is there.
 //! - `fairway_webhook_calls_total{call=…,code=…}` adds up to the calls that ended.
@@ -108,9 +108,10 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     let held = words
         .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.forced == word).count() as f64));
     sheet.gauges("fairway_overrides", "Overrides in force by what they force.", &["force"], held);
-    let flips = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
-    let flips = flips.map(|to| ([to.to_string()], counts.flips(to).map_or(0, |counter| counter.load(Relaxed))));
-    sheet.counters("fairway_flips_total", "Changes of verdicts by what they became.", &["to"], flips);
+    let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
+    let transitions =
+        transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
+    sheet.counters("fairway_flips_total", "Changes of verdicts by what they became.", &["to"], transitions);
     let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];
     let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
     sheet.counters("fairway_schedule_turns_total", "Members that schedules opened or closed.", &["to"], turns);

@@ -20,7 +20,7 @@ use super::{
 pub(crate) struct Brought<'a> {
     pub(crate) owner: Arc<str>,
     /// How much is left of what its writer brings.
-    pub(crate) strength: Permille,
+    pub(crate) lease_weight: Permille,
     pub(crate) row: &'a ReadRow,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Joined {
 pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
     let mut joined = Joined::default();
     let (mut offers, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
-    for Brought { owner, strength, row } in rows {
+    for Brought { owner, lease_weight, row } in rows {
         let mut tell = |what| joined.conditions.push(condition(row, owner, what));
         row.odd.iter().for_each(|what| tell(format!("{}: {what}", row.row.endpoint.record_type)));
         let Some(name) = &row.name else { continue };
@@ -76,12 +76,12 @@ pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
                     since: row.row.since,
                     addresses: vec![],
                     wanted: Arc::clone(wanted),
-                    strength: *strength,
+                    lease_weight: *lease_weight,
                 });
                 offer.addresses.extend(addresses);
                 offer.since = offer.since.min(row.row.since);
             }
-            Meaning::Records(set) if *strength > Permille::default() => {
+            Meaning::Records(set) if *lease_weight > Permille::default() => {
                 sets.push(OfferedSet { since: row.row.since, owner: Arc::clone(owner), row, set });
             }
             Meaning::Nothing | Meaning::Records(_) => {}

@@ -16,7 +16,7 @@ use fairway_providers::webhook_server::Scope;
 pub(crate) type Strengths = BTreeMap<Scope, Permille>;
 
 /// What is left after so many seconds of silence.
-pub(crate) fn strength(silent: u64, lease: u64) -> Permille {
+pub(crate) fn lease_weight(silent: u64, lease: u64) -> Permille {
     let over = silent.saturating_sub(lease);
     // At the end of each tenth of a lease a tenth goes.
     let tenths = (over * 10).checked_div(lease).unwrap_or(10).min(10);
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn weights_go_by_tenths_from_one_lease_of_silence_to_two() {
-        let left = |silent| strength(silent, 100).thousandths();
+        let left = |silent| lease_weight(silent, 100).thousandths();
         assert_eq!([0, 100, 109, 110, 155, 199, 200, 10_000].map(left), [1000, 1000, 1000, 900, 500, 100, 0, 0]);
     }
 }

@@ -18,7 +18,7 @@ use fairway_providers::{
 use tokio::sync::Notify;
 
 use super::{
-    leases::{Strengths, strength},
+    leases::{Strengths, lease_weight},
     part_key, rows_wire, seen_key,
 };
 use crate::control::{
@@ -70,7 +70,7 @@ impl ContributionLedger {
         if let Some(lease) = lease_of(control) {
             for scope in declared.scopes() {
                 let seen = self.last_seen(&scope, &declared).unwrap_or_default().max(self.opened.load(Relaxed));
-                let left = strength(now.saturating_sub(seen), lease);
+                let left = lease_weight(now.saturating_sub(seen), lease);
                 if left < Permille::WHOLE {
                     strengths.insert(scope.clone(), left);
                 }
@@ -122,7 +122,7 @@ impl ContributionLedger {
         if seen.contains_key(scope) || declared.rows_of(scope).next().is_some() {
             seen.insert(scope.clone(), now());
         }
-        if declared.strength(scope) < Permille::WHOLE {
+        if declared.lease_weight(scope) < Permille::WHOLE {
             self.returned.notify_one();
         }
     }

@@ -106,13 +106,13 @@ fn listed(declared: &Declared, published: &Published, ledger: &ContributionLedge
 /// When a writer was heard of, and what follows from it.
 struct Clock {
     last_seen: Option<u64>,
-    strength: Permille,
+    lease_weight: Permille,
     lease: Option<Duration>,
 }
 
 impl Clock {
     fn new(scope: &Scope, declared: &Declared, ledger: &ContributionLedger, lease: Option<Duration>) -> Self {
-        Self { last_seen: ledger.last_seen(scope, declared), strength: declared.strength(scope), lease }
+        Self { last_seen: ledger.last_seen(scope, declared), lease_weight: declared.lease_weight(scope), lease }
     }
 
     fn state(&self, scope: &Scope, owner: &str, set: &str, counted: &Counted<'_>) -> ContributionState {
@@ -126,7 +126,7 @@ impl Clock {
             endpoints: counted.endpoints,
             since: text(counted.since),
             last_seen: self.last_seen.map(text),
-            strength: f64::from(self.strength.thousandths()) / 1000.0,
+            lease_weight: f64::from(self.lease_weight.thousandths()) / 1000.0,
             fades_at: after(1),
             gone_at: after(2),
             members: vec![],

@@ -66,7 +66,7 @@ pub(crate) type Rows<'a> = (Scope, Vec<&'a ReadRow>);
 /// clients and rows.
 pub(crate) fn rows<'a>(declared: &'a Declared, texts: Option<&BTreeSet<String>>) -> Vec<Brought<'a>> {
     let Some(texts) = texts else {
-        return brought(&declared.contributed_rows(), |scope| declared.strength(scope));
+        return brought(&declared.contributed_rows(), |scope| declared.lease_weight(scope));
     };
     let mut all = Vec::new();
     for scope in declared.scopes() {
@@ -75,20 +75,20 @@ pub(crate) fn rows<'a>(declared: &'a Declared, texts: Option<&BTreeSet<String>>)
             Scope::Root => declared.rows_of(&scope).collect(),
             Scope::Owner(_) => vec![],
         };
-        let (owners, strength) = (Owners::of(&scope, &of_scope), declared.strength(&scope));
+        let (owners, lease_weight) = (Owners::of(&scope, &of_scope), declared.lease_weight(&scope));
         for text in texts {
             let own = declared.rows_at(&part_key(&scope, text)).iter().filter(|row| *row.text == **text);
-            all.extend(own.map(|row| Brought { owner: owners.of_row(row), strength, row }));
+            all.extend(own.map(|row| Brought { owner: owners.of_row(row), lease_weight, row }));
         }
     }
     all
 }
 
-fn brought<'a>(clients: &[Rows<'a>], strength: impl Fn(&Scope) -> Permille) -> Vec<Brought<'a>> {
+fn brought<'a>(clients: &[Rows<'a>], lease_weight: impl Fn(&Scope) -> Permille) -> Vec<Brought<'a>> {
     let mut all = Vec::with_capacity(clients.iter().map(|(_, rows)| rows.len()).sum());
     for (scope, rows) in clients {
-        let (owners, strength) = (Owners::of(scope, rows), strength(scope));
-        all.extend(rows.iter().map(|row| Brought { owner: owners.of_row(row), strength, row }));
+        let (owners, lease_weight) = (Owners::of(scope, rows), lease_weight(scope));
+        all.extend(rows.iter().map(|row| Brought { owner: owners.of_row(row), lease_weight, row }));
     }
     all
 }

@@ -2,7 +2,6 @@
 
 mod balance;
 mod daemon;
-mod flips;
 mod incremental;
 mod intents;
 mod latency;
@@ -12,6 +11,7 @@ mod overrides;
 mod pace;
 mod reload;
 mod schedules;
+mod transitions;
 mod trials;
 mod updates;
 mod webhook;

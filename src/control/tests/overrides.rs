@@ -113,9 +113,9 @@ async fn a_clock_that_steps_moves_the_end_of_overrides_and_nothing_else() {
     let is_down = |address| health(&control, address).status() == HealthStatus::Down;
     until("nobody answers at port 9", async || is_down("127.0.0.1") && is_down("127.0.0.2")).await;
     control.add_override(said(&scene, "eu1", OverrideAction::Up, 60)).await.unwrap();
-    let count = |to| control.shared.counts.flips(to).map(|counter| counter.load(Relaxed));
-    let flips = || [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown].map(count);
-    let before = flips();
+    let count = |to| control.shared.counts.transitions(to).map(|counter| counter.load(Relaxed));
+    let transitions = || [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown].map(count);
+    let before = transitions();
     // Back by an hour: it holds until its time comes again, here and on disk, and whoever asks is answered.
     scene.step_back(Duration::from_secs(3_600));
     control.reload().await.unwrap();
@@ -126,7 +126,7 @@ async fn a_clock_that_steps_moves_the_end_of_overrides_and_nothing_else() {
     until("the end of the override", async || health(&control, "127.0.0.1").override_action().is_none()).await;
     // Probes go by another clock: no verdict was made of either step.
     assert!(is_down("127.0.0.1") && is_down("127.0.0.2"));
-    assert_eq!(flips(), before);
+    assert_eq!(transitions(), before);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ async fn a_drain_makes_the_ttl_short_at_once_and_quiet_brings_it_back() {
     let over = control.shared.drains.load().values().next().unwrap().over;
     assert_eq!(over, scene.now().plus(Duration::from_millis(9_450)));
     control.remove_override(&id).await.unwrap();
-    assert_eq!(pace(), AdaptiveTtl::Risky(Risk::Lately));
+    assert_eq!(pace(), AdaptiveTtl::Risky(Risk::Recent));
     until("the declared TTL", async || pace() == AdaptiveTtl::Declared).await;
 }
 

@@ -52,11 +52,11 @@ async fn the_ttl_is_short_before_a_member_turns_and_no_answer_is_kept_from_befor
     assert_eq!(pace(), AdaptiveTtl::Declared);
     scene.pass(Duration::from_secs(1));
     actor.keep_pace();
-    assert_eq!(pace(), AdaptiveTtl::Risky(Risk::Turn));
+    assert_eq!(pace(), AdaptiveTtl::Risky(Risk::ScheduleTransition));
     scene.pass(Duration::from_secs(301));
     actor.follow_schedules();
     actor.keep_pace();
-    assert_eq!((answered(&control).as_str(), pace()), ("us1", AdaptiveTtl::Risky(Risk::Lately)));
+    assert_eq!((answered(&control).as_str(), pace()), ("us1", AdaptiveTtl::Risky(Risk::Recent)));
 }
 
 #[tokio::test]

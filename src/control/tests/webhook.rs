@@ -184,7 +184,7 @@ async fn the_weight_of_a_member_is_told_with_where_it_comes_from() {
     let state = server.get("/v1/state").expect(200).body;
     let pool = state["pools"].as_array().unwrap().iter().find(|pool| pool["names"][0] == "shop.gslb.example.").unwrap();
     assert_eq!(pool["members"][0]["weightFrom"]["owner"], "east", "{pool}");
-    assert_eq!(pool["members"][1]["weightFrom"]["strength"], 1.0, "{pool}");
+    assert_eq!(pool["members"][1]["weightFrom"]["leaseWeight"], 1.0, "{pool}");
     server.daemon.stop().await;
 }
 
@@ -291,7 +291,7 @@ async fn who_brings_what_is_listed_and_what_is_evicted_is_gone_alone() {
     let listed = server.get("/v1/contributions").expect(200).body;
     let of = |index: usize, field: &str| listed["items"][index][field].clone();
     assert_eq!((of(0, "owner"), of(0, "endpoints"), of(1, "path")), ("east".into(), 1.into(), "/owners/west".into()));
-    assert_eq!((of(1, "names"), of(1, "strength"), of(1, "fadesAt")), (2.into(), 1.0.into(), Value::Null));
+    assert_eq!((of(1, "names"), of(1, "leaseWeight"), of(1, "fadesAt")), (2.into(), 1.0.into(), Value::Null));
     assert_eq!(listed["items"][1]["conditions"][0]["name"], "odd.gslb.example");
     assert!(of(0, "lastSeen").is_string());
     let evict = |query: &str| server.send("DELETE", &format!("/v1/contributions?{query}"), "", &Value::Null);

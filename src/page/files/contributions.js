@@ -78,15 +78,15 @@ export function contributions(post) {
 }
 
 /** How long it is good: as long as its writer is heard of, or for ever. */
-function lease({ lastSeen, strength, fadesAt, goneAt }, countdowns) {
+function lease({ lastSeen, leaseWeight, fadesAt, goneAt }, countdowns) {
   const seen = lastSeen ? h("span", { class: "muted sub" }, "heard of ", moment(lastSeen)) : null;
   if (!fadesAt) return h("span", {}, "none", seen);
   const left = h("span", { class: "sub countdown" });
-  const fades = strength >= 1;
+  const fades = leaseWeight >= 1;
   const at = Date.parse(fades ? fadesAt : goneAt ?? fadesAt);
   countdowns.push({ element: left, at, words: fades ? "fades" : "gone" });
   text(left, at > Date.now() ? `${fades ? "fades" : "gone"} in ${span(at - Date.now())}` : "");
-  return h("span", {}, standing(strength >= 1 ? "up" : strength > 0 ? "partly" : "down", strength >= 1 ? "full weight" : `${percent(100 * strength)} of its weight`), left, seen);
+  return h("span", {}, standing(leaseWeight >= 1 ? "up" : leaseWeight > 0 ? "partly" : "down", leaseWeight >= 1 ? "full weight" : `${percent(100 * leaseWeight)} of its weight`), left, seen);
 }
 
 function conditions({ conditions: all }, key) {

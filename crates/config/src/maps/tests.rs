@@ -93,9 +93,9 @@ fn what_is_no_database_or_tells_no_place_is_refused() {
 fn a_damaged_octet_anywhere_is_an_error_or_another_database_and_never_a_panic() {
     let octets = Mmdb { record_size: 28, ..Mmdb::new(&networks()) }.octets();
     for at in 0..octets.len() {
-        for flip in [0x01, 0x80, 0xff] {
+        for transition in [0x01, 0x80, 0xff] {
             let mut damaged = octets.clone();
-            damaged[at] ^= flip;
+            damaged[at] ^= transition;
             let _ = mmdb_wire::read(&damaged, "t", 1_000);
         }
         let _ = mmdb_wire::read(&octets[..at], "t", 1_000);

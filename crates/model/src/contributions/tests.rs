@@ -16,7 +16,7 @@ fn offer(owner: &str, set: &str, address: &str) -> NameContribution {
         since: 0,
         addresses: vec![address.parse().unwrap()],
         wanted: Arc::default(),
-        strength: Permille::WHOLE,
+        lease_weight: Permille::WHOLE,
     }
 }
 
@@ -134,9 +134,9 @@ fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too
 
 #[test]
 fn who_fades_keeps_a_part_of_its_weight_and_is_gone_at_nothing() {
-    let strength = |thousandths| Permille::new(thousandths).unwrap();
+    let lease_weight = |thousandths| Permille::new(thousandths).unwrap();
     let fading = |thousandths| {
-        let b = NameContribution { strength: strength(thousandths), ..offer("b", "us", "192.0.2.2") };
+        let b = NameContribution { lease_weight: lease_weight(thousandths), ..offer("b", "us", "192.0.2.2") };
         members(&joined(vec![offer("a", "eu", "192.0.2.1"), b])).into_iter().map(|m| m.1).collect::<Vec<_>>()
     };
     assert_eq!(fading(1000), [1, 1]);
@@ -163,9 +163,9 @@ fn where_all_stand_in_later_tiers_the_earliest_is_first() {
 fn where_a_weight_comes_from_is_told_of_each_member() {
     let said = ContributedSpec { weight: Some(Weight(60)), ..ContributedSpec::default() };
     let fading =
-        NameContribution { strength: Permille::new(500).unwrap(), ..wanting(offer("b", "us", "192.0.2.2"), said) };
+        NameContribution { lease_weight: Permille::new(500).unwrap(), ..wanting(offer("b", "us", "192.0.2.2"), said) };
     let united = joined(vec![offer("a", "eu", "192.0.2.1"), fading]);
-    let told: Vec<_> = united.origins.iter().map(|of| (&*of.owner, of.said, of.strength.thousandths())).collect();
+    let told: Vec<_> = united.origins.iter().map(|of| (&*of.owner, of.said, of.lease_weight.thousandths())).collect();
     assert_eq!(told, [("a", None, 1000), ("b", Some(Weight(60)), 500)]);
     assert_eq!(members(&united).iter().map(|member| member.1).collect::<Vec<_>>(), [1000, 30_000]);
 }

@@ -269,10 +269,10 @@ impl<'a> World<'a> {
         let gateway = &mut self.gateways[cluster];
         let passes = gateway.serves && !gateway.cut_off;
         let outcome = if passes { Observation::Pass } else { Observation::Fail(Cause::new("timeout")) };
-        let flip = gateway.evaluator.observe(&outcome, &self.monitor);
+        let transition = gateway.evaluator.observe(&outcome, &self.monitor);
         let pause = if gateway.evaluator.is_wavering() { self.monitor.period / 10 } else { self.monitor.period };
         self.put(now + pause, Next::Probe(cluster));
-        if flip.is_some() {
+        if transition.is_some() {
             self.flipped(now, cluster);
         }
     }

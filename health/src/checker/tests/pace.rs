@@ -10,14 +10,14 @@ use super::world::*;
 /// From a death at a given moment of a running check to its flip.
 async fn time_to_down(answer: Answer, after: u64) -> std::time::Duration {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     checker.set_targets(targets(1, &fast()), vec![]).await;
     sleep(seconds(2) + millis(after)).await;
-    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
+    assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
     let death = Instant::now();
     world.answer(0, answer);
-    let flip = flips.recv().await.unwrap();
-    assert_eq!(flip.to, HealthStatus::Down);
+    let transition = transitions.recv().await.unwrap();
+    assert_eq!(transition.to, HealthStatus::Down);
     death.elapsed()
 }
 
@@ -40,12 +40,12 @@ async fn a_hanging_target_is_down_within_650_ms() {
 #[tokio::test(start_paused = true)]
 async fn with_the_default_monitor_a_refusal_is_confirmed_within_half_a_second() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     checker.set_targets(targets(1, &monitor()), vec![]).await;
-    assert_eq!(flips.recv().await.unwrap().to, HealthStatus::Up);
+    assert_eq!(transitions.recv().await.unwrap().to, HealthStatus::Up);
     world.answer(0, Answer::Refuse);
     let first = world.probes(0);
-    assert_eq!(flips.recv().await.unwrap().to, HealthStatus::Down);
+    assert_eq!(transitions.recv().await.unwrap().to, HealthStatus::Down);
     let seen = world.seen();
     assert_eq!(seen.probes.len(), first + 3);
     assert!(seen.probes[first].0.elapsed() <= millis(410));
@@ -54,14 +54,14 @@ async fn with_the_default_monitor_a_refusal_is_confirmed_within_half_a_second() 
 #[tokio::test(start_paused = true)]
 async fn a_new_target_is_judged_at_once_either_way() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     world.answer(1, Answer::Refuse);
     let start = Instant::now();
     checker.set_targets(targets(2, &monitor()), vec![]).await;
     assert_eq!(checker.first_round(seconds(10)).await, 0);
     assert!(start.elapsed() <= millis(450));
-    let flips = drain(&mut flips);
-    assert_eq!(flips, [(HealthStatus::Pending, HealthStatus::Up), (HealthStatus::Pending, HealthStatus::Down)]);
+    let transitions = drain(&mut transitions);
+    assert_eq!(transitions, [(HealthStatus::Pending, HealthStatus::Up), (HealthStatus::Pending, HealthStatus::Down)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,14 +79,14 @@ async fn the_first_round_ends_at_its_limit() {
 #[tokio::test(start_paused = true)]
 async fn recovery_takes_rise_passes_a_period_apart() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     world.answer(0, Answer::Refuse);
     checker.set_targets(targets(1, &monitor()), vec![]).await;
-    assert_eq!(flips.recv().await.unwrap().to, HealthStatus::Down);
+    assert_eq!(transitions.recv().await.unwrap().to, HealthStatus::Down);
     world.answer(0, Answer::Pass);
     let before = world.probes(0);
-    let flip = flips.recv().await.unwrap();
-    assert_eq!((flip.to, flip.cause.to_string()), (HealthStatus::Up, "passes in a row: 3".to_owned()));
+    let transition = transitions.recv().await.unwrap();
+    assert_eq!((transition.to, transition.cause.to_string()), (HealthStatus::Up, "passes in a row: 3".to_owned()));
     assert_eq!(world.probes(0), before + 3);
     let apart = Instant::now() - world.seen().probes[before].0;
     assert!(apart >= seconds(18) && apart <= seconds(22), "{apart:?}");
@@ -95,12 +95,12 @@ async fn recovery_takes_rise_passes_a_period_apart() {
 #[tokio::test(start_paused = true)]
 async fn a_flapping_target_keeps_its_verdict() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     checker.set_targets(targets(1, &monitor()), vec![]).await;
     sleep(seconds(15)).await;
     world.answer(0, Answer::Flap);
     sleep(seconds(1_200)).await;
-    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
+    assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
     let state = state(&checker).await;
     assert!(state.failures > 100 && state.passes > 100, "{state:?}");
 }

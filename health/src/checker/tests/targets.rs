@@ -33,19 +33,19 @@ async fn one_address_under_two_monitors_is_two_targets() {
 #[tokio::test(start_paused = true)]
 async fn a_change_keeps_the_state_of_those_that_stay_and_ends_the_others() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     world.answer(1, Answer::Stuck);
     checker.set_targets(targets(3, &monitor()), vec![]).await;
     sleep(seconds(35)).await;
     let before = checker.states().await;
     assert_eq!((before[2].passes >= 4, world.seen().running), (true, 1));
-    drain(&mut flips);
+    drain(&mut transitions);
     checker.set_targets(vec![target(2, &monitor()), target(0, &monitor()), target(7, &monitor())], vec![]).await;
     let after = checker.states().await;
     assert_eq!((after[0].passes, after[1].passes, after[2].passes), (before[2].passes, before[0].passes, 0));
     assert_eq!(after[2].status, HealthStatus::Pending);
     sleep(seconds(1)).await;
-    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
+    assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
     assert_eq!(world.seen().running, 0, "the probe of the target that is gone was ended");
     checker.set_targets(vec![], vec![]).await;
     let probes = world.seen().probes.len();
@@ -57,24 +57,24 @@ async fn a_change_keeps_the_state_of_those_that_stay_and_ends_the_others() {
 #[tokio::test(start_paused = true)]
 async fn always_is_up_without_a_probe() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     checker.set_targets(vec![target(0, &Monitor::new(Check::Always))], vec![]).await;
     assert_eq!(checker.first_round(seconds(1)).await, 0);
     sleep(seconds(600)).await;
-    assert_eq!(drain(&mut flips), [(HealthStatus::Pending, HealthStatus::Up)]);
+    assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
     assert_eq!(world.seen().probes.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_checker_ends_its_probes() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     world.answer(0, Answer::Stuck);
     checker.set_targets(targets(1, &monitor()), vec![]).await;
     sleep(seconds(1)).await;
     assert_eq!(world.seen().running, 1);
     drop(checker);
-    assert!(flips.recv().await.is_none(), "the task let go of the channel");
+    assert!(transitions.recv().await.is_none(), "the task let go of the channel");
     sleep(seconds(1)).await;
     assert_eq!(world.seen().running, 0);
 }
@@ -89,7 +89,7 @@ fn restored(status: HealthStatus, age: u64) -> Restored {
 #[tokio::test(start_paused = true)]
 async fn a_fresh_record_restores_the_verdict_without_a_flip() {
     let world = World::default();
-    let (checker, mut flips) = world.open();
+    let (checker, mut transitions) = world.open();
     let record = restored(HealthStatus::Down, 30);
     checker.set_targets(targets(1, &monitor()), vec![(target(0, &monitor()), record.clone())]).await;
     assert_eq!(checker.first_round(seconds(1)).await, 0);
@@ -97,12 +97,12 @@ async fn a_fresh_record_restores_the_verdict_without_a_flip() {
     assert_eq!((state.status, state.since), (HealthStatus::Down, record.since));
     assert_eq!(state.history, record.history[4..]);
     sleep(seconds(40)).await;
-    assert_eq!(drain(&mut flips), [(HealthStatus::Down, HealthStatus::Up)]);
+    assert_eq!(drain(&mut transitions), [(HealthStatus::Down, HealthStatus::Up)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_old_record_restores_its_history_and_unknown() {
-    let (checker, mut flips) = World::default().open();
+    let (checker, mut transitions) = World::default().open();
     let long = Monitor { period: seconds(60), ..monitor() };
     let wished = vec![target(0, &monitor()), target(1, &long), target(2, &monitor())];
     let mut future = restored(HealthStatus::Up, 0);
@@ -121,13 +121,13 @@ async fn an_old_record_restores_its_history_and_unknown() {
     assert_eq!((states[0].history.len(), last.to), (16, HealthStatus::Unknown));
     // What is unknown is looked at first, and comes back within its rise count, at once.
     assert_eq!(checker.first_round(seconds(2)).await, 0);
-    assert_eq!(drain(&mut flips), vec![(HealthStatus::Unknown, HealthStatus::Up); 2]);
+    assert_eq!(drain(&mut transitions), vec![(HealthStatus::Unknown, HealthStatus::Up); 2]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_sleeps_gets_the_latest_of_everyone_and_holds_nothing_up() {
     let world = World::default();
-    let (sender, mut flips) = mpsc::channel(1);
+    let (sender, mut transitions) = mpsc::channel(1);
     let checker = world.checker(1_024, sender);
     checker.set_targets(targets(100, &fast()), vec![]).await;
     sleep(seconds(5)).await;
@@ -136,10 +136,10 @@ async fn a_reader_that_sleeps_gets_the_latest_of_everyone_and_holds_nothing_up()
     }
     sleep(seconds(5)).await;
     assert!(checker.states().await.iter().all(|state| state.status == HealthStatus::Down));
-    assert_eq!(checker.observer().await.flips_waiting, 100);
+    assert_eq!(checker.observer().await.transitions_waiting, 100);
     let mut latest = std::collections::HashMap::new();
-    while let Ok(Some(flip)) = tokio::time::timeout(seconds(1), flips.recv()).await {
-        latest.insert(flip.target.address, flip.to);
+    while let Ok(Some(transition)) = tokio::time::timeout(seconds(1), transitions.recv()).await {
+        latest.insert(transition.target.address, transition.to);
     }
     assert_eq!(latest.len(), 100);
     assert!(latest.values().all(|status| *status == HealthStatus::Down));

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Checker, CheckerSettings, Flip, TargetState,
+    Checker, CheckerSettings, HealthTransition, TargetState,
     observer::Family,
     probe::{Finding, Prepared},
 };
@@ -64,15 +64,17 @@ impl World {
         self.seen().counts.get(&address(number)).copied().unwrap_or(0)
     }
 
-    pub(super) fn checker(&self, sockets_max: usize, flips: mpsc::Sender<Flip>) -> Checker {
+    pub(super) fn checker(&self, sockets_max: usize, transitions: mpsc::Sender<HealthTransition>) -> Checker {
         let world = self.clone();
-        Checker::start_with(&CheckerSettings { sockets_max }, flips, 1, move |work, at| world.clone().probe(work, at))
+        Checker::start_with(&CheckerSettings { sockets_max }, transitions, 1, move |work, at| {
+            world.clone().probe(work, at)
+        })
     }
 
     /// A checker with room for everything.
-    pub(super) fn open(&self) -> (Checker, Receiver<Flip>) {
-        let (sender, flips) = mpsc::channel(100_000);
-        (self.checker(1_024, sender), flips)
+    pub(super) fn open(&self) -> (Checker, Receiver<HealthTransition>) {
+        let (sender, transitions) = mpsc::channel(100_000);
+        (self.checker(1_024, sender), transitions)
     }
 
     async fn probe(self, work: Arc<Prepared>, at: ProbeAddress) -> Finding {
@@ -150,8 +152,8 @@ pub(super) fn targets(count: u32, monitor: &Monitor) -> Vec<Target> {
 }
 
 /// The flips that are there by now.
-pub(super) fn drain(flips: &mut Receiver<Flip>) -> Vec<(HealthStatus, HealthStatus)> {
-    std::iter::from_fn(|| flips.try_recv().ok()).map(|flip| (flip.from, flip.to)).collect()
+pub(super) fn drain(transitions: &mut Receiver<HealthTransition>) -> Vec<(HealthStatus, HealthStatus)> {
+    std::iter::from_fn(|| transitions.try_recv().ok()).map(|transition| (transition.from, transition.to)).collect()
 }
 
 pub(super) async fn state(checker: &Checker) -> TargetState {

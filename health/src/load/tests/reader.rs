@@ -236,17 +236,17 @@ async fn what_a_held_up_observer_read_does_not_count() {
     let mut news = reader.news.subscribe();
     let begun = Instant::now();
     let shown = Shown { connections: Some(7.0), ..Shown::default() };
-    let ended = |took, held_up_before| Ended {
+    let ended = |took, stalled_before| Ended {
         due: begun,
         started: begun,
         ended: begun + took,
-        held_up_before,
+        stalled_before,
         brought: Brought::Looks(vec![Ok(shown.clone())]),
     };
     let long = Duration::from_secs(60);
     reader.weigh(1, ended(long, Duration::ZERO), begun + long);
     assert_eq!((reader.totals.sources["gw"], news.is_empty()), ((0, [0, 0, 1, 0, 0]), true));
-    let known = reader.meter.held_up(begun);
+    let known = reader.meter.stalled_for(begun);
     reader.weigh(1, ended(Duration::from_millis(1), known), begun);
     assert_eq!((reader.totals.sources["gw"].0, news.try_recv().unwrap().report.load), (1, Load(70)));
 }

@@ -5,39 +5,39 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use fairway_health::Flip;
+use fairway_health::HealthTransition;
 use fairway_model::{Health, HealthStatus};
 use fairway_zones::TargetIndex;
 
-use super::{FlipApplied, actor::Actor};
+use super::{AppliedTransition, actor::Actor};
 
 impl Actor {
     /// Folds every flip that waits into one change of runtime state, publishes it, and then tells of each.
     pub(crate) fn apply_flips(&mut self) {
-        let flips = std::mem::take(&mut self.waiting);
+        let transitions = std::mem::take(&mut self.waiting);
         let published = self.shared.published.load_full();
         let uses = &published.configured.uses;
-        let changes: Vec<(TargetIndex, Health)> = flips
+        let changes: Vec<(TargetIndex, Health)> = transitions
             .iter()
-            .filter_map(|flip| {
-                let number = uses.number_of(&flip.target)?;
-                Some((number, Health::new(flip.to, self.forced[number.0 as usize])))
+            .filter_map(|transition| {
+                let number = uses.number_of(&transition.target)?;
+                Some((number, Health::new(transition.to, self.forced[number.0 as usize])))
             })
             .collect();
         self.change_conditions(&changes);
         let applied = SystemTime::now();
-        for flip in flips {
-            self.shared.counts.flip(flip.to);
-            let number = uses.number_of(&flip.target);
-            let event = FlipApplied {
+        for transition in transitions {
+            self.shared.counts.transition(transition.to);
+            let number = uses.number_of(&transition.target);
+            let event = AppliedTransition {
                 clusters: number.map(|n| uses.clusters(n)).unwrap_or_default(),
                 pools: number.map(|n| uses.pools(n).clone()).unwrap_or_default(),
-                flip,
+                transition,
                 applied,
             };
             log(&event);
             // Nobody listening is no fault.
-            let _ = self.shared.flips.send(event);
+            let _ = self.shared.transitions.send(event);
         }
         self.keeper.health_changed();
     }
@@ -76,8 +76,8 @@ impl Actor {
 }
 
 /// One line a flip. The first good verdict of a target is no news; anything else is.
-fn log(event: &FlipApplied) {
-    let FlipApplied { flip: Flip { target, from, to, cause, .. }, clusters, pools, .. } = event;
+fn log(event: &AppliedTransition) {
+    let AppliedTransition { transition: HealthTransition { target, from, to, cause, .. }, clusters, pools, .. } = event;
     let (clusters, pools) = (some(clusters), some(pools.keys()));
     macro_rules! line {
         ($level:ident) => {

@@ -2,25 +2,25 @@
 
 use std::{sync::atomic::Ordering::Relaxed, time::SystemTime};
 
-use fairway_health::Flip;
+use fairway_health::HealthTransition;
 use fairway_model::{Cause, Eligibility, HealthStatus};
 
 use super::*;
 
-fn flip(control: &Control, address: &str, to: HealthStatus) -> Flip {
+fn transition(control: &Control, address: &str, to: HealthStatus) -> HealthTransition {
     let from = status(control, address);
-    Flip { target: target(control, address), from, to, cause: Cause::new("a test"), at: SystemTime::now() }
+    HealthTransition { target: target(control, address), from, to, cause: Cause::new("a test"), at: SystemTime::now() }
 }
 
 #[tokio::test]
 async fn flips_that_wait_together_become_one_change_and_each_is_told() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
-    let mut told = control.flips();
+    let mut told = control.transitions();
     actor.waiting = vec![
-        flip(&control, "127.0.0.1", HealthStatus::Down),
-        flip(&control, "127.0.0.2", HealthStatus::Up),
-        flip(&control, "127.0.0.1", HealthStatus::Up),
-        flip(&control, "127.0.0.1", HealthStatus::Down),
+        transition(&control, "127.0.0.1", HealthStatus::Down),
+        transition(&control, "127.0.0.2", HealthStatus::Up),
+        transition(&control, "127.0.0.1", HealthStatus::Up),
+        transition(&control, "127.0.0.1", HealthStatus::Down),
     ];
     actor.apply_flips();
     assert_eq!(control.shared.counts.conditions.load(Relaxed), 1);
@@ -34,7 +34,7 @@ async fn flips_that_wait_together_become_one_change_and_each_is_told() {
 #[tokio::test]
 async fn a_flip_of_an_unknown_target_changes_nothing() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
-    let mut stray = flip(&control, "127.0.0.1", HealthStatus::Up);
+    let mut stray = transition(&control, "127.0.0.1", HealthStatus::Up);
     stray.target.address = "192.0.2.99:1".parse().unwrap();
     let before = control.shared.view.load().runtime.id();
     actor.waiting = vec![stray];
@@ -46,7 +46,7 @@ async fn a_flip_of_an_unknown_target_changes_nothing() {
 async fn a_replaced_view_is_freed_by_the_control_side_once_nobody_reads_it() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
     let reader = control.shared.view.load_full();
-    actor.waiting = vec![flip(&control, "127.0.0.1", HealthStatus::Up)];
+    actor.waiting = vec![transition(&control, "127.0.0.1", HealthStatus::Up)];
     actor.apply_flips();
     assert_eq!(actor.retired.take_free().len(), 0, "a worker still reads it");
     let freed = Arc::downgrade(&reader);
@@ -70,18 +70,19 @@ async fn a_gateway_that_opens_is_in_the_answers_and_one_that_closes_is_out() {
 #[tokio::test]
 async fn the_story_of_a_flip_tells_which_clients_are_answered_otherwise_for_it() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
-    let mut told = control.flips();
-    actor.waiting = vec![flip(&control, "127.0.0.1", HealthStatus::Up), flip(&control, "127.0.0.2", HealthStatus::Up)];
+    let mut told = control.transitions();
+    actor.waiting =
+        vec![transition(&control, "127.0.0.1", HealthStatus::Up), transition(&control, "127.0.0.2", HealthStatus::Up)];
     actor.apply_flips();
-    actor.waiting = vec![flip(&control, "127.0.0.2", HealthStatus::Down)];
+    actor.waiting = vec![transition(&control, "127.0.0.2", HealthStatus::Down)];
     actor.apply_flips();
     let standby = [told.recv().await, told.recv().await, told.recv().await].into_iter().last().unwrap().unwrap();
     let story = control.stories(&[standby]).await.remove(0);
     assert_eq!((story.pools_moved, story.names_moved), (Some(0), 0), "nobody was answered with us1");
 
-    actor.waiting = vec![flip(&control, "127.0.0.2", HealthStatus::Up)];
+    actor.waiting = vec![transition(&control, "127.0.0.2", HealthStatus::Up)];
     actor.apply_flips();
-    actor.waiting = vec![flip(&control, "127.0.0.1", HealthStatus::Down)];
+    actor.waiting = vec![transition(&control, "127.0.0.1", HealthStatus::Down)];
     actor.apply_flips();
     let preferred = [told.recv().await, told.recv().await].into_iter().last().unwrap().unwrap();
     let story = control.stories(&[preferred]).await.remove(0);
@@ -95,8 +96,8 @@ async fn the_story_of_a_flip_tells_which_clients_are_answered_otherwise_for_it()
 #[tokio::test]
 async fn of_a_storm_of_flips_no_more_is_asked_than_can_be_answered_quickly() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
-    let mut told = control.flips();
-    actor.waiting = vec![flip(&control, "127.0.0.1", HealthStatus::Up)];
+    let mut told = control.transitions();
+    actor.waiting = vec![transition(&control, "127.0.0.1", HealthStatus::Up)];
     actor.apply_flips();
     let event = told.recv().await.unwrap();
     // 32,768 clients in all: 16 each for 2,048 pools.
