@@ -136,7 +136,7 @@ fn check_refusal(faults: &[Diagnostic]) -> Result<Vec<u64>, String> {
 }
 
 fn check_loaded(loaded: &Loaded) -> Result<Vec<u64>, String> {
-    let broken = loaded.desired.problems().into_iter().find(|p| p.severity == Severity::Error);
+    let broken = loaded.desired.violations().into_iter().find(|p| p.severity == Severity::Error);
     if let Some(problem) = broken {
         return Err(format!("a wish with an error is let through: {problem:?}"));
     }

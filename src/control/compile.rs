@@ -175,10 +175,10 @@ impl Job<'_> {
                 let Touched { pools, names, records } = &part.touched;
                 let of_pools = pools.iter().flat_map(|pool| names_of(&previous.snapshot, pool));
                 let names: BTreeSet<&Name> = names.iter().chain(of_pools).collect();
-                desired.problems_of(&part.monitors, pools, names, records)
+                desired.violations_of(&part.monitors, pools, names, records)
             }
             _ if self.objects.is_empty() => vec![],
-            _ => desired.problems(),
+            _ => desired.violations(),
         };
         let errors = problems.into_iter().filter(|problem| problem.severity == Severity::Error);
         let faults: Vec<Diagnostic> =

@@ -430,7 +430,8 @@ fn play(edits: &[u64]) -> Result<(u32, u32), TestCaseError> {
             touched.names.extend(more.names);
             touched.records.extend(more.records);
         }
-        if touched == Touched::default() || after.problems().iter().any(|problem| problem.severity == Severity::Error) {
+        if touched == Touched::default() || after.violations().iter().any(|problem| problem.severity == Severity::Error)
+        {
             continue;
         }
         let made = revise(&wish, &after, &touched, &options, &revised.snapshot);

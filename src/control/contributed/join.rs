@@ -60,7 +60,7 @@ pub(crate) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
         row.odd.iter().for_each(|what| tell(format!("{}: {what}", row.row.endpoint.record_type)));
         let Some(name) = &row.name else { continue };
         if beside.zones.zone_of(name).is_none() {
-            tell("it lies in none of the zones".to_owned());
+            tell("it is in no declared zone".to_owned());
             continue;
         }
         if let Some(why) = beside.left.get(name) {

@@ -84,7 +84,7 @@ fn a_name_outside_the_zones_and_a_cname_beside_addresses_are_told() {
     ];
     let joined = joined(&[(scope("east"), rows)], &LeftNames::new());
     let told: Vec<_> = joined.conditions().map(|told| format!("{} {}", told.name, told.what)).collect();
-    assert_eq!(told[0], "a.elsewhere.test it lies in none of the zones");
+    assert_eq!(told[0], "a.elsewhere.test it is in no declared zone");
     assert!(told[1].starts_with("b.gslb.example other records are offered for the name"), "{told:?}");
     assert_eq!(joined.united.desired().names.len(), 1);
 }

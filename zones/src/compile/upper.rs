@@ -203,8 +203,8 @@ impl<'a> Upper<'a> {
                 continue;
             };
             let Some(Spot { zone, hider }) = Spot::of(self.text, &name.name) else {
-                let what = format!("{} lies in none of the zones", name.name);
-                let hint = "declare its zone, or mend the name";
+                let what = format!("{} is in no declared zone", name.name);
+                let hint = "declare its zone, or fix the name";
                 self.fault(&name.name, what, hint);
                 continue;
             };
@@ -235,7 +235,7 @@ impl<'a> Upper<'a> {
     fn place_record_set(&mut self, set: &'a RecordSet) -> Result<(), (String, &'static str)> {
         let (name, rtype) = (&set.name, set.rtype);
         let Some(Spot { zone, hider }) = Spot::of(self.text, name) else {
-            return Err((format!("{name} {rtype} lies in none of the zones"), "declare its zone, or mend the name"));
+            return Err((format!("{name} {rtype} is in no declared zone"), "declare its zone, or fix the name"));
         };
         if hider.is_some() {
             let what = format!("{name} {rtype} is hidden by a delegation or DNAME of the zone file");

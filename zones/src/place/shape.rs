@@ -41,7 +41,7 @@ impl Site {
 
 impl Shape {
     /// That of a pool; none if its policy does not go by place. A map or table that is not declared says nothing;
-    /// [`DesiredState::problems`] has named it.
+    /// [`DesiredState::violations`] has named it.
     pub(super) fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
         let ranks: Vec<Rank> = pool.policy.places().collect();
         let uses = |rank: &dyn Fn(&Rank) -> bool| ranks.iter().any(rank);

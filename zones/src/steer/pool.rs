@@ -152,7 +152,7 @@ impl SteerPool {
     /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take, and
     /// which hides internal members if it is public; `placement` is what places say of its members.
     ///
-    /// Members whose cluster is not declared are left out; [`DesiredState::problems`] has named them.
+    /// Members whose cluster is not declared are left out; [`DesiredState::violations`] has named them.
     pub fn build(
         desired: &DesiredState,
         pool: &Pool,

@@ -1,7 +1,7 @@
 //! From the file's structs to model types, with every fault of meaning in its place.
 //!
 //! Structure and single values are sound here: their types saw to it. What is left are bounds, what excludes what, and
-//! files that are named. Rules across objects are the model's ([`DesiredState::problems`]); here they get their places.
+//! files that are named. Rules across objects are the model's ([`DesiredState::violations`]); here they get their places.
 
 mod access;
 mod load;
@@ -190,7 +190,7 @@ impl Meaning<'_, '_> {
 
     /// Puts the problems of the whole in their places. Every object was declared, so every subject has one.
     fn problems(&mut self, desired: &DesiredState) {
-        for problem in desired.problems() {
+        for problem in desired.violations() {
             let place = self.place_of(&problem.subject);
             self.reader.fault(problem.at(place));
         }

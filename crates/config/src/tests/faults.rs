@@ -231,9 +231,9 @@ monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
         text,
         &[
             "f.yaml:5:46: cluster eu2 is not declared; did you mean eu1?",
-            "f.yaml:5:62: monitor gw is not declared; declare it, or take one of: m",
+            "f.yaml:5:62: monitor gw is not declared; declare it, or use one of: m",
             "f.yaml:6:5: pool cart: no member is in tier 1; give at least one member tier 1",
-            "f.yaml:7:9: a.example. lies in none of the zones; declare its zone, or mend the name",
+            "f.yaml:7:9: a.example. is in no declared zone; declare its zone, or fix the name",
             "f.yaml:7:9: pool sjop is not declared; did you mean shop?",
             "f.yaml:8:12: monitor m: timeout 2s is not between 0 and the period 1s; give a timeout of at most the period",
         ],

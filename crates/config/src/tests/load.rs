@@ -106,8 +106,8 @@ clusters:
         "load[4].port: port is of the gateways",
         "load[4].period: 1ms is not between 50ms and 1d",
         "load[5].name: source of load e is declared in f.yaml:7:5 already",
-        "source of load gw is not declared; declare it, or take one of: a, b, c, d, e",
-        "source of load a2 is not declared",
+        "load source gw is not declared; declare it, or use one of: a, b, c, d, e",
+        "load source a2 is not declared",
         "clusters[2].scrape: gateways are named, and no source of load",
     ] {
         assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");

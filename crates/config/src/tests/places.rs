@@ -202,28 +202,33 @@ fn what_a_policy_by_place_lacks_is_told() {
     let (one, two) = (format!("maps: [{}]\n", map("world")), format!("maps: [{}, {}]\n", map("world"), map("office")));
     let geo = ", geo: {default: [eu]}";
     assert_eq!(problems("geo", geo, &one), Vec::<String>::new());
-    assert_eq!(problems("geo", geo, ""), ["pool p: its policy needs a map, and none is declared; declare one"]);
-    assert_eq!(problems("geo", geo, &two), ["pool p: its policy needs a map, and 2 are declared; say which"]);
+    assert_eq!(problems("geo", geo, ""), ["pool p: its policy needs a map, and none is declared; declare a map"]);
+    assert_eq!(
+        problems("geo", geo, &two),
+        ["pool p: its policy needs a map, and 2 are declared; name the map in the pool"]
+    );
     assert_eq!(
         problems("geo", ", map: wrold, geo: {default: [eu]}", &two),
         ["pool p: map wrold is not declared; did you mean world?"]
     );
     assert_eq!(
         problems("latency", "", &one),
-        ["pool p: its policy needs a table of latencies, and none is declared; declare one"]
+        ["pool p: its policy needs a latency table, and none is declared; declare a latency table"]
     );
     assert_eq!(
         problems("geo", "", &one),
-        ["pool p ranks by geo, and says no preference; give geo.prefer or geo.default, or take geo out of the policy"]
+        [
+            "pool p has geo in its policy, but no preference; give geo.prefer or geo.default, or remove geo from the policy"
+        ]
     );
     assert_eq!(
         problems("geo", ", geo: {default: [ue, eu]}", &one),
-        ["warning: pool p prefers region ue, where none of its members is; did you mean eu?"]
+        ["warning: pool p prefers region ue, but none of its members is there; did you mean eu?"]
     );
     assert_eq!(
         problems("nearest", "", &one),
         [
-            "warning: pool p ranks by nearest, and cluster us1 has no location: it comes last; give the cluster a location"
+            "warning: pool p has nearest in its policy, but cluster us1 has no location; give the cluster a location; until then it is ranked last"
         ]
     );
     let unused = problems("weighted", geo, &one);

@@ -63,8 +63,8 @@ fn steps_that_contradict_each_other_are_told_where_they_stand() {
         ("sticky", ", spread: query", "pools[0].spread: a policy that is sticky keeps each client's member"),
         ("[]", "", "pools[0].policy: the list is empty"),
         ("[geo, neerest]", "", "pools[0].policy[1]: \"neerest\" is not known here; did you mean nearest?"),
-        ("load", ", minHealthy: 50%", "pool p has minHealthy, but its policy heeds load"),
-        ("[load, failover]", ", answers: 2", "pool p answers 2, but failover with load names one cluster"),
+        ("load", ", minHealthy: 50%", "pool p has minHealthy, but its policy uses load"),
+        ("[load, failover]", ", answers: 2", "pool p has answers 2, but failover with load answers one cluster"),
         ("latency", ", latency: {tolerance: 2m}", "pools[0].latency.tolerance: \"2m\" is over a minute"),
     ] {
         let told = faults(policy, more);

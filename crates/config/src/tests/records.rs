@@ -28,7 +28,7 @@ fn what_cannot_be_declared_has_its_place_and_reason() {
         ),
         ("{name: a.example, sets: [{type: WAT, data: [x]}]}", "\"WAT\" is no record type"),
         ("{name: a.example, sets: [{type: TXT, data: []}]}", "the list is empty"),
-        ("{name: b.invalid, sets: [{type: TXT, data: [x]}]}", "b.invalid. TXT lies in none of the zones"),
+        ("{name: b.invalid, sets: [{type: TXT, data: [x]}]}", "b.invalid. TXT is in no declared zone"),
         (
             "{name: a.example, sets: [{type: TXT, data: [x]}, {type: TXT, data: [y]}]}",
             "record set a.example. TXT is declared in f.yaml:4",

@@ -99,7 +99,7 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
             name => variable(&[], name),
         });
         let shown = match &attempt.outcome {
-            Ok(loaded) => format!("{loaded:?} {:?}", loaded.desired.problems()),
+            Ok(loaded) => format!("{loaded:?} {:?}", loaded.desired.violations()),
             Err(faults) => faults.iter().map(Diagnostic::to_string).collect(),
         };
         assert!(fault.is_none_or(|fault| shown.contains(fault)), "{shown}");

@@ -41,7 +41,7 @@ fn networks_internal_and_visibility_become_what_they_say() {
 fn a_pool_whose_members_are_all_internal_is_told_in_a_public_zone() {
     let warnings = loaded(&config(", internal: true", "")).warnings;
     let said: Vec<_> = warnings.iter().map(ToString::to_string).collect();
-    let what = "every member of pool p is internal, and the zone of shop.a.example. is public";
+    let what = "every member of pool p is internal, but the zone of shop.a.example. is public";
     assert!(
         matches!(&said[..], [one] if one.contains("f.yaml:5:") && one.contains(what) && one.contains("visibility private")),
         "{said:?}"
@@ -85,7 +85,7 @@ fn more_networks_than_a_pool_may_name_are_told() {
     let text = text.replace("], {cluster: d", "]}, {cluster: d");
     let faults = faults_of(&text);
     assert!(
-        matches!(&faults[..], [fault] if fault.contains("members of pool p name 4097 networks; 4096 is the most")),
+        matches!(&faults[..], [fault] if fault.contains("pool p has 4097 client networks, over the limit of 4096")),
         "{faults:?}"
     );
 }

@@ -1,0 +1,211 @@
+//! The rules that must hold across the objects of a desired state.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{DesiredState, Subject, Violation, Visibility};
+use crate::{
+    AnswerMode, Cluster, ClusterLoadSource, ClusterName, DownAnswer, LoadSource, LoadSourceName, LoadUnit, Monitor,
+    MonitorName, Name, Pool, PoolName, RecordSet, Rtype, Severity, SteeredName, closest,
+};
+
+impl DesiredState {
+    /// Returns every violated rule, errors and warnings, in a stable order.
+    pub fn violations(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for zone in self.zones.values() {
+            self.check_monitor(zone.monitor.as_ref(), || Subject::Zone(zone.name.clone()), &mut found);
+        }
+        for cluster in self.clusters.values() {
+            self.check_cluster(cluster, &mut found);
+        }
+        for (cluster, load) in &self.cluster_load_sources {
+            self.check_cluster_load(cluster, load, &mut found);
+        }
+        for (name, source) in &self.load_sources {
+            check_load_source(name, source, &mut found);
+        }
+        for (name, monitor) in &self.monitors {
+            check_monitor_times(name, monitor, &mut found);
+        }
+        for pool in self.pools.values() {
+            self.check_pool(pool, &mut found);
+        }
+        // A look-up by hash is several times as fast as one in the ordered map, and names are many.
+        let pools: HashMap<_, _> = self.pools.iter().collect();
+        for name in self.names.values() {
+            self.check_name(name, pools.get(&name.pool).copied(), &mut found);
+        }
+        for set in self.records.values() {
+            self.check_records(set, &mut found);
+        }
+        found.sort();
+        found
+    }
+
+    /// Returns the violations of these monitors, pools, steered names and declared records only; names of objects that
+    /// do not exist are ignored. A violation that a pool causes at a name is reported at the name.
+    pub fn violations_of<'a>(
+        &self,
+        monitors: impl IntoIterator<Item = &'a MonitorName>,
+        pools: impl IntoIterator<Item = &'a PoolName>,
+        names: impl IntoIterator<Item = &'a Name>,
+        records: impl IntoIterator<Item = &'a Name>,
+    ) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for (name, monitor) in monitors.into_iter().filter_map(|name| self.monitors.get_key_value(name)) {
+            check_monitor_times(name, monitor, &mut found);
+        }
+        for pool in pools.into_iter().filter_map(|name| self.pools.get(name)) {
+            self.check_pool(pool, &mut found);
+        }
+        for name in names.into_iter().filter_map(|name| self.names.get(name)) {
+            self.check_name(name, self.pools.get(&name.pool), &mut found);
+        }
+        for set in records.into_iter().flat_map(|name| self.records_at(name)) {
+            self.check_records(set, &mut found);
+        }
+        found.sort();
+        found
+    }
+
+    pub(super) fn check_monitor(
+        &self,
+        monitor: Option<&MonitorName>,
+        subject: impl Fn() -> Subject,
+        found: &mut Vec<Violation>,
+    ) {
+        if let Some(name) = monitor.filter(|name| !self.monitors.contains_key(*name)) {
+            let hint = nearest(name.as_str(), self.monitors.keys().map(MonitorName::as_str));
+            found.push(error(subject(), format!("monitor {name} is not declared"), hint));
+        }
+    }
+
+    fn check_cluster(&self, cluster: &Cluster, found: &mut Vec<Violation>) {
+        let Cluster { name, addresses, .. } = cluster;
+        let subject = || Subject::Cluster(name.clone());
+        if addresses.is_empty() {
+            found.push(error(subject(), format!("cluster {name} has no address"), "give at least one ingress address"));
+        }
+        for (family, is_v4) in [("IPv4", true), ("IPv6", false)] {
+            let count = addresses.iter().filter(|address| address.is_ipv4() == is_v4).count();
+            if count > Cluster::ADDRESSES_MAX {
+                let limit = Cluster::ADDRESSES_MAX;
+                let what =
+                    format!("cluster {name} has {count} {family} addresses, over the limit of {limit} in one answer");
+                found.push(error(subject(), what, "declare two clusters"));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for address in addresses.iter().filter(|address| !seen.insert(**address)) {
+            found.push(error(subject(), format!("cluster {name} lists address {address} twice"), "keep one"));
+        }
+        if self.load_bounds.contains_key(name) && cluster.capacity.is_none() {
+            let what = format!("cluster {name} has a load target or limit but no capacity");
+            found.push(warning(subject(), what, "set its capacity; until then target and limit have no effect"));
+        }
+    }
+
+    fn check_cluster_load(&self, cluster: &ClusterName, load: &ClusterLoadSource, found: &mut Vec<Violation>) {
+        let subject = || Subject::Cluster(cluster.clone());
+        let name = &load.source;
+        let Some(source) = self.load_sources.get(name) else {
+            let hint = nearest(name.as_str(), self.load_sources.keys().map(LoadSourceName::as_str));
+            found.push(error(subject(), format!("load source {name} is not declared"), hint));
+            return;
+        };
+        let capacity = self.clusters.get(cluster).and_then(|cluster| cluster.capacity);
+        if source.unit == LoadUnit::Capacity && capacity.is_none() {
+            let what = format!("cluster {cluster} uses load source {name} but has no capacity");
+            let hint = "set its capacity in the unit of the load, or the unit of the load source to permille";
+            found.push(error(subject(), what, hint));
+        }
+        if !load.gateways.is_empty() && !source.asks_gateways() {
+            let what = format!("cluster {cluster} names gateways to scrape, but load source {name} reads one URL");
+            found.push(error(subject(), what, "remove scrape"));
+        }
+    }
+
+    fn check_records(&self, set: &RecordSet, found: &mut Vec<Violation>) {
+        if self.zone_of(&set.name).is_none() {
+            let subject = Subject::Records(set.name.clone(), set.rtype);
+            let what = format!("{} {} is in no declared zone", set.name, set.rtype);
+            found.push(error(subject, what, "declare its zone, or fix the name"));
+        }
+    }
+
+    fn check_name(&self, name: &SteeredName, pool: Option<&Pool>, found: &mut Vec<Violation>) {
+        let subject = || Subject::Name(name.name.clone());
+        let zone = self.zone_of(&name.name);
+        if zone.is_none() {
+            let what = format!("{} is in no declared zone", name.name);
+            found.push(error(subject(), what, "declare its zone, or fix the name"));
+        }
+        let Some(pool) = pool else {
+            let hint = nearest(name.pool.as_str(), self.pools.keys().map(PoolName::as_str));
+            found.push(error(subject(), format!("pool {} is not declared", name.pool), hint));
+            return;
+        };
+        let is_public = zone.is_some_and(|zone| zone.visibility == Visibility::Public);
+        if is_public && !pool.members.is_empty() && pool.members.iter().all(|member| member.internal) {
+            let what =
+                format!("every member of pool {} is internal, but the zone of {} is public", pool.name, name.name);
+            let hint = "set visibility of the zone to private, or add a member that is not internal";
+            found.push(warning(subject(), what, hint));
+        }
+        let is_apex = self.zones.contains_key(&name.name);
+        if is_apex && pool.mode == AnswerMode::Cname {
+            let what = format!("{} is a zone apex, which cannot have a CNAME (RFC 1912 section 2.4)", name.name);
+            found.push(error(subject(), what, "set mode of the pool to address"));
+        } else if is_apex && matches!(pool.down, DownAnswer::FallbackCname(_)) {
+            let what = format!("{} is a zone apex, which cannot have a fallback {}", name.name, Rtype::CNAME);
+            found.push(error(subject(), what, "give fallback addresses"));
+        }
+    }
+}
+
+fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Violation>) {
+    let (period, timeout) = (monitor.period, monitor.timeout);
+    let mut add = |what: String, hint: &str| found.push(error(Subject::Monitor(name.clone()), what, hint));
+    if period < Monitor::PERIOD_MIN {
+        let limit = Monitor::PERIOD_MIN;
+        add(format!("monitor {name}: period {period:?} is under {limit:?}"), "give a longer period");
+    }
+    if timeout.is_zero() || timeout > period {
+        let what = format!("monitor {name}: timeout {timeout:?} is not between 0 and the period {period:?}");
+        add(what, "give a timeout of at most the period");
+    }
+    if monitor.rise == 0 || monitor.fall == 0 {
+        add(format!("monitor {name}: rise and fall count from 1"), "give 1 to change the status at the first probe");
+    }
+}
+
+fn check_load_source(name: &LoadSourceName, source: &LoadSource, found: &mut Vec<Violation>) {
+    let (period, timeout) = (source.period, source.timeout);
+    let mut add = |what: String, hint: &str| found.push(error(Subject::LoadSource(name.clone()), what, hint));
+    if period < LoadSource::PERIOD_MIN {
+        let limit = LoadSource::PERIOD_MIN;
+        add(format!("load source {name}: period {period:?} is under {limit:?}"), "give a longer period");
+    }
+    if timeout.is_zero() || timeout > period {
+        let what = format!("load source {name}: timeout {timeout:?} is not between 0 and the period {period:?}");
+        add(what, "give a timeout of at most the period");
+    }
+}
+
+pub(super) fn error(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
+    Violation { subject, severity: Severity::Error, what: what.into(), hint: hint.into() }
+}
+
+pub(super) fn warning(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
+    Violation { subject, severity: Severity::Warning, what: what.into(), hint: hint.into() }
+}
+
+/// Returns "did you mean X?" if a known name is close to `wanted`, else up to eight names to choose from.
+pub(super) fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<_> = known.collect();
+    match closest(wanted, known.iter().copied()) {
+        _ if known.is_empty() => "declare it; none is declared yet".to_owned(),
+        Some(best) => format!("did you mean {best}?"),
+        None => format!("declare it, or use one of: {}", known[..known.len().min(8)].join(", ")),
+    }
+}
