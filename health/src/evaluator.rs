@@ -21,7 +21,7 @@ use fairway_model::{HealthStatus, Monitor, Observation};
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluator {
     status: HealthStatus,
-    /// Whether the outcomes counted in `streak` passed.
+    /// True if the outcomes counted in `streak` passed.
     passing: bool,
     /// Equal conclusive outcomes in a row; stops at 255.
     streak: u8,
@@ -33,7 +33,7 @@ impl Evaluator {
         Self { status, passing: false, streak: 0 }
     }
 
-    /// The verdict in force.
+    /// Returns the verdict in force.
     pub const fn status(&self) -> HealthStatus {
         self.status
     }
@@ -43,7 +43,7 @@ impl Evaluator {
         self.streak
     }
 
-    /// Whether there is a verdict that evidence stands behind.
+    /// Returns true if there is a verdict that evidence stands behind.
     pub(crate) const fn is_judged(&self) -> bool {
         matches!(self.status, HealthStatus::Up | HealthStatus::Down)
     }
@@ -77,7 +77,7 @@ impl Evaluator {
         self.change(HealthStatus::Unknown)
     }
 
-    /// Whether the last evidence was a failure, or would be if there was any.
+    /// Returns true if the last evidence was a failure, or would be if there was any.
     pub(crate) const fn is_failing(&self) -> bool {
         match self.streak {
             0 => matches!(self.status, HealthStatus::Down),
@@ -85,7 +85,7 @@ impl Evaluator {
         }
     }
 
-    /// Whether the next probe should follow at once: a failure that may be a death, or any first evidence on a target
+    /// Returns true if the next probe should follow at once: a failure that may be a death, or any first evidence on a target
     /// whose verdict was lost. Recovery of a target that is down goes at the pace of the period.
     pub const fn is_wavering(&self) -> bool {
         match self.status {

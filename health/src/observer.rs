@@ -95,7 +95,7 @@ impl<K: Copy + PartialEq> Reach<K> {
         *newest = Some((key, now));
     }
 
-    /// Whether another target of the family was reached after `since`.
+    /// Returns true if another target of the family was reached after `since`.
     pub(crate) fn other_since(&self, family: Family, key: K, since: Instant) -> bool {
         self.last[family as usize].iter().flatten().any(|(other, at)| *other != key && *at > since)
     }
@@ -111,7 +111,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The family of an address.
+    /// Returns the family of an address.
     pub(crate) const fn of(address: std::net::IpAddr) -> Self {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Schedule<K> {
 }
 
 impl<K: Copy + Ord> Schedule<K> {
-    /// An empty schedule whose jitter follows from `seed`.
+    /// Returns an empty schedule whose jitter follows from `seed`.
     pub(crate) const fn new(seed: u64) -> Self {
         Self { due: BinaryHeap::new(), chance: Chance(seed) }
     }
@@ -41,7 +41,7 @@ impl<K: Copy + Ord> Schedule<K> {
         self.at(key, at);
     }
 
-    /// The earliest due time.
+    /// Returns the earliest due time.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
@@ -58,7 +58,7 @@ impl<K: Copy + Ord> Schedule<K> {
     }
 }
 
-/// The next time in step with `due`, if `now` is later than a whole period after it.
+/// Returns the next time in step with `due`, if `now` is later than a whole period after it.
 ///
 /// So an observer that was away for an hour does not probe everything at once when it is back, and goes on with the
 /// spread it had.
@@ -105,7 +105,7 @@ impl Chance {
         Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     const fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

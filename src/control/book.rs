@@ -88,13 +88,13 @@ impl Book {
             return None;
         }
         let matching = self.all().filter(|(_, said)| said.scope.matches(cluster, *address));
-        matching.map(|(_, said)| said.forced).min_by_key(|word| rank(*word))
+        matching.map(|(_, said)| said.action).min_by_key(|word| rank(*word))
     }
 
     /// The override whose word holds for an address.
     pub(crate) fn speaking_for(&self, (cluster, address): &Site) -> Option<&Override> {
         let matching = self.all().filter(|(_, said)| said.scope.matches(cluster, *address));
-        matching.map(|(_, said)| said).min_by_key(|said| rank(said.forced))
+        matching.map(|(_, said)| said).min_by_key(|said| rank(said.action))
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
 
     fn said(scope: &str, forced: OverrideAction, expires: u64) -> Override {
         let expires = Timestamp::from_secs(expires);
-        Override { scope: scope.parse().unwrap(), forced, reason: "work".to_owned(), expires }
+        Override { scope: scope.parse().unwrap(), action: forced, reason: "work".to_owned(), expires }
     }
 
     fn kept(id: &str, said: Override) -> KeptOverride {
@@ -142,7 +142,7 @@ mod tests {
         );
         let words = ["eu1", "eu2", "eu3", "us1"].map(|cluster| book.word_for(&site(cluster)));
         assert_eq!(words, [Some(OverrideAction::Drain), Some(OverrideAction::Down), Some(OverrideAction::Up), None]);
-        assert_eq!(book.speaking_for(&site("eu1")).map(|said| said.forced), Some(OverrideAction::Drain));
+        assert_eq!(book.speaking_for(&site("eu1")).map(|said| said.action), Some(OverrideAction::Drain));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Actor {
         for (id, said) in book.expire(now) {
             let id = id.unwrap_or_default();
             trace.of(|| {
-                tracing::warn!(id, scope = %said.scope, force = %said.forced, reason = said.reason, "override ended");
+                tracing::warn!(id, scope = %said.scope, force = %said.action, reason = said.reason, "override ended");
             });
         }
         self.publish(|published| published.book = book.clone());
@@ -149,7 +149,7 @@ pub(crate) fn shown(id: Option<&str>, said: &Override, uses: &Uses) -> OverrideS
         id: id.map(str::to_owned),
         source: if id.is_some() { "command" } else { "config" }.to_owned(),
         scope: said.scope.to_string(),
-        force: said.forced.to_string(),
+        force: said.action.to_string(),
         reason: said.reason.clone(),
         expires: said.expires.to_string(),
         holds_for: held_by(said, uses),

@@ -1,45 +1,45 @@
-//! TTLs that follow how likely answers are to change soon.
+//! Adaptive TTLs: shorter while answers are likely to change soon, longer after a calm time.
 
 use crate::Ttl;
 
-/// The bounds within which a pool's TTL goes by risk: `short` ≤ the pool's own ≤ `long`.
+/// The range of a pool's adaptive TTL: `short` ≤ the declared TTL ≤ `long`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TtlBounds {
-    /// While something is at risk.
+    /// TTL while there is a [`Risk`].
     pub short: Ttl,
-    /// While nothing has been for long.
+    /// TTL after a long time without a risk.
     pub long: Ttl,
 }
 
-/// Which TTL a pool answers with now.
+/// The TTL that a pool answers with now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AdaptiveTtl {
-    /// Its own.
+    /// The declared one.
     #[default]
     Declared,
-    /// The long one: nothing was at risk for long.
+    /// The long one: there was no risk for a long time.
     Calm,
-    /// The short one.
+    /// The short one, because of this risk.
     Risky(Risk),
 }
 
-/// Why answers may have to change soon.
+/// The reason why answers may have to change soon; of several the first counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Risk {
-    /// A cluster is being taken out, or its gateways are exhausted.
+    /// A cluster is being drained, or its gateways are exhausted.
     Drain,
     /// A member is down.
     Down,
-    /// A cluster is over its target, or does not tell its load.
+    /// A cluster is over its load target, or its load is unknown.
     Load,
-    /// A member opens or closes soon by its schedule.
+    /// A member's schedule opens or closes it soon.
     ScheduleTransition,
-    /// One of these was so a short while ago.
+    /// One of these ended a short while ago.
     Recent,
 }
 
 impl AdaptiveTtl {
-    /// The TTL of this pace, of a pool with this TTL of its own.
+    /// Returns the TTL in effect, for a pool with the declared TTL `own`.
     pub fn ttl(self, own: Ttl, bounds: TtlBounds) -> Ttl {
         match self {
             Self::Declared => own,
@@ -48,16 +48,18 @@ impl AdaptiveTtl {
         }
     }
 
-    /// Why, for people.
+    /// Returns the reason, for people.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Declared => "as declared",
             Self::Calm => "calm",
             Self::Risky(Risk::Drain) => "risky: a cluster is being drained",
             Self::Risky(Risk::Down) => "risky: a member is down",
-            Self::Risky(Risk::Load) => "risky: load above target, or not told",
+            Self::Risky(Risk::Load) => "risky: load above target or unknown",
             Self::Risky(Risk::ScheduleTransition) => "risky: a member opens or closes soon",
-            Self::Risky(Risk::Recent) => "risky: a member was down, drained or overloaded, or turned, lately",
+            Self::Risky(Risk::Recent) => {
+                "risky: a member was down, drained, overloaded, opened or closed a short while ago"
+            }
         }
     }
 }

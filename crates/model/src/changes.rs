@@ -1,14 +1,14 @@
-//! What is to change at a DNS provider: record sets as it holds them, and the difference of two states of it.
+//! Changes at a DNS provider: record sets as the provider holds them, and what to create, update and delete.
 
 use std::collections::BTreeMap;
 
 use crate::{Name, RecordSet, Rtype};
 
-/// A record set as a DNS provider holds it. Providers that weight hold several of one name and type, which their set
-/// identifiers tell apart.
+/// A record set as a DNS provider holds it. A provider with weights holds several sets of one name and type, which differ
+/// in their set identifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderRecordSet {
-    /// Its records. One of a type that the provider's reader cannot put into wire form has none: it is there, and that is known of it.
+    /// The records. Empty if the set has a type that the provider's reader cannot convert: only its existence is known.
     pub set: RecordSet,
     /// Empty for the only set of its name and type.
     pub set_identifier: String,
@@ -17,18 +17,18 @@ pub struct ProviderRecordSet {
 }
 
 impl ProviderRecordSet {
-    /// The only set of its name and type, without further fields.
+    /// Returns the only set of its name and type, without further fields.
     pub fn plain(set: RecordSet) -> Self {
         Self { set, set_identifier: String::new(), properties: BTreeMap::new() }
     }
 
-    /// By what it is told from others.
+    /// Returns the key, which is unique among the sets of a provider.
     pub fn key(&self) -> RecordSetKey {
         RecordSetKey { name: self.set.name.clone(), rtype: self.set.rtype, set_identifier: self.set_identifier.clone() }
     }
 }
 
-/// What tells sets at a provider apart.
+/// The key of a record set at a provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordSetKey {
     /// The owner name.
@@ -46,38 +46,38 @@ impl std::fmt::Display for RecordSetKey {
     }
 }
 
-/// One set, before and after; both have one key.
+/// One record set before and after a change; both have the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// As it was read.
+    /// The set as the provider holds it.
     pub from: ProviderRecordSet,
-    /// As it is wanted.
+    /// The desired set.
     pub to: ProviderRecordSet,
 }
 
-/// What is to be done at a provider. Each key stands in it once at most.
+/// The changes to make at a provider. Each key occurs at most once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Sets that are not there.
+    /// Sets that the provider lacks.
     pub create: Vec<ProviderRecordSet>,
-    /// Sets that are there and differ.
+    /// Sets that the provider holds differently.
     pub update: Vec<Update>,
-    /// Sets that are there and wanted no more.
+    /// Sets that are no longer desired.
     pub delete: Vec<ProviderRecordSet>,
 }
 
 impl Changes {
-    /// How many sets change.
+    /// Returns the number of sets that change.
     pub fn len(&self) -> usize {
         self.create.len() + self.update.len() + self.delete.len()
     }
 
-    /// Whether nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes in what another one says.
+    /// Adds the changes of another value.
     pub fn extend(&mut self, other: Self) {
         self.create.extend(other.create);
         self.update.extend(other.update);

@@ -43,23 +43,23 @@ impl fmt::Display for ClientLocation {
 pub struct Country([u8; 2]);
 
 impl Country {
-    /// The country of these two letters, in any case.
+    /// Returns the country of these two letters, in any case.
     pub fn new(text: &str) -> Option<Self> {
         let letters: [u8; 2] = text.as_bytes().try_into().ok()?;
         letters.iter().all(u8::is_ascii_alphabetic).then_some(Self(letters.map(|letter| letter.to_ascii_uppercase())))
     }
 
-    /// Its letters.
+    /// Returns its letters.
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The continent it lies on; none where the letters are not those of a country.
+    /// Returns the continent it lies on; none where the letters are not those of a country.
     pub fn continent(self) -> Option<Continent> {
         countries::find(self.0).map(|(continent, ..)| continent)
     }
 
-    /// A point in its middle, for clients of whom no more is known; none where the letters are not those of a country.
+    /// Returns a point in its middle, for clients of whom no more is known; none where the letters are not those of a country.
     pub fn middle(self) -> Option<Coordinates> {
         let (_, latitude, longitude) = countries::find(self.0)?;
         Coordinates::from_micro(i32::from(latitude) * 1_000_000, i32::from(longitude) * 1_000_000)
@@ -117,7 +117,7 @@ impl Continent {
         Self::SouthAmerica,
     ];
 
-    /// Its two letters.
+    /// Returns its two letters.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Africa => "AF",
@@ -156,7 +156,7 @@ pub struct Subdivision {
 }
 
 impl Subdivision {
-    /// The subdivision of a country with this code, without the country's letters and in any case.
+    /// Returns the subdivision of a country with this code, without the country's letters and in any case.
     pub fn new(country: Country, code: &str) -> Option<Self> {
         let fits = (1..=3).contains(&code.len()) && code.bytes().all(|octet| octet.is_ascii_alphanumeric());
         let mut letters = [0; 3];
@@ -195,13 +195,13 @@ pub struct Coordinates {
 }
 
 impl Coordinates {
-    /// The point at these millionths of a degree north and east; none past 90 and 180 degrees.
+    /// Returns the point at these millionths of a degree north and east; none past 90 and 180 degrees.
     pub fn from_micro(latitude: i32, longitude: i32) -> Option<Self> {
         let on_earth = latitude.unsigned_abs() <= 90_000_000 && longitude.unsigned_abs() <= 180_000_000;
         on_earth.then_some(Self { latitude, longitude })
     }
 
-    /// The point at these degrees north and east, rounded; none past 90 and 180 degrees.
+    /// Returns the point at these degrees north and east, rounded; none past 90 and 180 degrees.
     ///
     /// One multiplication and one rounding, both exact by IEEE 754: the same on every machine.
     pub fn from_degrees(latitude: f64, longitude: f64) -> Option<Self> {

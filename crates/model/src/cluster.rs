@@ -4,21 +4,21 @@ use std::net::IpAddr;
 
 use crate::{Bias, ClusterName, Coordinates, Name};
 
-/// One edge cluster: the ingress addresses clients are sent to, its place and its size.
+/// One edge cluster: the ingress addresses clients are sent to, its location and its capacity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
     /// Its name, unique among clusters.
     pub name: ClusterName,
-    /// Ingress addresses, IPv4 and IPv6, in the order they are answered; at most 8 a family, all of one answer.
+    /// Ingress addresses, IPv4 and IPv6, in the order of answers; at most 8 per family, all in the same answer.
     pub addresses: Vec<IpAddr>,
     /// The cluster's own DNS name, which pools of mode `cname` answer with. Inside a served zone its addresses follow
     /// in the same answer; outside, only the CNAME is given.
     pub dns_name: Option<Name>,
-    /// Where it stands.
+    /// Its location; distances to it are unknown without one.
     pub location: Option<ClusterLocation>,
-    /// How much it can carry, in the unit of its load reports; unknown if not declared.
+    /// The load it can carry, in the unit of its load reports; unknown if not declared.
     pub capacity: Option<u64>,
-    /// Services it runs, as inbound intents name them; `*` stands for all.
+    /// Services it runs, by the names that inbound intents use; `*` means all.
     pub services: Vec<String>,
 }
 
@@ -27,13 +27,13 @@ impl Cluster {
     pub const ADDRESSES_MAX: usize = 8;
 }
 
-/// A place on earth.
+/// The location of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterLocation {
-    /// The point; none where only its region is known: then no distance to it is.
+    /// The point on earth. `None` if only the region is known; distances are then unknown.
     pub at: Option<Coordinates>,
-    /// Free name of the region, for preference lists.
+    /// The region, a free name that preference lists refer to.
     pub region: Option<String>,
-    /// How far beyond its own surroundings it draws clients, in the ranking by distance; default 0.
+    /// Bias of distances to it, for the ranking `nearest`; default 0.
     pub bias: Bias,
 }

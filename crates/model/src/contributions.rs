@@ -122,7 +122,7 @@ pub struct DeclaredObjects<'a> {
     pub clusters: &'a DeclaredClusters,
     /// How the name is steered, and by which pool.
     pub steered: Option<(&'a SteeredName, &'a Pool)>,
-    /// Whether that pool answers other names, too.
+    /// True if that pool answers other names, too.
     pub is_shared: bool,
 }
 
@@ -151,7 +151,7 @@ impl DeclaredClusters {
         declared
     }
 
-    /// Whether there is one of this name.
+    /// Returns true if there is one of this name.
     pub fn contains(&self, name: &ClusterName) -> bool {
         self.names.contains(name)
     }
@@ -201,7 +201,7 @@ impl MergedName {
 struct Joining<'a> {
     name: &'a Name,
     clusters: &'a DeclaredClusters,
-    /// Whether somebody of higher rank steers the name.
+    /// True if somebody of higher rank steers the name.
     is_declared: bool,
     pool: Pool,
     of_name: &'a mut MergedName,
@@ -227,7 +227,7 @@ impl Joining<'_> {
         }
     }
 
-    /// The offers that are heeded: of those without a set identifier, one owner's, unless they are to be merged.
+    /// Returns the offers that are heeded: of those without a set identifier, one owner's, unless they are to be merged.
     fn kept<'o>(&mut self, offers: &'o [NameContribution], shared: SharedNamePolicy) -> Vec<&'o NameContribution> {
         let first = offers.iter().find(|offer| offer.set.is_empty()).map(|offer| &offer.owner);
         let mut kept = Vec::with_capacity(offers.len());
@@ -289,7 +289,7 @@ impl Joining<'_> {
         }
     }
 
-    /// The clusters that an offer stands for: the one it names, those that have its addresses, and others without a declaration.
+    /// Returns the clusters that an offer stands for: the one it names, those that have its addresses, and others without a declaration.
     fn clusters_of(&mut self, offer: &NameContribution) -> Vec<ClusterName> {
         if let Some(named) = &offer.wanted.cluster {
             if self.clusters.contains(named) {
@@ -321,7 +321,7 @@ impl Joining<'_> {
         }
     }
 
-    /// A cluster that nobody declared: it is its addresses.
+    /// Returns a cluster that nobody declared: it is its addresses.
     fn nameless(&mut self, offer: &NameContribution, addresses: Vec<IpAddr>) -> ClusterName {
         let name = address_name(&addresses);
         let region = offer.wanted.region.as_ref();

@@ -1,13 +1,13 @@
-//! One fault of an input, as its author needs to hear it: place, fact, way out.
+//! Errors and warnings about an input: location, fact and hint.
 
 use std::{fmt, sync::Arc};
 
 use crate::Subject;
 
-/// Where in a file something stands. Lines and columns count from 1; 0 means "the file as a whole".
+/// A location in a file. Lines and columns count from 1; 0 means the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileLocation {
-    /// Path as the user gave it.
+    /// The path as the user gave it.
     pub file: Arc<str>,
     /// Line, from 1.
     pub line: u32,
@@ -16,7 +16,7 @@ pub struct FileLocation {
 }
 
 impl FileLocation {
-    /// A file as a whole.
+    /// Returns the location that means the whole file.
     pub fn file(path: &str) -> Self {
         Self { file: path.into(), line: 0, column: 0 }
     }
@@ -32,47 +32,47 @@ impl fmt::Display for FileLocation {
     }
 }
 
-/// Whether an input with this fault can still be used.
+/// The consequence of a diagnostic for its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The input is refused; what was there before keeps serving.
+    /// The input is rejected; the previous one stays in use.
     Error,
-    /// The input is used; its author should know.
+    /// The input is accepted, but its author should know.
     Warning,
 }
 
-/// One fault: place, fact (what and why), way out.
+/// An error or a warning about an input. Displays as `LOCATION: FACT; HINT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
-    /// Where it is.
+    /// The location in the input.
     pub place: FileLocation,
     /// Error or warning.
     pub severity: Severity,
-    /// What is wrong, and why it is wrong.
+    /// The fact: what is wrong and why.
     pub what: String,
-    /// What to do about it; empty where the fact says it all.
+    /// The hint: what to do about it; empty if the fact says so already.
     pub hint: String,
-    /// The object it is about, where it is about one alone.
+    /// The object it is about, if there is exactly one.
     pub about: Option<Subject>,
 }
 
 impl Diagnostic {
-    /// A fault that refuses its input.
+    /// Returns an error, which rejects the input.
     pub fn error(place: FileLocation, what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { place, severity: Severity::Error, what: what.into(), hint: hint.into(), about: None }
     }
 
-    /// A fault that lets its input through.
+    /// Returns a warning, which accepts the input.
     pub fn warning(place: FileLocation, what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(place, what, hint) }
     }
 
-    /// The same, about an object.
+    /// Returns the diagnostic with the object it is about.
     pub fn about(self, subject: Subject) -> Self {
         Self { about: Some(subject), ..self }
     }
 
-    /// Whether the input must be refused.
+    /// Returns true if the input must be rejected.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

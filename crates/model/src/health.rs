@@ -1,55 +1,55 @@
-//! Health of a target: the verdict of its probes, and what an operator says over it.
+//! Health of a target: the status that its probes show, and an operator's override of it.
 
 use std::{fmt, str::FromStr};
 
-/// What probes say about a target.
+/// The health status of a target, as evaluated from its probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HealthStatus {
-    /// Never judged: not answered while a judged member is up.
+    /// Never evaluated: not answered while an evaluated member is up.
     Pending,
     /// Passes its check.
     Up,
     /// Fails its check.
     Down,
-    /// Judged once, evidence now stale: keeps its weight, is the last to be dropped.
+    /// Evaluated once, evidence now stale: keeps its weight and is the last to be dropped.
     Unknown,
 }
 
-/// What an operator says over the verdict.
+/// The status that an override gives a target, whatever its probes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OverrideAction {
-    /// Answered whatever its probes say.
+    /// Answered.
     Up,
-    /// Not answered whatever its probes say, also when everything is down.
+    /// Not answered, even if every member is down.
     Down,
-    /// Not answered any more, for planned work: leaves like `Down`, meant to come back.
+    /// Not answered, for planned work: has the effect of `Down`, and is expected to come back.
     Drain,
 }
 
-/// How a target counts when members are chosen.
+/// The eligibility of a target when members are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Eligibility {
-    /// Up, by its probes or by force.
+    /// Up, by its probes or an override.
     Up,
-    /// Its evidence is stale; counts like up.
+    /// Stale evidence; counts like up.
     Unknown,
-    /// Never judged.
+    /// Never evaluated.
     Pending,
-    /// Down by its probes; may be answered when everything is.
+    /// Down by its probes; may be answered if every member is down.
     Down,
-    /// Out by force; never answered.
+    /// Removed by an override; never answered.
     Out,
 }
 
-/// Verdict and force of one target in one byte, as the answer path reads it.
+/// Status and override of one target in one byte, as the answer path reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Health(u8);
 
 impl Health {
-    /// Never judged, not forced.
+    /// Never evaluated, without an override.
     pub const PENDING: Self = Self::new(HealthStatus::Pending, None);
 
-    /// Joins both.
+    /// Combines a status and an override.
     pub const fn new(status: HealthStatus, forced: Option<OverrideAction>) -> Self {
         let status = match status {
             HealthStatus::Pending => 0,
@@ -66,7 +66,7 @@ impl Health {
         Self(forced << 2 | status)
     }
 
-    /// What the probes say.
+    /// Returns the status that the probes show.
     pub const fn status(self) -> HealthStatus {
         match self.0 & 3 {
             0 => HealthStatus::Pending,
@@ -76,7 +76,7 @@ impl Health {
         }
     }
 
-    /// What an operator says over it.
+    /// Returns the override's action; `None` without an override.
     pub const fn override_action(self) -> Option<OverrideAction> {
         match self.0 >> 2 {
             0 => None,
@@ -86,7 +86,7 @@ impl Health {
         }
     }
 
-    /// How it counts.
+    /// Returns the eligibility that status and override give.
     pub const fn eligibility(self) -> Eligibility {
         match (self.override_action(), self.status()) {
             (Some(OverrideAction::Down | OverrideAction::Drain), _) => Eligibility::Out,
@@ -97,7 +97,7 @@ impl Health {
         }
     }
 
-    /// The byte itself, for ids and digests.
+    /// Returns the byte itself, for ids and digests.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -107,28 +107,28 @@ impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.override_action() {
             None => write!(f, "{:?}", self.status()),
-            Some(forced) => write!(f, "{:?} forced {forced:?}", self.status()),
+            Some(forced) => write!(f, "{:?} overridden {forced:?}", self.status()),
         }
     }
 }
 
-/// What one probe showed.
+/// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// The check passed.
     Pass,
     /// The check failed.
     Fail(Cause),
-    /// The observer could not tell: it was late itself, or had no socket. No evidence either way.
+    /// The probe host could not tell, because it was stalled or had no socket. Counts neither way.
     Inconclusive(Cause),
 }
 
-/// Why a probe failed or could not tell, for people: history, logs, explain.
+/// The cause of a failed or inconclusive probe, for people: history, logs, explain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cause(pub String);
 
 impl Cause {
-    /// A cause, in a few words: `connection refused`, `status 503`.
+    /// Returns a cause, in a few words: `connection refused`, `status 503`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -161,15 +161,15 @@ impl fmt::Display for OverrideAction {
     }
 }
 
-/// A text that no operator's word is.
+/// A text that is not an override action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} forces nothing; write up, down or drain")]
+#[error("{0:?} is not an override action; write up, down or drain")]
 pub struct OverrideActionError(String);
 
 impl FromStr for OverrideAction {
     type Err = OverrideActionError;
 
-    /// Reads `up`, `down` or `drain`.
+    /// Parses `up`, `down` or `drain`.
     fn from_str(text: &str) -> Result<Self, OverrideActionError> {
         let known = [Self::Up, Self::Down, Self::Drain].into_iter().find(|f| f.to_string() == text);
         known.ok_or_else(|| OverrideActionError(text.to_owned()))
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_parts_survive_the_byte() {
+    fn status_and_override_are_read_back() {
         for status in [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown] {
             for forced in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
                 let health = Health::new(status, forced);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn force_wins_over_the_verdict() {
+    fn override_takes_precedence_over_status() {
         assert_eq!(Health::new(HealthStatus::Up, Some(OverrideAction::Drain)).eligibility(), Eligibility::Out);
         assert_eq!(Health::new(HealthStatus::Down, Some(OverrideAction::Up)).eligibility(), Eligibility::Up);
     }

@@ -1,4 +1,4 @@
-//! Names of declared objects: what a configuration, an API and a log call a cluster, a pool, a monitor.
+//! Names of declared objects, as configuration, API and logs use them.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
@@ -11,12 +11,12 @@ macro_rules! object_name {
         pub struct $type(Arc<str>);
 
         impl $type {
-            /// Takes the text if it is a valid name.
+            /// Parses a name.
             pub fn new(text: &str) -> Result<Self, IdError> {
                 check(text).map(|()| Self(text.into()))
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -47,12 +47,12 @@ object_name! {
     ClusterName
 }
 object_name! {
-    /// The name of a source of load.
+    /// The name of a load source.
     LoadSourceName
 }
 
 object_name! {
-    /// The name of a map from addresses to places.
+    /// The name of a map from client addresses to locations.
     MapName
 }
 object_name! {
@@ -64,21 +64,23 @@ object_name! {
     PoolName
 }
 object_name! {
-    /// The name of a table of latencies.
+    /// The name of a latency table.
     LatencyTableName
 }
 
-/// Why a text is no object name.
+/// Why a text is not an object name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// No character at all.
+    /// Empty.
     #[error("the name is empty; give 1 to 128 letters, digits, '-', '_', '.', '+'")]
     Empty,
     /// Too many characters.
-    #[error("the name has {0} characters; 128 is the most")]
+    #[error("the name has {0} characters, over the limit of 128")]
     Long(usize),
     /// A character that is not allowed, or not allowed at an end.
-    #[error("the name {0:?} is not letters, digits, '-', '_', '.', '+' with a letter or digit at both ends")]
+    #[error(
+        "the name {0:?} has a character that is not allowed; use letters, digits, '-', '_', '.', '+', with a letter or digit at both ends"
+    )]
     Character(String),
 }
 
@@ -101,12 +103,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_clusters_may_join_provider_and_cluster_by_a_plus() {
+    fn name_with_plus_is_accepted() {
         assert_eq!(ClusterName::new("p1+c1").unwrap().as_str(), "p1+c1");
     }
 
     #[test]
-    fn an_empty_a_long_and_an_odd_name_are_refused_each_with_its_reason() {
+    fn invalid_name_is_rejected_with_its_reason() {
         assert_eq!(PoolName::new(""), Err(IdError::Empty));
         assert_eq!(PoolName::new(&"a".repeat(129)), Err(IdError::Long(129)));
         assert!(matches!(PoolName::new("-a"), Err(IdError::Character(_))));

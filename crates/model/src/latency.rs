@@ -1,4 +1,4 @@
-//! Measured latencies: how long a packet takes from networks of clients to clusters and back.
+//! Measured round-trip times from client networks to clusters.
 
 use std::{fmt, net::IpAddr};
 
@@ -6,15 +6,15 @@ use crate::{ClusterName, LatencyTableName, Network, Partition};
 
 /// Measured round-trip times from client networks to clusters.
 ///
-/// The row of the most specific network around a client counts as a whole: what it leaves out is unknown, whatever a wider
-/// network says.
+/// A client uses the row of the most specific network that contains it. A cell that this row lacks is unknown, even if a
+/// wider network has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyTable {
     name: LatencyTableName,
     clusters: Vec<ClusterName>,
-    /// To the numbers of rows.
+    /// Maps addresses to row numbers.
     partition: Partition,
-    /// A latency a cluster, row after row; the first row knows nothing.
+    /// One latency per cluster, row after row; all of row 0 are unknown.
     latencies: Vec<Option<Latency>>,
 }
 
@@ -23,7 +23,7 @@ pub struct LatencyTable {
 pub struct Latency(pub u32);
 
 impl fmt::Display for Latency {
-    /// In milliseconds, with tenths where there are any.
+    /// Writes milliseconds, with tenths if there are any.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (u64::from(self.0) + 50) / 100;
         match tenths % 10 {
@@ -33,18 +33,19 @@ impl fmt::Display for Latency {
     }
 }
 
-/// A row of a table: a network, and what was measured from it to each of the table's clusters.
+/// A row of a table: a network and the latencies from it to each of the table's clusters.
 pub type LatencyRow = (Network, Vec<Option<Latency>>);
 
 impl LatencyTable {
-    /// Most rows of a table.
+    /// Largest number of rows.
     pub const ROWS_MAX: usize = 1_000_000;
-    /// Most cells of a table, its rows times its clusters: 128 MiB.
+    /// Largest number of cells (rows × clusters): 16,777,216 of 8 bytes each are 128 MiB.
     pub const CELLS_MAX: usize = 1 << 24;
-    /// Most clusters a table may speak of.
+    /// Largest number of clusters.
     pub const CLUSTERS_MAX: usize = 1_000;
 
-    /// A table of these clusters. A cell that a row lacks is unknown; of two rows of one network the later one counts.
+    /// Returns a table of these clusters. A cell that a row lacks is unknown. If two rows have
+    /// the same network, the later one is used.
     pub fn new(name: LatencyTableName, clusters: Vec<ClusterName>, rows: Vec<LatencyRow>) -> Self {
         let networks = (1..).zip(&rows).map(|(number, (network, _))| (*network, number));
         let partition = Partition::of_networks(networks, 0);
@@ -55,33 +56,33 @@ impl LatencyTable {
         Self { name, clusters, partition, latencies }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &LatencyTableName {
         &self.name
     }
 
-    /// The clusters it speaks of, in the order of its columns.
+    /// Returns the clusters, in the order of the columns.
     pub fn clusters(&self) -> &[ClusterName] {
         &self.clusters
     }
 
-    /// How many rows it was made of; none are counted where it has no cluster.
+    /// Returns the number of rows; 0 without clusters.
     pub fn rows(&self) -> usize {
         self.latencies.len().checked_div(self.clusters.len()).map_or(0, |rows| rows - 1)
     }
 
-    /// To the numbers of its rows.
+    /// Returns the partition of addresses to row numbers.
     pub fn partition(&self) -> &Partition {
         &self.partition
     }
 
-    /// The cells of a row, by its number; none known for a row that there is not.
+    /// Returns the cells of a row; empty if the row does not exist.
     pub fn row(&self, number: u32) -> &[Option<Latency>] {
         let first = number as usize * self.clusters.len();
         self.latencies.get(first..first + self.clusters.len()).unwrap_or_default()
     }
 
-    /// What was measured from around an address, and the largest block of which the table says the same.
+    /// Returns the latencies for an address, with the largest block of addresses that all have them.
     pub fn entry(&self, address: IpAddr) -> (Network, &[Option<Latency>]) {
         let found = self.partition.find(address);
         (Network::of(address, found.length), self.row(found.value))
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_row_of_the_most_specific_network_counts_as_a_whole() {
+    fn row_of_the_most_specific_network_is_used_whole() {
         let clusters = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap()).to_vec();
         let row = |network: &str, cells: &[u32]| {
             (network.parse().unwrap(), cells.iter().map(|cell| Some(Latency(*cell))).collect())

@@ -1,7 +1,7 @@
-//! The nouns of Fairway: names, clusters, pools, monitors, health, and what a source wishes for.
+//! The nouns of Fairway: names, clusters, pools, monitors, health, and the desired state that sources contribute.
 //!
-//! Pure data and the rules that hold between the data. No I/O, no clock, no async, no wire format:
-//! those live in the crates that turn the outside world into these types and back.
+//! Data and the rules that hold between them. No I/O, no clock, no async and no wire format: those are in the crates that
+//! convert between these types and the outside world.
 #![forbid(unsafe_code)]
 
 mod adaptive_ttl;

@@ -1,4 +1,4 @@
-//! How much of a cluster's capacity is in use, who says so, and how old it is.
+//! Load of a cluster: the part of its capacity in use, with source and age.
 
 use std::{fmt, time::Instant};
 
@@ -11,10 +11,10 @@ pub struct Load(pub u32);
 impl Load {
     /// A cluster at its capacity.
     pub const FULL: Self = Self(1000);
-    /// What is more than this is reported as this: a hundred times the capacity.
+    /// The largest load, a hundred times the capacity; a larger one is reported as this.
     pub const MAX: Self = Self(100_000);
 
-    /// Load of an amount in use, in the unit of the capacity; rounded up, so that something in use is never 0.
+    /// Returns the load of `used`, in the unit of the capacity; rounded up, so that a used cluster never has load 0.
     pub fn of(used: u64, capacity: std::num::NonZeroU64) -> Self {
         let permille = (u128::from(used) * 1000).div_ceil(u128::from(capacity.get()));
         Self(u32::try_from(permille).map_or(Self::MAX.0, |permille| permille.min(Self::MAX.0)))
@@ -27,7 +27,7 @@ impl fmt::Display for Load {
     }
 }
 
-/// What a load was read from, best first: a gateway that offers several is read by the first of them.
+/// The kind of measurement behind a load, best first: if a gateway offers several, the first one is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoadSignal {
     /// Declared by the operator: an expression, a feed, a push.
@@ -40,18 +40,18 @@ pub enum LoadSignal {
     RequestRate,
 }
 
-/// What one source said of one cluster's load.
+/// One report of a cluster's load by one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {
     /// The cluster.
     pub cluster: ClusterName,
     /// Its load.
     pub load: Load,
-    /// What that was read from.
+    /// The measurement behind it.
     pub signal: LoadSignal,
-    /// Counts the reports of this source on this cluster; one that is not above the last is passed over.
+    /// Number of the report among those of this source and cluster; a report that does not increase it is ignored.
     pub sequence: u64,
-    /// When it was measured, by the observer's clock.
+    /// The time of the measurement, by this host's monotonic clock.
     pub at: Instant,
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anything_in_use_is_load_and_nothing_overflows() {
+    fn load_is_rounded_up_and_capped() {
         let of = |used, capacity: u64| Load::of(used, capacity.try_into().unwrap()).0;
         assert_eq!([of(0, 7), of(1, 1_000_000), of(400, 800), of(800, 800)], [0, 1, 500, 1000]);
         assert_eq!(of(u64::MAX, 1), Load::MAX.0);

@@ -1,8 +1,8 @@
-//! How far a cluster is loaded on purpose.
+//! Load target and limit of a cluster.
 
 use crate::Permille;
 
-/// The load that balancing aims at, and the most that it gives, as parts of the capacity: 0 < target ≤ limit ≤ 1.
+/// The load that steering aims at and the largest it gives, as fractions of the capacity: 0 < target ≤ limit ≤ 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LoadBounds {
     target: Permille,
@@ -10,13 +10,14 @@ pub struct LoadBounds {
 }
 
 impl LoadBounds {
-    /// What holds where nothing is declared: kept under 80 %, and given up to 100 % where all are over their targets.
+    /// The default: 80 % and 100 %. If one of five equal clusters fails at 80 %, the other four
+    /// are at 100 %.
     pub const DEFAULT: Self = match (Permille::new(800), Permille::new(1000)) {
         (Ok(target), Ok(limit)) => Self { target, limit },
         _ => panic!("both are parts of the whole"),
     };
 
-    /// A target that is nothing, or over the limit, is refused.
+    /// Returns the bounds; a target of 0 or over the limit is rejected.
     pub fn new(target: Permille, limit: Permille) -> Result<Self, LoadBoundsError> {
         match target.thousandths() {
             0 => Err(LoadBoundsError::Zero),
@@ -25,12 +26,12 @@ impl LoadBounds {
         }
     }
 
-    /// Load under which the cluster is kept while others have room.
+    /// Returns the load below which the cluster is kept while others have capacity left.
     pub fn target(self) -> Permille {
         self.target
     }
 
-    /// Load above which it is given nothing as long as there is room elsewhere.
+    /// Returns the load above which the cluster gets nothing while others have capacity left.
     pub fn limit(self) -> Permille {
         self.limit
     }
@@ -42,14 +43,14 @@ impl Default for LoadBounds {
     }
 }
 
-/// Why an aim is none.
+/// Why load bounds are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadBoundsError {
-    /// Nothing would be sent there.
-    #[error("a target of 0 would send nothing there; to take a cluster out, drain it")]
+    /// A target of 0.
+    #[error("load target 0 sends no traffic to the cluster; give a target above 0, or drain the cluster")]
     Zero,
     /// The target is above the limit.
-    #[error("target {} is over the limit {}; give a target of at most the limit", percent(.target), percent(.limit))]
+    #[error("load target {} is over the limit {}; give a target of at most the limit", percent(.target), percent(.limit))]
     OverLimit {
         /// The target.
         target: Permille,
@@ -71,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_lies_above_nothing_and_under_its_limit() {
+    fn target_outside_zero_and_limit_is_rejected() {
         let part = |thousandths| Permille::new(thousandths).unwrap();
         assert_eq!(LoadBounds::new(part(800), part(1000)), Ok(LoadBounds::default()));
         assert!(LoadBounds::new(part(1), part(1)).is_ok() && LoadBounds::new(part(1000), part(1000)).is_ok());
         assert_eq!(LoadBounds::new(part(0), part(1000)), Err(LoadBoundsError::Zero));
         let over = LoadBounds::new(part(905), part(900)).unwrap_err().to_string();
-        assert_eq!(over, "target 90.5% is over the limit 90%; give a target of at most the limit");
+        assert_eq!(over, "load target 90.5% is over the limit 90%; give a target of at most the limit");
     }
 }

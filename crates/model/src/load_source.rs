@@ -1,48 +1,48 @@
-//! Where the load of clusters is read: what is asked, how often, and what its answer counts in.
+//! Load sources: where the load of clusters is read, how often, and in which unit.
 
 use std::time::Duration;
 
 use crate::{LoadSignal, LoadSourceName, ProbeAddress, Secret, TlsCheck};
 
-/// A place that tells load, as declared.
+/// A declared load source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadSource {
-    /// What is asked, and what of the answer counts.
+    /// The query and the part of its response that is the load.
     pub read: LoadQuery,
-    /// What its numbers count in.
+    /// The unit of its numbers.
     pub unit: LoadUnit,
-    /// From one reading's due time to the next, before ±10 % jitter; default 10 s, 50 ms to a day.
+    /// Time between two readings, before ±10 % jitter; default 10 s, range 50 ms to one day.
     pub period: Duration,
-    /// A reading that takes longer fails; default 4 s, at most the period.
+    /// Time after which a reading fails; default 4 s, at most the period.
     pub timeout: Duration,
-    /// `Authorization: Bearer` of each request.
+    /// Token of `Authorization: Bearer` in each request.
     pub token: Option<Secret>,
-    /// How TLS is spoken; of a URL, its scheme says whether it is.
+    /// TLS settings. A URL uses TLS if its scheme is `https`.
     pub tls: Option<TlsCheck>,
 }
 
-/// What is asked, and what of the answer counts.
+/// The query and the part of its response that is the load.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LoadQuery {
     /// Metrics of each gateway of a cluster, in Prometheus' text format.
     Prometheus {
-        /// Where.
+        /// The endpoint.
         at: LoadEndpoint,
-        /// The one signal that counts; default the best that all gateways of a cluster show.
+        /// The measurement to use; default the best that all gateways of a cluster offer.
         signal: Option<LoadSignal>,
-        /// A metric that is the load, in place of those that are known of Envoy and Istio.
+        /// A metric to use instead of the known ones of Envoy and Istio.
         metric: Option<LoadMetric>,
-        /// From which pressure on, in per cent, an overload monitor of Envoy takes a gateway out; default 95.
+        /// Pressure of an Envoy overload monitor, in per cent, from which on a gateway counts as exhausted; default 95.
         overload_at: u8,
     },
     /// A number in a JSON text.
     Json {
-        /// Where.
+        /// The endpoint.
         at: LoadEndpoint,
-        /// JSON pointer (RFC 6901) to the number; `{cluster}` in it stands for the cluster's name.
+        /// JSON pointer (RFC 6901) to the number; `{cluster}` is replaced by the cluster's name.
         pointer: String,
     },
-    /// A query of a Prometheus server: one number a cluster.
+    /// A query of a Prometheus server, with one result per cluster.
     Promql {
         /// The server: scheme, host, port, and the path before `/api/v1/query`.
         url: LoadUrl,
@@ -53,24 +53,24 @@ pub enum LoadQuery {
     },
 }
 
-/// Where a number is asked for.
+/// The endpoint that a load source reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LoadEndpoint {
-    /// At each address of a cluster, or where the cluster says instead.
+    /// Each address of a cluster, or the gateways that the cluster names instead.
     Gateways {
         /// Port to connect to; default 15090, which is Envoy's own listener for statistics in Istio's gateways.
         port: u16,
         /// Path and query of the request; default `/stats/prometheus`.
         path: String,
     },
-    /// At one place for all clusters; `{cluster}` in path and query stands for the cluster's name.
+    /// One URL for all clusters; `{cluster}` in path and query is replaced by the cluster's name.
     Url(LoadUrl),
 }
 
 /// An `http` or `https` URL without user and password.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadUrl {
-    /// Whether TLS is spoken.
+    /// True if the scheme is `https`.
     pub https: bool,
     /// Host and port.
     pub address: ProbeAddress,
@@ -78,45 +78,45 @@ pub struct LoadUrl {
     pub path: String,
 }
 
-/// A metric that an operator declares to be the load: the sum over all its series that fit.
+/// A metric that an operator declares to be the load: the sum of all matching series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadMetric {
     /// Its name.
     pub name: String,
     /// Labels that a series must have with these values.
     pub labels: Vec<(String, String)>,
-    /// Whether its growth a second counts (a counter), or what it says (a gauge).
+    /// True if the load is its increase per second (a counter), false if it is its value (a gauge).
     pub is_rate: bool,
 }
 
-/// What the numbers of a source count in.
+/// The unit of a load source's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LoadUnit {
-    /// The unit of the cluster's capacity; several gateways add up.
+    /// The unit of the cluster's capacity; gateways are added up.
     #[default]
     Capacity,
-    /// Permille of the capacity; of several gateways the mean counts.
+    /// Permille of the capacity; gateways are averaged.
     Permille,
 }
 
-/// From where the load of one cluster is read.
+/// The load source of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClusterLoadSource {
     /// The source.
     pub source: LoadSourceName,
-    /// Its gateways, in place of its addresses: one for each pod, for example. Empty for its addresses.
+    /// Gateways to read instead of the cluster's addresses, one per pod for example. Empty: its addresses.
     pub gateways: Vec<ProbeAddress>,
 }
 
 impl LoadSource {
     /// Shortest period accepted.
     pub const PERIOD_MIN: Duration = Duration::from_millis(50);
-    /// Longest period accepted: load of yesterday steers nothing.
+    /// Longest period accepted: one day, because older load says nothing about the present.
     pub const PERIOD_MAX: Duration = Duration::from_secs(86_400);
-    /// How many periods a report counts after it was made (then what it says is unknown).
+    /// Number of periods that a report stays valid; then the load is unknown.
     pub const PERIODS_HELD: u32 = 3;
 
-    /// A source with the default times (10 s, 4 s), in the unit of the capacity.
+    /// Returns a source with the default times (10 s, 4 s), in the unit of the capacity.
     pub const fn new(read: LoadQuery) -> Self {
         Self {
             read,
@@ -128,7 +128,7 @@ impl LoadSource {
         }
     }
 
-    /// The one signal that counts; none for the best.
+    /// Returns the declared measurement; `None` means the best one.
     pub const fn signal(&self) -> Option<LoadSignal> {
         match &self.read {
             LoadQuery::Prometheus { signal, .. } => *signal,
@@ -136,7 +136,7 @@ impl LoadSource {
         }
     }
 
-    /// The metric that is declared to be the load.
+    /// Returns the metric that is declared to be the load.
     pub const fn metric(&self) -> Option<&LoadMetric> {
         match &self.read {
             LoadQuery::Prometheus { metric, .. } => metric.as_ref(),
@@ -144,7 +144,7 @@ impl LoadSource {
         }
     }
 
-    /// Whether each gateway of a cluster is asked by itself.
+    /// Returns true if each gateway of a cluster is read separately.
     pub const fn asks_gateways(&self) -> bool {
         matches!(
             &self.read,
@@ -155,6 +155,6 @@ impl LoadSource {
 }
 
 impl ClusterLoadSource {
-    /// Most gateways of one cluster that are read.
+    /// Largest number of gateways of one cluster.
     pub const GATEWAYS_MAX: usize = 64;
 }

@@ -1,38 +1,39 @@
-//! A map from addresses to places: what a client's address says of where the client is.
+//! Maps from client addresses to locations.
 
 use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc};
 
 use crate::{ClientLocation, MapName, Network, Partition, PartitionMatch};
 
-/// What clients' addresses say of their places: networks as declared over databases, all joined to one partition.
+/// A map from client addresses to locations: declared networks take precedence over databases; all are merged into one
+/// partition of the address space.
 ///
-/// Where a client is (region, country, continent, subdivision, coordinates) comes as a whole from the first source that says
-/// anything of it; the number of its autonomous system from the first that says that.
+/// The location (region, country, continent, subdivision, coordinates) comes as a whole from the first source that has any
+/// part of it, and the autonomous system number from the first source that has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientMap {
     name: MapName,
-    /// To the numbers of records.
+    /// Maps addresses to record numbers.
     partition: Partition,
-    /// The first is that of an address of which nothing is known.
+    /// Record 0 is that of an address about which nothing is known.
     records: Vec<MapRecord>,
     sources: Vec<MapSource>,
 }
 
-/// What a map knows of a block of addresses, and from where.
+/// The entry of a block of addresses, with its sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct MapRecord {
     place: ClientLocation,
-    /// Numbers of the sources that place and autonomous system come from.
+    /// Numbers of the sources of the location and of the autonomous system.
     place_from: Option<u32>,
     asn_from: Option<u32>,
 }
 
-/// Where an entry of a map comes from.
+/// The source of an entry of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapSource {
-    /// A network that the map declares itself.
+    /// A network that is declared in the map.
     Network(Network),
-    /// A database, by the name of its file.
+    /// A database, by its file name.
     Database(Arc<str>),
 }
 
@@ -45,33 +46,33 @@ impl fmt::Display for MapSource {
     }
 }
 
-/// What a map says of an address.
+/// The entry of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapEntry<'m> {
-    /// The largest block around the address of which the map says the same from the same source.
+    /// The largest block of addresses with the same entry from the same source.
     pub block: Network,
-    /// What is known.
+    /// The location.
     pub place: &'m ClientLocation,
-    /// Where the place comes from; none where nothing is known.
+    /// The source of the location; `None` if nothing is known.
     pub place_from: Option<&'m MapSource>,
-    /// Where the number of the autonomous system comes from.
+    /// The source of the autonomous system number.
     pub asn_from: Option<&'m MapSource>,
 }
 
-/// What one source says: the partition leads to places by number.
+/// The entries of one source.
 #[derive(Clone, Debug)]
 pub struct MapLayer {
-    /// To places by their number, counted from 1; 0 where the source says nothing.
+    /// Maps addresses to the numbers of locations, from 1; 0 if the source has no entry.
     pub partition: Partition,
-    /// The places.
+    /// The locations.
     pub places: Vec<ClientLocation>,
-    /// Their sources: one for all places, or one a place.
+    /// Their sources: one for all locations, or one per location.
     pub sources: Vec<MapSource>,
 }
 
 impl MapLayer {
-    /// What declared networks say. The most specific one that says where its clients are does so, and the most specific one
-    /// that gives the number of an autonomous system does that: hence two layers.
+    /// Returns two layers of declared networks: of an address, the most specific network with a location gives the location,
+    /// and the most specific one with an autonomous system gives that.
     pub fn of_networks(networks: &[(Network, ClientLocation)]) -> [Self; 2] {
         let layer = |keep: &dyn Fn(&ClientLocation) -> ClientLocation| {
             let said = networks.iter().map(|(network, place)| (*network, keep(place)));
@@ -91,14 +92,14 @@ impl MapLayer {
 }
 
 impl ClientMap {
-    /// Most networks a map may declare itself.
+    /// Largest number of declared networks.
     pub const NETWORKS_MAX: usize = 100_000;
-    /// Most databases of a map.
+    /// Largest number of databases.
     pub const DATABASES_MAX: usize = 16;
-    /// Most networks with data of one database: three times what the largest ones have today.
+    /// Largest number of networks of one database: three times that of the largest ones in 2026.
     pub const RECORDS_MAX: usize = 1 << 24;
 
-    /// The map of these layers: the first one that says something counts.
+    /// Returns the map of these layers; earlier layers take precedence.
     pub fn new(name: MapName, layers: impl IntoIterator<Item = MapLayer>) -> Self {
         let mut map =
             Self { name, partition: Partition::uniform(0), records: vec![MapRecord::default()], sources: Vec::new() };
@@ -108,12 +109,12 @@ impl ClientMap {
         map
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &MapName {
         &self.name
     }
 
-    /// What it says of an address.
+    /// Returns the entry of an address.
     pub fn entry(&self, address: IpAddr) -> MapEntry<'_> {
         let PartitionMatch { value, length } = self.partition.find(address);
         let record = &self.records[value as usize];
@@ -126,18 +127,18 @@ impl ClientMap {
         }
     }
 
-    /// To the numbers of [`ClientMap::places`].
+    /// Returns the partition of addresses to indexes of [`ClientMap::places`].
     pub fn partition(&self) -> &Partition {
         &self.partition
     }
 
-    /// Everything that it says of any address; the first is that of an address of which nothing is known. One place may stand
-    /// there several times, from several sources.
+    /// Returns all locations; the first one is that of an address about which nothing is known. A location occurs several
+    /// times if it has several sources.
     pub fn places(&self) -> impl ExactSizeIterator<Item = &ClientLocation> {
         self.records.iter().map(|record| &record.place)
     }
 
-    /// Octets that it takes, about.
+    /// Returns its approximate size in bytes.
     pub fn octets(&self) -> usize {
         self.partition.octets() + self.records.len() * size_of::<MapRecord>()
     }
@@ -166,7 +167,7 @@ impl ClientMap {
 }
 
 impl MapRecord {
-    /// The same where it says something, else what a further source says.
+    /// Returns the record with what it lacks filled in from a further source.
     fn over(&self, below: Option<&ClientLocation>, source: u32) -> Self {
         let mut record = self.clone();
         let Some(below) = below else { return record };
@@ -183,7 +184,7 @@ impl MapRecord {
 }
 
 impl ClientLocation {
-    /// With the country of its subdivision and the continent of its country, where they are not said.
+    /// Returns the location with the country of its subdivision and the continent of its country, if they are missing.
     fn completed(mut self) -> Self {
         self.country = self.country.or_else(|| self.subdivision.map(|subdivision| subdivision.country));
         self.continent = self.continent.or_else(|| self.country?.continent());
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_network_goes_over_databases_and_the_most_specific_one_over_others() {
+    fn declared_network_overrides_databases_and_wider_networks() {
         let networks = [("10.0.0.0/8", region("dc")), ("10.1.0.0/16", region("dc1")), ("10.1.2.0/24", asn(64_500))];
         let map = map(&networks, vec![database("a.mmdb", &[("10.0.0.0/7", country("DE"))])]);
         assert_eq!(shown(&map, "10.9.0.1"), "10.8.0.0/13 region dc (network 10.0.0.0/8 of the map; -)");
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn place_and_autonomous_system_come_each_from_the_first_database_that_has_it() {
+    fn location_and_asn_each_come_from_the_first_database_with_one() {
         let city = database("city.mmdb", &[("192.0.2.0/25", country("US")), ("2001:db8::/32", country("JP"))]);
         let numbers = database("asn.mmdb", &[("192.0.2.0/24", asn(64_496))]);
         let other = database("other.mmdb", &[("192.0.2.0/24", country("FR"))]);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_entries_of_neighbours_are_one() {
+    fn equal_neighbouring_entries_are_one_block() {
         let halves = [("192.0.2.0/25", country("US")), ("192.0.2.128/25", country("US"))];
         let map = map(&[], vec![database("a.mmdb", &halves)]);
         assert_eq!(map.entry("192.0.2.1".parse().unwrap()).block.to_string(), "192.0.2.0/24");

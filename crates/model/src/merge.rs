@@ -1,13 +1,13 @@
-//! Joins what several sources wish for into one wish.
+//! Merges the contributions of several sources into one desired state.
 //!
-//! Each source owns what it contributed: removing a contribution removes nothing else. Members of a pool unite; for
-//! everything that can be said only once, rank decides, and the loser is told.
+//! Each source owns its contribution: removing it removes nothing else. Members of a pool are merged. Anything that can have
+//! only one value is decided by rank, and the losing source gets a conflict.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use crate::{DesiredState, Name, Pool, PoolName, RecordSet, Rtype, SharedMap, SteeredName, Subject};
 
-/// Where a contribution comes from, by rank: the first wins a conflict.
+/// The kind of source of a contribution, by rank: the first wins a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
     /// Configuration files.
@@ -20,57 +20,57 @@ pub enum SourceKind {
     Kubernetes,
 }
 
-/// What one owner in one source wishes for.
+/// What one owner in one source declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
     /// The kind of source.
     pub source: SourceKind,
-    /// Who in that source: a file, a user, an ExternalDNS owner, a cluster.
+    /// The owner in that source: a file, a user, an ExternalDNS owner, a cluster.
     pub owner: String,
-    /// ExternalDNS' set identifier; empty where there is none.
+    /// The set identifier of ExternalDNS; empty without one.
     pub set: String,
-    /// When it was first seen, in seconds since 1970: the older one wins among equals.
+    /// Time it was first seen, in seconds since 1970. Among sources of one kind the older contribution wins.
     pub created: u64,
-    /// The wish itself.
+    /// The declared objects.
     pub desired: DesiredState,
 }
 
 impl Contribution {
-    /// What a source wishes for that has one owner of this name, without a set identifier.
+    /// Returns the contribution of a source with a single owner of this name, without a set identifier.
     pub fn of(source: SourceKind, owner: &str, desired: DesiredState) -> Self {
         Self { source, owner: owner.to_owned(), set: String::new(), created: 0, desired }
     }
 }
 
-/// Two contributions that say one thing differently.
+/// Two contributions that declare an object differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// What it is about.
+    /// The object.
     pub subject: Subject,
-    /// Source and owner whose word holds.
+    /// Source and owner of the declaration in effect.
     pub winner: (SourceKind, String),
-    /// Source and owner whose word does not.
+    /// Source and owner of the declaration that is not in effect.
     pub loser: (SourceKind, String),
 }
 
-/// One wish out of many, with what did not fit.
+/// The merged desired state, with conflicts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
-    /// The joined wish.
+    /// The merged state.
     pub desired: DesiredState,
-    /// What was said twice and differently.
+    /// Objects that were declared differently.
     pub conflicts: Vec<Conflict>,
 }
 
-/// Joins contributions; their order does not matter.
+/// Merges contributions; the result does not depend on their order.
 ///
-/// Rank: config, API, webhook, Kubernetes; then the older; then owner and set identifier in order. Pools of one name
-/// unite their members under the fields of the first.
+/// Precedence: config, API, webhook, Kubernetes; then the older contribution; then owner and set identifier in
+/// alphabetical order. Pools of one name get the members of all, and the other fields of the first.
 pub fn merge(contributions: impl IntoIterator<Item = Contribution>) -> Merged {
     let mut ranked: Vec<_> = contributions.into_iter().collect();
     ranked.sort_by(|a, b| rank(a).cmp(&rank(b)));
     let mut ranked = ranked.into_iter();
-    // Nothing is said before the first, which is mostly by far the largest: it is taken as it is.
+    // The first contribution conflicts with nothing and is mostly by far the largest, so it is not merged but moved.
     let Some(first) = ranked.next() else { return Merged::default() };
     let mut merger = Merger {
         desired: first.desired,
@@ -94,9 +94,9 @@ struct Merger {
     desired: DesiredState,
     /// Source and owner of the first contribution.
     first: (SourceKind, String),
-    /// Whose word holds, where it is not the first's.
+    /// Owners of objects that the first contribution does not declare.
     said_by: BTreeMap<Subject, (SourceKind, String)>,
-    /// Whether nobody comes later who could lose against what is said now.
+    /// True if no further contribution can lose against the present one, so that owners need not be recorded.
     is_last: bool,
     conflicts: Vec<Conflict>,
 }
@@ -131,7 +131,7 @@ impl Merger {
             self.record(Subject::LoadSource(key), &who, said);
         }
         for (key, feed) in cluster_load_sources {
-            // Of a cluster that another declares: whose word holds is recorded with the cluster.
+            // The owner is recorded with the cluster, of which this is a part.
             let said = keep_first(&mut self.desired.cluster_load_sources, &key, feed);
             if matches!(said, Said::Otherwise) {
                 self.record(Subject::Cluster(key), &who, said);
@@ -154,7 +154,7 @@ impl Merger {
         self.add_served(names, records, pools, &who);
     }
 
-    /// Adds what a wish has most of.
+    /// Adds names, records and pools, which are many.
     fn add_served(
         &mut self,
         names: SharedMap<Name, SteeredName>,
@@ -168,7 +168,7 @@ impl Merger {
         self.add_all(|all| &mut all.pools, pools, unite, Subject::Pool, who);
     }
 
-    /// Adds all entries of one map of a wish.
+    /// Adds all entries of one map.
     fn add_all<K: Ord + Clone, V: Clone>(
         &mut self,
         map: impl Fn(&mut DesiredState) -> &mut SharedMap<K, V>,
@@ -177,7 +177,7 @@ impl Merger {
         subject: impl Fn(K) -> Subject,
         who: &(SourceKind, String),
     ) {
-        // Nothing was said before, and nobody needs to know who says it: mostly files declare a few, and the API all others.
+        // A whole map is moved if there is nothing to merge with: mostly files declare a few objects and the API all others.
         if self.is_last && map(&mut self.desired).is_empty() {
             *map(&mut self.desired) = entries;
             return;
@@ -201,14 +201,14 @@ impl Merger {
     }
 }
 
-/// How a word stands beside those before it.
+/// How a declaration relates to earlier ones of the same object.
 enum Said {
     First,
     Same,
     Otherwise,
 }
 
-/// Keeps what is there.
+/// Adds a value if the key has none.
 fn keep_first<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: V) -> Said {
     match map.entry(key.clone()) {
         Entry::Vacant(entry) => {
@@ -220,7 +220,7 @@ fn keep_first<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, v
     }
 }
 
-/// Adds what is not there; with what is there it is joined, which tells whether the two agree.
+/// Adds a value if the key has none, else merges it by `join`, which returns true if both agree.
 fn add<K: Ord + Clone, V: Clone>(
     map: &mut SharedMap<K, V>,
     key: &K,
@@ -239,7 +239,7 @@ fn add<K: Ord + Clone, V: Clone>(
     }
 }
 
-/// Adds the members that `first` lacks; tells whether everything else agrees.
+/// Adds the members that `first` lacks; returns true if everything else agrees.
 fn unite(first: &mut Pool, second: &Pool) -> bool {
     let mut agrees = Pool { members: vec![], ..first.clone() } == Pool { members: vec![], ..second.clone() };
     for member in &second.members {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn members_unite_and_removing_one_contribution_keeps_the_other() {
+    fn pool_members_of_two_owners_are_merged_and_removed_separately() {
         let a = Contribution::of(SourceKind::Webhook, "a", pool(&["c1"], 30));
         let b = Contribution::of(SourceKind::Webhook, "b", pool(&["c2"], 30));
         let both = merge([b.clone(), a]);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn config_outranks_the_webhook_whatever_the_order_and_the_loser_is_named() {
+    fn config_wins_over_webhook_in_any_order() {
         let config = Contribution::of(SourceKind::Config, "f", pool(&["c1"], 60));
         let hook = Contribution::of(SourceKind::Webhook, "h", pool(&["c1"], 30));
         let merged = merge([hook.clone(), config.clone()]);

@@ -1,4 +1,4 @@
-//! What is checked, how often, and when it counts.
+//! Monitors: what to check, how often, and how many results change the status.
 
 use std::{
     fmt,
@@ -13,18 +13,18 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::MonitorName;
 
-/// What to check and how often. Two equal monitors are one: their name is not part of them.
+/// What to check and how often. The name is not part of it, so two monitors with equal settings are one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Monitor {
     /// What one probe does.
     pub check: Check,
-    /// From one probe's due time to the next, before ±10 % jitter; default 10 s, at least 50 ms.
+    /// Time between two probes, before ±10 % jitter; default 10 s, at least 50 ms.
     pub period: Duration,
-    /// A probe that takes longer fails; default 4 s, at most the period.
+    /// Time after which a probe fails; default 4 s, at most the period.
     pub timeout: Duration,
-    /// Passes in a row that turn a target up; default 3.
+    /// Consecutive passes that change a target to up; default 3.
     pub rise: u8,
-    /// Failures in a row that turn a target down; default 3. The retries after a first failure follow at once.
+    /// Consecutive failures that change a target to down; default 3. After a first failure the next probes follow at once.
     pub fall: u8,
 }
 
@@ -32,14 +32,14 @@ impl Monitor {
     /// Shortest period accepted.
     pub const PERIOD_MIN: Duration = Duration::from_millis(50);
 
-    /// A monitor with the default times and counts (10 s, 4 s, 3, 3).
+    /// Returns a monitor with the default times and counts (10 s, 4 s, 3, 3).
     pub const fn new(check: Check) -> Self {
         Self { check, period: Duration::from_secs(10), timeout: Duration::from_secs(4), rise: 3, fall: 3 }
     }
 }
 
 impl Default for Monitor {
-    /// What a member has that no monitor was declared for: TCP connect to port 443.
+    /// Returns the monitor of members without a declared one: a TCP connection to port 443.
     fn default() -> Self {
         Self::new(Check::Tcp { port: 443 })
     }
@@ -50,11 +50,11 @@ impl Default for Monitor {
 pub enum Check {
     /// Always passes: no probe is sent.
     Always,
-    /// grpc.health.v1 `Check` must say SERVING.
+    /// A call of grpc.health.v1 `Check`, which must return SERVING.
     Grpc(GrpcCheck),
-    /// An HTTP/1.1 request, in clear or over TLS.
+    /// An HTTP/1.1 request, plain or over TLS.
     Http(HttpCheck),
-    /// A TCP connection must open.
+    /// A TCP connection, which must open.
     Tcp {
         /// Port to connect to.
         port: u16,
@@ -62,7 +62,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// The port a probe goes to, if the check has one.
+    /// Returns the port a probe goes to, if the check has one.
     pub const fn port(&self) -> Option<u16> {
         match self {
             Self::Always => None,
@@ -73,7 +73,7 @@ impl Check {
     }
 }
 
-/// An HTTP check. Redirects are not followed: a 3xx is an answer.
+/// An HTTP check. Redirects are not followed: a 3xx status is the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpCheck {
     /// Port to connect to.
@@ -82,17 +82,17 @@ pub struct HttpCheck {
     pub path: String,
     /// `GET` or `HEAD`.
     pub method: String,
-    /// Host header; default the address probed.
+    /// Host header; default the probed address.
     pub host: Option<String>,
     /// Further request headers, name and value.
     pub headers: Vec<(String, String)>,
-    /// Statuses that pass; default 200-399.
+    /// Statuses that pass; default 200–399.
     pub status: StatusSet,
     /// Text that the first 64 KiB of the body must contain.
     pub body: Option<String>,
-    /// A response header that must be there, and, if given, contain this text.
+    /// A response header that must be present and, if a text is given, contain it.
     pub response_header: Option<(String, Option<String>)>,
-    /// TLS; none for plain HTTP.
+    /// TLS settings; `None` for plain HTTP.
     pub tls: Option<TlsCheck>,
 }
 
@@ -101,22 +101,22 @@ pub struct HttpCheck {
 pub struct GrpcCheck {
     /// Port to connect to.
     pub port: u16,
-    /// `service` of the request; empty asks for the server as a whole.
+    /// `service` of the request; empty means the whole server.
     pub service: String,
-    /// TLS; none for plain HTTP/2.
+    /// TLS settings; `None` for plain HTTP/2.
     pub tls: Option<TlsCheck>,
 }
 
-/// TLS of a probe. PEM texts are contents, not paths: they were read where they were declared.
+/// TLS settings of a probe. PEM texts are contents, not paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TlsCheck {
-    /// Name sent (SNI) and verified; default the Host header or the address probed.
+    /// Name that is sent (SNI) and verified; default the Host header or the probed address.
     pub server_name: Option<String>,
     /// Trust anchors (PEM); default the system's.
     pub ca: Option<Secret>,
     /// Client certificate chain and key (PEM).
     pub client: Option<(Secret, Secret)>,
-    /// Whether the certificate is verified; default yes.
+    /// True if the server's certificate is verified; default true.
     pub verify: bool,
 }
 
@@ -170,14 +170,14 @@ impl fmt::Debug for Secret {
 pub struct StatusSet(Vec<(u16, u16)>);
 
 impl StatusSet {
-    /// Whether the status is in the set.
+    /// Returns true if the status is in the set.
     pub fn contains(&self, status: u16) -> bool {
         self.0.iter().any(|&(low, high)| (low..=high).contains(&status))
     }
 }
 
 impl Default for StatusSet {
-    /// 200 to 399, as load balancers' health monitors take by default.
+    /// Returns 200 to 399, the default of common load balancers.
     fn default() -> Self {
         Self(vec![(200, 399)])
     }
@@ -188,7 +188,7 @@ impl FromStr for StatusSet {
 
     /// Parses `200-299,301,4xx`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let fault = || format!("{text:?} is no set of HTTP statuses; write it like \"200-299,401\" or \"2xx\"");
+        let fault = || format!("{text:?} is not a set of HTTP statuses; write it like \"200-299,401\" or \"2xx\"");
         let one = |item: &str| -> Option<(u16, u16)> {
             let item = item.trim();
             if let Some(class) = item.strip_suffix("xx").or_else(|| item.strip_suffix("XX")) {
@@ -203,12 +203,12 @@ impl FromStr for StatusSet {
     }
 }
 
-/// Where a probe goes.
+/// The destination of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeAddress {
     /// An address of a cluster; the port is the check's.
     Address(IpAddr),
-    /// An address and port of its own (`probe: 192.0.2.1:15021`).
+    /// An address and port (`probe: 192.0.2.1:15021`).
     Socket(SocketAddr),
     /// A host name and port, resolved at each probe (`probe: gw.internal:15021`).
     Host(String, u16),
@@ -241,16 +241,16 @@ impl fmt::Display for ProbeAddress {
     }
 }
 
-/// An address with its monitor: what is probed, and what a health word speaks of.
+/// An address with its monitor: what is probed and has a health status.
 ///
-/// Equal address and equal monitor are one target, whoever uses it and whatever the monitor is called.
+/// Targets with equal address and equal monitor are one, whichever pools use them and whatever the monitor's name.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where the probe goes.
+    /// The destination of its probes.
     pub address: ProbeAddress,
-    /// What it does there.
+    /// The monitor.
     pub monitor: Arc<Monitor>,
-    /// One of the monitor's names, for people; not part of the identity.
+    /// One of the monitor's names, for people; two targets that differ only in it are equal.
     pub label: MonitorName,
 }
 
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_sets_take_numbers_ranges_and_classes() {
+    fn status_set_parses_numbers_ranges_and_classes() {
         let set: StatusSet = "200-204, 401,5xx".parse().unwrap();
         assert!([200, 204, 401, 500, 599].iter().all(|s| set.contains(*s)));
         assert!([199, 205, 400, 402].iter().all(|s| !set.contains(*s)));
@@ -288,14 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn probe_addresses_take_hosts_and_bracketed_addresses() {
+    fn probe_address_parses_host_and_bracketed_address() {
         assert_eq!("[2001:db8::1]:80".parse::<ProbeAddress>().unwrap().to_string(), "[2001:db8::1]:80");
         assert_eq!("gw.internal:15021".parse(), Ok(ProbeAddress::Host("gw.internal".into(), 15021)));
         assert!("gw.internal".parse::<ProbeAddress>().is_err() && "a b:1".parse::<ProbeAddress>().is_err());
     }
 
     #[test]
-    fn secrets_do_not_show_in_debug_output() {
+    fn secret_is_redacted_in_debug_output() {
         let tls = TlsCheck { ca: Some(Secret::new("PRIVATE")), ..TlsCheck::default() };
         assert!(!format!("{tls:?}").contains("PRIVATE"));
     }

@@ -20,7 +20,7 @@ impl Name {
     /// Most octets of a label (RFC 1035 section 2.3.4).
     pub const LABEL_MAX: usize = 63;
 
-    /// The root.
+    /// Returns the root.
     pub fn root() -> Self {
         Self([0][..].into())
     }
@@ -81,13 +81,13 @@ impl Name {
         if wire.len() > Self::OCTETS_MAX { Err(NameError::Long) } else { Ok(Self(wire.into())) }
     }
 
-    /// The uncompressed wire form.
+    /// Returns the uncompressed wire form.
     #[inline]
     pub fn as_wire(&self) -> &[u8] {
         &self.0
     }
 
-    /// The labels from the leftmost on, without the root's.
+    /// Returns the labels from the leftmost on, without the root's.
     pub fn labels(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.0[..];
         std::iter::from_fn(move || {
@@ -101,7 +101,7 @@ impl Name {
         })
     }
 
-    /// The leftmost label, and the wire form of what is above it; none for the root.
+    /// Returns the leftmost label, and the wire form of what is above it; none for the root.
     fn split(&self) -> Option<(&[u8], &[u8])> {
         let (length, rest) = self.0.split_first()?;
         (*length > 0).then(|| rest.split_at(usize::from(*length)))
@@ -112,22 +112,22 @@ impl Name {
         self.labels().count()
     }
 
-    /// Whether it is the root.
+    /// Returns true if it is the root.
     pub fn is_root(&self) -> bool {
         self.0.len() == 1
     }
 
-    /// Whether its leftmost label is `*` (RFC 4592 section 2.1.1).
+    /// Returns true if its leftmost label is `*` (RFC 4592 section 2.1.1).
     pub fn is_wildcard(&self) -> bool {
         self.0.starts_with(b"\x01*")
     }
 
-    /// The name without its leftmost label; none for the root.
+    /// Returns the name without its leftmost label; none for the root.
     pub fn parent(&self) -> Option<Self> {
         (!self.is_root()).then(|| Self(self.0[1 + usize::from(self.0[0])..].into()))
     }
 
-    /// Whether it is `zone` itself or below it.
+    /// Returns true if it is `zone` itself or below it.
     #[inline]
     pub fn is_within(&self, zone: &Self) -> bool {
         let Some(start) = self.0.len().checked_sub(zone.0.len()) else { return false };
@@ -190,7 +190,7 @@ impl Starts {
         starts
     }
 
-    /// The label at a depth below the root, from 1.
+    /// Returns the label at a depth below the root, from 1.
     fn label<'n>(&self, name: &'n Name, depth: usize) -> &'n [u8] {
         let label = &name.as_wire()[usize::from(self.at[self.count - depth])..];
         &label[1..][..usize::from(label[0])]

@@ -1,33 +1,33 @@
-//! What an operator says over the probes, for a while and with a reason.
+//! Temporary operator overrides of health, each with a reason and an expiry.
 
 use std::{fmt, net::IpAddr, str::FromStr, time::Duration};
 
 use crate::{ClusterName, OverrideAction, Timestamp};
 
-/// One override: a scope, a word, a reason, an end. All four are mandatory.
+/// One override. Scope, action, reason and expiry are all mandatory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// What it holds for.
+    /// The clusters and addresses it applies to.
     pub scope: OverrideScope,
-    /// What is said.
-    pub forced: OverrideAction,
-    /// Why, for whoever finds it later; 1 to 500 characters of one line.
+    /// The status it gives them.
+    pub action: OverrideAction,
+    /// The reason, for people who find it later; 1 to 500 characters on one line.
     pub reason: String,
-    /// When it ends by itself.
+    /// The time at which it expires.
     pub expires: Timestamp,
 }
 
 impl Override {
-    /// The longest an override may hold: 30 days. What should hold longer belongs into the configuration.
+    /// Longest duration: 30 days. A longer one belongs in the configuration.
     pub const HOLD_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
-    /// Most characters of a reason.
+    /// Largest number of characters of a reason.
     pub const REASON_MAX: usize = 500;
 
-    /// Joins the four if they are within their bounds. One that has already expired is accepted: it says nothing any more,
-    /// and a file that still holds it must not keep a server from starting.
+    /// Returns the override if all parts are within their limits. An expired one is accepted: it has no effect, and a file
+    /// that still contains it must not keep a server from starting.
     pub fn new(
         scope: OverrideScope,
-        forced: OverrideAction,
+        action: OverrideAction,
         reason: &str,
         expires: Timestamp,
         now: Timestamp,
@@ -43,36 +43,36 @@ impl Override {
         if expires.since(now) > Self::HOLD_MAX {
             return Err(OverrideError::Long(expires));
         }
-        Ok(Self { scope, forced, reason: reason.to_owned(), expires })
+        Ok(Self { scope, action, reason: reason.to_owned(), expires })
     }
 
-    /// Whether it still holds.
+    /// Returns true if it has not expired.
     pub fn holds(&self, now: Timestamp) -> bool {
         now < self.expires
     }
 }
 
-/// Why an override is refused.
+/// Why an override is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
-    /// Nothing in it, or nothing but spaces.
-    #[error("an override needs a reason; say why, for whoever finds it later")]
+    /// An empty reason.
+    #[error("the override has no reason; give one, for people who find it later")]
     NoReason,
-    /// Too long, or not one line.
-    #[error("the reason has {0} characters or is not one line; 500 characters of one line are the most")]
+    /// A reason that is too long or has several lines.
+    #[error("the reason has {0} characters or several lines; give at most 500 characters on one line")]
     Reason(usize),
     /// Past [`Override::HOLD_MAX`].
     #[error(
-        "the override would hold until {0}; 30 days from now is the most; what should hold longer belongs into the pool"
+        "the override would last until {0}, over the limit of 30 days; give an earlier end, or change the configuration"
     )]
     Long(Timestamp),
 }
 
-/// What an override holds for: clusters by glob, and addresses of them by glob.
+/// The scope of an override: clusters by glob, and their addresses by glob.
 ///
 /// `eu*`: every address of every cluster whose name begins with `eu`. `eu1/203.0.113.10`: that address of cluster eu1.
-/// In a glob `*` stands for any run of characters and `?` for one; nothing else is special. Health is one word a target, so where two
-/// clusters or pools share a target (same address, same monitor), it is forced for all of them.
+/// In a glob, `*` matches any run of characters and `?` one character. A target has one health status, so if clusters or
+/// pools share a target (same address, same monitor), the override applies to all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OverrideScope {
     cluster: String,
@@ -80,7 +80,7 @@ pub struct OverrideScope {
 }
 
 impl OverrideScope {
-    /// Whether it holds for this address of this cluster.
+    /// Returns true if it includes this address of this cluster.
     pub fn matches(&self, cluster: &ClusterName, address: IpAddr) -> bool {
         let holds = |pattern: &String| glob(pattern.as_bytes(), address.to_string().as_bytes());
         glob(self.cluster.as_bytes(), cluster.as_str().as_bytes()) && self.address.as_ref().is_none_or(holds)
@@ -90,23 +90,23 @@ impl OverrideScope {
 impl FromStr for OverrideScope {
     type Err = OverrideScopeError;
 
-    /// Reads `CLUSTER` or `CLUSTER/ADDRESS`, with `*` and `?` in either.
+    /// Parses `CLUSTER` or `CLUSTER/ADDRESS`, with `*` and `?` in either.
     fn from_str(text: &str) -> Result<Self, OverrideScopeError> {
-        let fault = || OverrideScopeError(text.to_owned());
+        let invalid = || OverrideScopeError(text.to_owned());
         let (cluster, address) = match text.split_once('/') {
             None => (text, None),
             Some((cluster, address)) => (cluster, Some(address)),
         };
         let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'+' | b'*' | b'?');
         if cluster.is_empty() || cluster.len() > 128 || !cluster.bytes().all(named) {
-            return Err(fault());
+            return Err(invalid());
         }
-        let address = address.map(|a| canonical(a).ok_or_else(fault)).transpose()?;
+        let address = address.map(|a| canonical(a).ok_or_else(invalid)).transpose()?;
         Ok(Self { cluster: cluster.to_owned(), address })
     }
 }
 
-/// An address in the one form it is compared in; a glob as it is.
+/// Returns an address in canonical form, in which it is compared; a glob in lower case.
 fn canonical(address: &str) -> Option<String> {
     if let Ok(address) = address.parse::<IpAddr>() {
         return Some(address.to_string());
@@ -123,25 +123,26 @@ impl fmt::Display for OverrideScope {
     }
 }
 
-/// A text that is no scope.
+/// A text that is not an override scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no scope; write CLUSTER or CLUSTER/ADDRESS, with * for any run of characters and ? for one: eu* or eu1/203.0.113.10"
+    "{0:?} is not an override scope; write CLUSTER or CLUSTER/ADDRESS, with * for any characters and ? for one: eu* or eu1/203.0.113.10"
 )]
 pub struct OverrideScopeError(String);
 
-/// Whether `text` fits `pattern`, in which `*` stands for any run of octets and `?` for one. Linear in the product of the lengths.
+/// Returns true if `text` matches `pattern`, in which `*` matches any run of bytes and `?` one byte. The time is at most
+/// proportional to the product of both lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None; // after the last star: place in the pattern, place in the text
+    let mut star: Option<(usize, usize)> = None; // after the last star: index in the pattern, index in the text
     while t < text.len() {
         if pattern.get(p) == Some(&b'*') {
             p += 1;
             star = Some((p, t));
-        } else if pattern.get(p).is_some_and(|octet| *octet == b'?' || *octet == text[t]) {
+        } else if pattern.get(p).is_some_and(|byte| *byte == b'?' || *byte == text[t]) {
             (p, t) = (p + 1, t + 1);
         } else if let Some((after, taken)) = star {
-            // The star takes one octet more, and the rest is tried again.
+            // The star matches one byte more, and the rest is tried again.
             star = Some((after, taken + 1));
             (p, t) = (after, taken + 1);
         } else {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_take_clusters_and_addresses_by_glob() {
+    fn scope_matches_clusters_and_addresses_by_glob() {
         let (eu1, us1) = (ClusterName::new("eu1").unwrap(), ClusterName::new("us1").unwrap());
         let (four, six) = ("203.0.113.10".parse().unwrap(), "2001:db8::10".parse().unwrap());
         assert!(scope("eu*").matches(&eu1, four) && !scope("eu*").matches(&us1, four));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_match_as_their_stars_allow() {
+    fn glob_matches_stars_and_question_marks() {
         for (pattern, text, fits) in [
             ("*", "", true),
             ("a*b*c", "axxbxbc", true),
@@ -184,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_scope_is_refused() {
+    fn invalid_scope_is_rejected() {
         for text in ["", "/203.0.113.1", "eu 1", "eu1/gateway", "eu1/"] {
             assert!(text.parse::<OverrideScope>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn reason_and_end_are_mandatory_and_bounded() {
+    fn override_without_reason_or_over_a_limit_is_rejected() {
         let now = Timestamp::from_secs(1_000);
         let end = now.plus(Override::HOLD_MAX);
         let new = |reason: &str, end| Override::new(scope("eu1"), OverrideAction::Down, reason, end, now);

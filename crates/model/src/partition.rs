@@ -1,9 +1,8 @@
-//! A partition of the address space: every address has one value, and each value's blocks are as large as they can be.
+//! A partition of the address space: every address has one value, in blocks as large as possible.
 //!
-//! Kept as runs: neighbouring addresses of one value are one run, whatever blocks they were declared by. The block of an
-//! address is then the largest aligned one around it that lies within its run, so that no two sibling blocks of one value
-//! exist, and two addresses of one block always have one value: what ECS asks of the scopes that are given out
-//! (RFC 7871 section 7.2.1).
+//! It is stored as runs: neighbouring addresses with the same value are one run, whatever blocks declared them. The block of
+//! an address is the largest aligned one around it within its run. So no two sibling blocks have the same value, and all
+//! addresses of a block have one value, as ECS requires of scopes in responses (RFC 7871 section 7.2.1).
 
 mod runs;
 
@@ -17,31 +16,31 @@ use crate::Network;
 
 /// A value for every address of both families.
 ///
-/// A look-up is a step through an index of the leading bits and, where several runs share a step, a short binary search: nothing is
-/// allocated, and no more than some thirty words are read, however many runs there are.
+/// A look-up uses an index of the leading bits and, if several runs share an index entry, a short binary search. It
+/// allocates nothing and reads at most some thirty words, whatever the number of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     v4: Runs<u32>,
     v6: Runs<u128>,
 }
 
-/// What a partition says of an address.
+/// The value of an address in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionMatch {
     /// The value.
     pub value: u32,
-    /// Length of the largest block around the address that has this value as a whole: 0 to 32 for IPv4, 0 to 128 for IPv6.
+    /// Prefix length of the largest block around the address that has this value: 0 to 32 for IPv4, 0 to 128 for IPv6.
     pub length: u8,
 }
 
 impl Partition {
-    /// One value for everybody.
+    /// Returns the partition in which every address has this value.
     pub fn uniform(value: u32) -> Self {
         PartitionBuilder::new(value).finish()
     }
 
-    /// The value of the most specific network around each address; `elsewhere` where there is none. Of two values for one
-    /// network the later one counts.
+    /// Returns the partition in which an address has the value of the most specific network around it, else `elsewhere`. Of
+    /// two values for one network the later one is used.
     pub fn of_networks(networks: impl IntoIterator<Item = (Network, u32)>, elsewhere: u32) -> Self {
         let mut networks: Vec<_> = networks.into_iter().collect();
         networks.sort_by_key(|(network, _)| *network);
@@ -50,7 +49,7 @@ impl Partition {
         builder.finish()
     }
 
-    /// The value of an address and how much of the address it depends on. IPv4-mapped addresses are IPv6 here.
+    /// Returns the value of an address, with the length of its block. An IPv4-mapped address is an IPv6 address here.
     #[inline]
     pub fn find(&self, address: IpAddr) -> PartitionMatch {
         let (value, length) = match address {
@@ -60,59 +59,59 @@ impl Partition {
         PartitionMatch { value, length }
     }
 
-    /// A call of its own: what it needs for 128 bits would cost IPv4 its registers.
+    /// Looks up an IPv6 address. Not inlined, because its 128-bit arithmetic would take registers from the IPv4 path.
     #[inline(never)]
     fn find_v6(&self, address: u128) -> (u32, u8) {
         self.v6.find(address)
     }
 
-    /// Whether everybody has one value.
+    /// Returns true if all addresses have the same value.
     #[inline]
     pub fn is_uniform(&self) -> bool {
         self.v4.len() + self.v6.len() == 2 && self.v4.values()[0] == self.v6.values()[0]
     }
 
-    /// How many runs it has, of both families: at least 2.
+    /// Returns the number of runs of both families: at least 2.
     pub fn runs(&self) -> usize {
         self.v4.len() + self.v6.len()
     }
 
-    /// Octets that it takes.
+    /// Returns its size in bytes.
     pub fn octets(&self) -> usize {
         self.v4.octets() + self.v6.octets()
     }
 
-    /// The value of each run, in the order of the addresses, IPv4 first.
+    /// Returns the value of each run, in the order of the addresses, IPv4 first.
     pub fn values(&self) -> impl Iterator<Item = u32> {
         self.v4.values().iter().chain(self.v6.values()).copied()
     }
 
-    /// Each run by its first address (IPv4 as a number below 2^32) and its value, IPv4 first: all that tells two partitions
-    /// apart, with how many runs IPv4 has.
+    /// Returns first address (IPv4 as a number below 2^32) and value of each run, IPv4 first. Together with the number of
+    /// IPv4 runs it identifies the partition.
     pub fn starts(&self) -> impl Iterator<Item = (u128, u32)> {
         let v4 = self.v4.starts().iter().map(|start| u128::from(*start)).zip(self.v4.values().iter().copied());
         v4.chain(self.v6.starts().iter().copied().zip(self.v6.values().iter().copied()))
     }
 
-    /// Every block with its value: the fewest aligned blocks there can be.
+    /// Returns every block with its value: the fewest aligned blocks there can be.
     pub fn blocks(&self) -> impl Iterator<Item = (Network, u32)> {
         let v4 = self.v4.blocks().map(|(first, length, value)| (Network::of(IpAddr::V4(first.into()), length), value));
         let v6 = self.v6.blocks().map(|(first, length, value)| (Network::of(IpAddr::V6(first.into()), length), value));
         v4.chain(v6)
     }
 
-    /// The same with other values. `change` is asked once a run.
+    /// Returns the partition with changed values; `change` is called once per run.
     pub fn map(&self, mut change: impl FnMut(u32) -> u32) -> Self {
         Self { v4: self.v4.map(&mut change), v6: self.v6.map(&mut change) }
     }
 
-    /// Two partitions as one: `join` is asked for the value of each piece, once a run.
+    /// Returns both partitions combined; `join` is called for the value of each piece, once per run.
     pub fn overlay(&self, other: &Self, mut join: impl FnMut(u32, u32) -> u32) -> Self {
         Self { v4: self.v4.overlay(&other.v4, &mut join), v6: self.v6.overlay(&other.v6, &mut join) }
     }
 }
 
-/// A partition from networks that come in order: by address, a wider one before those inside it.
+/// Builds a partition from networks in order: by address, and a wider network before those inside it.
 #[derive(Debug)]
 pub struct PartitionBuilder {
     v4: Nest<u32>,
@@ -120,12 +119,12 @@ pub struct PartitionBuilder {
 }
 
 impl PartitionBuilder {
-    /// One in which everybody has this value so far.
+    /// Returns a builder in which every address has this value.
     pub fn new(elsewhere: u32) -> Self {
         Self { v4: Nest::new(elsewhere), v6: Nest::new(elsewhere) }
     }
 
-    /// Gives a network a value. Networks of one family come in order; one that comes too late has no effect.
+    /// Gives a network a value. Networks of one family must be added in order; one out of order has no effect.
     pub fn add(&mut self, network: Network, value: u32) {
         match network.address() {
             IpAddr::V4(first) => self.v4.add(first.to_bits(), network.length(), value),
@@ -133,7 +132,7 @@ impl PartitionBuilder {
         }
     }
 
-    /// The partition.
+    /// Returns the partition.
     pub fn finish(self) -> Partition {
         Partition { v4: self.v4.finish(), v6: self.v6.finish() }
     }

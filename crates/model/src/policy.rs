@@ -1,44 +1,43 @@
-//! How a pool chooses, as a few steps in order.
+//! Steering policies: how a pool chooses a member, in a few steps.
 
 use std::{fmt, time::Duration};
 
-/// How a pool chooses: its members take part always or in their windows, rankings put them in order for a client's place, load may pass some clients on, and of
-/// members that rank equal one is taken.
+/// A steering policy: schedules exclude members, rankings order the rest for the client's location, load may pass some
+/// clients on, and one of the members with equal rank is selected.
 ///
-/// Members of equal rank in every ranking are a *group*. A client gets a member of the first group that has one which can
-/// be answered.
+/// Members with equal rank in every ranking are a *group*. A client gets a member of the first group with an eligible one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
-    /// Whether members take part in the windows of their [`crate::Schedule`] only.
+    /// True if members take part only while their [`crate::Schedule`] is open.
     pub schedule: bool,
-    /// The rankings, the first one first. [`Rank::Tier`] goes before all of them where it is not among them.
+    /// The rankings, most significant first. [`Rank::Tier`] precedes all of them unless it is listed.
     pub ranks: Vec<Rank>,
-    /// Whether members take only what [`crate::Shares`] says, and the rest of their clients goes on.
+    /// True if members take only the share that [`crate::Shares`] gives them, and pass other clients on.
     pub load: bool,
-    /// Who of a group is taken.
+    /// The selection within a group.
     pub choose: Selection,
 }
 
 impl Policy {
-    /// By tier; shares by weight within the tier in use, by weighted rendezvous hash of the client's network.
+    /// By tier; within the tier in use by weight, with a weighted rendezvous hash of the client's network.
     pub const WEIGHTED: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Selection::Weighted };
-    /// The first live member by tier, then by declared order. The same for every client.
+    /// The first eligible member by tier, then by declared order; the same for every client.
     pub const FAILOVER: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Selection::First };
 
-    /// Every ranking in order, with that by tier.
+    /// Returns all rankings in order, including the one by tier.
     pub fn rankings(&self) -> impl Iterator<Item = Rank> + '_ {
         let tier = (!self.ranks.contains(&Rank::Tier)).then_some(Rank::Tier);
         tier.into_iter().chain(self.ranks.iter().copied())
     }
 
-    /// The rankings that go by the client's place, in order.
+    /// Returns the rankings that depend on the client's location, in order.
     pub fn places(&self) -> impl Iterator<Item = Rank> + '_ {
         self.ranks.iter().copied().filter(|rank| rank.is_by_place())
     }
 }
 
 impl fmt::Display for Policy {
-    /// The words of the configuration: `weighted`, or `geo, nearest, load, weighted`.
+    /// Writes the configuration's form: `weighted`, or `geo, nearest, load, weighted`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.schedule {
             f.write_str("schedule, ")?;
@@ -50,26 +49,26 @@ impl fmt::Display for Policy {
     }
 }
 
-/// One order of a pool's members.
+/// A ranking of a pool's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rank {
     /// By declared tier, 1 first.
     Tier,
-    /// By a map from the client's place to members, or regions, in order of preference.
+    /// By the regions that the client's location prefers.
     Geo,
     /// By distance from the client's coordinates, with the bias of each member.
     Nearest,
     /// By measured latency from the client's network.
     Latency {
-        /// Members that are slower than the best of them by no more than this rank equal.
+        /// Members at most this much slower than the fastest one have equal rank.
         tolerance: Duration,
     },
-    /// By declared cost, the lowest first.
+    /// By declared cost, lowest first.
     Cost,
 }
 
 impl Rank {
-    /// Whether it depends on where the client is.
+    /// Returns true if it depends on the client's location.
     pub fn is_by_place(self) -> bool {
         matches!(self, Self::Geo | Self::Nearest | Self::Latency { .. })
     }
@@ -87,7 +86,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Who of equals is taken.
+/// The selection among members with equal rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Selection {
     /// The first in declared order.
@@ -110,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tier_goes_first_unless_it_is_named() {
+    fn tier_ranks_first_unless_listed() {
         let policy = |ranks: &[Rank]| Policy { ranks: ranks.to_vec(), ..Policy::WEIGHTED };
         let order = |ranks: &[Rank]| policy(ranks).rankings().collect::<Vec<_>>();
         assert_eq!(order(&[]), [Rank::Tier]);
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_shown_in_the_words_of_the_configuration() {
+    fn policy_displays_as_in_the_configuration() {
         assert_eq!(Policy::WEIGHTED.to_string(), "weighted");
         assert_eq!(Policy::FAILOVER.to_string(), "failover");
         let all = Policy {

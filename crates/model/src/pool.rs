@@ -1,4 +1,4 @@
-//! A named group of clusters and how it chooses among them.
+//! Pools: named groups of clusters, with the policy that chooses among them.
 
 use std::net::IpAddr;
 
@@ -7,56 +7,56 @@ use crate::{
     ProbeAddress, Schedule, Tier, Ttl, TtlBounds, Weight,
 };
 
-/// A named group of members that serve the same thing, and how one is chosen for a client.
+/// A named group of members that serve the same content, with the policy that chooses one for a client.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Pool {
     /// Its name, unique among pools.
     pub name: PoolName,
-    /// How it chooses.
+    /// The steering policy.
     pub policy: Policy,
-    /// What it answers with.
+    /// The kind of answer.
     pub mode: AnswerMode,
     /// TTL of its answers.
     pub ttl: Ttl,
-    /// Bounds within which the TTL goes by risk; none keeps it as it is. A name's own TTL is never changed.
+    /// Range of the adaptive TTL; `None` keeps `ttl`. The TTL of a steered name is never adapted.
     pub ttl_bounds: Option<TtlBounds>,
-    /// How many clusters an answer names, 1 to 8; all addresses of each go together.
+    /// Number of clusters in an answer, 1 to 8, default 1; all addresses of each are included.
     pub answers: u8,
-    /// What is answered when no member can be.
+    /// The answer if no member is eligible.
     pub down: DownAnswer,
-    /// Whether a client keeps its member or each query draws.
+    /// Whether a client network keeps its member or each query is distributed anew.
     pub spread: Spread,
-    /// What counts as one client.
+    /// The prefix lengths that make one client network.
     pub client_prefix: ClientPrefix,
-    /// When less than this part of the weight is up, health is ignored and all members share by weight (0 = never).
-    /// Administrative down and drain still hold.
+    /// If less than this fraction of the weight is up, health is ignored and all members share by weight; 0 = never, the
+    /// default. Overrides (down, drain) still apply.
     pub panic_threshold: Permille,
-    /// When less than this part of a tier's weight is up, the next tier helps; 0 = only when none of it is up.
+    /// If less than this fraction of a tier's weight is up, the next tier helps; 0 = only if none of it is up, the default.
     pub min_healthy: Permille,
-    /// What it says of clients' places.
+    /// Settings of rankings by location.
     pub place: LocationRules,
-    /// Monitor of members that name none.
+    /// Monitor of members without their own.
     pub monitor: Option<MonitorName>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
     pub members: Vec<Member>,
 }
 
 impl Pool {
-    /// Most members a pool may have.
+    /// Largest number of members.
     pub const MEMBERS_MAX: usize = 255;
-    /// Most clusters one answer may name.
+    /// Largest number of clusters in an answer.
     pub const ANSWERS_MAX: u8 = 8;
-    /// Most fallback addresses: as many as a cluster has.
+    /// Largest number of fallback addresses: as many as a cluster has of both families.
     pub const FALLBACK_MAX: usize = 16;
-    /// Most networks of clients that its members name together: each may split the address space in 128 blocks.
+    /// Largest number of client networks of all members together: each may split the address space into 128 blocks.
     pub const NETWORKS_MAX: usize = 4096;
 
-    /// The largest TTL that it answers with.
+    /// Returns the largest TTL of its answers.
     pub fn ttl_max(&self) -> Ttl {
         self.ttl_bounds.map_or(self.ttl, |bounds| bounds.long)
     }
 
-    /// A pool with every default and no member.
+    /// Returns a pool with every default and no member.
     pub fn new(name: PoolName, policy: Policy) -> Self {
         Self {
             name,
@@ -82,28 +82,28 @@ impl Pool {
 pub struct Member {
     /// The cluster.
     pub cluster: ClusterName,
-    /// Its share.
+    /// Its weight.
     pub weight: Weight,
-    /// When it is used.
+    /// Its tier.
     pub tier: Tier,
-    /// What traffic costs there, in any unit: the lowest goes first where the policy ranks by cost. Default 0.
+    /// Cost of traffic there, in any unit: if the policy ranks by cost, the lowest is first. Default 0.
     pub cost: u16,
-    /// How far beyond its own surroundings it draws clients, in place of its cluster's.
+    /// Bias of distances, which replaces its cluster's.
     pub bias: Option<Bias>,
-    /// The networks whose clients may get it (a view); empty: everybody. To all others it is not there.
+    /// Networks whose clients may get it (a view); empty: all. For other clients it does not exist.
     pub networks: Vec<Network>,
-    /// Whether it is kept from zones of [`crate::Visibility::Public`]. Default no.
+    /// True if it is never answered in zones of [`crate::Visibility::Public`]; default false.
     pub internal: bool,
-    /// When it takes part, where the policy heeds that; none: always.
+    /// When it takes part, if the policy includes `schedule`; `None`: always.
     pub open: Option<Schedule>,
-    /// Its own monitor, before its pool's and its zone's.
+    /// Its monitor; takes precedence over its pool's and its zone's.
     pub monitor: Option<MonitorName>,
-    /// Where it is probed instead of at each of its addresses.
+    /// Address to probe instead of each of its addresses.
     pub probe: Option<ProbeAddress>,
 }
 
 impl Member {
-    /// A member with every default.
+    /// Returns a member with every default.
     pub fn new(cluster: ClusterName) -> Self {
         Self {
             cluster,
@@ -120,39 +120,39 @@ impl Member {
     }
 }
 
-/// What a steered name answers with.
+/// The kind of answer of a steered name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerMode {
     /// The chosen cluster's addresses at the name itself (needed at a zone apex).
     #[default]
     Address,
-    /// A CNAME to the chosen cluster's own DNS name, its addresses in the same answer where we serve them.
+    /// A CNAME to the chosen cluster's DNS name, with its addresses in the same answer if this server has them.
     Cname,
 }
 
-/// Whether a client keeps its member.
+/// How queries are distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
-    /// A client network always gets the same member while that member's share lasts.
+    /// By client network: it keeps its member as long as that member's share lasts.
     #[default]
     Client,
-    /// Each query draws; ECS scope 0.
+    /// Each query at random, with ECS scope 0.
     Query,
 }
 
-/// What a pool answers when no member can be: never NXDOMAIN.
+/// The answer of a pool without an eligible member: never NXDOMAIN.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DownAnswer {
-    /// Every member (alias ALL_RECORDS): the observer may be the one who is wrong.
+    /// All members (alias ALL_RECORDS), because the probe host may be the one with the fault.
     #[default]
     All,
     /// These addresses (alias FALLBACK_IP).
     FallbackAddresses(Vec<IpAddr>),
     /// A CNAME to this name; refused at a zone apex.
     FallbackCname(Name),
-    /// The name without addresses: NODATA (alias EMPTY).
+    /// No addresses: NODATA (alias EMPTY).
     Empty,
-    /// SERVFAIL, so that a resolver asks another server (aliases REFUSE, NONE); REFUSED would read as lame.
+    /// SERVFAIL, so that a resolver asks another server (aliases REFUSE, NONE). Resolvers take REFUSED for a lame delegation.
     Refuse,
     /// The members that were the last to be up.
     LastGood,

@@ -1,43 +1,43 @@
-//! What a pool says of places: the map it goes by, preferences of regions, how far is as near, and its table of latencies.
+//! Settings of a pool's rankings by location: map, preferred regions, distance tolerance, latency table.
 
 use std::sync::Arc;
 
 use crate::{ClientLocation, Continent, Country, LatencyTableName, MapName, Subdivision};
 
-/// What a pool says of places, beside the rankings of its policy.
+/// Settings of a pool's rankings by location.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LocationRules {
-    /// The map that tells where clients are; none stands for the only one there is.
+    /// The map of client locations; `None` means the only declared one.
     pub map: Option<MapName>,
-    /// For the ranking `geo`.
+    /// Preferred regions, for the ranking `geo`.
     pub geo: Geo,
-    /// For the ranking `nearest`: members at most this many metres farther than the nearest of them rank equal.
+    /// For the ranking `nearest`: members at most this many metres farther than the nearest one have equal rank; default 0.
     pub tolerance_metres: u32,
-    /// The table for the ranking `latency`; none stands for the only one there is.
+    /// The table for the ranking `latency`; `None` means the only declared one.
     pub latencies: Option<LatencyTableName>,
 }
 
-/// Which regions clients of which places prefer.
+/// The regions that clients prefer, by their location.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Geo {
-    /// The preferences; for a client the most specific one counts that holds for its place.
+    /// The preferences; of those that match a client's location, the most specific one is used.
     pub prefer: Vec<Preference>,
-    /// The regions for clients of whom none holds, the preferred first; empty: all members rank equal.
+    /// Regions for clients that no preference matches, preferred first; empty: all members have equal rank.
     pub default: Vec<Arc<str>>,
 }
 
-/// The regions that clients of a place prefer.
+/// The regions that clients at a location prefer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Preference {
-    /// Whom it holds for.
+    /// The clients it applies to.
     pub clients: LocationMatch,
-    /// Regions of clusters, the preferred first. Members of other regions, or of none, come after all of them.
+    /// Regions of clusters, preferred first. Members in other regions, or in none, rank after all of them.
     pub regions: Vec<Arc<str>>,
-    /// Whether members of other regions, or of none, are never answered to these clients. Default no.
+    /// True if these clients never get members in other regions or in none; default false.
     pub only: bool,
 }
 
-/// What must be known of a client's place: everything that is said.
+/// A condition on a client's location: all given parts must be equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LocationMatch {
     /// The region.
@@ -53,7 +53,7 @@ pub struct LocationMatch {
 }
 
 impl LocationMatch {
-    /// Whether it holds for a client at this place.
+    /// Returns true if this location satisfies it.
     pub fn holds(&self, place: &ClientLocation) -> bool {
         let region = self.region.is_none() || self.region == place.region;
         let asn = self.asn.is_none() || self.asn == place.asn;
@@ -63,8 +63,8 @@ impl LocationMatch {
         region && asn && subdivision && country && continent
     }
 
-    /// How specific it is, the higher the more: a region or an autonomous system before a subdivision, that before a country,
-    /// that before a continent. What says more beside its most specific word goes before what says less.
+    /// Returns how specific it is: a region or autonomous system over a subdivision, over a country, over a continent.
+    /// Further parts add to it.
     pub fn specificity(&self) -> u8 {
         let said = [
             (self.region.is_some() || self.asn.is_some(), 16),
@@ -78,40 +78,40 @@ impl LocationMatch {
 }
 
 impl Geo {
-    /// Whether a client at this place is answered with members of its preferred regions alone.
+    /// Returns true if a client at this location gets members of its preferred regions only.
     pub fn is_only(&self, place: &ClientLocation) -> bool {
         self.regions(place).0.is_some_and(|number| self.prefer[number].only)
     }
 
-    /// The regions for a client at this place, the preferred first: those of the most specific preference that holds, of
-    /// equals the first declared, else the default. With it the number of that preference.
+    /// Returns the regions for a client at this location, preferred first, with the index of their preference: the most
+    /// specific one that matches, and of equals the first. Without a match, the default.
     pub fn regions(&self, place: &ClientLocation) -> (Option<usize>, &[Arc<str>]) {
         let holding = self.prefer.iter().enumerate().filter(|(_, preference)| preference.clients.holds(place));
-        // Of equals `max_by_key` gives the last one.
+        // `max_by_key` returns the last of equals, so the order is reversed.
         let best = holding.rev().max_by_key(|(_, preference)| preference.clients.specificity());
         best.map_or((None, &self.default), |(number, preference)| (Some(number), &preference.regions))
     }
 }
 
-/// How much farther than it is a cluster may lie and still draw clients, in hundredths from -99 to 99; default 0.
+/// A bias of distances to a cluster, from -99 to 99; default 0.
 ///
-/// Above 0 distances to it are shortened by so many hundredths; below 0 they are divided by what is left of 100: 50 halves
-/// them and -50 doubles them (as Route 53's geoproximity does).
+/// A positive bias shortens distances by so many per cent: 50 halves them. A negative one lengthens them by division: -50
+/// doubles them. (Route 53's geoproximity bias has the same scale.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bias(i8);
 
 impl Bias {
-    /// The bias of so many hundredths; none past 99 on either side.
+    /// Returns the bias; `None` outside -99 to 99.
     pub const fn new(hundredths: i8) -> Option<Self> {
         if hundredths.unsigned_abs() <= 99 { Some(Self(hundredths)) } else { None }
     }
 
-    /// The hundredths.
+    /// Returns the number, -99 to 99.
     pub const fn hundredths(self) -> i8 {
         self.0
     }
 
-    /// A distance as it counts with this bias.
+    /// Returns the biased distance.
     pub const fn of(self, metres: u64) -> u64 {
         let left = (100 - self.0.unsigned_abs()) as u64;
         if self.0 >= 0 { metres * left / 100 } else { metres * 100 / left }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_preference_counts_whatever_the_order_and_the_default_where_none_holds() {
+    fn most_specific_matching_preference_is_used_else_the_default() {
         let prefer = [
             (clients(None, Some(Continent::Europe), None), "eu"),
             (clients(Some("DE"), None, None), "de"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bias_shortens_or_lengthens_a_distance() {
+    fn bias_shortens_or_lengthens_a_distance() {
         let biased = |hundredths: i8| Bias::new(hundredths).unwrap().of(1_000);
         assert_eq!([0, 50, 99, -50, -99].map(biased), [1_000, 500, 10, 2_000, 100_000]);
         assert_eq!((Bias::new(100), Bias::new(-100), Bias::new(i8::MIN)), (None, None, None));

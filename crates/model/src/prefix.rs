@@ -1,4 +1,4 @@
-//! Address blocks: networks of clients, and how finely a pool tells clients apart.
+//! Address blocks, and the prefix lengths of client networks.
 
 use std::{
     fmt,
@@ -6,15 +6,15 @@ use std::{
     str::FromStr,
 };
 
-/// How many leading address bits make one client network of a pool: the fixed partition of `clientPrefix`.
+/// The prefix lengths of the client networks of a pool.
 ///
-/// Default /24 and /56 (RFC 7871 section 11.1 names the same lengths). It depends on configuration only, never on health,
-/// so the ECS scopes given out never overlap.
+/// Default /24 and /56 (RFC 7871 section 11.1 names the same lengths). They depend on configuration only, never on
+/// health, so that the ECS scopes of responses never overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientPrefix {
-    /// Bits of an IPv4 address, 0 to 32.
+    /// Prefix length of IPv4, 0 to 32; default 24.
     pub v4: u8,
-    /// Bits of an IPv6 address, 0 to 128.
+    /// Prefix length of IPv6, 0 to 128; default 56.
     pub v6: u8,
 }
 
@@ -32,7 +32,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// The block of `length` leading bits that holds `address`; a length past the family's width is cut to it.
+    /// Returns the block with this prefix length that contains `address`; a length over the family's width is cut to it.
     #[inline]
     pub fn of(address: IpAddr, length: u8) -> Self {
         match address {
@@ -49,18 +49,18 @@ impl Network {
         }
     }
 
-    /// The first address of the block.
+    /// Returns the first address of the block.
     #[inline]
     pub fn address(self) -> IpAddr {
         self.address
     }
 
-    /// How many leading bits are fixed.
+    /// Returns the prefix length.
     pub fn length(self) -> u8 {
         self.length
     }
 
-    /// Whether the address lies in the block.
+    /// Returns true if the address is in the block.
     pub fn contains(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4() && Self::of(address, self.length) == self
     }
@@ -82,7 +82,7 @@ impl fmt::Debug for Network {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Not of the form ADDRESS/LENGTH or ADDRESS.
-    #[error("{0:?} is no address block; write it like 10.0.0.0/8 or 2001:db8::/32")]
+    #[error("{0:?} is not an address block; write it like 10.0.0.0/8 or 2001:db8::/32")]
     Form(String),
     /// Bits past the length are set: the author may mean another block.
     #[error("{given} has bits set past its length; the block is {block}")]
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_keeps_its_leading_bits_only() {
+    fn bits_past_the_length_are_cleared() {
         let block = Network::of("198.51.100.77".parse().unwrap(), 24);
         assert_eq!(block.to_string(), "198.51.100.0/24");
         assert!(block.contains("198.51.100.1".parse().unwrap()));
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn length_zero_is_the_whole_family() {
+    fn length_zero_contains_the_whole_family() {
         assert!(Network::of("10.0.0.1".parse().unwrap(), 0).contains("203.0.113.1".parse().unwrap()));
         assert!(!Network::of("10.0.0.1".parse().unwrap(), 0).contains("::1".parse().unwrap()));
     }
 
     #[test]
-    fn stray_bits_are_refused_with_the_block_that_is_meant() {
+    fn stray_bits_are_rejected_with_the_block_as_hint() {
         let error = "10.1.2.3/8".parse::<Network>().unwrap_err();
         assert_eq!(error.to_string(), "10.1.2.3/8 has bits set past its length; the block is 10.0.0.0/8");
     }

@@ -1,4 +1,4 @@
-//! Records that are declared one set at a time, beside the text of zones.
+//! Record sets that are declared one at a time, outside zone files.
 
 use crate::{Name, Rtype, Ttl};
 
@@ -11,18 +11,18 @@ pub struct RecordSet {
     pub rtype: Rtype,
     /// One TTL for all records (RFC 2181 section 5.2).
     pub ttl: Ttl,
-    /// RDATA of each record in wire form, names in it whole. Sorted, without repeats: equal sets are equal values.
+    /// RDATA of each record in uncompressed wire form; sorted and without duplicates, so that equal sets compare equal.
     pub rdatas: Vec<Box<[u8]>>,
 }
 
 impl RecordSet {
-    /// The TTL of a set that says none: as long as ExternalDNS' users are used to.
+    /// The TTL of a set without one: 300 s, the usual default of DNS providers.
     pub const TTL_USUAL: Ttl = match Ttl::from_secs(300) {
         Ok(ttl) => ttl,
         Err(_) => unreachable!(),
     };
 
-    /// A set of these records, in any order, repeats dropped.
+    /// Returns a set of these records; order and duplicates do not matter.
     pub fn new(name: Name, rtype: Rtype, ttl: Ttl, rdatas: impl IntoIterator<Item = Box<[u8]>>) -> Self {
         let mut rdatas: Vec<_> = rdatas.into_iter().collect();
         rdatas.sort();
@@ -30,7 +30,7 @@ impl RecordSet {
         Self { name, rtype, ttl, rdatas }
     }
 
-    /// By what it is told from others.
+    /// Returns the key, which is unique among record sets.
     pub fn key(&self) -> (Name, Rtype) {
         (self.name.clone(), self.rtype)
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-/// A record type. Every number is one, known or not.
+/// A record type: any number, whether it has a mnemonic or not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rtype(pub u16);
 
@@ -12,7 +12,7 @@ macro_rules! rtypes {
         impl Rtype {
             $(pub const $name: Self = Self($number);)*
 
-            /// The mnemonic, where there is one.
+            /// Returns the mnemonic, if the type has one.
             pub const fn mnemonic(self) -> Option<&'static str> {
                 match self.0 {
                     $($number => Some(stringify!($name)),)*
@@ -43,14 +43,13 @@ rtypes! {
 }
 
 impl Rtype {
-    /// Whether the number is a question or a message matter only, never data of a zone (RFC 6895 section 3.1):
-    /// OPT, 0, and the meta types 128 to 255.
+    /// Returns true if the type is never data of a zone (RFC 6895 section 3.1): 0, OPT, and the meta types 128 to 255.
     pub const fn is_meta(self) -> bool {
         matches!(self.0, 0 | 41 | 128..=255)
     }
 
-    /// Whether a set of records of this type can be declared by itself: no meta type, nor what a zone as a whole has (SOA), nor what
-    /// only its signer can make (RFC 4034, RFC 5155, RFC 8976).
+    /// Returns true if a record set of this type can be declared alone. False for meta types, SOA (which belongs to the zone)
+    /// and the types that only a signer makes (RFC 4034, RFC 5155, RFC 8976).
     pub fn is_declarable(self) -> bool {
         !self.is_meta()
             && !matches!(self, Self::SOA | Self::RRSIG | Self::NSEC | Self::NSEC3 | Self::NSEC3PARAM | Self::ZONEMD)
@@ -72,9 +71,9 @@ impl fmt::Debug for Rtype {
     }
 }
 
-/// A text that names no record type.
+/// A text that is not a record type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no record type; give a mnemonic like AAAA or the form TYPE65280 (RFC 3597 section 5)")]
+#[error("{0:?} is not a record type; give a mnemonic like AAAA or the form TYPE65280 (RFC 3597 section 5)")]
 pub struct RtypeError(String);
 
 impl FromStr for Rtype {
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mnemonics_and_numbers_both_name_a_type() {
+    fn type_parses_from_mnemonic_and_number() {
         assert_eq!("https".parse(), Ok(Rtype::HTTPS));
         assert_eq!("TYPE65".parse(), Ok(Rtype::HTTPS));
         assert_eq!(Rtype(65280).to_string(), "TYPE65280");

@@ -19,7 +19,7 @@ pub struct Schedule(Box<[ScheduleWindow]>);
 /// How a schedule stands at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleState {
-    /// Whether a window is open.
+    /// True if a window is open.
     pub open: bool,
     /// When that changes; none where it does not, or not within the weeks that are looked through.
     pub until: Option<Timestamp>,
@@ -29,12 +29,12 @@ impl Schedule {
     /// Most windows a schedule may have.
     pub const WINDOWS_MAX: usize = 16;
 
-    /// A schedule of these windows; none without a window, or with too many.
+    /// Returns a schedule of these windows; none without a window, or with too many.
     pub fn new(windows: Vec<ScheduleWindow>) -> Option<Self> {
         (1..=Self::WINDOWS_MAX).contains(&windows.len()).then(|| Self(windows.into()))
     }
 
-    /// Whether a window is open.
+    /// Returns true if a window is open.
     pub fn is_open(&self, at: Timestamp) -> bool {
         self.0.iter().any(|window| window.is_open(at))
     }
@@ -47,7 +47,7 @@ impl Schedule {
         ScheduleState { open, until: looks.find(|look| self.is_open(*look) != open) }
     }
 
-    /// A moment by the clock of the first zone that is named, else in UTC: `2026-11-23T08:00:00+01:00[Europe/Berlin]`.
+    /// Returns a moment by the clock of the first zone that is named, else in UTC: `2026-11-23T08:00:00+01:00[Europe/Berlin]`.
     pub fn show(&self, moment: Timestamp) -> String {
         let zone = self.0.iter().find_map(|window| window.weekly.as_ref()).map(|weekly| &weekly.zone);
         zone.map_or_else(|| moment.to_string(), |zone| zone.show(moment))
@@ -80,7 +80,7 @@ pub enum ScheduleWindowError {
 }
 
 impl ScheduleWindow {
-    /// A window of some hours of the week, from a moment on, before a moment.
+    /// Returns a window of some hours of the week, from a moment on, before a moment.
     pub fn new(
         weekly: Option<WeeklyHours>,
         after: Option<Timestamp>,
@@ -101,7 +101,7 @@ impl ScheduleWindow {
             && self.weekly.as_ref().is_none_or(|weekly| weekly.is_open(at))
     }
 
-    /// The next moment at which it may open or close.
+    /// Returns the next moment at which it may open or close.
     fn next_look(&self, at: Timestamp) -> Option<Timestamp> {
         match (self.after, self.before) {
             (Some(after), _) if at < after => Some(after),
@@ -190,7 +190,7 @@ impl TimeOfDay {
     /// 24:00, the end of the day.
     pub const END: Self = Self(24 * 60);
 
-    /// The time that a clock shows so; none past 24:00.
+    /// Returns the time that a clock shows so; none past 24:00.
     pub fn new(hour: u16, minute: u16) -> Option<Self> {
         let time = Self(hour.checked_mul(60)?.checked_add(minute)?);
         (minute < 60 && time <= Self::END).then_some(time)
@@ -212,12 +212,12 @@ impl fmt::Display for TimeOfDay {
 pub struct NamedTimeZone(TimeZone);
 
 impl NamedTimeZone {
-    /// The zone of these rules; none where they have no name.
+    /// Returns the zone of these rules; none where they have no name.
     pub fn new(rules: TimeZone) -> Option<Self> {
         rules.iana_name().is_some().then(|| Self(rules.clone()))
     }
 
-    /// Its name: `Europe/Berlin`.
+    /// Returns its name: `Europe/Berlin`.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or_default()
     }

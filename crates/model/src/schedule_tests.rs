@@ -32,7 +32,7 @@ fn schedule(text: &str) -> Schedule {
     Schedule::new(vec![ScheduleWindow::new(Some(weekly(text)), None, None).unwrap()]).unwrap()
 }
 
-/// Every turn from one moment to another: when it opens and closes, by the zone's own clock, without its date's year.
+/// Returns every turn from one moment to another: when it opens and closes, by the zone's own clock, without its date's year.
 fn turns(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
     let (mut at, end) = (moment(from), moment(to));
     let mut turns = Vec::new();

@@ -11,39 +11,39 @@ pub struct SharedMap<K, V> {
 }
 
 impl<K, V> SharedMap<K, V> {
-    /// An empty map.
+    /// Returns an empty map.
     pub const fn new() -> Self {
         Self { parts: Vec::new(), length: 0 }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// All entries, in order.
+    /// Returns all entries, in order.
     pub fn iter(&self) -> SharedMapIter<'_, K, V> {
         SharedMapIter { parts: &self.parts, at: 0, left: self.length }
     }
 
-    /// All keys, in order.
+    /// Returns all keys, in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> + Clone {
         self.iter().map(|(key, _)| key)
     }
 
-    /// All values, in the order of their keys.
+    /// Returns all values, in the order of their keys.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &V> + Clone {
         self.iter().map(|(_, value)| value)
     }
 }
 
 impl<K: Ord, V> SharedMap<K, V> {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -51,7 +51,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.get_key_value(key).map(|(_, value)| value)
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn get_key_value<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
     where
         K: Borrow<Q>,
@@ -60,7 +60,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.parts[part].get(at).map(|(key, value)| (key, value))
     }
 
-    /// Whether a key is there.
+    /// Returns true if a key is there.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -68,7 +68,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.get(key).is_some()
     }
 
-    /// The entries behind a key, in order.
+    /// Returns the entries behind a key, in order.
     pub fn after<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + Clone + use<'a, K, V> {
         let (part, found) = self.find(key);
         let entries = self.parts[part..].iter().flat_map(|part| part.iter());
@@ -104,7 +104,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         }
     }
 
-    /// The part that a key is in or would be in, and its place there.
+    /// Returns the part that a key is in or would be in, and its place there.
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, Result<usize, usize>)
     where
         K: Borrow<Q>,
@@ -120,7 +120,7 @@ impl<K: Ord, V> SharedMap<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
-    /// The value of a key, to be changed; its part is copied where other versions share it.
+    /// Returns the value of a key, to be changed; its part is copied where other versions share it.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -129,7 +129,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         Some(&mut Arc::make_mut(&mut self.parts[part])[at].1)
     }
 
-    /// All values, in the order of their keys, to be changed.
+    /// Returns all values, in the order of their keys, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.parts.iter_mut().flat_map(|part| Arc::make_mut(part).iter_mut().map(|(_, value)| value))
     }

@@ -1,22 +1,22 @@
-//! What balancing decided: how much of its traffic each cluster takes, and which demand is held where.
+//! The result of load steering: the share of clients each cluster takes, and pinned demand.
 
 use std::collections::BTreeMap;
 
 use crate::ClusterName;
 
-/// How much of what falls to a cluster it takes, in 65535ths. What it does not take goes to each client's next best.
+/// The share of clients that a cluster takes, in 65535ths. The rest goes to each client's next preferred cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AcceptedShare {
-    /// Of clients to whom it is the best.
+    /// Local share: of clients that prefer this cluster most.
     pub near: u16,
-    /// Of clients whom a better cluster did not take.
+    /// Overflow share: of clients that a more preferred cluster passed on.
     pub spill: u16,
 }
 
 impl AcceptedShare {
-    /// Takes everything: what holds where nothing is balanced.
+    /// Takes all clients: the value without load steering.
     pub const ALL: Self = Self { near: u16::MAX, spill: u16::MAX };
-    /// Takes nothing, unless no other cluster is left.
+    /// Takes no client unless no other cluster is left.
     pub const NONE: Self = Self { near: 0, spill: 0 };
 }
 
@@ -26,25 +26,24 @@ impl Default for AcceptedShare {
     }
 }
 
-/// The demand of one client network on one pool: what a decision sends to one place as a whole. A stable hash.
+/// The demand of one client network on one pool, which is sent to one cluster as a whole. A stable hash of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Demand(pub u64);
 
-/// What balancing decided. Only pools whose policy says `load` heed it.
+/// The result of load steering. Only pools with `load` in their policy use it.
 ///
-/// It is data: equal shares give equal answers on every server that holds the same snapshot and health.
+/// Servers with equal shares, snapshot and health give equal answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Counts the decisions.
+    /// Number of the decision.
     pub epoch: u64,
-    /// Clusters that do not take everything; all others do.
+    /// Shares of clusters that do not take all clients; others do.
     pub acceptance: BTreeMap<ClusterName, AcceptedShare>,
-    /// Demand that stays with a cluster while that can be answered, whatever the acceptance; at most
-    /// [`Shares::PINS_MAX`].
+    /// Demand that stays with a cluster as long as that is eligible, whatever its share; at most [`Shares::PINS_MAX`].
     pub pins: BTreeMap<Demand, ClusterName>,
 }
 
 impl Shares {
-    /// Most demands that are held.
+    /// Largest number of pinned demands.
     pub const PINS_MAX: usize = 1024;
 }

@@ -1,20 +1,20 @@
-//! Octets that are mostly few.
+//! Byte strings that are mostly short.
 
 use std::{
     fmt,
     ops::{Deref, DerefMut},
 };
 
-/// Octets that lie in place up to `INLINE` of them, and on the heap where they are more: a million names or addresses
-/// then take no allocation each.
+/// A byte string that is stored in place if it has at most `INLINE` bytes, else on the heap. So a million names or
+/// addresses need no million allocations.
 ///
-/// Takes `INLINE` + 2 octets itself, rounded up to a multiple of 8 (and at least 24).
+/// Its own size is `INLINE` + 2 bytes, rounded up to a multiple of 8, and at least 24.
 #[derive(Clone)]
-pub struct SmallBytes<const INLINE: usize>(Kept<INLINE>);
+pub struct SmallBytes<const INLINE: usize>(Storage<INLINE>);
 
 #[derive(Clone)]
-enum Kept<const INLINE: usize> {
-    Inline { len: u8, octets: [u8; INLINE] },
+enum Storage<const INLINE: usize> {
+    Inline { len: u8, bytes: [u8; INLINE] },
     Heap(Box<[u8]>),
 }
 
@@ -22,18 +22,18 @@ impl<const INLINE: usize> From<&[u8]> for SmallBytes<INLINE> {
     fn from(from: &[u8]) -> Self {
         match u8::try_from(from.len()) {
             Ok(len) if from.len() <= INLINE => {
-                let mut octets = [0; INLINE];
-                octets[..from.len()].copy_from_slice(from);
-                Self(Kept::Inline { len, octets })
+                let mut bytes = [0; INLINE];
+                bytes[..from.len()].copy_from_slice(from);
+                Self(Storage::Inline { len, bytes })
             }
-            _ => Self(Kept::Heap(from.into())),
+            _ => Self(Storage::Heap(from.into())),
         }
     }
 }
 
 impl<const INLINE: usize> From<Vec<u8>> for SmallBytes<INLINE> {
     fn from(from: Vec<u8>) -> Self {
-        if from.len() <= INLINE { from.as_slice().into() } else { Self(Kept::Heap(from.into())) }
+        if from.len() <= INLINE { from.as_slice().into() } else { Self(Storage::Heap(from.into())) }
     }
 }
 
@@ -43,8 +43,8 @@ impl<const INLINE: usize> Deref for SmallBytes<INLINE> {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kept::Inline { len, octets } => &octets[..usize::from(*len)],
-            Kept::Heap(octets) => octets,
+            Storage::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Storage::Heap(bytes) => bytes,
         }
     }
 }
@@ -52,8 +52,8 @@ impl<const INLINE: usize> Deref for SmallBytes<INLINE> {
 impl<const INLINE: usize> DerefMut for SmallBytes<INLINE> {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            Kept::Inline { len, octets } => &mut octets[..usize::from(*len)],
-            Kept::Heap(octets) => octets,
+            Storage::Inline { len, bytes } => &mut bytes[..usize::from(*len)],
+            Storage::Heap(bytes) => bytes,
         }
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_octets_are_kept_alike() {
+    fn short_and_long_strings_read_back_equal() {
         for len in 0..40u8 {
             let octets: Vec<u8> = (0..len).collect();
             let (copied, moved) = (SmallBytes::<22>::from(&octets[..]), SmallBytes::<22>::from(octets.clone()));

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A member's share relative to its neighbours, 0 to 65535; default 1.
+/// A member's weight relative to the other members, 0 to 65535; default 1.
 ///
-/// 0 means standby: answered only when no member of weight 1 or more is up in any tier. If every weight of a pool is 0,
-/// all members have equal shares.
+/// 0 means standby: answered only if no member of weight 1 or more is up in any tier. If all weights of a pool are 0, all
+/// members have equal shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(pub u16);
 
@@ -23,12 +23,12 @@ impl Tier {
     /// The tier that is used first.
     pub const FIRST: Self = Self(1);
 
-    /// The tier with this number; 0 is refused, since tiers count from 1.
+    /// Returns the tier with this number; 0 is refused, since tiers count from 1.
     pub const fn new(number: u8) -> Result<Self, UnitError> {
         if number == 0 { Err(UnitError::TierZero) } else { Ok(Self(number)) }
     }
 
-    /// The number, 1 to 255.
+    /// Returns the number, 1 to 255.
     pub const fn number(self) -> u8 {
         self.0
     }
@@ -47,15 +47,15 @@ pub struct Ttl(u32);
 impl Ttl {
     /// The largest value a TTL can have.
     pub const MAX: Self = Self(0x7fff_ffff);
-    /// What a steered name has when nothing else is said: short enough to follow health, long enough to be cached.
+    /// The default of a steered name, 30 s: short enough to follow health, long enough for caches to help.
     pub const STEERED: Self = Self(30);
 
-    /// A TTL of this many seconds.
+    /// Returns a TTL of this many seconds.
     pub const fn from_secs(secs: u32) -> Result<Self, UnitError> {
         if secs > Self::MAX.0 { Err(UnitError::Ttl(secs)) } else { Ok(Self(secs)) }
     }
 
-    /// The number of seconds.
+    /// Returns the number of seconds.
     pub const fn secs(self) -> u32 {
         self.0
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Ttl {
     }
 }
 
-/// A fraction in thousandths, 0 to 1000. Steering counts in integers, so that every server decides the same.
+/// A fraction in thousandths, 0 to 1000. Steering uses integers, so that every server decides the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Permille(u16);
 
@@ -75,12 +75,12 @@ impl Permille {
     /// The whole.
     pub const WHOLE: Self = Self(1000);
 
-    /// This many thousandths; over 1000 is refused.
+    /// Returns this many thousandths; over 1000 is rejected.
     pub const fn new(thousandths: u16) -> Result<Self, UnitError> {
         if thousandths > 1000 { Err(UnitError::Permille(thousandths)) } else { Ok(Self(thousandths)) }
     }
 
-    /// The thousandths, 0 to 1000.
+    /// Returns the thousandths, 0 to 1000.
     pub const fn thousandths(self) -> u16 {
         self.0
     }
@@ -90,12 +90,12 @@ impl Permille {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// Tiers count from 1.
-    #[error("tier 0 does not exist; tiers count from 1, and tier 1 is used first")]
+    #[error("tier 0 does not exist; give 1 to 255 (tier 1 is used first)")]
     TierZero,
     /// RFC 2181 section 8.
-    #[error("TTL {0} is over 2147483647 seconds (RFC 2181 section 8)")]
+    #[error("TTL {0} is over 2147483647 seconds (RFC 2181 section 8); give a shorter one")]
     Ttl(u32),
-    /// More than the whole.
-    #[error("{0} thousandths is over the whole; give a fraction from 0 to 1")]
+    /// More than 1000.
+    #[error("{0} thousandths is over 1; give a fraction from 0 to 1")]
     Permille(u16),
 }

@@ -26,7 +26,7 @@ fn kept(line: OverrideLine) -> Result<KeptOverride, FileError> {
     let fault = |e: &dyn fmt::Display| FileError::Text(format!("override {}: {e}", line.id));
     let said = Override {
         scope: line.scope.parse().map_err(|e| fault(&e))?,
-        forced: line.force.parse().map_err(|e| fault(&e))?,
+        action: line.force.parse().map_err(|e| fault(&e))?,
         expires: line.expires.parse().map_err(|e| fault(&e))?,
         reason: line.reason.clone(),
     };
@@ -38,7 +38,7 @@ pub(super) fn encode(kept: &[KeptOverride], now: Timestamp) -> Vec<u8> {
     let line = |KeptOverride { id, said }: &KeptOverride| OverrideLine {
         id: id.clone(),
         scope: said.scope.to_string(),
-        force: said.forced.to_string(),
+        force: said.action.to_string(),
         reason: said.reason.clone(),
         expires: format!("{:.3}", said.expires),
     };
@@ -55,7 +55,7 @@ mod tests {
     fn two() -> Vec<KeptOverride> {
         let said = |scope: &str, forced| Override {
             scope: scope.parse().unwrap(),
-            forced,
+            action: forced,
             reason: "planned \"work\" – ticket 7".to_owned(),
             expires: Timestamp::from_secs(5_000),
         };

@@ -23,17 +23,17 @@ pub(super) struct Outbox<K> {
 }
 
 impl<K: Copy + Eq + Hash> Outbox<K> {
-    /// An empty outbox before a channel.
+    /// Returns an empty outbox before a channel.
     pub(super) fn new(transitions: Sender<HealthTransition>) -> Self {
         Self { transitions, waiting: HashMap::new(), order: VecDeque::new() }
     }
 
-    /// The channel, to wait for room in.
+    /// Returns the channel, to wait for room in.
     pub(super) fn channel(&self) -> Sender<HealthTransition> {
         self.transitions.clone()
     }
 
-    /// How many flips wait.
+    /// Returns the number of flips waiting.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }

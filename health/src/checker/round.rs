@@ -64,7 +64,7 @@ pub(super) struct Piece {
     pub(super) epoch: u64,
     /// The states.
     pub(super) states: Vec<TargetState>,
-    /// Whether none follow.
+    /// True if none follow.
     pub(super) last: bool,
 }
 
@@ -330,7 +330,7 @@ async fn tick(meter: Arc<Mutex<LagMeter>>) {
     }
 }
 
-/// The meter; a thread that panicked while it held it left numbers that are still numbers.
+/// Returns the meter; a thread that panicked while it held it left numbers that are still numbers.
 fn lock(meter: &Mutex<LagMeter>) -> std::sync::MutexGuard<'_, LagMeter> {
     meter.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -44,7 +44,7 @@ pub(super) struct Slot {
     pub(super) evaluator: Evaluator,
     /// Probes in a row that told nothing.
     pub(super) doubts: u8,
-    /// Whether its probes have their place in the period; not before the first verdict.
+    /// True if its probes have their place in the period; not before the first verdict.
     pub(super) settled: bool,
     /// The observer's waking time at the last evidence.
     pub(super) evidence: Duration,
@@ -233,13 +233,13 @@ impl Table {
         (added, before.into_values().collect())
     }
 
-    /// The slot of a key, if it is still there.
+    /// Returns the slot of a key, if it is still there.
     pub(super) fn get(&self, key: Key) -> Option<&Slot> {
         let generation = self.generations.get(key.index as usize)?;
         self.slots[key.index as usize].as_ref().filter(|_| *generation == key.generation)
     }
 
-    /// The slot of a key, if it is still there.
+    /// Returns the slot of a key, if it is still there.
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Slot> {
         let generation = self.generations.get(key.index as usize)?;
         self.slots[key.index as usize].as_mut().filter(|_| *generation == key.generation)
@@ -254,12 +254,12 @@ impl Table {
         slot
     }
 
-    /// All keys, as they were set.
+    /// Returns all keys, as they were set.
     pub(super) fn keys(&self) -> &[Key] {
         &self.order
     }
 
-    /// All slots, in no order that means anything.
+    /// Returns all slots, in no order that means anything.
     pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = (Key, &mut Slot)> {
         let numbered = self.slots.iter_mut().zip(&self.generations).zip(0..);
         numbered.filter_map(|((slot, &generation), index)| Some((Key { index, generation }, slot.as_mut()?)))

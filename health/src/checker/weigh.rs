@@ -59,7 +59,7 @@ pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: R
 }
 
 impl Report {
-    /// The report of a probe that gave none.
+    /// Returns the report of a probe that gave none.
     pub(super) fn broken(now: Instant) -> Self {
         let finding = Finding::Unsure(Cause::new("probe broke off by a fault of its own; please report it"));
         Self { due: now, started: now, ended: now, stalled_for: Duration::ZERO, finding }

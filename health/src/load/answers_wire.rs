@@ -15,7 +15,7 @@ pub(super) const JSON_MAX: usize = 4 << 20;
 /// Characters of somebody else's words that are quoted.
 const QUOTED_MAX: usize = 200;
 
-/// The number that a JSON pointer leads to; text that is a number is one, too.
+/// Returns the number that a JSON pointer leads to; text that is a number is one, too.
 pub(super) fn number_at(text: &[u8], pointer: &str) -> Result<f64, ReadError> {
     let value: Value = serde_json::from_slice(text).map_err(|error| content(format!("no JSON: {error}")))?;
     let found = value.pointer(pointer).ok_or_else(|| content(format!("nothing is at {pointer:?}")))?;
@@ -27,7 +27,7 @@ pub(super) fn number_at(text: &[u8], pointer: &str) -> Result<f64, ReadError> {
     amount(pointer, number.ok_or_else(|| content(format!("what is at {pointer:?} is no number")))?)
 }
 
-/// The values of an instant vector by the label that names their cluster. Samples without the label are passed over.
+/// Returns the values of an instant vector by the label that names their cluster. Samples without the label are passed over.
 pub(super) fn vector(text: &[u8], label: &str) -> Result<BTreeMap<String, f64>, ReadError> {
     let answer: Answer =
         serde_json::from_slice(text).map_err(|error| content(format!("no answer of Prometheus' API: {error}")))?;

@@ -48,7 +48,7 @@ pub struct ClusterFeed {
 }
 
 impl ClusterFeed {
-    /// All clusters of a wish, in order of name.
+    /// Returns all clusters of a wish, in order of name.
     pub fn all(desired: &DesiredState) -> Vec<Self> {
         let feed = |cluster: &fairway_model::Cluster| {
             let feed = desired.cluster_load_sources.get(&cluster.name);
@@ -207,7 +207,7 @@ impl Board {
         self.rows.get_mut(cluster).map(|row| row.looked(looks, at, now)).unwrap_or_default()
     }
 
-    /// The clusters that are read from a source.
+    /// Returns the clusters that are read from a source.
     pub fn clusters_of<'a>(&'a self, source: &'a LoadSourceName) -> impl Iterator<Item = &'a ClusterName> {
         let of = move |row: &&Row| row.feed.source.as_ref().is_some_and(|(name, _)| name == source);
         self.rows.values().filter(of).map(|row| &row.feed.cluster)
@@ -276,7 +276,7 @@ impl Row {
         Effect { news, changes }
     }
 
-    /// The load by the best signal; none if a counter has to be seen once more.
+    /// Returns the load by the best signal; none if a counter has to be seen once more.
     fn load(&self, source: &LoadSource, answering: usize, now: Instant) -> Result<Option<Kept>, String> {
         if answering == 0 {
             return Err(self.gateways.iter().find_map(|gateway| gateway.fault.clone()).unwrap_or_default());
@@ -340,7 +340,7 @@ impl Row {
         self.pushed.is_some_and(|(kept, push)| kept.age(now) < push.valid_for)
     }
 
-    /// Whether all gateways that answered are exhausted.
+    /// Returns true if all gateways that answered are exhausted.
     pub(super) fn is_exhausted(&self) -> bool {
         let mut answered = self.gateways.iter().filter(|gateway| gateway.fault.is_none() && gateway.last.is_some());
         let exhausted = |gateway: &Gateway| {

@@ -56,12 +56,12 @@ impl<'a> Labels<'a> {
         })
     }
 
-    /// The value of a label; none is as good as an empty one, as in Prometheus.
+    /// Returns the value of a label; none is as good as an empty one, as in Prometheus.
     pub fn value(self, name: &str) -> &'a str {
         self.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether a label has this value, which is given without escapes.
+    /// Returns true if a label has this value, which is given without escapes.
     pub fn has(self, name: &str, value: &str) -> bool {
         let found = self.value(name);
         found == value || (found.contains('\\') && unescaped(found) == value)
@@ -178,7 +178,7 @@ fn split_labels(text: &str) -> Result<(&str, &str), &'static str> {
 /// A label of a sample, and what follows it.
 type Label<'a> = ((&'a str, &'a str), &'a str);
 
-/// The label that the text begins with, with a comma behind it where one follows; none if the labels end here.
+/// Returns the label that the text begins with, with a comma behind it where one follows; none if the labels end here.
 fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
     let text = text.trim_start_matches(BLANK);
     if text.is_empty() || text.starts_with('}') {
@@ -200,7 +200,7 @@ fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
     }
 }
 
-/// Where the quoted text ends that begins here.
+/// Returns where the quoted text ends that begins here.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.bytes().position(|octet| {

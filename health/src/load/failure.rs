@@ -39,7 +39,7 @@ impl ReadError {
     /// The place of the observer's own faults among the kinds.
     pub const OBSERVER: usize = 2;
 
-    /// Its place among the kinds.
+    /// Returns its place among the kinds.
     pub const fn reason(&self) -> usize {
         match self {
             Self::Connect(_) => 0,

@@ -62,12 +62,12 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Whether the gateway is to get no more than it must.
+    /// Returns true if the gateway is to get no more than it must.
     pub const fn exhausts(&self) -> bool {
         matches!(self, Self::Draining | Self::Overloaded(_))
     }
 
-    /// One word for metrics.
+    /// Returns one word for metrics.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::CertificateEnds(_) => "certificate",
@@ -107,7 +107,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Whether there is anything that load can be read from.
+    /// Returns true if there is anything that load can be read from.
     pub const fn has_signal(&self) -> bool {
         self.in_flight.is_some() || self.connections.is_some() || self.requests.is_some() || self.declared.is_some()
     }

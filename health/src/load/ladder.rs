@@ -60,7 +60,7 @@ impl Readings {
         }
     }
 
-    /// Whether there is a counter that tells nothing until it is seen once more.
+    /// Returns true if there is a counter that tells nothing until it is seen once more.
     pub const fn waits(&self) -> bool {
         self.waits
     }
@@ -80,7 +80,7 @@ impl Readings {
     }
 }
 
-/// The best rung that all gateways reach, or the `wanted` one; none if there is none, or no gateway.
+/// Returns the best rung that all gateways reach, or the `wanted` one; none if there is none, or no gateway.
 pub fn rung(gateways: &[Readings], wanted: Option<LoadSignal>, unit: LoadUnit) -> Option<Rung> {
     let reached = |signal: LoadSignal| {
         let amounts = gateways.iter().map(|gateway| gateway.by(signal));
@@ -103,7 +103,7 @@ fn rate(before: f64, now: f64, elapsed: Duration) -> Option<f64> {
     (now >= before && elapsed >= ELAPSED_MIN).then(|| (now - before) / elapsed.as_secs_f64())
 }
 
-/// Whether the gateway's process is another one than before.
+/// Returns true if the gateway's process is another one than before.
 fn is_restarted(before: &Shown, now: &Shown, elapsed: Duration) -> bool {
     let (Some(then), Some(uptime)) = (before.uptime, now.uptime) else { return false };
     uptime < then || uptime + UPTIME_STEP < elapsed.as_secs_f64()

@@ -90,7 +90,7 @@ impl Loads {
         answer.await.map_err(|_| PushError::Stopped)?
     }
 
-    /// Every report that counts, from now on.
+    /// Returns every report that counts, from now on.
     pub fn news(&self) -> broadcast::Receiver<LoadNews> {
         self.news.subscribe()
     }
@@ -117,7 +117,7 @@ struct Slot {
     name: LoadSourceName,
     errand: Errand,
     work: Arc<Work>,
-    /// Whether the first reading is over.
+    /// True if the first reading is over.
     is_settled: bool,
     running: Option<AbortHandle>,
 }

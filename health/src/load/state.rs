@@ -19,7 +19,7 @@ pub struct ClusterLoad {
     pub words: Vec<LoadWord>,
     /// What its gateways warn of, in order.
     pub warnings: Vec<Warning>,
-    /// Whether all gateways that answered drain or are overloaded.
+    /// True if all gateways that answered drain or are overloaded.
     pub is_exhausted: bool,
 }
 

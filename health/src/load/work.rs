@@ -138,7 +138,7 @@ impl Work {
         answers_wire::vector(&self.text(url).await?, label)
     }
 
-    /// A whole answer, of at most [`JSON_MAX`] octets.
+    /// Returns a whole answer, of at most [`JSON_MAX`] octets.
     async fn text(&self, address: &ProbeAddress) -> Result<Vec<u8>, ReadError> {
         let mut text = Vec::new();
         let mut read = |piece: &[u8]| {
@@ -170,7 +170,7 @@ impl Work {
 /// Stands for the name of a cluster in a path and in a pointer.
 const CLUSTER: &str = "{cluster}";
 
-/// A fault of this program: a task that ended early, an errand that is none.
+/// Returns a fault of this program: a task that ended early, an errand that is none.
 fn broken() -> ReadError {
     ReadError::Observer(Cause::new("the reading broke off by a fault of its own; please report it"))
 }
@@ -185,7 +185,7 @@ fn read_error(error: GetError) -> ReadError {
     }
 }
 
-/// The request of an errand, and its one place where it has one.
+/// Returns the request of an errand, and its one place where it has one.
 fn check(errand: &Errand) -> (HttpCheck, Option<ProbeAddress>) {
     let source = &errand.source;
     let cluster = match &errand.whom {

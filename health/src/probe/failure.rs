@@ -19,12 +19,12 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// A failure of the target.
+    /// Returns a failure of the target.
     pub(super) fn target(cause: impl Into<String>) -> Self {
         Self::Target(Cause::new(cause))
     }
 
-    /// The failure behind any error of the stack: sockets, TLS, HTTP/1, HTTP/2 and gRPC wrap one another.
+    /// Returns the failure behind any error of the stack: sockets, TLS, HTTP/1, HTTP/2 and gRPC wrap one another.
     pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
         let mut outermost = None;
         let mut innermost = error;
@@ -59,7 +59,7 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     Some(inner)
 }
 
-/// The meaning of a socket's error; none if it only carries another error.
+/// Returns the meaning of a socket's error; none if it only carries another error.
 fn of_io(error: &io::Error) -> Option<Failure> {
     if let Some(carried) = error.get_ref() {
         // rustls and the bounded stream speak through here.
@@ -100,12 +100,12 @@ fn of_io(error: &io::Error) -> Option<Failure> {
     }
 }
 
-/// The target hung up before it had said enough.
+/// Returns the target hung up before it had said enough.
 fn closed() -> Failure {
     Failure::target("connection closed before the answer")
 }
 
-/// The meaning of an HTTP library's error, unless what it wraps says more.
+/// Returns the meaning of an HTTP library's error, unless what it wraps says more.
 fn of_http(error: &hyper::Error) -> Option<String> {
     // hyper's `is_parse_too_large` is for servers only.
     let text = if error.is_parse() && error.to_string().contains("too large") {
@@ -120,7 +120,7 @@ fn of_http(error: &hyper::Error) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The meaning of an HTTP/2 error, unless it only carries another error. Reasons by their names in RFC 9113 section 7.
+/// Returns the meaning of an HTTP/2 error, unless it only carries another error. Reasons by their names in RFC 9113 section 7.
 fn of_http2(error: &h2::Error) -> Option<String> {
     let reason = error.reason()?;
     let what = match (error.is_remote(), error.is_go_away()) {
@@ -131,7 +131,7 @@ fn of_http2(error: &h2::Error) -> Option<String> {
     Some(format!("{what}: {reason:?}"))
 }
 
-/// The cause of a TLS error.
+/// Returns the cause of a TLS error.
 fn of_tls(error: &rustls::Error) -> Cause {
     use rustls::Error as Tls;
     match error {
@@ -147,7 +147,7 @@ fn of_tls(error: &rustls::Error) -> Cause {
     }
 }
 
-/// The cause of a refused certificate.
+/// Returns the cause of a refused certificate.
 fn of_certificate(fault: &CertificateError) -> Cause {
     match fault {
         CertificateError::NotValidForNameContext { expected, .. } => {

@@ -80,7 +80,7 @@ impl Plan {
     }
 }
 
-/// The failure that a gRPC status means: that of the connection beneath it, else its code.
+/// Returns the failure that a gRPC status means: that of the connection beneath it, else its code.
 fn of_status(status: &Status) -> Failure {
     if let Some(beneath) = std::error::Error::source(status) {
         return Failure::of(beneath);

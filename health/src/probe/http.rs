@@ -147,7 +147,7 @@ impl Plan {
     }
 }
 
-/// Whether `text` occurs in `bytes`.
+/// Returns true if `text` occurs in `bytes`.
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
 }

@@ -38,7 +38,7 @@ pub(crate) enum Finding {
     Fail {
         /// Why.
         cause: Cause,
-        /// Whether the target was heard at all: a refusal or a status, not a silence.
+        /// True if the target was heard at all: a refusal or a status, not a silence.
         reached: bool,
     },
     /// No route: the target's fault only if this machine reaches others.

@@ -121,12 +121,12 @@ impl Prepared {
         }
     }
 
-    /// Whether the monitor can be run.
+    /// Returns true if the monitor can be run.
     pub(super) const fn is_sound(&self) -> bool {
         self.work.is_ok()
     }
 
-    /// Whether no probe is needed to know the outcome.
+    /// Returns true if no probe is needed to know the outcome.
     pub(crate) const fn is_always(&self) -> bool {
         matches!(self.work, Ok(Work::Always))
     }
@@ -180,7 +180,7 @@ enum Work {
     Grpc(grpc::Plan, Option<tls::Tls>),
 }
 
-/// The request of an HTTP check and its TLS, for whoever reads an answer by himself.
+/// Returns the request of an HTTP check and its TLS, for whoever reads an answer by himself.
 pub(super) fn http_work(
     check: &HttpCheck,
     configure: &mut Configure<'_>,
@@ -260,7 +260,7 @@ fn http_plan(check: &HttpCheck) -> Result<http::Plan, MonitorError> {
     })
 }
 
-/// The headers of a request. What the monitor says of a header holds; the rest is added.
+/// Returns the headers of a request. What the monitor says of a header holds; the rest is added.
 fn headers(check: &HttpCheck) -> Result<HeaderMap, MonitorError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &check.headers {

@@ -19,7 +19,7 @@ pub(super) const LOOKUPS_MAX: usize = 64;
 /// Most addresses tried in one probe.
 const ADDRESSES_MAX: usize = 8;
 
-/// The first addresses of `host`, in the resolver's order.
+/// Returns the first addresses of `host`, in the resolver's order.
 pub(super) async fn addresses(lookups: &Arc<Semaphore>, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
     let failed = |error: &dyn std::fmt::Display| Cause(in_short(&format!("cannot resolve {host}: {error}")));
     let permit = Arc::clone(lookups).acquire_owned().await.map_err(|error| failed(&error))?;

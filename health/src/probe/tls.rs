@@ -31,7 +31,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// The handshake over an open connection.
+    /// Returns the handshake over an open connection.
     pub(super) async fn connect(&self, stream: Bounded, place: Place<'_>) -> Result<TlsStream<Bounded>, Failure> {
         let name = match (&self.name, place.host) {
             (Some(name), _) => name.clone(),
@@ -44,7 +44,7 @@ impl Tls {
     }
 }
 
-/// The configuration that `tls` asks for; `roots` gives the system's trust anchors, if they are wanted.
+/// Returns the configuration that `tls` asks for; `roots` gives the system's trust anchors, if they are wanted.
 pub(super) fn config(
     tls: &TlsCheck,
     alpn: &[u8],
@@ -77,7 +77,7 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// The system's trust anchors, read once.
+/// Returns the system's trust anchors, read once.
 pub(super) fn system_roots() -> Result<Arc<RootCertStore>, MonitorError> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {
@@ -93,7 +93,7 @@ pub(super) fn system_roots() -> Result<Arc<RootCertStore>, MonitorError> {
     Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
 }
 
-/// The trust anchors of a PEM text.
+/// Returns the trust anchors of a PEM text.
 fn authority(pem: &str) -> Result<RootCertStore, MonitorError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(pem).map_err(MonitorError::Ca)? {
@@ -102,7 +102,7 @@ fn authority(pem: &str) -> Result<RootCertStore, MonitorError> {
     Ok(roots)
 }
 
-/// The certificates of a PEM text, at least one.
+/// Returns the certificates of a PEM text, at least one.
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
     let found = found.map_err(|error| pem_fault(&error))?;

@@ -18,7 +18,7 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// An empty workshop.
+    /// Returns an empty workshop.
     pub(crate) fn new() -> Self {
         Self { prepared: HashMap::new(), lookups: Arc::new(Semaphore::new(resolve::LOOKUPS_MAX)) }
     }

@@ -106,7 +106,7 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
     let words = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
     let held = words
-        .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.forced == word).count() as f64));
+        .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.action == word).count() as f64));
     sheet.gauges("fairway_overrides", "Overrides in force by what they force.", &["force"], held);
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =

@@ -33,7 +33,7 @@ impl MergedNames {
         self.names.get(name).map(|of_name| &**of_name)
     }
 
-    /// Every name for which anything is offered, with what that is.
+    /// Returns every name for which anything is offered, with what that is.
     pub fn names(&self) -> impl Iterator<Item = (&Name, &MergedName)> {
         self.names.iter().map(|(name, of_name)| (name, &**of_name))
     }
@@ -143,7 +143,7 @@ impl MergedNames {
     }
 }
 
-/// The region that most names say; of as many the first in order.
+/// Returns the region that most names say; of as many the first in order.
 fn region_of(regions: &Regions) -> Option<&Arc<str>> {
     let said = regions.iter().filter_map(|(region, count)| Some((region.as_ref()?, count)));
     said.max_by_key(|(region, count)| (**count, Reverse(*region))).map(|(region, _)| region)

@@ -170,7 +170,7 @@ fn where_a_weight_comes_from_is_told_of_each_member() {
     assert_eq!(members(&united).iter().map(|member| member.1).collect::<Vec<_>>(), [1000, 30_000]);
 }
 
-/// A name whose only member stands in a region, if any is said.
+/// Returns a name whose only member stands in a region, if any is said.
 fn standing(number: u8, address: &str, region: Option<&str>) -> (Name, MergedName) {
     let wanted = ContributedSpec { region: region.map(Arc::from), ..ContributedSpec::default() };
     let (clusters, name) = (DeclaredClusters::default(), name(&format!("n{number}.example")));

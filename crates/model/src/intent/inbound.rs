@@ -26,15 +26,15 @@ pub struct Inbound {
     pub port: Option<u16>,
     /// What it speaks.
     pub protocol: Option<Protocol>,
-    /// Whether each instance is to be reached by itself.
+    /// True if each instance is to be reached by itself.
     pub headless: bool,
-    /// Whether it is exposed outside its clusters. What is not is not answered.
+    /// True if it is exposed outside its clusters. What is not is not answered.
     pub external_support: bool,
     /// Its share within a compound, 0 to 100. None: of what the others leave; 0: standby.
     pub traffic_weight: Option<u8>,
     /// The mesh that carries it.
     pub service_mesh: ServiceMesh,
-    /// Whether a proxy stands beside it.
+    /// True if a proxy stands beside it.
     pub sidecar_proxy: bool,
     /// How TLS is spoken to it.
     pub tls_mode: TlsMode,

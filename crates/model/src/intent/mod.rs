@@ -48,7 +48,7 @@ impl IntentName {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -94,7 +94,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// A name, and nothing said about it.
+    /// Returns a name, and nothing said about it.
     pub fn new(name: IntentName) -> Self {
         Self { name, description: String::new(), user_data1: String::new(), user_data2: String::new() }
     }
@@ -152,7 +152,7 @@ impl Intent {
         }
     }
 
-    /// The private key it holds, if it does.
+    /// Returns the private key it holds, if it does.
     pub fn private_key(&self) -> Option<&crate::Secret> {
         match self {
             Self::Inbound(of) => of.certificates.private_key.as_ref(),

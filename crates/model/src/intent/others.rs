@@ -60,7 +60,7 @@ pub struct UserAccess {
 pub struct AccessPoint {
     /// What people say about it.
     pub metadata: Metadata,
-    /// Whether it may.
+    /// True if it may.
     pub action: AccessAction,
     /// Paths; each may end in `*`.
     pub url: Vec<String>,

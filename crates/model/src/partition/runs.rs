@@ -9,21 +9,21 @@ pub(super) trait Bits: Copy + Ord + Debug {
     /// The first address.
     const FIRST: Self;
 
-    /// The address after this one; none after the last.
+    /// Returns the address after this one; none after the last.
     fn next(self) -> Option<Self>;
 
     /// How many leading bits tell this address from the one before `first` and from `next`, neither of which it is. Before the first
     /// address is the last one.
     fn told_apart(self, first: Self, next: Self) -> u8;
 
-    /// The last address of the block of this length that begins here.
+    /// Returns the last address of the block of this length that begins here.
     fn last(self, length: u8) -> Self;
 
     /// How far it is from `base` in steps of 2^shift, from an address before that once around; past the end of `usize` its largest
     /// value.
     fn steps(self, base: Self, shift: u8) -> usize;
 
-    /// The address so many steps of 2^shift after `base`; none past the last one.
+    /// Returns the address so many steps of 2^shift after `base`; none past the last one.
     fn at(base: Self, steps: usize, shift: u8) -> Option<Self>;
 }
 
@@ -120,7 +120,7 @@ impl<A: Bits> Runs<A> {
         (self.values[at], self.length(at, address))
     }
 
-    /// The run that an address is in.
+    /// Returns the run that an address is in.
     #[inline(always)]
     fn run_of(&self, address: A) -> usize {
         match self.index.steps.get(address.steps(self.index.base, self.index.shift)) {

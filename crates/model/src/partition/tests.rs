@@ -93,7 +93,7 @@ fn networks() -> impl Strategy<Value = Vec<(Network, u32)>> {
     prop::collection::vec((network(), 0u32..4), 0..60)
 }
 
-/// The value of the longest network around an address, of equals the last.
+/// Returns the value of the longest network around an address, of equals the last.
 fn reference(networks: &[(Network, u32)], address: IpAddr) -> u32 {
     let around = networks.iter().filter(|(network, _)| network.contains(address));
     around.max_by_key(|(network, _)| network.length()).map_or(0, |(_, value)| *value)

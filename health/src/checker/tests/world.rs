@@ -71,7 +71,7 @@ impl World {
         })
     }
 
-    /// A checker with room for everything.
+    /// Returns a checker with room for everything.
     pub(super) fn open(&self) -> (Checker, Receiver<HealthTransition>) {
         let (sender, transitions) = mpsc::channel(100_000);
         (self.checker(1_024, sender), transitions)
@@ -151,7 +151,7 @@ pub(super) fn targets(count: u32, monitor: &Monitor) -> Vec<Target> {
     (0..count).map(|number| Target { monitor: Arc::clone(&shared), ..target(number, monitor) }).collect()
 }
 
-/// The flips that are there by now.
+/// Returns the flips that are there by now.
 pub(super) fn drain(transitions: &mut Receiver<HealthTransition>) -> Vec<(HealthStatus, HealthStatus)> {
     std::iter::from_fn(|| transitions.try_recv().ok()).map(|transition| (transition.from, transition.to)).collect()
 }

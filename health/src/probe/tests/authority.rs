@@ -33,7 +33,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// The authority's own certificate.
+    /// Returns the authority's own certificate.
     pub(super) fn pem(&self) -> Secret {
         Secret::new(self.0.pem())
     }

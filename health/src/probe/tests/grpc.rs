@@ -12,7 +12,7 @@ use tonic_health::{ServingStatus, server::health_reporter};
 use super::{authority::Authority, servers::*};
 use crate::probe::Finding;
 
-/// A server whose services are: the whole SERVING, `shop` NOT_SERVING, `till` UNKNOWN.
+/// Returns a server whose services are: the whole SERVING, `shop` NOT_SERVING, `till` UNKNOWN.
 async fn server() -> SocketAddr {
     let (reporter, service) = health_reporter();
     reporter.set_service_status("shop", ServingStatus::NotServing).await;

@@ -76,12 +76,12 @@ pub(crate) async fn silent() -> SocketAddr {
     .0
 }
 
-/// An address that nobody listens on.
+/// Returns an address that nobody listens on.
 pub(crate) async fn deaf() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
-/// The header of a request, as text.
+/// Returns the header of a request, as text.
 pub(crate) async fn request(stream: &mut TcpStream) -> String {
     let mut seen = vec![];
     let mut buffer = [0; 4096];
@@ -126,7 +126,7 @@ pub(super) async fn run_at(check: Check, address: ProbeAddress, timeout: Duratio
     probe(work, target.address).await
 }
 
-/// A failure of a target that was heard.
+/// Returns a failure of a target that was heard.
 pub(super) fn fails(cause: &str) -> Finding {
     Finding::Fail { cause: Cause::new(cause), reached: true }
 }

@@ -27,7 +27,7 @@ const END_HEADERS: u8 = 4;
 const CALM: &str = "answer breaks HTTP/2: ENHANCE_YOUR_CALM";
 const FRAME_SIZE: &str = "answer breaks HTTP/2: FRAME_SIZE_ERROR";
 
-/// A frame: length, type, flags, stream, payload.
+/// Returns a frame: length, type, flags, stream, payload.
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&[a, b, c, kind, flags, 0, 0, 0, stream], payload].concat()
@@ -38,7 +38,7 @@ fn settings() -> Vec<u8> {
     frame(SETTINGS, 0, 0, &[])
 }
 
-/// A header field of two literals, none of them remembered (RFC 7541 section 6.2.2).
+/// Returns a header field of two literals, none of them remembered (RFC 7541 section 6.2.2).
 fn field(name: &str, value: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     [vec![0], text(name), text(value)].concat()
@@ -58,7 +58,7 @@ pub(super) fn check(at: SocketAddr) -> Check {
     Check::Grpc(GrpcCheck { port: at.port(), service: String::new(), tls: None })
 }
 
-/// A server that says SERVING.
+/// Returns a server that says SERVING.
 pub(super) async fn good() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -117,7 +117,7 @@ fn table() -> Vec<(&'static str, Vec<u8>, Vec<u8>, &'static str)> {
     ]
 }
 
-/// A field of 4,000 octets that is remembered, then named 12,000 times: 48 MB of header list in 16 KiB (RFC 7541 section 6.1).
+/// Returns a field of 4,000 octets that is remembered, then named 12,000 times: 48 MB of header list in 16 KiB (RFC 7541 section 6.1).
 fn bomb() -> Vec<u8> {
     let value = [&[0x40, 1, b'x', 0x7f, 0xa1, 0x1e][..], &[b'y'; 4_000]].concat();
     let begin = head(&value, 0);

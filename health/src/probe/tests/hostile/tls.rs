@@ -89,7 +89,7 @@ async fn a_handshake_that_drips_ends_at_the_timeout() {
     assert!(pouring.poured() > 3, "it dripped");
 }
 
-/// A server that shows its certificate and behind it another one so many times, and gives out tickets after the handshake.
+/// Returns a server that shows its certificate and behind it another one so many times, and gives out tickets after the handshake.
 fn showing(authority: &Authority, certificates: usize, tickets: usize) -> TlsAcceptor {
     let own = authority.certify("127.0.0.1");
     let first = CertificateDer::from_pem_slice(own.0.expose().as_bytes()).unwrap();
