@@ -1,5 +1,5 @@
 //! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
-//! `serve` moves packets, `api`, `page` and `cli` show, `access` tells who may do what, `traces` follows a request to its answers, `store` keeps what must survive,
+//! `serve` moves packets, `api`, `page` and `cli` show, `access` tells who may do what, `store` keeps what must survive,
 //! `intents` takes in what is declared over the paths of ONAP and EMCO,
 //! `once` lets writes be sent again,
 //! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
@@ -16,4 +16,3 @@ mod page;
 mod post;
 pub mod problem;
 mod replay;
-mod traces;

@@ -17,9 +17,11 @@ const FENCED_LIBRARIES: &[(&str, &[&str])] = &[
     ("kube", &[]),
     ("k8s-openapi", &[]),
     ("prometheus", &["telemetry"]),
-    ("opentelemetry", &["fairway", "telemetry"]),
-    ("opentelemetry-proto", &["fairway", "integration"]), // a collector of the tests reads what was sent
-    ("opentelemetry_sdk", &["fairway"]),
+    ("opentelemetry", &["telemetry"]),
+    ("opentelemetry-http", &["telemetry"]),
+    ("opentelemetry-otlp", &["telemetry"]),
+    ("opentelemetry-proto", &["telemetry", "integration"]), // collectors of tests read what was sent
+    ("opentelemetry_sdk", &["telemetry"]),
     ("redb", &["fairway", "store"]),
     ("reqwest", &["http"]),
 ];

@@ -7,8 +7,7 @@ use axum::{
 };
 
 use fairway_providers::webhook_server::Call;
-
-use crate::traces::Traces;
+use fairway_telemetry::traces::Traces;
 
 /// Does all that comes of a request within its span; costs nothing where traces are off.
 pub(super) async fn traced(State(traces): State<Traces>, request: Request, next: Next) -> Response {

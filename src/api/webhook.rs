@@ -29,12 +29,10 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{listen::serve, metrics::Metrics, traced::traced};
-use crate::{
-    control::{Control, contributed::ContributionLedger},
-    traces::Traces,
-};
+use crate::control::{Control, contributed::ContributionLedger};
 use fairway_access::{ServerTls, TokenHash};
 use fairway_config::WebhookSettings;
+use fairway_telemetry::traces::Traces;
 use fairway_transport::Computing;
 
 /// The webhook of a daemon.

@@ -32,9 +32,9 @@ use super::{
     transports::Transports,
     truth::Minute,
 };
-use crate::traces::Traces;
 use fairway_config::{LogFormat, watch::Fingerprint};
 use fairway_store::{DataFolder, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides};
+use fairway_telemetry::traces::Traces;
 
 /// What is known from before this start.
 #[derive(Debug, Default)]

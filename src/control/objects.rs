@@ -31,13 +31,13 @@ use super::{
     traced::TracedStore,
     trial::{Attempt, Tried},
 };
-use crate::traces::Traces;
 use fairway_api_types::client::{Client, Reach};
 use fairway_config::{Settings, StoreSettings};
 use fairway_store::{
     DataFolder, Posted,
     objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
 };
+use fairway_telemetry::traces::Traces;
 
 /// The declared objects of a server, and where they are kept.
 #[derive(Clone, Debug)]

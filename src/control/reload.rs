@@ -27,8 +27,8 @@ use super::{
     configured::{Configured, Previous, Reading, What},
 };
 use crate::control::begin::line_format;
-use crate::traces::Passage;
 use fairway_api_types::state_wire::ReloadReport;
+use fairway_telemetry::traces::Passage;
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.

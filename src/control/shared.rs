@@ -19,8 +19,8 @@ use super::{
     AppliedTransition, Stopping, balance::Decides, book::Book, configured::Configured, contributed::ContributionLedger,
     drains::Drains, objects::Objects, transports::Transports, truth::Answered,
 };
-use crate::traces::Traces;
 use fairway_api_types::state_wire::{ListenerState, ReloadReport};
+use fairway_telemetry::traces::Traces;
 
 /// Tells the time; tests bring their own.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

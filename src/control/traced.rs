@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::SystemTime};
 
 use async_trait::async_trait;
+use fairway_telemetry::traces::Traces;
 
-use crate::traces::Traces;
 use fairway_store::{
     Board,
     objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch},

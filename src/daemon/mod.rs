@@ -5,6 +5,7 @@ mod bound;
 mod replace;
 mod signals;
 mod start;
+mod traces;
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 

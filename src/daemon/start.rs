@@ -7,6 +7,7 @@ use fairway_model::{Diagnostic, Timestamp};
 use fairway_telemetry::{
     logs::Logs,
     query_log::{self, QueryLog, QueryLogOptions, QuerySample},
+    traces::Traces,
 };
 use fairway_zones::{Sample, Snapshot, Transport, give_back_memory};
 use tokio::{
@@ -14,7 +15,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::{api::Api, api::Webhook, api::bind_socket, api::metrics::Metrics, traces::Traces};
+use crate::{api::Api, api::Webhook, api::bind_socket, api::metrics::Metrics};
 use crate::{
     control::begin::{Parts, Past, line_format},
     daemon::signals,
@@ -34,6 +35,7 @@ use crate::{
         announce::Announcer,
         bound::{Bound, Passed},
         replace::{self, Predecessor},
+        traces::start_traces,
     },
 };
 use fairway_api_types::client::CONTROL_SOCKET;
@@ -242,7 +244,7 @@ struct Hook {
 
 impl Hook {
     fn new(settings: &Settings, listener: Option<TcpListener>, is_alone: bool) -> Self {
-        let traces = Traces::start(settings.traces.as_ref());
+        let traces = start_traces(settings);
         let mut hook = Self { webhook: Webhook::new(), later: listener, traces };
         if is_alone {
             hook.answer(settings);

@@ -62,8 +62,8 @@ pub use sections::sections;
 pub use settings::address_sets;
 pub use settings::{
     AliasForm, CallTls, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias,
-    QueryLogSettings, QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceSettings,
-    UdpSettings, WebUrl, WebhookSettings,
+    QueryLogSettings, QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceProtocol,
+    TraceSettings, UdpSettings, WebUrl, WebhookSettings,
 };
 
 /// Asked for environment variables, so that tests need no environment.

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use fairway_model::{Diagnostic, FileLocation, Secret};
 use hyper::header::{HeaderName, HeaderValue};
 
-use super::{TraceSettings, WebUrl, reader::Reader, values::TextValue};
+use super::{TraceProtocol, TraceSettings, WebUrl, reader::Reader, values::TextValue};
 
 /// What the variables say.
 #[derive(Debug, Default)]
@@ -17,6 +17,7 @@ pub(super) struct Said {
     pub(super) is_off: bool,
     /// Where they go.
     pub(super) endpoint: Option<WebUrl>,
+    protocol: Option<TraceProtocol>,
     headers: Option<Vec<(HeaderName, Secret)>>,
     timeout: Option<Duration>,
     per_million: Option<u32>,
@@ -27,6 +28,7 @@ pub(super) struct Said {
 impl Said {
     /// Puts what is said over what the file says.
     pub(super) fn apply(self, settings: &mut TraceSettings) {
+        settings.protocol = self.protocol.unwrap_or(settings.protocol);
         settings.headers = self.headers.unwrap_or_else(|| std::mem::take(&mut settings.headers));
         settings.timeout = self.timeout.unwrap_or(settings.timeout);
         settings.per_million = self.per_million.unwrap_or(settings.per_million);
@@ -49,13 +51,16 @@ pub(super) fn said(reader: &mut Reader<'_>) -> Said {
             said.is_off = true;
         }
     }
-    if let Some((name, other)) = of_traces(reader, "PROTOCOL").filter(|(_, word)| word != "http/protobuf") {
-        // The port that is meant with it speaks it alone.
-        if said.endpoint.is_some() && !said.is_off {
-            let hint =
-                "set it to http/protobuf, and the endpoint to the port of that (4318); until then there are no traces";
-            warn(reader, &name, &format!("{other} is not spoken"), hint);
-            said.is_off = true;
+    // It belongs to the endpoint of the variables: the section's endpoint may be another port, which has one protocol.
+    if let Some((name, word)) = of_traces(reader, "PROTOCOL").filter(|_| said.endpoint.is_some() && !said.is_off) {
+        match word.as_str() {
+            "http/protobuf" => said.protocol = Some(TraceProtocol::HttpProtobuf),
+            "grpc" => said.protocol = Some(TraceProtocol::Grpc),
+            other => {
+                let hint = "set it to http/protobuf or grpc; until then there are no traces";
+                warn(reader, &name, &format!("{other} is not supported"), hint);
+                said.is_off = true;
+            }
         }
     }
     said.headers = of_traces(reader, "HEADERS").map(|(name, list)| {

@@ -427,11 +427,13 @@ impl WebUrl {
     }
 }
 
-/// Where traces go, and which (OTLP 1 over HTTP, in protobuf).
+/// Destination of traces (OTLP 1), and which are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
     /// What spans are posted to.
     pub endpoint: WebUrl,
+    /// Protocol of the collector. Default HTTP with protobuf.
+    pub protocol: TraceProtocol,
     /// Headers of each request, which may be as good as a password.
     pub headers: Vec<(HeaderName, Secret)>,
     /// Whom the collector is trusted for, and what is shown to it.
@@ -447,6 +449,16 @@ pub struct TraceSettings {
     pub resource: BTreeMap<String, String>,
 }
 
+/// Protocol of a collector of traces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TraceProtocol {
+    /// OTLP over HTTP in protobuf, usually on port 4318.
+    #[default]
+    HttpProtobuf,
+    /// OTLP over gRPC, usually on port 4317.
+    Grpc,
+}
+
 impl TraceSettings {
     /// Longest time of a request where nothing is said, as the specification of OTLP has it.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -457,6 +469,7 @@ impl TraceSettings {
     pub fn to(endpoint: WebUrl) -> Self {
         Self {
             endpoint,
+            protocol: TraceProtocol::default(),
             headers: Vec::new(),
             tls: CallTls::default(),
             timeout: Self::TIMEOUT,

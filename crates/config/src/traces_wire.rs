@@ -12,13 +12,16 @@ use super::{
     values_wire::{As, Fraction, Reference},
 };
 
-/// Where traces go: OTLP over HTTP, in protobuf. Default: nowhere.
+/// Destination of traces by OTLP. Default: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Traces {
-    /// URL of the collector, `http` or `https`, without user and password; without a path, `/v1/traces` is asked for. Default: what
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says.
+    /// URL of the collector, `http` or `https`, without user and password. Over HTTP, `/v1/traces` is added if it has no path. Default: the
+    /// value of `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub(super) endpoint: Option<As<WebUrl>>,
+    /// Protocol of the collector: OTLP over HTTP, usually on port 4318, or over gRPC, usually on port 4317.
+    #[schemars(extend("default" = "http/protobuf"))]
+    pub(super) protocol: Option<TraceProtocol>,
     /// Headers of each request, such as one that says who asks.
     pub(super) headers: Option<List<TraceHeader, 0, 32>>,
     /// TLS of the connections.
@@ -36,6 +39,18 @@ pub(super) struct Traces {
     /// What is further said of this server, by the names of OpenTelemetry's resource attributes (`deployment.environment.name`).
     #[serde(default, deserialize_with = "each_once")]
     pub(super) resource: Option<BTreeMap<String, String>>,
+}
+
+/// Protocol of a collector.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) enum TraceProtocol {
+    /// OTLP over HTTP in protobuf.
+    #[serde(rename = "http/protobuf")]
+    HttpProtobuf,
+    /// OTLP over gRPC.
+    #[serde(rename = "grpc")]
+    Grpc,
 }
 
 /// A header of each request.

@@ -1,4 +1,4 @@
-//! Logs, metrics and the query log: what an operator's own tools read.
+//! Logs, metrics, traces and the query log: what an operator's own tools read.
 //!
 //! Nothing is counted here: counters live where things happen, and are gathered when somebody asks.
 #![forbid(unsafe_code)]
@@ -7,5 +7,6 @@ pub mod logs;
 mod process;
 pub mod query_log;
 mod sheet;
+pub mod traces;
 
 pub use sheet::Sheet;

@@ -39,10 +39,10 @@ use super::{
     configured::{Reader, What},
 };
 use crate::control::begin::{Parts, Past};
-use crate::traces::Traces;
 use fairway_config::Environment;
 use fairway_config::Source;
 use fairway_store::DataFolder;
+use fairway_telemetry::traces::Traces;
 
 /// Longest wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(20);

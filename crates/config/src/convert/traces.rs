@@ -6,10 +6,10 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use super::{Meaning, monitors::secret, publish_to::tls};
 use crate::{
-    TraceSettings,
+    TraceProtocol, TraceSettings,
     bounds_wire::{List, Text},
     otel,
-    traces_wire::Traces,
+    traces_wire::{self, Traces},
     values_wire::As,
 };
 
@@ -59,6 +59,10 @@ fn read(meaning: &mut Meaning<'_, '_>, wire: &Traces, settings: &mut TraceSettin
         let what = "certificates are given, and a URL that is spoken to without TLS";
         meaning.error("/traces/tls", what, "write https://, or take the certificates out");
     }
+    settings.protocol = match wire.protocol {
+        None | Some(traces_wire::TraceProtocol::HttpProtobuf) => TraceProtocol::HttpProtobuf,
+        Some(traces_wire::TraceProtocol::Grpc) => TraceProtocol::Grpc,
+    };
     settings.per_million = wire.ratio.as_ref().map_or(settings.per_million, |ratio| ratio.per_million());
     if let Some(Text(service)) = &wire.service {
         settings.service.clone_from(service);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{sources::CERTIFICATE, *};
-use crate::{TraceSettings, web_url};
+use crate::{TraceProtocol, TraceSettings, web_url};
 
 /// What is read of a section and of variables, and what is warned of.
 fn read(section: &str, env: &[(&str, &str)]) -> (Option<TraceSettings>, Vec<String>) {
@@ -75,15 +75,36 @@ fn variables_win_over_the_section_key_by_key() {
 }
 
 #[test]
+fn protocol_is_http_unless_section_or_variable_says_grpc() {
+    let grpc = "traces: { endpoint: \"http://otel.example:4317\", protocol: grpc }";
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel.example:4317");
+    let protocol = |word| ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", word);
+    for (section, env, expected) in [
+        (FILE, &[][..], TraceProtocol::HttpProtobuf),
+        (grpc, &[], TraceProtocol::Grpc),
+        (grpc, &[endpoint], TraceProtocol::Grpc),
+        ("", &[endpoint, protocol("grpc")], TraceProtocol::Grpc),
+        (grpc, &[endpoint, protocol("http/protobuf")], TraceProtocol::HttpProtobuf),
+        // A variable without an endpoint is meant for another program's port.
+        (FILE, &[protocol("grpc")], TraceProtocol::HttpProtobuf),
+    ] {
+        let (traces, warnings) = read(section, env);
+        assert_eq!((traces.unwrap().protocol, warnings.len()), (expected, 0), "{section} {env:?}");
+    }
+}
+
+#[test]
 fn a_variable_that_cannot_be_heeded_is_warned_of_and_keeps_nobody_from_starting() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel.example:4317");
     for off in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
         assert_eq!(none(FILE, &[endpoint, off]), [""; 0]);
     }
-    let told = none("", &[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
-    assert!(
-        told[0].starts_with("environment: warning: OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not spoken; set it"),
-        "{told:?}"
+    let warnings = none("", &[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")]);
+    assert_eq!(
+        warnings,
+        [
+            "environment: warning: OTEL_EXPORTER_OTLP_PROTOCOL: http/json is not supported; set it to http/protobuf or grpc; until then there are no traces"
+        ]
     );
     assert!(none(FILE, &[("OTEL_TRACES_EXPORTER", "zipkin")])[0].contains("zipkin is not known"));
     let secret = "http://me:secret@otel.example";

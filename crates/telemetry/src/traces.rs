@@ -11,16 +11,20 @@
 //! Nothing of it is on the way of an answer.
 
 mod carried;
+mod collector;
 mod context;
+mod events;
 mod export;
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
-use hyper::{HeaderMap, StatusCode};
+use fairway_http::{Method, StatusCode, Url, header::HeaderMap};
+use fairway_model::Secret;
 use opentelemetry::{
     Context, InstrumentationScope, KeyValue, Value,
     context::FutureExt,
@@ -31,16 +35,52 @@ use opentelemetry_sdk::{
     trace::{Sampler, SdkTracer, SdkTracerProvider},
 };
 
-pub(crate) use self::{carried::Passage, export::Counts};
+pub use self::{carried::Passage, export::Counts};
 use self::{
     carried::{Carried, Writer},
     export::Sending,
 };
-use fairway_config::TraceSettings;
+
+/// Destination of traces, and which are recorded.
+#[derive(Clone, Debug)]
+pub struct TraceOptions {
+    /// URL of the collector; for gRPC its path is not used.
+    pub endpoint: Url,
+    /// Protocol of the collector.
+    pub protocol: TraceProtocol,
+    /// Headers of each request, or metadata of gRPC.
+    pub headers: HeaderMap,
+    /// Trusted certificates in PEM; default the system's.
+    pub ca: Option<Secret>,
+    /// Our own certificate and key in PEM.
+    pub identity: Option<(Secret, Secret)>,
+    /// Longest time of a request.
+    pub timeout: Duration,
+    /// Recorded share of the traces that begin here, in millionths.
+    pub per_million: u32,
+    /// Name of the service.
+    pub service: String,
+    /// Further attributes of this server.
+    pub resource: BTreeMap<String, String>,
+}
+
+/// Protocol of a collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceProtocol {
+    /// OTLP over HTTP in protobuf, usually on port 4318.
+    HttpProtobuf,
+    /// OTLP over gRPC, usually on port 4317.
+    Grpc,
+}
+
+/// The exporter of traces cannot be set up.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("cannot export traces: {0}")]
+pub struct TraceError(String);
 
 /// Where spans come from; clones are the same. By default it is off, and everything here does nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traces(Option<Arc<Running>>);
+pub struct Traces(Option<Arc<Running>>);
 
 #[derive(Debug)]
 struct Running {
@@ -51,29 +91,28 @@ struct Running {
 }
 
 impl Traces {
-    /// Sends to where the settings say, from now on; is off where they say nothing.
-    pub(crate) fn start(settings: Option<&TraceSettings>) -> Self {
-        let Some(settings) = settings else { return Self::default() };
+    /// Starts to export. Must be called within a tokio runtime.
+    pub fn start(options: &TraceOptions) -> Result<Self, TraceError> {
         let counts = Arc::<Counts>::default();
-        let resource = resource(settings);
-        let (queue, sending) = export::start(settings, &resource, Arc::clone(&counts));
+        let resource = resource(options);
+        let (queue, sending) = export::start(options, &resource, &counts)?;
         let provider = SdkTracerProvider::builder()
             .with_span_processor(queue)
             .with_resource(resource)
             // A trace that comes with a request is recorded where it is elsewhere, and one that begins here by chance.
             .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(
-                f64::from(settings.per_million) / 1e6,
+                f64::from(options.per_million) / 1e6,
             ))))
             .build();
         let scope = InstrumentationScope::builder("fairway").with_version(env!("CARGO_PKG_VERSION")).build();
         let tracer = provider.tracer_with_scope(scope);
-        Self(Some(Arc::new(Running { tracer, carried: Mutex::default(), counts, sending })))
+        Ok(Self(Some(Arc::new(Running { tracer, carried: Mutex::default(), counts, sending }))))
     }
 
     /// The span of a request that was received, below the one that its headers name; none where traces are off.
     ///
     /// With `only_known` none begins here: it is recorded only if it is elsewhere.
-    pub(crate) fn request(&self, headers: &HeaderMap, only_known: bool) -> Option<Work> {
+    pub fn request(&self, headers: &HeaderMap, only_known: bool) -> Option<Work> {
         let running = self.0.as_deref()?;
         let parent = context::parent(headers);
         if only_known && !parent.as_ref().is_some_and(SpanContext::is_sampled) {
@@ -84,14 +123,14 @@ impl Traces {
     }
 
     /// A span of what is done now for the request of this task; none where that is not recorded, or there is no request.
-    pub(crate) fn below(&self, name: &'static str) -> Option<Work> {
+    pub fn below(&self, name: &'static str) -> Option<Work> {
         let running = self.0.as_deref()?;
         let above = Context::current();
         above.span().is_recording().then(|| running.begin(SpanBuilder::from_name(name), &above))
     }
 
     /// A revision was made by `work`, which began at `since`: what brings it into the answers will stand below it.
-    pub(crate) fn wrote(&self, revision: u64, since: SystemTime, work: &Work) {
+    pub fn wrote(&self, revision: u64, since: SystemTime, work: &Work) {
         let Some(running) = self.0.as_deref() else { return };
         let writer = Writer { span: work.0.span().span_context().clone(), since };
         let passed = running.carried().wrote(revision, writer);
@@ -99,7 +138,7 @@ impl Traces {
     }
 
     /// Revisions came into the answers.
-    pub(crate) fn passed(&self, passage: impl FnOnce() -> Passage) {
+    pub fn passed(&self, passage: impl FnOnce() -> Passage) {
         let Some(running) = self.0.as_deref() else { return };
         let passage = passage();
         let writers = running.carried().passed(&passage);
@@ -107,12 +146,12 @@ impl Traces {
     }
 
     /// What became of spans; none where traces are off.
-    pub(crate) fn counts(&self) -> Option<&Counts> {
+    pub fn counts(&self) -> Option<&Counts> {
         self.0.as_deref().map(|running| &*running.counts)
     }
 
     /// Sends what waits, a second at most. What ends later is lost.
-    pub(crate) async fn stop(&self) {
+    pub async fn stop(&self) {
         if let Some(running) = self.0.as_deref() {
             running.sending.stop().await;
         }
@@ -153,36 +192,36 @@ impl Running {
 
 /// A span under way; it ends when the last of this is dropped.
 #[derive(Debug)]
-pub(crate) struct Work(Context);
+pub struct Work(Context);
 
 impl Work {
     /// Does `work` within the span: what it begins is below it, and its log lines name it.
-    pub(crate) async fn around<T>(&self, work: impl Future<Output = T>) -> T {
+    pub async fn around<T>(&self, work: impl Future<Output = T>) -> T {
         work.with_context(self.0.clone()).await
     }
 
     /// Says something of what is done.
-    pub(crate) fn say(&self, key: &'static str, value: impl Into<Value>) {
+    pub fn say(&self, key: &'static str, value: impl Into<Value>) {
         self.0.span().set_attribute(KeyValue::new(key, value));
     }
 
     /// A number of things.
-    pub(crate) fn count(&self, key: &'static str, value: usize) {
+    pub fn count(&self, key: &'static str, value: usize) {
         self.say(key, count(value));
     }
 
     /// A revision, or the like.
-    pub(crate) fn number(&self, key: &'static str, value: u64) {
+    pub fn number(&self, key: &'static str, value: u64) {
         self.say(key, number(value));
     }
 
     /// It failed, and why.
-    pub(crate) fn fail(&self, why: String) {
+    pub fn fail(&self, why: String) {
         self.0.span().set_status(Status::error(why));
     }
 
     /// A request was answered; by OpenTelemetry's conventions a fault of the client is no error of the server.
-    pub(crate) fn answered(&self, method: &hyper::Method, route: Option<&str>, status: StatusCode) {
+    pub fn answered(&self, method: &Method, route: Option<&str>, status: StatusCode) {
         let is_known = METHODS.contains(&method.as_str());
         let word = if is_known { method.as_str() } else { "HTTP" };
         self.0.span().update_name(route.map_or_else(|| word.to_owned(), |route| format!("{word} {route}")));
@@ -198,10 +237,10 @@ impl Work {
     }
 }
 
-fn resource(settings: &TraceSettings) -> Resource {
-    let said = settings.resource.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+fn resource(options: &TraceOptions) -> Resource {
+    let said = options.resource.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     Resource::builder_empty()
-        .with_attribute(KeyValue::new("service.name", settings.service.clone()))
+        .with_attribute(KeyValue::new("service.name", options.service.clone()))
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .with_attributes(said)
         .build()

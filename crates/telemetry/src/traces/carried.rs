@@ -12,25 +12,25 @@ use opentelemetry::trace::SpanContext;
 
 /// A reading that brought revisions into the answers.
 #[derive(Clone, Debug)]
-pub(crate) struct Passage {
+pub struct Passage {
     /// The revision before it, and its own: what is between is in the answers because of it.
-    pub(crate) revisions: (u64, u64),
+    pub revisions: (u64, u64),
     /// When the reading began.
-    pub(crate) begun: SystemTime,
+    pub begun: SystemTime,
     /// When it had compiled.
-    pub(crate) compiled: SystemTime,
+    pub compiled: SystemTime,
     /// When the answers followed it.
-    pub(crate) in_force: SystemTime,
+    pub in_force: SystemTime,
     /// True if only what is touched was compiled.
-    pub(crate) is_incremental: bool,
+    pub is_incremental: bool,
     /// How many pools, names and names of records are touched; 0 where that is not known, as where files are read.
-    pub(crate) touched: [usize; 3],
+    pub touched: [usize; 3],
     /// The id of what is served since.
-    pub(crate) snapshot: u64,
+    pub snapshot: u64,
     /// The configurations accepted since the start.
-    pub(crate) generation: u64,
+    pub generation: u64,
     /// What its log lines have as `trace`.
-    pub(crate) log: String,
+    pub log: String,
 }
 
 /// Who wrote.

@@ -3,7 +3,7 @@
 //! A header that is not in its form is as good as none (W3C Trace Context section 4.3): a new trace begins, and the next form is looked
 //! at. The SDK's own reader takes texts that the recommendation refuses, so they are read here.
 
-use hyper::HeaderMap;
+use fairway_http::header::HeaderMap;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
 /// The span that a request was made in.
@@ -88,7 +88,7 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{HeaderName, HeaderValue};
+    use fairway_http::header::{HeaderName, HeaderValue};
 
     use super::*;
 

@@ -1,0 +1,178 @@
+//! The connection to a collector, and the pauses it asks for.
+
+use std::{
+    collections::HashMap,
+    fmt::Display,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use async_trait::async_trait;
+use fairway_http::{Client, Options, Request, Url, header, tls};
+use opentelemetry_http::{Bytes, HttpClient, HttpError};
+use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig};
+use tokio::time::{Instant, sleep_until};
+use tonic::{
+    metadata::MetadataMap,
+    transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
+};
+
+use super::{TraceError, TraceOptions, TraceProtocol};
+
+/// Makes the exporter; connects to nothing yet. Causes of failed HTTP requests are left in `error`.
+pub(super) fn exporter(options: &TraceOptions, error: &LastError) -> Result<SpanExporter, TraceError> {
+    let retries = RetryPolicy::recommended()
+        .with_max_retries(RETRIES)
+        .with_initial_delay(Duration::from_secs(1))
+        .with_max_delay(Duration::from_secs(8))
+        .with_max_jitter(Duration::from_millis(250));
+    let built = match options.protocol {
+        TraceProtocol::HttpProtobuf => SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(options.endpoint.to_string())
+            .with_timeout(RETRY_WITHIN)
+            .with_retry_policy(retries)
+            .with_http_client(HttpCollector::new(options, error.clone())?)
+            .with_headers(headers(options))
+            .build(),
+        TraceProtocol::Grpc => SpanExporter::builder()
+            .with_tonic()
+            .with_channel(channel(options)?)
+            .with_timeout(RETRY_WITHIN)
+            .with_retry_policy(retries)
+            .with_metadata(MetadataMap::from_headers(options.headers.clone()))
+            .build(),
+    };
+    built.map_err(setup)
+}
+
+/// The library takes text; each value was text when it was configured.
+fn headers(options: &TraceOptions) -> HashMap<String, String> {
+    let text = |value: &header::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    options.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}
+
+fn channel(options: &TraceOptions) -> Result<Channel, TraceError> {
+    let url = &options.endpoint;
+    let scheme = if url.is_https() { "https" } else { "http" };
+    let endpoint = Endpoint::from_shared(format!("{scheme}://{}", url.authority())).map_err(setup)?;
+    let endpoint = endpoint.timeout(options.timeout).connect_timeout(options.timeout);
+    if !url.is_https() {
+        return Ok(endpoint.connect_lazy());
+    }
+    let mut tls = ClientTlsConfig::new();
+    tls = match &options.ca {
+        Some(ca) => tls.ca_certificate(Certificate::from_pem(ca.expose())),
+        None => tls.with_native_roots(),
+    };
+    if let Some((certificate, key)) = &options.identity {
+        tls = tls.identity(Identity::from_pem(certificate.expose(), key.expose()));
+    }
+    Ok(endpoint.tls_config(tls).map_err(setup)?.connect_lazy())
+}
+
+fn setup(error: impl Display) -> TraceError {
+    TraceError(error.to_string())
+}
+
+/// Cause of the last failed HTTP request, which the library reduces to "network error"; clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastError(Arc<Mutex<Option<String>>>);
+
+impl LastError {
+    pub(super) fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, error: &dyn Display) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+    }
+}
+
+/// Posts requests, none of them before the time that the collector named in a `Retry-After`.
+///
+/// The library waits too, but 30 s at most, and forgets the time with the batch.
+#[derive(Debug)]
+struct HttpCollector {
+    client: Client,
+    paused_until: Mutex<Option<Instant>>,
+    error: LastError,
+}
+
+impl HttpCollector {
+    fn new(options: &TraceOptions, error: LastError) -> Result<Self, TraceError> {
+        let tls = options.endpoint.is_https().then(|| {
+            let identity = options.identity.as_ref().map(|(certificate, key)| (certificate, key));
+            tls::client_config(options.ca.as_ref(), identity)
+        });
+        let http = Options { tls: tls.transpose().map_err(setup)?, ..Options::new(options.timeout, ANSWER_MAX) };
+        Ok(Self { client: Client::new(http).map_err(setup)?, paused_until: Mutex::default(), error })
+    }
+
+    fn paused_until(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.paused_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl HttpClient for HttpCollector {
+    async fn send_bytes(
+        &self,
+        request: opentelemetry_http::Request<Bytes>,
+    ) -> Result<opentelemetry_http::Response<Bytes>, HttpError> {
+        let paused = *self.paused_until();
+        if let Some(until) = paused {
+            sleep_until(until).await;
+        }
+        let (head, body) = request.into_parts();
+        let url = Url::parse(&head.uri.to_string())?;
+        let request = Request { method: head.method, url, headers: head.headers, body: body.into() };
+        let answer = self.client.send(request).await.inspect_err(|error| self.error.set(error))?;
+        let mut response = opentelemetry_http::Response::new(Bytes::new());
+        *response.status_mut() = answer.status;
+        if !answer.status.is_success() {
+            let pause = answer.headers.get(header::RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?));
+            *self.paused_until() = pause.map(|pause| Instant::now() + pause.min(PAUSE_MAX));
+        }
+        response.headers_mut().clone_from(&answer.headers);
+        *response.body_mut() = answer.body.clone().into();
+        if let Err(error) = answer.require_success() {
+            self.error.set(&error);
+        }
+        Ok(response)
+    }
+}
+
+/// The pause that a `Retry-After` asks for: seconds, or a date (RFC 9110 section 10.2.3).
+fn retry_after(value: &str) -> Option<Duration> {
+    match value.trim().parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        // A date that has passed asks for no pause.
+        Err(_) => Some(httpdate::parse_http_date(value).ok()?.duration_since(SystemTime::now()).unwrap_or_default()),
+    }
+}
+
+/// Repetitions of a request that may succeed later: after 1, 2, 4 and 8 s, or what the collector asks for.
+const RETRIES: usize = 4;
+/// A failed request is not repeated later than this after the first: five requests of up to a minute each, and the pauses.
+const RETRY_WITHIN: Duration = Duration::from_secs(6 * 60);
+/// Longest pause that a collector can ask for: a mistaken date must not end traces until the next restart.
+const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+/// Most bytes of an answer: a count and a message.
+const ANSWER_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_as_seconds_or_date() {
+        assert_eq!(retry_after(" 120 "), Some(Duration::from_secs(120)));
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO), "a date that has passed");
+        let later = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(100));
+        let pause = retry_after(&later).unwrap();
+        assert!((98..=100).contains(&pause.as_secs()), "{pause:?}");
+        assert_eq!(retry_after("soon"), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Reads from the OTLP library's log events what it does not return: failed requests, and spans that the collector rejected.
+//!
+//! The library repeats a request by itself, and answers partial success with a log event only. Its events are read while a batch is
+//! sent, whatever the log's filter is, and do not reach the log: [`super::export`] logs the first failure and the recovery instead.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use tracing::{
+    Dispatch, Event, Subscriber,
+    field::{Field, Visit},
+    level_filters::LevelFilter,
+};
+use tracing_subscriber::{
+    Layer,
+    filter::Targets,
+    layer::{Context, SubscriberExt},
+};
+
+use super::export::Counts;
+
+/// Counts failed requests, and the rejected spans of the batch under way; clones share the numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Events {
+    counts: Arc<Counts>,
+    rejected: Arc<AtomicU64>,
+}
+
+impl Events {
+    pub(super) fn new(counts: Arc<Counts>) -> Self {
+        Self { counts, rejected: Arc::default() }
+    }
+
+    /// The subscriber under which a batch is to be sent.
+    pub(super) fn listener(&self) -> Dispatch {
+        // A filter, so that events of other libraries stay as cheap as without this subscriber.
+        let library = Targets::new().with_target("opentelemetry-otlp", LevelFilter::DEBUG);
+        tracing_subscriber::registry().with(library).with(self.clone()).into()
+    }
+
+    /// Returns the number of spans rejected since the last call.
+    pub(super) fn take_rejected(&self) -> u64 {
+        self.rejected.swap(0, Relaxed)
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Events {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let name = event.metadata().name();
+        // One for each failed request: Export.InProgress.{Retrying,Throttled} and Export.Failed.*.
+        if name.starts_with("Export.") {
+            self.counts.failures.fetch_add(1, Relaxed);
+        } else if name.ends_with(".PartialSuccess") {
+            event.record(&mut Rejected(&self.rejected));
+        }
+    }
+}
+
+struct Rejected<'a>(&'a AtomicU64);
+
+impl Visit for Rejected<'_> {
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        if field.name() == "rejected_spans" {
+            self.0.fetch_add(u64::try_from(value).unwrap_or(0), Relaxed);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
