@@ -7,7 +7,6 @@
 
 pub mod api;
 pub mod cli;
-pub mod control;
 pub mod daemon;
 pub mod demo;
 mod impact;

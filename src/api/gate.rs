@@ -18,11 +18,11 @@ use axum::{
 };
 
 use super::{patient_body::PatientBody, permission::Permissions, problem::problem, routes::Caller};
-use crate::control::Control;
 use fairway_access::{
     Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, RequiredPermission,
     Subject, Verbs, is_foreign,
 };
+use fairway_control::Control;
 use fairway_transport::Computing;
 
 /// How a request came.

@@ -25,8 +25,8 @@ use super::{
     problem::{Refusal, problem},
     routes::Site,
 };
-use crate::control::{Control, declared::Declared};
 use fairway_api_types::intents_wire::{IntentItem, IntentList, IntentListParameters};
+use fairway_control::{Control, declared::Declared};
 use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Key, Object};
 

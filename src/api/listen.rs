@@ -31,8 +31,8 @@ use super::{
     routes::{self, Site},
     watch::{self as watching, Hub},
 };
-use crate::control::Control;
 use fairway_access::{ClientKey, names_of};
+use fairway_control::Control;
 
 /// The listeners of the API.
 pub(crate) struct Api {

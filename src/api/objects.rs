@@ -27,8 +27,8 @@ use super::{
     problem::{Refusal, problem},
     routes::Site,
 };
-use crate::control::declared::section;
 use fairway_api_types::objects_wire::{HistoryEntry, ListParameters, ObjectList};
+use fairway_control::declared::section;
 use fairway_store::objects::{Entry, Kind, Object};
 
 /// The kinds that are elements of a configuration's lists.

@@ -5,8 +5,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::control::ControlError;
 pub(super) use crate::problem::{Flaw, flawed, problem};
+use fairway_control::ControlError;
 use fairway_store::objects::StoreError;
 
 /// A request that is refused, with its answer. In a box: an answer is far larger than what is mostly returned beside it.

@@ -26,7 +26,8 @@ use super::{
     traced::traced,
     watch::{self, Hub},
 };
-use crate::{control::Control, once::UnderWay};
+use crate::once::UnderWay;
+use fairway_control::Control;
 
 /// What the handlers use.
 #[derive(Clone)]

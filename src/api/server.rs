@@ -18,11 +18,11 @@ use super::{
     route::{Content, Route, Shape},
     routes::Site,
 };
-use crate::control::Readiness;
 use fairway_access::Verb;
 use fairway_api_types::endpoints::{EXPLAIN, Endpoint, METRICS, RELOAD, STATE, STOP, VERSION};
 use fairway_api_types::explain_wire::Explanation;
 use fairway_api_types::state_wire::{ExplainParameters, ReloadReport, State, Version};
+use fairway_control::Readiness;
 
 /// The routes of the server itself.
 pub(super) fn routes() -> Vec<Route> {

@@ -23,9 +23,9 @@ use super::{
     route::{Content, LAST_EVENT_ID, Route},
     watch_wire::{ReloadEvent, StateEvent, TransitionEvent, WatchParameters},
 };
-use crate::control::{AppliedTransition, Control, Readiness};
 use fairway_access::Verb;
 use fairway_api_types::endpoints::Endpoint;
+use fairway_control::{AppliedTransition, Control, Readiness};
 
 pub(super) use hub::Hub;
 pub(super) use stream::{heartbeat, place, stream};

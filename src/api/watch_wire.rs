@@ -4,8 +4,8 @@ use fairway_model::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::{AppliedTransition, PoolMoved, Story};
 use fairway_api_types::state_wire::ReloadReport;
+use fairway_control::{AppliedTransition, PoolMoved, Story};
 
 /// What `GET /v1/watch` is asked with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -29,9 +29,9 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{listen::serve, metrics::Metrics, traced::traced};
-use crate::control::{Control, contributed::ContributionLedger};
 use fairway_access::{ServerTls, TokenHash};
 use fairway_config::WebhookSettings;
+use fairway_control::{Control, contributed::ContributionLedger};
 use fairway_telemetry::traces::Traces;
 use fairway_transport::Computing;
 

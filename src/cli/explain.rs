@@ -13,10 +13,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, table},
     variable, wait,
 };
-use crate::{
-    api::{explanation, percent},
-    control::{self},
-};
+use crate::api::{explanation, percent};
 use fairway_api_types::{
     client::ExplainQuery,
     explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},
@@ -58,7 +55,7 @@ fn of_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("the configuration is faulty:{}", faults.concat())
     };
-    let view = control::of_files(&source, &environment, verdict).map_err(faulty)?.view;
+    let view = fairway_control::of_files(&source, &environment, verdict).map_err(faulty)?.view;
     let slots = view.snapshot.slots();
     let known: BTreeSet<&str> = slots.iter().map(|slot| slot.cluster.as_str()).collect();
     if let Some(unknown) = args.down.iter().find(|cluster| !known.contains(cluster.as_str())) {

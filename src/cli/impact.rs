@@ -10,12 +10,10 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, table},
     variable,
 };
-use crate::{
-    control::Offline,
-    impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms},
-};
+use crate::impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms};
 use fairway_config::Environment;
 use fairway_config::Source;
+use fairway_control::Offline;
 
 /// Judges, prints, and tells by the exit status whether a rule is broken, and whether it was before.
 pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool) -> anyhow::Result<ExitCode> {

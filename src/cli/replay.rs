@@ -16,12 +16,10 @@ use super::{
     output::{Cell, Out, Palette, Tone, table, thousands},
     variable,
 };
-use crate::{
-    control::{self, Offline},
-    replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides},
-};
+use crate::replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides};
 use fairway_config::Environment;
 use fairway_config::Source;
+use fairway_control::Offline;
 
 /// Plays the log and prints what it comes to.
 pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
@@ -71,7 +69,7 @@ fn side(files: &Path, down: &[ClusterName]) -> anyhow::Result<Offline> {
         let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         anyhow!("{} is faulty:{}", files.display(), faults.concat())
     };
-    control::of_files(&Source::Path(files.to_owned()), &environment, verdict).map_err(faulty)
+    fairway_control::of_files(&Source::Path(files.to_owned()), &environment, verdict).map_err(faulty)
 }
 
 fn render(palette: Palette, report: &Report) -> String {

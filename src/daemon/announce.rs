@@ -17,9 +17,9 @@ use std::{
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use crate::control::shared::{Clock, Readiness, Shared};
 use crate::post::{PostError, post};
 use fairway_config::{Settings, WebUrl};
+use fairway_control::shared::{Clock, Readiness, Shared};
 
 /// The task that tells; it is cut off when this is dropped.
 #[derive(Debug)]

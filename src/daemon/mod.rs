@@ -5,6 +5,8 @@ mod bound;
 mod replace;
 mod signals;
 mod start;
+#[cfg(test)]
+mod tests;
 mod traces;
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
@@ -16,13 +18,11 @@ use fairway_telemetry::{
 use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::{Instrument, Span};
 
+use crate::daemon::announce::Announcer;
 use crate::{api::Api, api::Webhook};
-use crate::{
-    control::{Control, Stopping, command::Command, shared::Readiness},
-    daemon::announce::Announcer,
-};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{Environment, Source};
+use fairway_control::{Control, Stopping, command::Command, shared::Readiness};
 use fairway_store::DataFolder;
 use fairway_transport::{
     Notifier, Sockets,

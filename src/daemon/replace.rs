@@ -8,14 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    control::{Control, command::Command},
-    daemon::{
-        StartError,
-        bound::{HEALTH, HTTP, Passed, WEBHOOK},
-    },
+use crate::daemon::{
+    StartError,
+    bound::{HEALTH, HTTP, Passed, WEBHOOK},
 };
 use fairway_config::Settings;
+use fairway_control::{Control, command::Command};
 use fairway_store::DataFolder;
 use fairway_transport::{
     Server, Sockets,

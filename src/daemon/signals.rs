@@ -7,7 +7,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::control::{Control, Stopping, configured::What};
+use fairway_control::{Control, Stopping, configured::What};
 
 /// Acts on signals until the task is cut off.
 pub(crate) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {

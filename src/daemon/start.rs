@@ -15,31 +15,27 @@ use tokio::{
     sync::watch,
 };
 
+use crate::daemon::signals;
+use crate::daemon::{
+    Daemon, Options, Tasks,
+    announce::Announcer,
+    bound::{Bound, Passed},
+    replace::{self, Predecessor},
+    traces::start_traces,
+};
 use crate::{api::Api, api::Webhook, api::bind_socket, api::metrics::Metrics};
-use crate::{
-    control::begin::{Parts, Past, line_format},
-    daemon::signals,
-};
-use crate::{
-    control::{
-        Control,
-        compile::Compiled,
-        configured::{Configured, Reader, What},
-        declared::Declared,
-        objects, publishing,
-        shared::{Readiness, Shared, system_clock},
-        watch::watch_files,
-    },
-    daemon::{
-        Daemon, Options, Tasks,
-        announce::Announcer,
-        bound::{Bound, Passed},
-        replace::{self, Predecessor},
-        traces::start_traces,
-    },
-};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{QueryLogSink, Settings, watch::Fingerprint};
+use fairway_control::begin::{Parts, Past, line_format};
+use fairway_control::{
+    Control,
+    compile::Compiled,
+    configured::{Configured, Reader, What},
+    declared::Declared,
+    objects, publishing,
+    shared::{Readiness, Shared, system_clock},
+    watch::watch_files,
+};
 use fairway_store::{DataFolder, FolderError};
 use fairway_transport::{
     BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,

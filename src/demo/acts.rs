@@ -22,10 +22,8 @@ use super::{
     stage::{CLUSTERS, DemoCluster, Stage, pay, shop},
     watch::{Change, Watch, Watched},
 };
-use crate::{
-    cli::{Out, Palette, Tone, thousands},
-    control::AppliedTransition,
-};
+use crate::cli::{Out, Palette, Tone, thousands};
+use fairway_control::AppliedTransition;
 
 /// Client networks asked for in a census (shares within ±2 points of their weights; one standard deviation is 0.5).
 const NETWORKS: u16 = 10_000;

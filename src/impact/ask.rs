@@ -8,7 +8,7 @@ use fairway_zones::{
     steer::{Basis, ClientNet, Kind, Sight, SteerPool, Trace},
 };
 
-use crate::control::Offline;
+use fairway_control::Offline;
 
 /// Members that are live for a client and that some client of its row is answered with, and what an answer rests on.
 pub(super) struct Live {

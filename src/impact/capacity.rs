@@ -15,8 +15,8 @@ use super::{
     Breach, CapacityReport, Rule, Severity,
     ask::{cluster, first, reach, samples_each},
 };
-use crate::control::Offline;
-use crate::control::samples::samples;
+use fairway_control::Offline;
+use fairway_control::samples::samples;
 
 /// By cluster: parts of samples, or of demand.
 type Sums<'a> = BTreeMap<&'a ClusterName, f64>;

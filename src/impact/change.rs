@@ -16,8 +16,8 @@ use super::{
     ask::{cluster, first, samples_each},
     report_wire::{NameMoved, Share},
 };
-use crate::control::Offline;
-use crate::control::samples::samples;
+use fairway_control::Offline;
+use fairway_control::samples::samples;
 
 /// Adds to each pool what becomes of its clients. A pool is held against the one that answered the first of its names before.
 pub(super) fn compare(before: &Offline, after: &Offline, pools: &mut BTreeMap<PoolName, PoolImpact>) {

@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_model::{Diagnostic, HealthStatus, PoolName};
 
-use crate::control::{Offline, of_files};
 use fairway_config::Environment;
 use fairway_config::Source;
+use fairway_control::{Offline, of_files};
 
 pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};
 

@@ -9,7 +9,7 @@ use super::{
     Breach, PoolImpact, Rule, Severity,
     ask::{live, reach},
 };
-use crate::control::Offline;
+use fairway_control::Offline;
 
 /// Clusters that fail together: one, or all of a region.
 struct Domain<'a> {

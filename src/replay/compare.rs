@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use fairway_model::{ClusterName, DesiredState, Network, PoolName};
 use fairway_zones::{Draw, Played, Player, ServingState};
 
-use crate::control::Offline;
+use fairway_control::Offline;
 
 use super::report_wire::{ClusterShare, PoolReport, Report};
 

@@ -69,7 +69,7 @@ fn parse(filter: &str) -> Result<EnvFilter, LogError> {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LogError {
     /// Not in the form of `tracing`'s directives.
-    #[error("{filter:?} is no log filter: {why}; write it like info or info,fairway::control=debug")]
+    #[error("{filter:?} is no log filter: {why}; write it like info or info,fairway_control=debug")]
     Filter {
         /// The text.
         filter: String,

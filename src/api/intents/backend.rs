@@ -7,8 +7,8 @@ use super::super::{
     objects::{SERVED_MAX, supposed},
     problem::Refusal,
 };
-use crate::control::Control;
 use fairway_api_types::objects_wire::ApplyReport;
+use fairway_control::Control;
 use fairway_intents::IntentStatus;
 use fairway_store::objects::{Change, Object};
 

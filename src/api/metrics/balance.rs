@@ -5,7 +5,7 @@ use fairway_model::Timestamp;
 use fairway_zones::ServingState;
 
 use super::Sheet;
-use crate::control::{Published, Shared, truth};
+use fairway_control::{Published, Shared, truth};
 
 /// Writes what concerns balancing.
 pub(super) fn write(

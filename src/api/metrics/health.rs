@@ -13,7 +13,7 @@ use fairway_zones::{
 };
 
 use super::Sheet;
-use crate::control::Published;
+use fairway_control::Published;
 
 /// Writes what concerns health.
 pub(super) fn write(

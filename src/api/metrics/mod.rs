@@ -30,7 +30,7 @@ use fairway_telemetry::Sheet;
 use fairway_zones::{ServingState, Tallies};
 use tokio::sync::Mutex;
 
-use crate::control::{Control, Published, Readiness, Shared};
+use fairway_control::{Control, Published, Readiness, Shared};
 
 /// Gathers metrics, one scrape at a time.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::SystemTime};
 
 use super::Sheet;
-use crate::control::Shared;
+use fairway_control::Shared;
 
 /// Writes how each provider stands.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {

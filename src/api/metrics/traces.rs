@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Sheet;
-use crate::control::Shared;
+use fairway_control::Shared;
 
 /// Writes what concerns traces; nothing where they are off.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {

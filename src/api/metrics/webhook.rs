@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Sheet;
-use crate::control::{Published, Shared};
+use fairway_control::{Published, Shared};
 
 /// Writes what concerns the webhook; nothing where there is none.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {

@@ -3,7 +3,7 @@
 use fairway_zones::{Dropped, ServingState};
 
 use super::{Sheet, tallies};
-use crate::control::Shared;
+use fairway_control::Shared;
 use fairway_transport::Close;
 
 /// Writes what concerns packets.

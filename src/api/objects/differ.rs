@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::write::shown_key;
-use crate::control::declared::{Declared, section};
 use fairway_api_types::objects_wire::Difference;
+use fairway_control::declared::{Declared, section};
 use fairway_store::objects::{Change, Key};
 
 /// What changes would make other in what is declared; the first [`DIFFERENCES_MAX`] fields of it.

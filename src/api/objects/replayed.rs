@@ -14,11 +14,9 @@ use super::{
     },
     write::{batch, is_met, written},
 };
-use crate::{
-    control::objects::Objects,
-    once::{Done, FASTER, Once, Same},
-};
+use crate::once::{Done, FASTER, Once, Same};
 use fairway_api_types::objects_wire::ApplyReport;
+use fairway_control::objects::Objects;
 use fairway_store::objects::{Author, Change, Committed, Expect, Key, Object, StoreError};
 
 /// Makes a change and leaves its receipt, both or none. What is there is looked at first, so that the receipt says what will come of it.

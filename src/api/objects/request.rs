@@ -15,15 +15,13 @@ use super::super::{
     problem::{Flaw, Refusal, flawed, problem},
     routes::{Caller, Site},
 };
-use crate::{
-    control::declared::{Declared, key_name, section},
-    once::Given,
-};
+use crate::once::Given;
 use fairway_api_types::{
     intents_wire::NewIntent,
     objects_wire::{ApplyBody, ObjectBody, WriteParameters},
     state_wire::Body,
 };
+use fairway_control::declared::{Declared, key_name, section};
 use fairway_store::objects::{Author, Expect, Key, Kind, VALUE_MAX};
 
 /// A write, as it was asked for.

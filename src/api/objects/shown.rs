@@ -12,8 +12,8 @@ use super::super::{
     problem::{Refusal, problem},
     routes::Site,
 };
-use crate::control::{Configured, declared::section};
 use fairway_api_types::objects_wire::{Condition, Metadata, ObjectBody, ObjectStatus};
+use fairway_control::{Configured, declared::section};
 use fairway_store::objects::{Kind, Object};
 
 /// What objects are held against: what is served, and the revision of the objects in it.

@@ -29,17 +29,15 @@ use super::{
     request::{Asked, key},
     shown::{answer, standing, unknown},
 };
-use crate::{
-    control::{
-        Control,
-        declared::{Declared, LeftOut, section},
-        objects::Objects,
-        trial::{Attempt, Trial, Tried},
-    },
-    once::{Begun, Done, Once},
-};
+use crate::once::{Begun, Done, Once};
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_config::ObjectFault;
+use fairway_control::{
+    Control,
+    declared::{Declared, LeftOut, section},
+    objects::Objects,
+    trial::{Attempt, Trial, Tried},
+};
 use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, StoreError};
 

@@ -7,7 +7,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::super::route::{MakeSchema, Shape};
-use crate::control::declared::section;
+use fairway_control::declared::section;
 use fairway_intents;
 use fairway_store::objects::Kind;
 

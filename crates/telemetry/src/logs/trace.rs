@@ -60,7 +60,7 @@ impl fmt::Display for Trace {
 }
 
 /// Where the spans come from, for the filter.
-const TARGET: &str = "fairway::control";
+const TARGET: &str = "fairway_control";
 
 /// Keeps the id of each span where the JSON writer finds it.
 pub(super) struct Traces;

@@ -1,0 +1,303 @@
+//! The affected parts of the desired state: those that may differ from the last state.
+//!
+//! Only what is affected is merged, checked and compiled; the rest is taken from the last state. So the cost of a reload is
+//! proportional to what changed, and a start is a reload that affects everything.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use fairway_model::{ClusterName, DesiredState, MonitorName, Name, PoolName, RecordSet, SharedMap, Subject};
+use fairway_providers::plain_name;
+use fairway_zones::{Snapshot, Touched};
+
+use super::{
+    configured::{Configured, Files, Previous},
+    contributed::{self, Contributed},
+    declared::{Declared, exposed, key_of},
+};
+use fairway_intents::{is_of_intent, object_name};
+use fairway_store::objects::{Key, Kind};
+
+/// The parts of the desired state that may differ from the last state.
+#[derive(Clone, Debug)]
+pub enum Affected {
+    /// Everything: there is no last state, or something changed that any object may refer to.
+    All,
+    /// These parts alone.
+    Part(Box<Part>),
+}
+
+/// Some parts of the desired state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Declared objects that changed, and those that the last state rejected: what changed may make them valid.
+    keys: BTreeSet<Key>,
+    /// Inbound and compound intents to evaluate again.
+    pub intents: BTreeSet<Key>,
+    /// Names, as text, whose webhook contributions are merged again.
+    pub texts: BTreeSet<String>,
+    /// Pools, names and records.
+    pub touched: Touched,
+    clusters: BTreeSet<ClusterName>,
+    pub monitors: BTreeSet<MonitorName>,
+}
+
+impl Affected {
+    /// Returns what the difference between the last state and these sources may affect.
+    pub fn between(previous: Option<&Previous>, files: &Files, objects: &Declared) -> Self {
+        let part = previous.and_then(|previous| Part::between(&previous.configured, files, objects));
+        part.map_or(Self::All, |part| Self::Part(Box::new(part)))
+    }
+
+    /// Returns the part of a desired state that is affected.
+    pub fn of(&self, desired: &DesiredState) -> DesiredState {
+        match self {
+            Self::All => desired.clone(),
+            Self::Part(part) => part.of(desired),
+        }
+    }
+
+    /// Returns the last state, with what is affected replaced.
+    pub fn replaced(&self, before: Option<&Arc<DesiredState>>, with: DesiredState) -> Arc<DesiredState> {
+        match (self, before) {
+            (Self::Part(part), Some(before)) => Arc::new(part.replaced(before, with)),
+            _ => Arc::new(with),
+        }
+    }
+
+    /// Returns the parts, unless everything is affected.
+    pub fn part(&self) -> Option<&Part> {
+        match self {
+            Self::All => None,
+            Self::Part(part) => Some(part),
+        }
+    }
+}
+
+impl Part {
+    /// Returns `None` if something changed that any object may refer to: a cluster (but for its services), a monitor, a
+    /// zone, a map; or so much that merging everything costs less.
+    fn between(before: &Configured, files: &Files, objects: &Declared) -> Option<Self> {
+        // With other text in a zone, any name may be hidden, or no longer hidden.
+        if files.zones.is_some() || files.settings.shared_names() != before.settings.shared_names() {
+            return None;
+        }
+        let mut part = Self { touched: changed_in_files(&before.files.desired, &files.desired)?, ..Self::default() };
+        for key in objects.changed_since(&before.objects)? {
+            part.add(&key, before, files, objects).then_some(())?;
+        }
+        let mut rejected = before.rejected.keys();
+        rejected.all(|key| part.add_rejected(key, before, files, objects)).then_some(())?;
+        part.add_left_names(before.left_names.keys());
+        let all =
+            before.merged.desired.pools.len() + before.merged.desired.names.len() + before.merged.desired.records.len();
+        (part.len() <= PART_SPARE + all / 4).then_some(part)
+    }
+
+    /// Adds what depends on an object. Returns false if that is not known, so that everything is affected.
+    pub fn add(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+        if key.kind() == Kind::Cluster {
+            let Some((was, is)) = objects.other_services(&before.objects, key) else { return false };
+            // Of a cluster that files declare too, the files' services count.
+            if !files.desired.clusters.contains_key(&was.name) {
+                self.intents.extend(objects.moved_intents(was, is));
+            }
+            self.clusters.insert(was.name.clone());
+        } else if !before.objects.is_local_at(key) || !objects.is_local_at(key) {
+            return false;
+        }
+        for own in [before.objects.element(key), objects.element(key)].into_iter().flatten() {
+            self.touched.pools.extend(own.pools.keys().cloned());
+            self.touched.names.extend(own.names.keys().cloned());
+            self.touched.records.extend(own.records.keys().map(|(name, _)| name.clone()));
+        }
+        self.intents.extend(exposed(key));
+        self.keys.insert(key.clone());
+        key.kind() != Kind::Contribution || contributed::changed_texts(&before.objects, objects, key, &mut self.texts)
+    }
+
+    /// Adds what depends on an object that is rejected, or was. Returns false as [`Part::add`] does.
+    pub fn add_rejected(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+        // Any object may refer to these.
+        let is_referred_to = matches!(key.kind(), Kind::Cluster | Kind::Monitor);
+        !is_referred_to && self.add(key, before, files, objects)
+    }
+
+    /// Adds contributed names that are left out, or were.
+    pub fn add_left_names<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+        self.texts.extend(names.map(|name| plain_name(&name.to_string())));
+    }
+
+    /// Adds what depends on what is affected already, until nothing more does.
+    pub fn close(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
+        let before = &*previous.configured;
+        let versions = [&*before.objects, objects];
+        loop {
+            let size = self.len();
+            // To find the intent of a long name takes a look at all of them.
+            let known: BTreeSet<String> = self.intents.iter().map(object_name).collect();
+            for pool in self.touched.pools.iter().filter(|pool| is_of_intent(pool) && !known.contains(pool.as_str())) {
+                self.intents.extend(versions.into_iter().filter_map(|of| of.intent_called(pool.as_str())));
+            }
+            // Of intents that claim the same name, one is answered; the members of the others join it.
+            let of_texts: Vec<Name> = self.texts.iter().filter_map(|text| text.parse().ok()).collect();
+            for name in self.touched.names.iter().chain(&of_texts) {
+                self.intents.extend(versions.iter().flat_map(|of| of.claimants(name)).cloned());
+            }
+            for key in &self.intents {
+                self.touched.names.extend(versions.iter().filter_map(|of| of.claimed_by(key)));
+                self.touched.pools.extend(PoolName::new(&object_name(key)).ok());
+                self.monitors.extend(MonitorName::new(&object_name(key)).ok());
+            }
+            if !before.merged.contributed.is_empty() {
+                self.add_joining_texts(previous, files, objects);
+            }
+            if self.len() == size {
+                return;
+            }
+        }
+    }
+
+    /// Adds the contributions to affected names, and to the other names of their pools: whether a contribution joins a declared
+    /// pool depends on which names the pool answers.
+    fn add_joining_texts(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
+        let before = &*previous.configured;
+        let of_name = |name| [before.merged.desired.names.get(name), files.desired.names.get(name), objects.name(name)];
+        let of_names = self.touched.names.iter().flat_map(of_name).flatten().map(|steered| &steered.pool);
+        let pools: BTreeSet<&PoolName> = of_names.chain(&self.touched.pools).collect();
+        let answered = pools.into_iter().flat_map(|pool| names_of(&previous.snapshot, pool)).chain(&self.touched.names);
+        let joining = answered.filter(|name| before.merged.contributed.united().of_name(name).is_some());
+        let texts: Vec<String> = joining.map(|name| plain_name(&name.to_string())).collect();
+        self.texts.extend(texts);
+    }
+
+    /// Adds what merged contributions changed. Returns false if a cluster or monitor of theirs is another one now, which
+    /// concerns all who use it.
+    pub fn add_contributed(&mut self, was: &Contributed, is: &Contributed) -> bool {
+        for name in self.texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
+            let steered = [was, is].map(|of| of.united().desired().names.get(&name));
+            self.touched.pools.extend(steered.iter().flatten().map(|steered| steered.pool.clone()));
+            if was.has_records_at(&name) || is.has_records_at(&name) {
+                self.touched.records.insert(name.clone());
+            }
+            if steered.iter().any(Option::is_some) {
+                self.touched.names.insert(name);
+            }
+        }
+        let (was, is) = (was.united().desired(), is.united().desired());
+        if is.clusters.iter().any(|(name, cluster)| was.clusters.get(name).is_some_and(|before| before != cluster)) {
+            return false;
+        }
+        let come = is.clusters.keys().filter(|name| !was.clusters.contains_key(*name));
+        let gone = was.clusters.keys().filter(|name| !is.clusters.contains_key(*name));
+        self.clusters.extend(come.chain(gone).cloned());
+        let mut monitors = is.monitors.differences(&was.monitors, PartialEq::eq).into_iter();
+        monitors.all(|(name, now, then)| {
+            self.monitors.insert(name.clone());
+            now.is_none() || then.is_none()
+        })
+    }
+
+    /// The keys of the declared objects whose elements are affected, in order.
+    pub fn object_keys(&self) -> BTreeSet<Key> {
+        let Touched { pools, names, records } = &self.touched;
+        let pools = pools.iter().cloned().map(Subject::Pool);
+        let names = names.iter().cloned().map(Subject::Name);
+        let records = records.iter().map(|name| Subject::Records(name.clone(), fairway_model::Rtype(0)));
+        let clusters = self.clusters.iter().cloned().map(Subject::Cluster);
+        let monitors = self.monitors.iter().cloned().map(Subject::Monitor);
+        let subjects = pools.chain(names).chain(records).chain(clusters).chain(monitors);
+        subjects.filter_map(|subject| key_of(&subject)).chain(self.keys.iter().cloned()).collect()
+    }
+
+    fn of(&self, desired: &DesiredState) -> DesiredState {
+        DesiredState {
+            pools: picked(&desired.pools, &self.touched.pools),
+            names: picked(&desired.names, &self.touched.names),
+            records: self.records_of(desired).map(|set| (set.key(), set.clone())).collect(),
+            monitors: picked(&desired.monitors, &self.monitors),
+            clusters: picked_few(&desired.clusters, &self.clusters),
+            cluster_load_sources: picked_few(&desired.cluster_load_sources, &self.clusters),
+            load_bounds: picked_few(&desired.load_bounds, &self.clusters),
+            ..DesiredState::default()
+        }
+    }
+
+    fn records_of<'a>(&self, desired: &'a DesiredState) -> impl Iterator<Item = &'a RecordSet> {
+        self.touched.records.iter().flat_map(|name| desired.records_at(name))
+    }
+
+    fn replaced(&self, before: &DesiredState, with: DesiredState) -> DesiredState {
+        let mut desired = before.clone();
+        self.touched.pools.iter().for_each(|name| _ = desired.pools.remove(name));
+        self.touched.names.iter().for_each(|name| _ = desired.names.remove(name));
+        self.records_of(before).for_each(|set| _ = desired.records.remove(&set.key()));
+        self.monitors.iter().for_each(|name| _ = desired.monitors.remove(name));
+        for cluster in &self.clusters {
+            desired.clusters.remove(cluster);
+            desired.cluster_load_sources.remove(cluster);
+            desired.load_bounds.remove(cluster);
+        }
+        desired.pools.extend(with.pools);
+        desired.names.extend(with.names);
+        desired.records.extend(with.records);
+        desired.monitors.extend(with.monitors);
+        desired.clusters.extend(with.clusters);
+        desired.cluster_load_sources.extend(with.cluster_load_sources);
+        desired.load_bounds.extend(with.load_bounds);
+        desired
+    }
+
+    fn len(&self) -> usize {
+        let Touched { pools, names, records } = &self.touched;
+        pools.len() + names.len() + records.len() + self.intents.len() + self.texts.len()
+    }
+}
+
+/// Returns which pools, names and records differ between two states of the files, or `None` if anything else does.
+fn changed_in_files(before: &Arc<DesiredState>, after: &Arc<DesiredState>) -> Option<Touched> {
+    let mut touched = Touched::default();
+    if Arc::ptr_eq(before, after) {
+        return Some(touched);
+    }
+    let DesiredState { pools, names, records, .. } = &**after;
+    let others = |all: &DesiredState| DesiredState {
+        pools: SharedMap::new(),
+        names: SharedMap::new(),
+        records: SharedMap::new(),
+        ..all.clone()
+    };
+    if others(before) != others(after) {
+        return None;
+    }
+    touched.pools.extend(changed(pools, &before.pools).cloned());
+    touched.names.extend(changed(names, &before.names).cloned());
+    touched.records.extend(changed(records, &before.records).map(|(name, _)| name.clone()));
+    Some(touched)
+}
+
+fn changed<'a, K: Ord, V: PartialEq>(
+    now: &'a SharedMap<K, V>,
+    then: &'a SharedMap<K, V>,
+) -> impl Iterator<Item = &'a K> {
+    now.differences(then, V::eq).into_iter().map(|(key, ..)| key)
+}
+
+fn picked<K: Ord + Clone, V: Clone>(from: &SharedMap<K, V>, keys: &BTreeSet<K>) -> SharedMap<K, V> {
+    keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))).collect()
+}
+
+fn picked_few<K: Ord + Clone, V: Clone>(from: &BTreeMap<K, V>, keys: &BTreeSet<K>) -> BTreeMap<K, V> {
+    keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))).collect()
+}
+
+/// The names that a pool answers in a snapshot.
+pub(crate) fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s Name> {
+    snapshot.places_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
+}
+
+/// Changes that are always merged by themselves. Above that, and above a quarter of all that is served, merging everything at
+/// once costs less than looking up each part.
+const PART_SPARE: usize = 1_000;

@@ -1,0 +1,67 @@
+//! A store whose writes are seen in traces.
+
+use std::{sync::Arc, time::SystemTime};
+
+use async_trait::async_trait;
+use fairway_telemetry::traces::Traces;
+
+use fairway_store::{
+    Board,
+    objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch},
+};
+
+/// A store, and where the spans of its writes go.
+#[derive(Debug)]
+pub(crate) struct TracedStore {
+    pub store: Arc<dyn ObjectStore>,
+    pub traces: Traces,
+}
+
+#[async_trait]
+impl ObjectStore for TracedStore {
+    async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+        let Some(work) = self.traces.below("write") else { return self.store.commit(batch).await };
+        let since = SystemTime::now();
+        work.say("fairway.store.kind", self.store.standing().kind);
+        work.count("fairway.batch.changes", batch.changes.len());
+        let outcome = self.store.commit(batch).await;
+        match &outcome {
+            Ok(committed) => {
+                work.number("fairway.revision", committed.revision);
+                // A store returns once it is.
+                work.say("fairway.batch.durable", true);
+                self.traces.wrote(committed.revision, since, &work);
+            }
+            Err(error) => work.fail(error.to_string()),
+        }
+        outcome
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Object>, StoreError> {
+        self.store.read(key).await
+    }
+
+    async fn list(&self, under: &Prefix, after: Option<&Key>, most: usize) -> Result<Listing, StoreError> {
+        self.store.list(under, after, most).await
+    }
+
+    async fn watch(&self, after: u64) -> Result<Watch, StoreError> {
+        self.store.watch(after).await
+    }
+
+    async fn history(&self, key: &Key, before: Option<u64>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        self.store.history(key, before, most).await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+
+    fn standing(&self) -> Standing {
+        self.store.standing()
+    }
+
+    fn board(&self) -> Option<Board> {
+        self.store.board()
+    }
+}
