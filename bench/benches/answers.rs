@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use divan::{Bencher, counter::ItemsCount};
 use fairway_bench::answers::{CLIENT, Kind, compiled, packet, serving, workload};
-use fairway_zones::{Draw, Now, Query, Tally, find, read, steer, write};
+use fairway_zones::{Draw, Now, Query, Request, Tally, find, read, steer, write};
 
 fn main() {
     divan::main();
@@ -59,7 +59,13 @@ fn answer(bencher: Bencher<'_, '_>, kind: &Kind) {
     packets.iter().zip(&mut queries).for_each(|(packet, query)| find(&serving.snapshot, packet, query));
     bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
         for (packet, query) in packets.iter().zip(&queries) {
-            black_box(write(&serving, &CLIENT, packet, query, Now(0), Draw(0), &tally, &mut out));
+            black_box(write(
+                &serving,
+                &Request { client: &CLIENT, packet, now: Now(0), draw: Draw(0) },
+                query,
+                &tally,
+                &mut out,
+            ));
         }
     });
 }

@@ -14,30 +14,26 @@ use fairway_model::{
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
-    Client, Draw, Now, Outcome, Query, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, Transport,
-    compile, find, read, write,
+    Client, Draw, Now, Outcome, Query, Request, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally,
+    Transport, compile, find, read, write,
 };
 
 use crate::{Target, mutate, packet_check, rng::Rng};
 
 /// The function under test: [`in_stages`], or one with a bug planted in it. The query is what other packets left.
-pub type Respond = fn(&ServingState, &Client, &[u8], &mut Query, Now, Draw, &Tally, &mut [u8]) -> Outcome;
+pub type Respond = fn(&ServingState, &Request<'_>, &mut Query, &Tally, &mut [u8]) -> Outcome;
 
 /// What `respond` does, with a query that is used again and again, as a batch of packets uses its own.
-#[allow(clippy::too_many_arguments, reason = "as `respond`, and the query")]
 pub fn in_stages(
     serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
+    request: &Request<'_>,
     query: &mut Query,
-    now: Now,
-    draw: Draw,
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    read(packet, query);
-    find(&serving.snapshot, packet, query);
-    write(serving, client, packet, query, now, draw, tally, out)
+    read(request.packet, query);
+    find(&serving.snapshot, request.packet, query);
+    write(serving, request, query, tally, out)
 }
 
 /// The packet target.
@@ -90,7 +86,8 @@ impl Packets {
         };
         let mut fresh = Query::default();
         let query = if again { &mut fresh } else { &mut self.used };
-        match (self.respond)(&self.serving, &client, packet, query, Now(1_700_000_000), Draw(9), &self.tally, out) {
+        let request = Request { client: &client, packet, now: Now(1_700_000_000), draw: Draw(9) };
+        match (self.respond)(&self.serving, &request, query, &self.tally, out) {
             Outcome::Reply(length) => Some(length),
             Outcome::Drop => None,
         }

@@ -12,7 +12,7 @@ use fairway_fuzz::{
 use fairway_health::load::gateway::Shown;
 use fairway_model::{Diagnostic, Name, Rtype};
 use fairway_zonefile::ZoneData;
-use fairway_zones::{Client, Draw, Now, Outcome, Query, ServingState, Tally, find, read, write};
+use fairway_zones::{Outcome, Query, Request, ServingState, Tally, find, read, write};
 
 /// Enough to find each planted bug from any of the seeds tried, little enough for a debug build.
 const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), inputs: 60_000 };
@@ -26,78 +26,57 @@ fn finds(target: &mut dyn Target, name: &str, rule: &str) {
 }
 
 /// Trusts the size that a client names, past what may ever be sent over UDP.
-#[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn oversized(
     serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
+    request: &Request<'_>,
     query: &mut Query,
-    now: Now,
-    draw: Draw,
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    match in_stages(serving, client, packet, query, now, draw, tally, out) {
+    match in_stages(serving, request, query, tally, out) {
         Outcome::Reply(length) if length > 1_000 && out.len() < 65_535 => Outcome::Reply(out.len() + 1),
         outcome => outcome,
     }
 }
 
 /// Reads past the end where a name ends in a pointer to the last octet.
-#[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn overread(
     serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
+    request: &Request<'_>,
     query: &mut Query,
-    now: Now,
-    draw: Draw,
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
+    let packet = request.packet;
     if let Some(at) = packet.iter().skip(12).position(|b| *b == 0xc0) {
         let target = usize::from(*packet.get(12 + at + 1).unwrap_or(&0));
         assert!(target < packet.len(), "the planted overread");
     }
-    in_stages(serving, client, packet, query, now, draw, tally, out)
+    in_stages(serving, request, query, tally, out)
 }
 
 /// Answers another question than the one asked, if that has EDNS and an odd id.
-#[allow(clippy::too_many_arguments, reason = "as what is tested")]
 fn confused(
     serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
+    request: &Request<'_>,
     query: &mut Query,
-    now: Now,
-    draw: Draw,
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    let outcome = in_stages(serving, client, packet, query, now, draw, tally, out);
-    if packet.len() > 60 && packet[1] & 1 == 1 {
+    let outcome = in_stages(serving, request, query, tally, out);
+    if request.packet.len() > 60 && request.packet[1] & 1 == 1 {
         out[13] ^= 0x20;
     }
     outcome
 }
 
 /// Answers some packets with what was found for the one before.
-#[allow(clippy::too_many_arguments, reason = "as what is tested")]
-fn stale(
-    serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
-    query: &mut Query,
-    now: Now,
-    draw: Draw,
-    tally: &Tally,
-    out: &mut [u8],
-) -> Outcome {
-    read(packet, query);
-    if packet.get(1).is_none_or(|octet| octet & 7 != 7) {
-        find(&serving.snapshot, packet, query);
+fn stale(serving: &ServingState, request: &Request<'_>, query: &mut Query, tally: &Tally, out: &mut [u8]) -> Outcome {
+    read(request.packet, query);
+    if request.packet.get(1).is_none_or(|octet| octet & 7 != 7) {
+        find(&serving.snapshot, request.packet, query);
     }
-    write(serving, client, packet, query, now, draw, tally, out)
+    write(serving, request, query, tally, out)
 }
 
 /// Loses the octets of long TXT records.

@@ -30,6 +30,19 @@ impl Client {
     }
 }
 
+/// A message as a transport received it, and all else of the query that an answer depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Sender of the message.
+    pub client: &'a Client,
+    /// The message as received, without TCP's length field.
+    pub packet: &'a [u8],
+    /// Time of the sample that query logs take; no answer depends on it.
+    pub now: Now,
+    /// The draw for pools with `spread: query`.
+    pub draw: Draw,
+}
+
 /// Seconds since 1970, coarse: read once a batch, not once a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u64);

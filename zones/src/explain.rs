@@ -8,7 +8,7 @@ use fairway_model::{Name, Network, Rtype};
 
 pub use self::decode::{ExplainedRecord, decode};
 use crate::{
-    Client, Draw, Now, ServingState, Snapshot, Tally, Transport,
+    Client, Draw, Now, Request, ServingState, Snapshot, Tally, Transport,
     lookup::Found,
     place::PlaceNote,
     respond::{Outcome, Query, find, read, write_traced},
@@ -132,7 +132,8 @@ pub fn explain(serving: &ServingState, name: &Name, rtype: Rtype, client: Option
     let mut out = vec![0; 65_535];
     let mut listener = Listener::default();
     let tally = Tally::default();
-    let outcome = write_traced(serving, &from, &packet, &query, Now(0), Draw(0), &tally, &mut out, &mut listener);
+    let request = Request { client: &from, packet: &packet, now: Now(0), draw: Draw(0) };
+    let outcome = write_traced(serving, &request, &query, &tally, &mut out, &mut listener);
     let Outcome::Reply(length) = outcome else { unreachable!("a well-formed query from a real port is answered") };
     let message = decode(&out[..length]).expect("our own response is well-formed");
     let address = client.filter(|network| network.length() > 0).map_or(from.address, Network::address).to_canonical();

@@ -26,7 +26,7 @@ mod times;
 mod wire;
 
 pub use chunks::{Chunks, ChunksIter};
-pub use client::{Client, Draw, Now, Transport};
+pub use client::{Client, Draw, Now, Request, Transport};
 pub use compile::{Touched, compile, recompile, revise};
 pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, StateIds, decode, explain};
 pub use memory::give_back_memory;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use fairway_model::{Name, Network, Rtype};
 
 use crate::{
-    Client, Draw, Now, RuntimeState, ServingState, Snapshot, Tally, Transport,
+    Client, Draw, Now, Request, RuntimeState, ServingState, Snapshot, Tally, Transport,
     explain::{self, question},
     lookup::Found,
     respond::{Query, find, read, write_traced},
@@ -58,7 +58,8 @@ impl Player {
         read(&packet, &mut query);
         find(&serving.snapshot, &packet, &mut query);
         let mut listener = Listener { each, asked: None, serving };
-        write_traced(serving, &from, &packet, &query, Now(0), draw, &self.tally, &mut self.out, &mut listener);
+        let request = Request { client: &from, packet: &packet, now: Now(0), draw };
+        write_traced(serving, &request, &query, &self.tally, &mut self.out, &mut listener);
     }
 }
 

@@ -18,7 +18,7 @@ use fairway_model::Rtype;
 
 use self::answer::Answering;
 use crate::{
-    Client, Draw, Now, ServingState, Snapshot, Tally, Transport,
+    Client, Draw, Request, ServingState, Snapshot, Tally, Transport,
     entries::{Node, RrSet},
     explain::Trace,
     lookup::{Found, locate},
@@ -55,19 +55,11 @@ impl Default for Query {
 ///
 /// `out` must hold 65535 octets for TCP and 1232 for UDP; a shorter one only means earlier truncation, and one under 512
 /// octets no answer at all.
-pub fn respond(
-    serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
-    now: Now,
-    draw: Draw,
-    tally: &Tally,
-    out: &mut [u8],
-) -> Outcome {
+pub fn respond(serving: &ServingState, request: &Request<'_>, tally: &Tally, out: &mut [u8]) -> Outcome {
     let mut query = Query::default();
-    read(packet, &mut query);
-    find(&serving.snapshot, packet, &mut query);
-    write(serving, client, packet, &query, now, draw, tally, out)
+    read(request.packet, &mut query);
+    find(&serving.snapshot, request.packet, &mut query);
+    write(serving, request, &query, tally, out)
 }
 
 /// Stage one: parses and hashes; touches nothing but the packet. What `query` held before is overwritten.
@@ -133,35 +125,21 @@ pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
 }
 
 /// Stage three: decides and writes. `serving.snapshot` must be the one `query` was found in.
-#[allow(clippy::too_many_arguments, reason = "all that an answer depends on, and nothing else, comes in here")]
 #[inline]
-pub fn write(
-    serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
-    query: &Query,
-    now: Now,
-    draw: Draw,
-    tally: &Tally,
-    out: &mut [u8],
-) -> Outcome {
-    write_traced(serving, client, packet, query, now, draw, tally, out, &mut ())
+pub fn write(serving: &ServingState, request: &Request<'_>, query: &Query, tally: &Tally, out: &mut [u8]) -> Outcome {
+    write_traced(serving, request, query, tally, out, &mut ())
 }
-
-#[allow(clippy::too_many_arguments, reason = "as `write`, with the trace")]
 #[inline]
 pub(crate) fn write_traced<T: Trace>(
     serving: &ServingState,
-    client: &Client,
-    packet: &[u8],
+    request: &Request<'_>,
     query: &Query,
-    now: Now,
-    draw: Draw,
     tally: &Tally,
     out: &mut [u8],
     trace: &mut T,
 ) -> Outcome {
     let Query { asked: query, found, .. } = query;
+    let Request { client, packet, now, draw } = *request;
     tally.query(client);
     // Port 0 cannot be answered, and a spoofed one only makes noise.
     if query.refusal == Some(Refusal::Drop) || client.port == 0 || out.len() < OUT_MIN {

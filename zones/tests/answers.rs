@@ -10,7 +10,7 @@ use fairway_model::{
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
-    Client, Draw, Dropped, NodeKind, Now, Outcome, RuntimeState, ServerOptions, ServingState, Tallies, Tally,
+    Client, Draw, Dropped, NodeKind, Now, Outcome, Request, RuntimeState, ServerOptions, ServingState, Tallies, Tally,
     Transport, compile, decode, explain, respond,
 };
 
@@ -97,7 +97,8 @@ fn client(transport: Transport) -> Client {
 
 fn send(serving: &ServingState, packet: &[u8], transport: Transport, tally: &Tally) -> Vec<u8> {
     let mut out = vec![0xee; 65_535];
-    match respond(serving, &client(transport), packet, Now(1), Draw(0), tally, &mut out) {
+    match respond(serving, &Request { client: &client(transport), packet, now: Now(1), draw: Draw(0) }, tally, &mut out)
+    {
         Outcome::Reply(length) => out[..length].to_vec(),
         Outcome::Drop => vec![],
     }
@@ -250,7 +251,12 @@ fn what_is_dropped_is_counted_by_its_reason() {
     response[2] |= 0x80;
     let send = |packet: &[u8], port: u16, room: usize| {
         let client = Client::new(Ipv4Addr::LOCALHOST.into(), port, Transport::Udp);
-        respond(&serving, &client, packet, Now(1_700_000_000), Draw(1), &tally, &mut vec![0; room])
+        respond(
+            &serving,
+            &Request { client: &client, packet, now: Now(1_700_000_000), draw: Draw(1) },
+            &tally,
+            &mut vec![0; room],
+        )
     };
     let mut expected = [0; Dropped::ALL.len()];
     for (packet, port, room, why) in [

@@ -22,8 +22,8 @@ use fairway_model::{
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
-    Client, Draw, Now, Outcome, PoolInfo, RuntimeState, ServerOptions, ServingState, Slot, Snapshot, Tallies, Tally,
-    TargetIndex, Touched, Transport, compile, explain, recompile, respond, revise,
+    Client, Draw, Now, Outcome, PoolInfo, Request, RuntimeState, ServerOptions, ServingState, Slot, Snapshot, Tallies,
+    Tally, TargetIndex, Touched, Transport, compile, explain, recompile, respond, revise,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 use world::{ASKED, CLIENTS, Dice, STEERED, TYPES, cluster, edit, owner, world, zones};
@@ -68,7 +68,12 @@ fn said(serving: &ServingState) -> (Vec<Vec<u8>>, Vec<String>, BTreeMap<String, 
         let clients = if matches!(rtype, Rtype::A | Rtype::AAAA) { &CLIENTS[..] } else { &CLIENTS[..1] };
         for address in clients.iter().map(|client| client.parse::<IpAddr>().unwrap()) {
             let client = Client { address, port: 4242, transport: Transport::Tcp };
-            let outcome = respond(serving, &client, &packet, Now(0), Draw(1), &tally, &mut out);
+            let outcome = respond(
+                serving,
+                &Request { client: &client, packet: &packet, now: Now(0), draw: Draw(1) },
+                &tally,
+                &mut out,
+            );
             let Outcome::Reply(length) = outcome else { panic!("no reply") };
             responses.push(out[..length].to_vec());
         }

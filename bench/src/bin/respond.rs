@@ -8,7 +8,7 @@ use fairway_bench::{
     answers::{CLIENT, Kind, packet, state_for},
     monotonic_ns,
 };
-use fairway_zones::{Draw, Now, Outcome, Query, ServingState, Tally, find, read, respond, write};
+use fairway_zones::{Draw, Now, Outcome, Query, Request, ServingState, Tally, find, read, respond, write};
 
 /// Answers queries of one kind, or of every kind in turn.
 #[derive(Parser)]
@@ -42,7 +42,8 @@ fn main() {
 /// What is counted must be the answer that is meant.
 fn check(serving: &ServingState, kind: Kind, packet: &[u8]) {
     let mut out = vec![0; 2048];
-    let outcome = respond(serving, &CLIENT, packet, Now(0), Draw(0), &Tally::default(), &mut out);
+    let outcome =
+        respond(serving, &Request { client: &CLIENT, packet, now: Now(0), draw: Draw(0) }, &Tally::default(), &mut out);
     assert!(matches!(outcome, Outcome::Reply(12..)), "{kind:?}: no reply");
     let (rcode, answers, authority) = (out[3] & 15, out[7], out[9]);
     let meant = match kind {
@@ -66,6 +67,12 @@ fn run(serving: &ServingState, packets: &[Vec<u8>], count: usize) {
         let packet = black_box(packet);
         read(packet, &mut query);
         find(&serving.snapshot, packet, &mut query);
-        black_box(write(serving, &CLIENT, packet, &query, Now(0), Draw(0), &tally, &mut out));
+        black_box(write(
+            serving,
+            &Request { client: &CLIENT, packet, now: Now(0), draw: Draw(0) },
+            &query,
+            &tally,
+            &mut out,
+        ));
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
-use fairway_zones::{Client, Draw, Now, Outcome, ServingState, Tally};
+use fairway_zones::{Outcome, Request, ServingState, Tally};
 
 /// Answers packets for one thread, in the three stages of [`fairway_zones`], so that a batch can read all its packets before it looks
 /// anything up: what the later stages need is fetched from memory for all of them together.
@@ -27,33 +27,21 @@ pub trait Responder: Send + 'static {
     /// Stage two: looks the name up. `packet` is that of stage one.
     fn find(serving: &Self::State, packet: &[u8], query: &mut Self::Query);
 
-    /// Stage three: writes the answer. `packet` and `serving` are those of the stages before.
-    #[allow(clippy::too_many_arguments, reason = "as of `fairway_zones::write`")]
+    /// Stage three: writes the answer. `request.packet` and `serving` are those of the stages before.
     fn write(
         serving: &Self::State,
-        client: &Client,
-        packet: &[u8],
+        request: &Request<'_>,
         query: &Self::Query,
-        now: Now,
-        draw: Draw,
         tally: &Tally,
         out: &mut [u8],
     ) -> Outcome;
 
     /// All stages for one packet.
-    fn respond(
-        serving: &Self::State,
-        client: &Client,
-        packet: &[u8],
-        now: Now,
-        draw: Draw,
-        tally: &Tally,
-        out: &mut [u8],
-    ) -> Outcome {
+    fn respond(serving: &Self::State, request: &Request<'_>, tally: &Tally, out: &mut [u8]) -> Outcome {
         let mut query = Self::Query::default();
-        Self::read(packet, &mut query);
-        Self::find(serving, packet, &mut query);
-        Self::write(serving, client, packet, &query, now, draw, tally, out)
+        Self::read(request.packet, &mut query);
+        Self::find(serving, request.packet, &mut query);
+        Self::write(serving, request, &query, tally, out)
     }
 }
 
@@ -97,14 +85,11 @@ impl Responder for Zones {
     #[inline]
     fn write(
         serving: &ServingState,
-        client: &Client,
-        packet: &[u8],
+        request: &Request<'_>,
         query: &Self::Query,
-        now: Now,
-        draw: Draw,
         tally: &Tally,
         out: &mut [u8],
     ) -> Outcome {
-        fairway_zones::write(serving, client, packet, query, now, draw, tally, out)
+        fairway_zones::write(serving, request, query, tally, out)
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use fairway_zones::{Now, Outcome, Tally};
+use fairway_zones::{Now, Outcome, Request, Tally};
 
 use super::{
     Responder,
@@ -126,7 +126,8 @@ impl Worker<'_> {
             let Exchange { client, query: packet, cut: is_cut, answer } = batch.exchange(index);
             cut += u64::from(is_cut);
             R::find(serving, packet, query);
-            match R::write(serving, &client, packet, query, now, draws.next(), tally, answer) {
+            let request = Request { client: &client, packet, now, draw: draws.next() };
+            match R::write(serving, &request, query, tally, answer) {
                 Outcome::Reply(length) => batch.reply(index, length),
                 Outcome::Drop => dropped += 1,
             }

@@ -9,7 +9,7 @@ use fairway_config::Source;
 use fairway_model::{DesiredState, Health, HealthStatus, OverrideAction, ProbeAddress, Target, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{
-    Client, Draw, Now, Outcome, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, TargetIndex,
+    Client, Draw, Now, Outcome, Request, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, TargetIndex,
     Transport, compile, respond,
 };
 
@@ -108,7 +108,8 @@ impl Stage for InProcess {
         let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 5353)));
         let mut out = vec![0xee; if transport == Transport::Udp { 1232 } else { 65_535 }];
         let client = Client::new(from.ip(), from.port(), transport);
-        match respond(&self.serving, &client, octets, Now(1_700_000_000), Draw(7), &self.tally, &mut out) {
+        let request = Request { client: &client, packet: octets, now: Now(1_700_000_000), draw: Draw(7) };
+        match respond(&self.serving, &request, &self.tally, &mut out) {
             Outcome::Reply(length) => Ok(Some(out[..length].to_vec())),
             Outcome::Drop => Ok(None),
         }

@@ -7,7 +7,7 @@ use fairway_model::{
 use fairway_zonefile::{ZoneData, read_zone};
 
 use super::*;
-use crate::{Client, Draw, Now, Outcome, RuntimeState, ServingState, Tally, Transport, respond};
+use crate::{Client, Draw, Now, Outcome, Request, RuntimeState, ServingState, Tally, Transport, respond};
 
 pub(super) const OUTER: &str = "\
     $TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN CNAME shop\n\
@@ -72,7 +72,12 @@ pub(super) fn answers(snapshot: Snapshot, names: &str, types: &[Rtype]) -> Vec<V
         let name: Name = format!("{name}example.test").parse().unwrap();
         let head = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         let packet = [&head, name.as_wire(), &rtype.0.to_be_bytes(), &[0, 1]].concat();
-        let outcome = respond(&serving, &client, &packet, Now(0), Draw(1), &tally, &mut out);
+        let outcome = respond(
+            &serving,
+            &Request { client: &client, packet: &packet, now: Now(0), draw: Draw(1) },
+            &tally,
+            &mut out,
+        );
         let Outcome::Reply(length) = outcome else { panic!("no reply") };
         responses.push(out[..length].to_vec());
     }

@@ -9,8 +9,8 @@ use fairway_model::{
 use fairway_zonefile::read_zone;
 
 use crate::{
-    Client, Draw, Now, Outcome, RuntimeState, ServerOptions, ServingState, Tallies, Tally, Transport, compile, decode,
-    explain::question, respond,
+    Client, Draw, Now, Outcome, Request, RuntimeState, ServerOptions, ServingState, Tallies, Tally, Transport, compile,
+    decode, explain::question, respond,
 };
 
 const ZONE: &[u8] = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\nwww IN A 192.0.2.1\n\
@@ -73,7 +73,9 @@ fn ask(serving: &ServingState, from: &str, owner: &str, subnet: Option<&str>, tr
     let packet = question(&name(owner), Rtype::TXT, subnet.map(|text| text.parse().unwrap()));
     let (mut out, tally) = (vec![0; 65_535], Tally::default());
     let client = Client::new(address, 4242, transport);
-    let Outcome::Reply(length) = respond(serving, &client, &packet, Now(1), Draw(7), &tally, &mut out) else {
+    let Outcome::Reply(length) =
+        respond(serving, &Request { client: &client, packet: &packet, now: Now(1), draw: Draw(7) }, &tally, &mut out)
+    else {
         panic!("no reply")
     };
     let mut tallies = Tallies::default();
@@ -116,7 +118,12 @@ fn the_client_that_is_explained_is_the_one_that_would_be_answered() {
         let packet = question(&name("shop.a.test"), Rtype::A, Some(subnet.parse().unwrap()));
         let mut out = vec![0; 65_535];
         let client = Client::new([192, 0, 2, 9].into(), 4242, Transport::Udp);
-        let outcome = respond(&serving, &client, &packet, Now(1), Draw(0), &Tally::default(), &mut out);
+        let outcome = respond(
+            &serving,
+            &Request { client: &client, packet: &packet, now: Now(1), draw: Draw(0) },
+            &Tally::default(),
+            &mut out,
+        );
         let Outcome::Reply(length) = outcome else { panic!("no reply") };
         let answered = decode(&out[..length]).unwrap().answer[0].rdata.clone();
         let chosen = answered.rsplit('.').next().unwrap();
@@ -197,8 +204,12 @@ fn noted(
     }
     let client = Client::new(from.parse().unwrap(), 4242, transport);
     let mut out = vec![0; 65_535];
-    let Outcome::Reply(length) = respond(serving, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out)
-    else {
+    let Outcome::Reply(length) = respond(
+        serving,
+        &Request { client: &client, packet: &packet, now: Now(1), draw: Draw(7) },
+        &Tally::default(),
+        &mut out,
+    ) else {
         panic!("no reply")
     };
     out.truncate(length);
@@ -267,7 +278,12 @@ fn the_line_never_takes_room_from_the_answer() {
     let answer = |serving: &ServingState| {
         let packet = question(&name(&owner), Rtype::A, Some("198.51.100.0/24".parse().unwrap()));
         let (client, mut out) = (Client::new([192, 0, 2, 9].into(), 4242, Transport::Udp), vec![0; 512]);
-        match respond(serving, &client, &packet, Now(1), Draw(7), &Tally::default(), &mut out) {
+        match respond(
+            serving,
+            &Request { client: &client, packet: &packet, now: Now(1), draw: Draw(7) },
+            &Tally::default(),
+            &mut out,
+        ) {
             Outcome::Reply(length) => out[..length].to_vec(),
             Outcome::Drop => panic!("no reply"),
         }

@@ -9,8 +9,8 @@ use fairway_model::{
 use fairway_zonefile::read_zone;
 
 use crate::{
-    Client, Draw, Now, Outcome, Query, RuntimeState, ServerIdentity, ServerOptions, ServingState, Snapshot, Tallies,
-    Tally, Transport, compile,
+    Client, Draw, Now, Outcome, Query, Request, RuntimeState, ServerIdentity, ServerOptions, ServingState, Snapshot,
+    Tallies, Tally, Transport, compile,
     explain::Trace,
     find,
     lookup::Found,
@@ -242,7 +242,14 @@ impl Way {
         draw: Draw,
         trace: &mut T,
     ) {
-        let outcome = write_traced(serving, client, packet, query, Now(0), draw, &self.tally, &mut self.out, trace);
+        let outcome = write_traced(
+            serving,
+            &Request { client, packet, now: Now(0), draw },
+            query,
+            &self.tally,
+            &mut self.out,
+            trace,
+        );
         let Outcome::Reply(length) = outcome else { panic!("no reply") };
         self.length = length;
     }

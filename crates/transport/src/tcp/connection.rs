@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use fairway_zones::{Client, Now, Outcome, Tally, Transport};
+use fairway_zones::{Client, Now, Outcome, Request, Tally, Transport};
 use tokio::{
     net::TcpStream,
     sync::Notify,
@@ -330,7 +330,8 @@ impl<'a, R: Responder> Connection<'a, R> {
                 break;
             }
             let out = &mut answers[filled + frame::LENGTH..][..MESSAGE_MAX];
-            let outcome = R::respond(serving, &self.client, message, now, draws.next(), &self.desk.tally, out);
+            let request = Request { client: &self.client, packet: message, now, draw: draws.next() };
+            let outcome = R::respond(serving, &request, &self.desk.tally, out);
             if let Outcome::Reply(length) = outcome {
                 let length = u16::try_from(length).expect("no longer than the 65,535 octets it was given");
                 answers[filled..][..frame::LENGTH].copy_from_slice(&length.to_be_bytes());

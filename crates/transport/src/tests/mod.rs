@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_zones::{Client, Draw, Now, Outcome, Tally};
+use fairway_zones::{Outcome, Request, Tally};
 
 use super::{Close, Computing, Responder, Server, Sockets, TcpSettings};
 
@@ -43,7 +43,8 @@ impl Responder for Echo {
 
     fn find((): &(), _: &[u8], (): &mut ()) {}
 
-    fn write((): &(), _: &Client, packet: &[u8], (): &(), _: Now, _: Draw, _: &Tally, out: &mut [u8]) -> Outcome {
+    fn write((): &(), request: &Request<'_>, (): &(), _: &Tally, out: &mut [u8]) -> Outcome {
+        let packet = request.packet;
         let text = packet.get(12..).unwrap_or_default();
         assert!(text != b"PANIC", "a panic that the test asked for");
         if text == b"DROP" || packet.len() < 12 {
