@@ -50,7 +50,11 @@ impl Faults {
             self.shown.push(Diagnostic::warning(place.clone(), format!("and {warnings} more warnings"), ""));
         }
         if errors > 0 {
-            self.shown.push(Diagnostic::error(place, format!("and {errors} more errors"), "mend those above first"));
+            self.shown.push(Diagnostic::error(
+                place,
+                format!("and {errors} more errors"),
+                "fix the errors above first",
+            ));
         }
         self.shown
     }

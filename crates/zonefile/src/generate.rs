@@ -23,16 +23,16 @@ impl Reader<'_> {
         let line = lexer.line();
         let expected = "a range like 1-254 or 0-100/2";
         let range_word = lexer.word()?;
-        let range_word =
-            range_word.ok_or_else(|| Wrong::new(lexer.at(), format!("{expected} is missing"), "add it"))?;
+        let range_word = range_word
+            .ok_or_else(|| Wrong::new(lexer.at(), format!("expected {expected} after $GENERATE"), "add it"))?;
         let range = read_range(range_word.text).ok_or_else(|| {
-            Wrong::new(range_word.at, format!("{} stands where {expected} is expected", show(range_word.text)), "")
+            Wrong::new(range_word.at, format!("expected {expected}, found {}", show(range_word.text)), "")
         })?;
         let template = read_template(lexer)?;
         self.generated += range.clone().count();
         if self.generated > GENERATED_MAX {
-            let what = "the $GENERATE lines of the zone make over 1048576 records";
-            return Err(Wrong::new(range_word.at, what, "write them out in a file of their own"));
+            let what = "the $GENERATE lines of the zone produce more than 1048576 records";
+            return Err(Wrong::new(range_word.at, what, "put the records into a file and include it"));
         }
         let mut generated = Self::generated_frame(frame, line);
         for number in range {
@@ -42,8 +42,8 @@ impl Reader<'_> {
             text.push(b'\n');
             self.generated_octets += text.len();
             if self.generated_octets > OCTETS_MAX {
-                let what = "the $GENERATE lines of the zone make over 64 MiB of text";
-                return Err(Wrong::new(range_word.at, what, "write the records out in a file of their own"));
+                let what = "the $GENERATE lines of the zone produce more than 64 MiB of text";
+                return Err(Wrong::new(range_word.at, what, "put the records into a file and include it"));
             }
             // One fault is enough: the other numbers would only repeat it.
             if !self.lines(&mut Lexer::new(&text), &mut generated) {
@@ -79,7 +79,7 @@ fn read_template(lexer: &mut Lexer<'_>) -> Result<Vec<u8>, Wrong> {
         push(word);
     }
     if count < 3 {
-        let what = "$GENERATE ends before it has an owner, a type and data";
+        let what = "$GENERATE needs an owner, a type and data";
         return Err(Wrong::new(lexer.at(), what, "complete it"));
     }
     Ok(template)
@@ -101,7 +101,7 @@ fn substitute(template: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(), &'s
                 }
             }
             b'$' if rest.first() == Some(&b'{') => {
-                let end = rest.iter().position(|o| *o == b'}').ok_or("a brace after $ is not closed")?;
+                let end = rest.iter().position(|o| *o == b'}').ok_or("the brace after $ is not closed")?;
                 format_number(&rest[1..end], number, out)?;
                 rest = &rest[end + 1..];
             }
@@ -114,7 +114,7 @@ fn substitute(template: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(), &'s
 
 /// One `OFFSET[,WIDTH[,BASE]]`.
 fn format_number(modifiers: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    const BAD: &str = "what stands in braces after $ is not OFFSET,WIDTH,BASE";
+    const BAD: &str = "the braces after $ must hold OFFSET,WIDTH,BASE";
     let modifiers = std::str::from_utf8(modifiers).map_err(|_| BAD)?;
     let mut parts = modifiers.split(',');
     let offset: i64 = parts.next().unwrap_or("0").parse().map_err(|_| BAD)?;
@@ -124,7 +124,7 @@ fn format_number(modifiers: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(),
         return Err(BAD);
     }
     let sum = i64::from(number).checked_add(offset).ok_or(BAD)?;
-    let value = u64::try_from(sum).map_err(|_| "a number of $GENERATE falls below 0")?;
+    let value = u64::try_from(sum).map_err(|_| "a number that $GENERATE produces is below 0")?;
     let text = match base {
         "d" => format!("{value:0width$}"),
         "o" => format!("{value:0width$o}"),

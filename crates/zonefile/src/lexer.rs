@@ -143,16 +143,16 @@ impl<'a> Lexer<'a> {
                 Kind::Close if self.depth == 0 => {
                     let at = self.at;
                     self.at += 1;
-                    return Err(Wrong::new(at, "a parenthesis is closed that was not opened", "remove it"));
+                    return Err(Wrong::new(at, "closing parenthesis without an opening one", "remove it"));
                 }
                 Kind::Close => {
                     self.depth -= 1;
                     self.at += 1;
                 }
                 Kind::Control => {
-                    let what = format!("octet {octet:#04x} stands bare in the text, which may be damaged");
+                    let what = format!("unexpected control character {octet:#04x}; the file may be damaged");
                     self.at += 1;
-                    return Err(Wrong::new(self.at - 1, what, format!("write it \\{octet:03} if it is meant")));
+                    return Err(Wrong::new(self.at - 1, what, format!("write \\{octet:03} if it is intended")));
                 }
             }
         }
@@ -217,8 +217,8 @@ impl<'a> Lexer<'a> {
             return Ok(None);
         }
         self.depth = 0;
-        let what = "a parenthesis is opened here and not closed before the end of the text";
-        Err(Wrong::new(self.opened, what, "close it; the text may be cut off"))
+        let what = "this parenthesis is not closed before the end of the file";
+        Err(Wrong::new(self.opened, what, "close it; the file may be truncated"))
     }
 
     fn plain(&mut self) -> Word<'a> {
@@ -252,7 +252,7 @@ impl<'a> Lexer<'a> {
         loop {
             match self.text.get(self.at) {
                 None | Some(b'\n') => {
-                    let what = "a quote is opened here and not closed before the end of the line";
+                    let what = "this quote is not closed before the end of the line";
                     return Err(Wrong::new(quote, what, "close it on the same line; write \\010 for a line break"));
                 }
                 Some(b'"') => break,

@@ -84,7 +84,7 @@ impl<'i> Reader<'i> {
                 FileLocation { file: Arc::clone(&self.zone.files[usize::from(frame.file)]), line: 0, column: 0 };
             self.faults.add(Diagnostic::error(
                 place,
-                "the texts of the zone are over 2 GiB together",
+                "the zone file and its included files are over 2 GiB in total",
                 "split the zone",
             ));
             return;
@@ -96,8 +96,8 @@ impl<'i> Reader<'i> {
         if lexer.ends_without_newline() {
             // Cut in its last record, a text may well read as another record: 192.0.2.15 of 192.0.2.150.
             let place = self.place(&lexer, &frame, text.len());
-            let what = "the text ends without a line break, so the file may be cut";
-            self.faults.add(Diagnostic::error(place, what, "complete its last line and end it with a line break"));
+            let what = "the file does not end with a line break; it may be truncated";
+            self.faults.add(Diagnostic::error(place, what, "complete the last line and end it with a line break"));
         }
         self.open.pop();
     }
@@ -130,7 +130,7 @@ impl<'i> Reader<'i> {
             }
             frame.owner.clear();
             if word.quoted {
-                return Err(Wrong::new(word.at, "a domain name has no quotes", "write it without them"));
+                return Err(Wrong::new(word.at, "a domain name must not be quoted", "remove the quotes"));
             }
             if let Err(error) = rdata::read_name(word.text, &frame.origin, &mut frame.owner) {
                 frame.owner.clear();
@@ -141,7 +141,7 @@ impl<'i> Reader<'i> {
             if begin == Begin::Blank {
                 return Ok(());
             }
-            return Err(Wrong::new(lexer.at(), "the record ends after its owner", "give it a type and data"));
+            return Err(Wrong::new(lexer.at(), "the record ends after the owner name", "add a type and data"));
         };
         self.record(line, first, lexer, frame)
     }
@@ -157,13 +157,13 @@ impl<'i> Reader<'i> {
         };
         self.last_ttl = stated_ttl.or(self.last_ttl);
         if frame.owner.is_empty() {
-            let what = "no owner was stated before, so a line that begins with a blank has none";
+            let what = "the line begins with a blank, but no record before it has an owner name";
             return Err(Wrong::new(first.at, what, "begin the line with a domain name"));
         }
         let owner = Name::from_wire(&frame.owner).map_err(|e| Wrong::new(first.at, e.to_string(), ""))?;
         if !owner.is_within(&self.zone.origin) {
-            let what = format!("{owner} is outside the zone {}, so the record is left out", self.zone.origin);
-            self.warn(lexer, frame, Wrong::new(first.at, what, "remove it, or complete names with a dot at their end"));
+            let what = format!("{owner} is outside the zone {}; the record is ignored", self.zone.origin);
+            self.warn(lexer, frame, Wrong::new(first.at, what, "remove it, or check the name and $ORIGIN"));
             return Ok(());
         }
         let rdata = self.rdata.as_slice().into();
@@ -176,11 +176,15 @@ impl<'i> Reader<'i> {
         let minimum = self.rdata.last_chunk::<4>().filter(|_| rtype == Rtype::SOA);
         let minimum = minimum.and_then(|octets| Ttl::from_secs(u32::from_be_bytes(*octets)).ok());
         let Some(ttl) = minimum else {
-            return Err(Wrong::new(word.at, "the record has no TTL, and none was said before", "begin with $TTL 1h"));
+            return Err(Wrong::new(
+                word.at,
+                "the record has no TTL, and neither $TTL nor an earlier record sets one",
+                "begin the file with $TTL 1h",
+            ));
         };
         self.default_ttl = Some(ttl);
-        let what = format!("no TTL was said, so the SOA's minimum of {ttl} is taken");
-        self.warn(lexer, frame, Wrong::new(word.at, what, "begin with $TTL 1h"));
+        let what = format!("no TTL is given; the SOA minimum, {ttl}, applies");
+        self.warn(lexer, frame, Wrong::new(word.at, what, "begin the file with $TTL 1h"));
         Ok(ttl)
     }
 
@@ -201,8 +205,8 @@ impl<'i> Reader<'i> {
             b"$INCLUDE" => return self.inclusion(lexer, frame),
             b"$GENERATE" if frame.line.is_none() => return self.generate(lexer, frame),
             _ => {
-                let what = format!("{} is no directive", show(word.text));
-                return Err(Wrong::new(word.at, what, "write $ORIGIN, $TTL, $INCLUDE or $GENERATE"));
+                let what = format!("{} is not a supported directive", show(word.text));
+                return Err(Wrong::new(word.at, what, "use $ORIGIN, $TTL, $INCLUDE or $GENERATE"));
             }
         }
         nothing_more(lexer)
@@ -212,7 +216,7 @@ impl<'i> Reader<'i> {
     fn inclusion(&mut self, lexer: &mut Lexer<'_>, frame: &Frame) -> Result<(), Wrong> {
         let file = argument(lexer, "the path of a file")?;
         let path = std::str::from_utf8(file.text)
-            .map_err(|_| Wrong::new(file.at, "the path is not in UTF-8", "rename the file"))?;
+            .map_err(|_| Wrong::new(file.at, "the path is not valid UTF-8", "rename the file"))?;
         let mut origin = frame.origin.clone();
         if let Some(word) = lexer.word()? {
             let mut wire = vec![];
@@ -222,17 +226,20 @@ impl<'i> Reader<'i> {
             nothing_more(lexer)?;
         }
         let refuse = |what: &str, hint: &'static str| {
-            Err(Wrong::new(file.at, format!("{} is not included: {what}", show(file.text)), hint))
+            Err(Wrong::new(file.at, format!("cannot include {}: {what}", show(file.text)), hint))
         };
         if self.open.iter().any(|open| self.is_file(*open, path)) {
-            return refuse("it includes itself, directly or through others", "break the circle");
+            return refuse(
+                "it includes itself, directly or through other files",
+                "remove one of the $INCLUDE lines of the cycle",
+            );
         }
         if self.open.len() > DEPTH_MAX {
-            return refuse("files include each other more than 10 deep", "include it further up");
+            return refuse("includes are nested more than 10 deep", "include it from a file further up");
         }
         self.inclusions += 1;
         if self.inclusions > INCLUSIONS_MAX {
-            return refuse("the zone has over 4096 inclusions", "put files together");
+            return refuse("the zone has more than 4096 $INCLUDE lines", "merge some of the files");
         }
         let text = match (self.include)(path) {
             Ok(text) => text,
@@ -283,7 +290,7 @@ fn header<'a>(first: Word<'a>, lexer: &mut Lexer<'a>) -> Result<(Option<Ttl>, Wo
     let mut class_seen = false;
     loop {
         if word.quoted {
-            return Err(Wrong::new(word.at, "a quoted string stands where a type is expected", "remove the quotes"));
+            return Err(Wrong::new(word.at, "expected a record type, found a quoted string", "remove the quotes"));
         }
         if word.text.first().is_some_and(u8::is_ascii_digit) && ttl.is_none() {
             ttl = Some(read_ttl(word)?);
@@ -308,8 +315,8 @@ fn is_class(word: Word<'_>) -> Result<bool, Wrong> {
         None => [&b"CH"[..], b"HS", b"CS", b"NONE"].iter().any(|class| class.eq_ignore_ascii_case(word.text)),
     };
     if other {
-        let what = format!("class {} is not served", show(word.text));
-        return Err(Wrong::new(word.at, what, "only IN is; remove the record"));
+        let what = format!("class {} is not supported", show(word.text));
+        return Err(Wrong::new(word.at, what, "use class IN, or remove the record"));
     }
     Ok(false)
 }
@@ -325,12 +332,13 @@ fn read_type(word: Word<'_>) -> Result<Rtype, Wrong> {
         b"PTR" => Rtype::PTR,
         b"TXT" => Rtype::TXT,
         text => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(|| {
-            let what = format!("{} is no record type", show(text));
-            Wrong::new(word.at, what, "give one like AAAA, or the form TYPE65280 (RFC 3597 section 5)")
+            let what = format!("unknown record type {}", show(text));
+            Wrong::new(word.at, what, "use a mnemonic like AAAA, or a number like TYPE65280 (RFC 3597 section 5)")
         })?,
     };
     if rtype.is_meta() {
-        let what = format!("{rtype} exists only in messages, never as data of a zone (RFC 6895 section 3.1)");
+        let what =
+            format!("{rtype} is a meta-type, which exists only in messages, not in zones (RFC 6895 section 3.1)");
         return Err(Wrong::new(word.at, what, "remove the record"));
     }
     Ok(rtype)
@@ -339,14 +347,14 @@ fn read_type(word: Word<'_>) -> Result<Rtype, Wrong> {
 fn read_ttl(word: Word<'_>) -> Result<Ttl, Wrong> {
     let seconds = rdata::read_ttl(word.text).and_then(|seconds| Ttl::from_secs(seconds).ok());
     seconds.ok_or_else(|| {
-        let what = format!("{} is no TTL of 0 to 2147483647 seconds (RFC 2181 section 8)", show(word.text));
+        let what = format!("{} is not a TTL from 0 to 2147483647 seconds (RFC 2181 section 8)", show(word.text));
         Wrong::new(word.at, what, "write seconds like 3600, or units like 1h30m")
     })
 }
 
 fn argument<'a>(lexer: &mut Lexer<'a>, meaning: &str) -> Result<Word<'a>, Wrong> {
     let word = lexer.word()?;
-    word.ok_or_else(|| Wrong::new(lexer.at(), format!("the directive ends where {meaning} should follow"), "add it"))
+    word.ok_or_else(|| Wrong::new(lexer.at(), format!("the directive ends too early: expected {meaning}"), "add it"))
 }
 
 fn nothing_more(lexer: &mut Lexer<'_>) -> Result<(), Wrong> {
@@ -354,7 +362,7 @@ fn nothing_more(lexer: &mut Lexer<'_>) -> Result<(), Wrong> {
         None => Ok(()),
         Some(word) => Err(Wrong::new(
             word.at,
-            format!("{} follows after the directive is complete", show(word.text)),
+            format!("unexpected {} after the end of the directive", show(word.text)),
             "remove it",
         )),
     }

@@ -91,7 +91,7 @@ fn folder() -> (TempDir, [SocketAddr; 2]) {
 const FILES: [(&str, &str); 4] = [
     ("fairway.yaml", "fairway.yaml: the file "),
     ("gslb.zone", "fairway.yaml:3:37: zones[0].file: "),
-    ("hosts.zone", "gslb.zone:4:10: 'hosts.zone' is not included: "),
+    ("hosts.zone", "gslb.zone:4:10: cannot include 'hosts.zone': "),
     ("ca.pem", "fairway.yaml:4:"),
 ];
 

@@ -70,7 +70,7 @@ impl<'z> Check<'z, '_> {
     fn apex(&mut self) {
         let apex = self.nodes.get(self.nodes.zone.origin.as_wire());
         for (rtype, hint) in [
-            (Rtype::SOA, "add one: @ SOA ns1 hostmaster 1 1h 15m 2w 5m; without it the file may be cut off or empty"),
+            (Rtype::SOA, "add one: @ SOA ns1 hostmaster 1 1h 15m 2w 5m; without it the file may be truncated or empty"),
             (Rtype::NS, "add one for each name server of the zone"),
         ] {
             if !apex.is_some_and(|apex| self.nodes.records(apex).any(|record| record.rtype == rtype)) {
@@ -102,8 +102,8 @@ impl<'z> Check<'z, '_> {
         }
         let mut records = self.nodes.records(node);
         if let Some(record) = records.find(|r| matches!(r.rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME)) {
-            let what = format!("{} is a steered name, and the file gives it {} data", record.owner, record.rtype);
-            self.error(record, what, "remove it here, or take the name out of the configuration");
+            let what = format!("{} is a steered name, but the file has {} data for it", record.owner, record.rtype);
+            self.error(record, what, "remove the record, or remove the name from the configuration");
         }
     }
 

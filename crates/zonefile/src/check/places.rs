@@ -39,13 +39,15 @@ impl Check<'_, '_> {
         let owner = &record.owner;
         match record.rtype {
             Rtype::SOA if !self.nodes.is_apex(node) => {
-                let what = format!("{owner} has an SOA record and is not the apex {}", self.nodes.zone.origin);
+                let what = format!("{owner} has an SOA record but is not the zone apex {}", self.nodes.zone.origin);
                 self.error(record, what, "remove it, or check the zone's name");
             }
             Rtype::SOA => self.mailbox(record),
             Rtype::NS if owner.is_wildcard() => {
-                let what = format!("{owner} is a wildcard with NS records, which mean nothing (RFC 4592 section 4.2)");
-                self.error(record, what, "delegate each name by itself");
+                let what = format!(
+                    "{owner} is a wildcard with NS records, which have no defined meaning (RFC 4592 section 4.2)"
+                );
+                self.error(record, what, "delegate each name separately");
             }
             Rtype::DNAME if owner.is_wildcard() => {
                 let what =
@@ -55,16 +57,16 @@ impl Check<'_, '_> {
             Rtype::DS if self.nodes.is_apex(node) => {
                 self.error(
                     record,
-                    format!("{owner} is the apex, and its DS belongs into the parent zone"),
+                    format!("{owner} is the zone apex; its DS record belongs in the parent zone"),
                     "move it there",
                 );
             }
             Rtype::DS if !node.kinds.any(Kinds::NS) => {
-                let what = format!("{owner} has a DS record and is not delegated, so nothing asks for it");
+                let what = format!("{owner} has a DS record but no NS records, so no resolver asks for it");
                 self.warning(record, what, "add its NS records, or remove it");
             }
             Rtype::SVCB | Rtype::HTTPS if record.rdata.starts_with(&[0, 0]) && service_parameters(record) => {
-                let what = "a record of priority 0 has parameters, which clients ignore (RFC 9460 section 2.4.2)";
+                let what = "a record with priority 0 has parameters, which clients ignore (RFC 9460 section 2.4.2)";
                 self.warning(record, what, "remove them, or give it a priority of 1 or more");
             }
             _ => {}
@@ -76,7 +78,7 @@ impl Check<'_, '_> {
         let owner = record.owner.as_wire();
         let first = usize::from(record.owner.is_wildcard()) * 2; // octets of the label "*"
         if matches!(record.rtype, Rtype::A | Rtype::AAAA) && !is_host_name(&owner[first..]) {
-            let what = format!("{} has an address and is no host name (RFC 1123 section 2.1)", record.owner);
+            let what = format!("{} has an address but is not a valid host name (RFC 1123 section 2.1)", record.owner);
             self.warning(record, what, "use letters, digits and hyphens only");
         }
     }
@@ -87,8 +89,8 @@ impl Check<'_, '_> {
         let Some(wire) = names.get(1).map(|name| &record.rdata[name.range.clone()]) else { return };
         if wire.contains(&b'@') {
             let mailbox = Name::from_wire(wire).map_or_else(|_| String::new(), |name| name.to_string());
-            let what = format!("the SOA's mailbox {mailbox} has an @, which stands for the zone's own name there");
-            self.warning(record, what, "write a dot for the @: hostmaster.example.com.");
+            let what = format!("the SOA mailbox {mailbox} contains an @");
+            self.warning(record, what, "replace the @ with a dot: hostmaster.example.com.");
         }
     }
 }

@@ -53,10 +53,10 @@ impl<'z> Check<'z, '_> {
         }
         self.ttls.extend(differing.map(|index| (index, smallest)));
         let what = format!(
-            "the {} records of {} have different TTLs, so all get the smallest, {smallest} (RFC 2181 section 5.2)",
+            "the {} records of {} have different TTLs; the smallest, {smallest}, applies to all (RFC 2181 section 5.2)",
             record.rtype, record.owner
         );
-        self.warning(record, what, "give them one TTL");
+        self.warning(record, what, "give them the same TTL");
     }
 
     /// SOA, CNAME and DNAME are one record (RFC 2181 section 10.1, RFC 6672 section 2.4).
@@ -77,10 +77,10 @@ impl<'z> Check<'z, '_> {
         let octets = OVERHEAD + first.owner.as_wire().len() + data;
         if octets > MESSAGE_MAX {
             let what = format!(
-                "the {} records of {} need a message of {octets} octets; 65535 is the most",
+                "the {} records of {} need a message of {octets} octets; the maximum is 65535",
                 first.rtype, first.owner
             );
-            self.error(first, what, "make them fewer or shorter");
+            self.error(first, what, "use fewer or shorter records");
         }
     }
 
@@ -94,7 +94,7 @@ impl<'z> Check<'z, '_> {
         }
         if let Some(alias) = rrset.iter().find(is_alias) {
             let what = format!(
-                "{} has an {} record of priority 0 beside others, which clients then ignore (RFC 9460 section 2.4.1)",
+                "{} has an {} record with priority 0 next to others, which clients then ignore (RFC 9460 section 2.4.1)",
                 first.owner, first.rtype
             );
             self.warning(&records[*alias], what, "keep only that one, or give it a priority of 1 or more");
@@ -113,7 +113,7 @@ impl<'z> Check<'z, '_> {
         let other = self.nodes.records(node).find(beside).map_or(Rtype::CNAME, |r| r.rtype);
         if let Some(cname) = self.nodes.records(node).find(|r| r.rtype == Rtype::CNAME) {
             let what = format!(
-                "{} has a CNAME beside {other} data; a CNAME stands alone (RFC 1034 section 3.6.2)",
+                "{} has a CNAME and {other} data; a CNAME must be the only record (RFC 1034 section 3.6.2)",
                 cname.owner
             );
             self.error(cname, what, "remove one of the two");

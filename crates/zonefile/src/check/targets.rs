@@ -51,16 +51,17 @@ impl Check<'_, '_> {
         let what = match self.resolve(&target) {
             Target::Address => return,
             Target::Delegated if record.rtype == Rtype::NS && target.is_within(&record.owner) => {
-                let what = format!("{target} serves {} from inside it and has no glue address", record.owner);
-                let hint = "add its A or AAAA record; without it nobody reaches that server";
+                let what =
+                    format!("{target} is a name server of {} inside that zone, but has no glue address", record.owner);
+                let hint = "add its A or AAAA record; without it, resolvers cannot reach that server";
                 return self.warning(record, what, hint);
             }
             Target::Delegated => return,
-            Target::Alias => format!("{} names {target}, which is a CNAME (RFC 2181 section 10.3)", record.rtype),
+            Target::Alias => format!("{} points to {target}, which is a CNAME (RFC 2181 section 10.3)", record.rtype),
             Target::Renamed(dname) => {
-                format!("{} names {target}, which the DNAME at {} renames", record.rtype, self.nodes.owner(dname))
+                format!("{} points to {target}, which the DNAME at {} renames", record.rtype, self.nodes.owner(dname))
             }
-            Target::Missing => format!("{} names {target}, which has no A or AAAA record", record.rtype),
+            Target::Missing => format!("{} points to {target}, which has no A or AAAA record", record.rtype),
         };
         let hint = self.hint(&target);
         // The rule of named-checkzone: a zone without its servers is refused, one with lost mail is not.
@@ -76,8 +77,8 @@ impl Check<'_, '_> {
         let shortened = target.as_wire().strip_suffix(origin.as_wire()).map(|front| [front, &[0]].concat());
         let doubled = shortened.and_then(|front| Name::from_wire(&front).ok()).filter(|name| name.is_within(origin));
         match doubled {
-            Some(name) if !origin.is_root() => format!("end the name with a dot if {name} is meant"),
-            _ => "name a target that has an address, or add one".to_owned(),
+            Some(name) if !origin.is_root() => format!("end the name with a dot if you mean {name}"),
+            _ => "point to a name that has an address, or add one".to_owned(),
         }
     }
 
@@ -86,10 +87,11 @@ impl Check<'_, '_> {
         let numbers = target.labels().take(4).filter(|label| is_decimal_octet(label)).count();
         let rest = target.as_wire().len() - target.labels().take(4).map(|label| label.len() + 1).sum::<usize>();
         if numbers == 4 && (rest == 1 || rest == self.nodes.zone.origin.as_wire().len()) {
-            let what = format!("{} names {target}, which looks like an address", record.rtype);
-            self.warning(record, what, "give the server a name with an A record, and name that");
+            let what = format!("{} points to {target}, which looks like an address", record.rtype);
+            self.warning(record, what, "use a host name that has an A record");
         } else if !is_host_name(target.as_wire()) {
-            let what = format!("{} names {target}, which is no host name (RFC 1123 section 2.1)", record.rtype);
+            let what =
+                format!("{} points to {target}, which is not a valid host name (RFC 1123 section 2.1)", record.rtype);
             self.warning(record, what, "use letters, digits and hyphens only");
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn read_hex(text: &[u8], out: &mut Vec<u8>) -> Result<(), &'static st
     }
     for [high, low] in pairs {
         let (Some(high), Some(low)) = (hex_value(*high), hex_value(*low)) else {
-            return Err("a character is no hexadecimal digit");
+            return Err("a character is not a hexadecimal digit");
         };
         out.push(high << 4 | low);
     }
@@ -29,21 +29,21 @@ pub(super) fn read_hex(text: &[u8], out: &mut Vec<u8>) -> Result<(), &'static st
 pub(super) fn read_base64(text: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let (quads, odd) = text.as_chunks::<4>();
     if !odd.is_empty() {
-        return Err("the length of the Base64 text is no multiple of 4; it may be cut off");
+        return Err("the length of the Base64 text is not a multiple of 4; it may be truncated");
     }
     for (index, quad) in quads.iter().enumerate() {
         let padding = quad.iter().rev().take_while(|c| **c == b'=').count();
         if padding > 2 || (padding > 0 && index + 1 < quads.len()) {
-            return Err("Base64 padding stands where it may not");
+            return Err("misplaced Base64 padding");
         }
         let mut bits = 0u32;
         for character in &quad[..4 - padding] {
-            bits = bits << 6 | u32::from(base64_value(*character).ok_or("a character is not of Base64")?);
+            bits = bits << 6 | u32::from(base64_value(*character).ok_or("a character is not in the Base64 alphabet")?);
         }
         bits <<= 6 * padding;
         let [_, octets @ ..] = bits.to_be_bytes();
         if octets[3 - padding..].iter().any(|o| *o != 0) {
-            return Err("the last Base64 character has bits left over");
+            return Err("the last Base64 character has unused bits that are not zero");
         }
         out.extend_from_slice(&octets[..3 - padding]);
     }
@@ -58,7 +58,7 @@ pub(super) fn read_base32hex(text: &[u8], out: &mut Vec<u8>) -> Result<(), &'sta
             b'0'..=b'9' => character - b'0',
             b'a'..=b'v' => character - b'a' + 10,
             b'A'..=b'V' => character - b'A' + 10,
-            _ => return Err("a character is not of Base32 with the extended hex alphabet"),
+            _ => return Err("a character is not in the extended hex alphabet of Base32"),
         };
         bits = bits << 5 | u16::from(value);
         held += 5;
@@ -68,7 +68,7 @@ pub(super) fn read_base32hex(text: &[u8], out: &mut Vec<u8>) -> Result<(), &'sta
             bits &= (1 << held) - 1;
         }
     }
-    if held >= 5 || bits != 0 { Err("the Base32 text is cut off") } else { Ok(()) }
+    if held >= 5 || bits != 0 { Err("the Base32 text is truncated") } else { Ok(()) }
 }
 
 const fn base64_value(character: u8) -> Option<u8> {

@@ -25,7 +25,7 @@ fn gateway_length(kind: u8, rest: &[u8]) -> Result<usize, Malformed> {
         1 => 4,
         2 => 16,
         KIND_NAME => name_length(rest)?,
-        _ => return Err("the gateway is of a kind other than 0 to 3"),
+        _ => return Err("unknown gateway type; expected 0 to 3"),
     };
     if length > rest.len() { Err("the data ends inside the gateway") } else { Ok(length) }
 }
@@ -37,7 +37,7 @@ fn read_gateway(source: &mut Source<'_, '_>, kind: u8) -> Result<(), Wrong> {
         KIND_NAME => source.name(),
         _ => {
             let word = source.need("a gateway")?;
-            if kind == 0 && word.text == b"." { Ok(()) } else { Err(refuse(word, "a dot, after a kind of 0,")) }
+            if kind == 0 && word.text == b"." { Ok(()) } else { Err(refuse(word, "a dot after gateway type 0")) }
         }
     }
 }
@@ -56,7 +56,11 @@ fn write_gateway(kind: u8, gateway: &[u8], out: &mut String) -> Option<()> {
 pub(super) fn check_ipseckey(rest: &[u8]) -> Result<(), Malformed> {
     let [kind, algorithm, rest @ ..] = rest else { return Err("the data ends before the gateway") };
     let key = rest.len() - gateway_length(*kind, rest)?;
-    if (*algorithm == 0) == (key == 0) { Ok(()) } else { Err("a key must follow exactly when the algorithm is not 0") }
+    if (*algorithm == 0) == (key == 0) {
+        Ok(())
+    } else {
+        Err("a key must follow if the algorithm is not 0, and none if it is 0")
+    }
 }
 
 pub(super) fn read_ipseckey(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
@@ -83,11 +87,7 @@ pub(super) fn write_ipseckey(value: &[u8], out: &mut String) -> Option<()> {
 /// The part of AMTRELAY after its precedence: discovery bit and kind in one octet, relay.
 pub(super) fn check_relay(rest: &[u8]) -> Result<(), Malformed> {
     let [kind, relay @ ..] = rest else { return Err("the data ends before the relay") };
-    if gateway_length(kind & 0x7f, relay)? == relay.len() {
-        Ok(())
-    } else {
-        Err("octets are left over after the relay")
-    }
+    if gateway_length(kind & 0x7f, relay)? == relay.len() { Ok(()) } else { Err("unexpected octets after the relay") }
 }
 
 pub(super) fn read_relay(source: &mut Source<'_, '_>) -> Result<(), Wrong> {

@@ -17,13 +17,13 @@ const DEGREE: i64 = 3_600_000;
 pub(super) fn check(rest: &[u8]) -> Result<usize, Malformed> {
     let Some(value) = rest.first_chunk::<16>() else { return Err("the data ends inside the position") };
     if value[0] != 0 {
-        return Err("LOC has a version other than 0");
+        return Err("unsupported LOC version; expected 0");
     }
     if value[1..4].iter().any(|power| power >> 4 > 9 || power & 15 > 9) {
         return Err("a size or precision has a digit over 9");
     }
     if (at(value, 4) - CENTRE).abs() > 90 * DEGREE || (at(value, 8) - CENTRE).abs() > 180 * DEGREE {
-        return Err("the position is not on the earth");
+        return Err("the latitude or longitude is out of range");
     }
     Ok(16)
 }
@@ -84,8 +84,8 @@ fn wrong_angle(word: Word<'_>, index: usize, plus: u8, minus: u8, degrees_max: i
     let side = format!("{} or {}", char::from(plus), char::from(minus));
     match index {
         0 => refuse(word, &format!("an angle of 0 to {degrees_max} degrees")),
-        1 => refuse(word, &format!("minutes from 0 to 59, or {side},")),
-        2 => refuse(word, &format!("seconds from 0 to 59.999, or {side},")),
+        1 => refuse(word, &format!("minutes from 0 to 59, or {side}")),
+        2 => refuse(word, &format!("seconds from 0 to 59.999, or {side}")),
         _ => refuse(word, &side),
     }
 }

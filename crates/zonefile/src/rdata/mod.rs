@@ -74,7 +74,7 @@ pub fn rdata_from_text(rtype: Rtype, text: &[u8], origin: &Name) -> Result<Box<[
     let read = read(rtype, &mut lexer, origin, &mut rdata);
     match read {
         Ok(()) if lexer.at() < text.trim_ascii_end().len() => {
-            Err(RdataError { rtype, what: "the text goes on after the end of its line".to_owned() })
+            Err(RdataError { rtype, what: "unexpected text after the first line".to_owned() })
         }
         Ok(()) => Ok(rdata.into()),
         Err(wrong) => Err(RdataError { rtype, what: wrong.what.into_owned() }),

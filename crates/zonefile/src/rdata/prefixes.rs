@@ -11,7 +11,7 @@ use crate::{faults::Wrong, lexer::Word};
 
 /// Items follow each other to the end, addresses without the zeros at their end (RFC 3123 section 4).
 pub(super) fn check(mut rest: &[u8]) -> Result<(), Malformed> {
-    const CUT: Malformed = "the list of prefixes is cut off";
+    const CUT: Malformed = "the list of prefixes is truncated";
     while let [high, low, prefix, length, tail @ ..] = rest {
         let length = usize::from(length & 0x7f);
         let address = tail.get(..length).ok_or(CUT)?;

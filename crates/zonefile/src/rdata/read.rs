@@ -30,7 +30,7 @@ pub(crate) fn read(rtype: Rtype, lexer: &mut Lexer<'_>, origin: &Name, out: &mut
             source.end()?;
         }
         _ => {
-            let what = format!("the data of type {rtype} has no form of its own here");
+            let what = format!("type {rtype} has no presentation form");
             return Err(Wrong::new(begin, what, "write \\# LENGTH HEX (RFC 3597 section 5)"));
         }
     }
@@ -83,7 +83,7 @@ fn slow_name(text: &[u8], origin: &Name, begin: usize, out: &mut Vec<u8>) -> Res
 
 /// A fault for a word that is no name.
 pub(crate) fn show_name_error(word: Word<'_>, error: NameError) -> Wrong {
-    Wrong::new(word.at, format!("{} is no domain name: {error}", show(word.text)), "")
+    Wrong::new(word.at, format!("{} is not a domain name: {error}", show(word.text)), "")
 }
 
 impl Source<'_, '_> {
@@ -98,7 +98,7 @@ impl Source<'_, '_> {
         if u64::try_from(octets) == Ok(length) {
             return Ok(());
         }
-        let what = format!("the length says {length} octets, and {octets} follow");
+        let what = format!("the length field says {length} octets, but {octets} follow");
         Err(Wrong::new(at, what, "correct the length, or complete the data"))
     }
 
@@ -222,7 +222,7 @@ impl Source<'_, '_> {
             _ => (false, "hexadecimal digits"),
         };
         if text.is_empty() && !optional {
-            let what = format!("the record ends where {coding} should follow");
+            let what = format!("the record ends too early: expected {coding}");
             return Err(Wrong::new(at, what, "complete it"));
         }
         let read = match field {

@@ -42,7 +42,7 @@ impl<'a> Source<'_, 'a> {
     pub(super) fn need(&mut self, meaning: &str) -> Result<Word<'a>, Wrong> {
         let word = self.next()?;
         word.ok_or_else(|| {
-            Wrong::new(self.lexer.at(), format!("the record ends where {meaning} should follow"), "complete it")
+            Wrong::new(self.lexer.at(), format!("the record ends too early: expected {meaning}"), "complete it")
         })
     }
 
@@ -61,7 +61,7 @@ impl<'a> Source<'_, 'a> {
     pub(super) fn name(&mut self) -> Result<(), Wrong> {
         let word = self.need("a domain name")?;
         if word.quoted {
-            return Err(refuse(word, "a domain name, which has no quotes"));
+            return Err(refuse(word, "a domain name without quotes"));
         }
         read_name(word.text, self.origin, self.out).map_err(|e| show_name_error(word, e))
     }
@@ -89,7 +89,7 @@ impl<'a> Source<'_, 'a> {
         self.unescape(word)?;
         let length = self.out.len() - start - 1;
         self.out[start] = u8::try_from(length).map_err(|_| {
-            let what = format!("a string of {length} octets; 255 is the most (RFC 1035 section 3.3)");
+            let what = format!("the string has {length} octets; the maximum is 255 (RFC 1035 section 3.3)");
             Wrong::new(word.at, what, "split it into several quoted strings")
         })?;
         Ok(())
@@ -115,8 +115,8 @@ impl<'a> Source<'_, 'a> {
         match self.next()? {
             None => Ok(()),
             Some(word) => {
-                let what = format!("{} follows after the data is complete", show(word.text));
-                Err(Wrong::new(word.at, what, "remove it, or quote a string with blanks"))
+                let what = format!("unexpected {} after the end of the data", show(word.text));
+                Err(Wrong::new(word.at, what, "remove it, or quote a string that contains blanks"))
             }
         }
     }
@@ -124,7 +124,7 @@ impl<'a> Source<'_, 'a> {
 
 /// A fault for a word that is not what was expected.
 pub(super) fn refuse(word: Word<'_>, expected: &str) -> Wrong {
-    Wrong::new(word.at, format!("{} stands where {expected} is expected", show(word.text)), "")
+    Wrong::new(word.at, format!("expected {expected}, found {}", show(word.text)), "")
 }
 
 /// A fault for a word that is wrong for a reason.

@@ -30,7 +30,7 @@ fn parameters(mut rest: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malf
         if rest.is_empty() {
             return None;
         }
-        let cut = || Some(Err("the parameters are cut off"));
+        let cut = || Some(Err("the parameters are truncated"));
         let [k1, k2, l1, l2, tail @ ..] = rest else {
             rest = &[];
             return cut();
@@ -51,7 +51,7 @@ pub(super) fn check(rest: &[u8]) -> Result<(), Malformed> {
     for parameter in parameters(rest) {
         let (key, value) = parameter?;
         if u32::from(key) < next {
-            return Err("parameters do not stand in the order of their keys, each once");
+            return Err("parameters must be in ascending order of their keys, each once");
         }
         next = u32::from(key) + 1;
         check_value(key, value)?;
@@ -100,13 +100,13 @@ fn check_value(key: u16, value: &[u8]) -> Result<(), Malformed> {
         return Ok(());
     }
     Err(match key {
-        MANDATORY => "mandatory lists keys, each once, in order, itself not among them (RFC 9460 section 8)",
-        ALPN => "alpn lists protocol identifiers of 1 to 255 octets (RFC 9460 section 7.1.1)",
-        NO_DEFAULT_ALPN | OHTTP => "no-default-alpn and ohttp have no value",
-        PORT => "port is one number from 0 to 65535 (RFC 9460 section 7.2)",
-        DOHPATH => "dohpath is a relative URI template with the variable dns (RFC 9461 section 5)",
-        ECH => "ech is not empty (RFC 9460 section 7.3)",
-        _ => "address hints list addresses, at least one (RFC 9460 section 7.3)",
+        MANDATORY => "mandatory must list keys in ascending order, each once, without itself (RFC 9460 section 8)",
+        ALPN => "alpn must list protocol identifiers of 1 to 255 octets (RFC 9460 section 7.1.1)",
+        NO_DEFAULT_ALPN | OHTTP => "no-default-alpn and ohttp take no value",
+        PORT => "port must be one number from 0 to 65535 (RFC 9460 section 7.2)",
+        DOHPATH => "dohpath must be a relative URI template with the variable dns (RFC 9461 section 5)",
+        ECH => "ech must not be empty (RFC 9460 section 7.3)",
+        _ => "address hints must list at least one address (RFC 9460 section 7.3)",
     })
 }
 
@@ -181,7 +181,7 @@ fn read_value(key: u16, text: &[u8]) -> Result<Vec<u8>, Malformed> {
     match key {
         MANDATORY => {
             let keys: Option<Vec<u16>> = value.split(|o| *o == b',').map(|k| Some(read_key(k)?.0)).collect();
-            let mut keys = keys.ok_or("mandatory lists keys like alpn or key667, with commas between")?;
+            let mut keys = keys.ok_or("mandatory must list keys like alpn or key667, separated by commas")?;
             keys.sort_unstable();
             out.extend(keys.into_iter().flat_map(u16::to_be_bytes));
         }
@@ -193,16 +193,18 @@ fn read_value(key: u16, text: &[u8]) -> Result<Vec<u8>, Malformed> {
         }
         PORT => {
             let port = read_number(&value).and_then(|n| u16::try_from(n).ok());
-            out.extend_from_slice(&port.ok_or("port is one number from 0 to 65535")?.to_be_bytes());
+            out.extend_from_slice(&port.ok_or("port must be one number from 0 to 65535")?.to_be_bytes());
         }
         IPV4HINT => {
             for address in value.split(|o| *o == b',') {
-                out.extend_from_slice(&read_ipv4(address).ok_or("ipv4hint lists IPv4 addresses with commas between")?);
+                out.extend_from_slice(
+                    &read_ipv4(address).ok_or("ipv4hint must list IPv4 addresses, separated by commas")?,
+                );
             }
         }
         IPV6HINT => {
             for address in value.split(|o| *o == b',') {
-                let address = read_ipv6(address).ok_or("ipv6hint lists IPv6 addresses with commas between")?;
+                let address = read_ipv6(address).ok_or("ipv6hint must list IPv6 addresses, separated by commas")?;
                 out.extend_from_slice(&address.octets());
             }
         }

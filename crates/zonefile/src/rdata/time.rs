@@ -58,7 +58,7 @@ pub(super) fn read_time(text: &[u8]) -> Result<u32, Malformed> {
         && minute < 60
         && second < 60;
     if !exists {
-        return Err("a time has a part out of its range, or lies outside 1970 to 2106");
+        return Err("a part of the time is out of range, or the time is not between 1970 and 2106");
     }
     let days = days_before_year(year) + (1..month).map(|m| days_of_month(year, m)).sum::<u64>() + day - 1;
     u32::try_from(days * 86_400 + hour * 3_600 + minute * 60 + second).map_err(|_| BAD)

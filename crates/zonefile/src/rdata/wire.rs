@@ -14,7 +14,7 @@ use super::{
 pub(super) type Malformed = &'static str;
 
 const ENDS_EARLY: Malformed = "the data ends inside a field";
-const SURPLUS: Malformed = "octets are left over after the last field";
+const SURPLUS: Malformed = "unexpected octets after the last field";
 
 /// Shows each field of `rdata` with its offset. Types outside the table are not looked into.
 pub(super) fn walk<'a>(
@@ -59,12 +59,12 @@ fn check_digest(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
         }
         Rtype::SSHFP => (&rdata[2..], [(1, 20), (2, 32)].iter().find(|(kind, _)| *kind == rdata[1])),
         // Only the scheme SIMPLE is known (RFC 8976 section 2.2.2).
-        Rtype::ZONEMD if rdata.len() < 6 + 12 => return Err("a digest of ZONEMD has at least 12 octets"),
+        Rtype::ZONEMD if rdata.len() < 6 + 12 => return Err("a ZONEMD digest has at least 12 octets"),
         Rtype::ZONEMD if rdata[4] == 1 => (&rdata[6..], [(1, 48), (2, 64)].iter().find(|(kind, _)| *kind == rdata[5])),
         _ => return Ok(()),
     };
     match expected {
-        Some((_, length)) if digest.len() != *length => Err("the digest has not the length of its kind"),
+        Some((_, length)) if digest.len() != *length => Err("the length of the digest does not match its type"),
         _ => Ok(()),
     }
 }
@@ -140,12 +140,12 @@ fn tag_length(rest: &[u8]) -> Result<usize, Malformed> {
 fn check_bitmap(mut rest: &[u8]) -> Result<(), Malformed> {
     let mut next = 0;
     while let [window, length, tail @ ..] = rest {
-        let bits = tail.get(..usize::from(*length)).ok_or("the type bitmap is cut off")?;
+        let bits = tail.get(..usize::from(*length)).ok_or("the type bitmap is truncated")?;
         if u16::from(*window) < next || !(1..=32).contains(length) || bits.last() == Some(&0) {
             return Err("the type bitmap is not in the form of RFC 4034 section 4.1.2");
         }
         next = u16::from(*window) + 1;
         rest = &tail[bits.len()..];
     }
-    if rest.is_empty() { Ok(()) } else { Err("the type bitmap is cut off") }
+    if rest.is_empty() { Ok(()) } else { Err("the type bitmap is truncated") }
 }

@@ -22,23 +22,23 @@ fn only_fault(text: &str, expected: &str) {
 }
 
 #[test]
-fn a_blank_stands_for_the_owner_before() {
+fn line_that_begins_with_a_blank_repeats_the_owner() {
     assert_eq!(records("$TTL 1\na A 192.0.2.1\n A 192.0.2.2\n\tIN A 192.0.2.3\n"), ["a.e.test. 1 A"; 3]);
-    only_fault("$TTL 1\n A 192.0.2.1\n", "z:2:2: no owner was stated before");
+    only_fault("$TTL 1\n A 192.0.2.1\n", "z:2:2: the line begins with a blank");
     // A wrong owner is not replaced by the one before it.
     let found = faults("$TTL 1\na A 192.0.2.1\nb..c A 192.0.2.1\n A 192.0.2.2\n");
-    assert!(found.len() == 2 && found[1].contains("no owner"), "{found:#?}");
+    assert!(found.len() == 2 && found[1].contains("has an owner name"), "{found:#?}");
 }
 
 #[test]
-fn class_and_ttl_stand_in_either_order() {
+fn class_and_ttl_are_read_in_either_order() {
     let text =
         "a 5 IN A 192.0.2.1\na IN 5 A 192.0.2.2\na 5 A 192.0.2.3\na in 5s a 192.0.2.4\na CLASS1 5 TYPE1 192.0.2.5\n";
     assert_eq!(records(text), ["a.e.test. 5 A"; 5]);
 }
 
 #[test]
-fn a_missing_ttl_is_the_default_else_the_last_else_the_minimum() {
+fn missing_ttl_is_default_else_last_else_soa_minimum() {
     assert_eq!(records("$TTL 1h\na 5 A 192.0.2.1\nb A 192.0.2.1\n")[1], "b.e.test. 3600 A");
     assert_eq!(
         records("a 5 A 192.0.2.1\nb A 192.0.2.1\n$TTL 1h\nc A 192.0.2.1\n")[1..],
@@ -46,21 +46,21 @@ fn a_missing_ttl_is_the_default_else_the_last_else_the_minimum() {
     );
     let soa = "@ SOA a b 1 2 3 4 300\n@ NS ns\n";
     assert_eq!(records(soa), ["e.test. 300 SOA", "e.test. 300 NS"]);
-    only_fault(soa, "z:1:3: warning: no TTL was said, so the SOA's minimum of 300 s is taken");
+    only_fault(soa, "z:1:3: warning: no TTL is given; the SOA minimum, 300 s, applies");
     only_fault("a A 192.0.2.1\n", "z:1:3: the record has no TTL");
     assert_eq!(records("$TTL 0\na A 192.0.2.1\n"), ["a.e.test. 0 A"]);
     assert_eq!(records("$TTL 2147483647\na A 192.0.2.1\n"), ["a.e.test. 2147483647 A"]);
-    only_fault("$TTL 2147483648\n", "z:1:6: '2147483648' is no TTL");
+    only_fault("$TTL 2147483648\n", "z:1:6: '2147483648' is not a TTL");
 }
 
 #[test]
-fn names_are_completed_with_the_origin_of_their_line() {
+fn relative_names_are_completed_with_the_current_origin() {
     let text = "$TTL 1\n$ORIGIN sub\n@ A 192.0.2.1\n$ORIGIN deep\na A 192.0.2.1\n$ORIGIN e.test.\na.b A 192.0.2.1\n";
     assert_eq!(records(text), ["sub.e.test. 1 A", "a.deep.sub.e.test. 1 A", "a.b.e.test. 1 A"]);
 }
 
 #[test]
-fn line_ends_marks_and_comments_do_not_matter() {
+fn line_endings_byte_order_mark_and_comments_are_skipped() {
     let expected = ["a.e.test. 1 A", "b.e.test. 1 TXT"];
     for text in [
         "$TTL 1\r\na A 192.0.2.1\r\nb TXT x ; y\r\n",
@@ -74,19 +74,19 @@ fn line_ends_marks_and_comments_do_not_matter() {
 }
 
 #[test]
-fn a_text_that_ends_without_a_line_break_may_be_cut_and_is_refused() {
-    only_fault("$TTL 1\na A 192.0.2.1", "z:2:14: the text ends without a line break, so the file may be cut");
-    only_fault("$TTL 1\na A 192.0.2.1\n ; c", "z:3:5: the text ends without a line break");
-    only_fault("$TTL 1\na A 192.0.2.1\r", "z:2:15: the text ends without a line break");
+fn file_without_final_line_break_is_refused() {
+    only_fault("$TTL 1\na A 192.0.2.1", "z:2:14: the file does not end with a line break; it may be truncated");
+    only_fault("$TTL 1\na A 192.0.2.1\n ; c", "z:3:5: the file does not end with a line break");
+    only_fault("$TTL 1\na A 192.0.2.1\r", "z:2:15: the file does not end with a line break");
     assert_eq!(faults(""), [""; 0], "an empty file has no last line");
     let include: super::super::Include<'_> = &mut |_| Ok(b"b A 192.0.2.1".to_vec());
     let found = read_zone(&name("e.test"), "main", b"$TTL 1\n$INCLUDE part\n", include).1;
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-    assert!(found.len() == 1 && found[0].starts_with("part:1:14: the text ends without"), "{found:#?}");
+    assert!(found.len() == 1 && found[0].starts_with("part:1:14: the file does not end with"), "{found:#?}");
 }
 
 #[test]
-fn every_fault_is_told_and_reading_goes_on() {
+fn reading_continues_after_each_error() {
     let text = "$TTL 1\na A 1.2.3\nb WAT x\nc CH TXT x\nd A 192.0.2.1\n$NOPE\ne MX (10\n mail extra )\nf ANY x\n\"g\" A 192.0.2.1\nh\ni \"A\" 192.0.2.1\nj A \"192.0.2.1\n";
     let found = faults(text);
     let places: Vec<&str> = found.iter().map(|fault| fault.split(": ").next().unwrap()).collect();
@@ -96,28 +96,28 @@ fn every_fault_is_told_and_reading_goes_on() {
 }
 
 #[test]
-fn an_unclosed_parenthesis_is_told_where_it_opened() {
-    only_fault("$TTL 1\na TXT ( x\nb A 192.0.2.1\n", "z:2:7: a parenthesis is opened here and not closed");
+fn unclosed_parenthesis_is_reported_where_it_opens() {
+    only_fault("$TTL 1\na TXT ( x\nb A 192.0.2.1\n", "z:2:7: this parenthesis is not closed");
     let found = faults("$TTL 1\na A ( 1.2.3\nb A 192.0.2.1\n");
-    assert!(found.len() == 2 && found[1].starts_with("z:2:5: a parenthesis"), "{found:#?}");
-    only_fault("$TTL 1\na A 192.0.2.1 )\nb A 192.0.2.1\n", "z:2:15: a parenthesis is closed");
+    assert!(found.len() == 2 && found[1].starts_with("z:2:5: this parenthesis"), "{found:#?}");
+    only_fault("$TTL 1\na A 192.0.2.1 )\nb A 192.0.2.1\n", "z:2:15: closing parenthesis without");
 }
 
 #[test]
-fn data_outside_the_zone_is_left_out_with_a_warning() {
+fn record_outside_the_zone_is_ignored_with_a_warning() {
     assert_eq!(records("$TTL 1\nx. A 192.0.2.1\na A 192.0.2.1\nbade.test. A 192.0.2.1\n"), ["a.e.test. 1 A"]);
     only_fault("$TTL 1\nx. A 192.0.2.1\n", "z:2:4: warning: x. is outside the zone e.test.");
 }
 
 #[test]
-fn a_flood_of_faults_is_bounded() {
+fn number_of_reported_errors_is_bounded() {
     let found = faults(&"a A x\n".repeat(1_000));
     assert_eq!(found.len(), 101);
-    assert_eq!(found[100], "z: and 900 more errors; mend those above first");
+    assert_eq!(found[100], "z: and 900 more errors; fix the errors above first");
 }
 
 #[test]
-fn an_included_file_has_its_own_origin_and_owner() {
+fn included_file_has_its_own_origin_and_owner() {
     let (mut zone, found) = read_zone(
         &name("e.test"),
         "main",
@@ -146,7 +146,7 @@ fn an_included_file_has_its_own_origin_and_owner() {
 }
 
 #[test]
-fn inclusions_that_fail_circle_or_sink_too_deep_are_refused() {
+fn failed_cyclic_and_too_deep_includes_are_refused() {
     let read = |text: &str, include: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>| {
         let found = read_zone(&name("e.test"), "main", text.as_bytes(), include).1;
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -154,11 +154,11 @@ fn inclusions_that_fail_circle_or_sink_too_deep_are_refused() {
     let missing = read("$INCLUDE nofile\n", &mut |_| Err("it does not exist".into()));
     assert_eq!(
         missing,
-        ["main:1:10: 'nofile' is not included: it does not exist; correct the path, or make the file readable"]
+        ["main:1:10: cannot include 'nofile': it does not exist; correct the path, or make the file readable"]
     );
     let circle = read("$INCLUDE a\n", &mut |path| Ok(if path == "a" { b"\n$INCLUDE main\n".to_vec() } else { vec![] }));
     assert!(
-        circle.len() == 1 && circle[0].starts_with("a:2:10: 'main' is not included: it includes itself"),
+        circle.len() == 1 && circle[0].starts_with("a:2:10: cannot include 'main': it includes itself"),
         "{circle:?}"
     );
     let own = read_zone(&name("e.test"), "/etc/zones/own", b"$INCLUDE own\n", &mut |_| Ok(vec![])).1;
@@ -179,7 +179,7 @@ fn inclusions_that_fail_circle_or_sink_too_deep_are_refused() {
     assert_eq!(count, 4_096);
     assert!(wide.len() == 101 && wide[100].contains("more errors"), "{wide:?}");
     assert!(read("$INCLUDE\n", &mut |_| Ok(vec![]))[0].starts_with("main:1:9: the directive ends"));
-    assert!(read("$INCLUDE a b c\n", &mut |_| Ok(vec![]))[0].starts_with("main:1:14: 'c' follows"));
+    assert!(read("$INCLUDE a b c\n", &mut |_| Ok(vec![]))[0].starts_with("main:1:14: unexpected 'c'"));
     // A file may be included again once it is closed.
     assert_eq!(
         read("$TTL 1\n$INCLUDE a x\n$INCLUDE a y\n", &mut |_| Ok(b"@ TXT x\n".to_vec())),
@@ -188,7 +188,7 @@ fn inclusions_that_fail_circle_or_sink_too_deep_are_refused() {
 }
 
 #[test]
-fn generate_makes_the_records_that_bind_makes() {
+fn generate_produces_the_records_that_bind_produces() {
     let generated = |line: &str| {
         let text = format!("$TTL 1\n$GENERATE {line}\n");
         let (zone, found) = read("e.test", text.as_bytes());
@@ -207,7 +207,7 @@ fn generate_makes_the_records_that_bind_makes() {
 }
 
 #[test]
-fn generate_that_is_wrong_or_too_much_is_refused() {
+fn invalid_or_too_large_generate_is_refused() {
     for line in [
         "",
         "1",
@@ -233,11 +233,11 @@ fn generate_that_is_wrong_or_too_much_is_refused() {
 }
 
 #[test]
-fn generate_cannot_fill_the_memory() {
+fn generated_text_is_bounded() {
     let long = format!("\"{}\" ", "x".repeat(250)).repeat(200);
     let found = faults(&format!("$TTL 1\n$GENERATE 1-1000000 a TXT {long}\n"));
     assert!(
-        found.len() == 1 && found[0].starts_with("z:2:11: the $GENERATE lines of the zone make over 64 MiB"),
+        found.len() == 1 && found[0].starts_with("z:2:11: the $GENERATE lines of the zone produce more than 64 MiB"),
         "{found:?}"
     );
 }
