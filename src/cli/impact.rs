@@ -10,10 +10,10 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, table},
     variable,
 };
-use crate::impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms};
 use fairway_config::Environment;
 use fairway_config::Source;
 use fairway_control::Offline;
+use fairway_whatif::impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms};
 
 /// Judges, prints, and tells by the exit status whether a rule is broken, and whether it was before.
 pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool) -> anyhow::Result<ExitCode> {

@@ -16,10 +16,10 @@ use super::{
     output::{Cell, Out, Palette, Tone, table, thousands},
     variable,
 };
-use crate::replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides};
 use fairway_config::Environment;
 use fairway_config::Source;
 use fairway_control::Offline;
+use fairway_whatif::replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides};
 
 /// Plays the log and prints what it comes to.
 pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<ExitCode> {

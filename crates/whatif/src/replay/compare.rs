@@ -11,15 +11,15 @@ use super::report_wire::{ClusterShare, PoolReport, Report};
 
 /// The configuration that is to come, and the one before it.
 #[derive(Debug)]
-pub(crate) struct Sides {
+pub struct Sides {
     /// What it is compared with; none to look at the new one alone.
-    pub(crate) before: Option<Offline>,
+    pub before: Option<Offline>,
     /// What is to come.
-    pub(crate) after: Offline,
+    pub after: Offline,
 }
 
 /// What was counted so far.
-pub(crate) struct Comparison<'a> {
+pub struct Comparison<'a> {
     sides: &'a Sides,
     player: Player,
     pools: BTreeMap<PoolName, Counted>,
@@ -53,13 +53,14 @@ struct Chosen {
 }
 
 impl<'a> Comparison<'a> {
-    pub(crate) fn new(sides: &'a Sides) -> Self {
+    /// Starts with nothing counted.
+    pub fn new(sides: &'a Sides) -> Self {
         let (pools, player) = (BTreeMap::new(), Player::default());
         Self { sides, player, pools, played: 0, unsteered: 0, networks: 0 }
     }
 
     /// Plays one query on both sides.
-    pub(crate) fn play(&mut self, query: &Played) {
+    pub fn play(&mut self, query: &Played) {
         self.played += 1;
         // The same draw on both sides: what moves, moves because of the configuration.
         let draw = Draw(self.played.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -87,7 +88,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// What it comes to. `offered` is how much of all capacity is asked for, in percent.
-    pub(crate) fn report(self, offered: Option<f64>) -> Report {
+    pub fn report(self, offered: Option<f64>) -> Report {
         let compared = self.sides.before.is_some();
         let mut totals: [BTreeMap<Given, u64>; 2] = Default::default();
         for counted in self.pools.values() {

@@ -5,45 +5,47 @@ use serde::Serialize;
 /// What was found.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Report {
+pub struct Report {
     /// Whether there was a configuration to compare with.
-    pub(crate) compared: bool,
+    pub compared: bool,
     /// Rules that do not hold.
-    pub(crate) findings: Vec<Finding>,
+    pub findings: Vec<Finding>,
     /// Rules that did not hold before, and do now.
-    pub(crate) mended: Vec<Finding>,
+    pub mended: Vec<Finding>,
     /// What a failure leaves of all capacity.
-    pub(crate) capacity: CapacityReport,
+    pub capacity: CapacityReport,
     /// Each pool that answers names.
-    pub(crate) pools: Vec<PoolImpact>,
+    pub pools: Vec<PoolImpact>,
     /// Names that come, go, or get another pool.
-    pub(crate) names: NamesReport,
+    pub names: NamesReport,
     /// Pools that answered names before.
-    pub(crate) pools_removed: Vec<String>,
+    pub pools_removed: Vec<String>,
 }
 
 /// A rule that does not hold.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Finding {
-    pub(crate) rule: Rule,
-    pub(crate) severity: Severity,
+pub struct Finding {
+    /// The rule that applies.
+    pub rule: Rule,
+    /// How serious it is.
+    pub severity: Severity,
     /// Only where there was a configuration to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) since: Option<Since>,
+    pub since: Option<Since>,
     /// The pool; none where it is about all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pool: Option<String>,
+    pub pool: Option<String>,
     /// What fails, or what is at fault: a cluster, a region.
-    pub(crate) subject: String,
+    pub subject: String,
     /// For people.
-    pub(crate) what: String,
+    pub what: String,
 }
 
 /// What is held against a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Rule {
+pub enum Rule {
     /// Every client network keeps a live cluster when any one is down.
     Clusters,
     /// And when all of a region are.
@@ -59,7 +61,7 @@ pub(crate) enum Rule {
 /// Whether a finding fails the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Severity {
+pub enum Severity {
     /// It does.
     Error,
     /// Only with `--strict`.
@@ -69,7 +71,7 @@ pub(crate) enum Severity {
 /// How a finding stands to the configuration before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Since {
+pub enum Since {
     /// It was not there.
     New,
     /// It was there, and less bad.
@@ -81,43 +83,44 @@ pub(crate) enum Since {
 /// What a failure leaves of all capacity.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CapacityReport {
+pub struct CapacityReport {
     /// With any one cluster down nobody is over its capacity while each carries so many percent of it; none where that is not known.
-    pub(crate) holds_up_to: Option<f64>,
+    pub holds_up_to: Option<f64>,
     /// The same of the configuration before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) holds_up_to_before: Option<f64>,
+    pub holds_up_to_before: Option<f64>,
     /// The cluster whose loss that comes from.
-    pub(crate) worst_down: Option<String>,
+    pub worst_down: Option<String>,
     /// The cluster that is full then.
-    pub(crate) worst_full: Option<String>,
+    pub worst_full: Option<String>,
     /// Clusters that declare no capacity.
-    pub(crate) undeclared: Vec<String>,
+    pub undeclared: Vec<String>,
 }
 
 /// What was found of a pool.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PoolImpact {
-    pub(crate) pool: String,
+pub struct PoolImpact {
+    /// Name of the pool.
+    pub pool: String,
     /// Names it answers.
-    pub(crate) names: u64,
+    pub names: u64,
     /// Longest TTL of these.
-    pub(crate) ttl_seconds: u32,
+    pub ttl_seconds: u32,
     /// Groups of client networks that are answered in ways of their own.
-    pub(crate) places: usize,
+    pub places: usize,
     /// Fewest clusters that any of them comes to, one going down after the other.
-    pub(crate) clusters_least: usize,
+    pub clusters_least: usize,
     /// The same of regions.
-    pub(crate) regions_least: usize,
+    pub regions_least: usize,
     /// Client networks whose first cluster changes, in percent; none where the pool is new, or nothing is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) moved_percent: Option<f64>,
+    pub moved_percent: Option<f64>,
     /// Places whose first cluster changes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) places_moved: Option<usize>,
+    pub places_moved: Option<usize>,
     /// Shares of client networks, where it is compared.
-    pub(crate) shares: Vec<Share>,
+    pub shares: Vec<Share>,
 }
 
 impl PoolImpact {
@@ -136,31 +139,37 @@ impl PoolImpact {
 /// The share of one cluster, in percent of client networks.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Share {
-    pub(crate) cluster: String,
-    pub(crate) before: f64,
-    pub(crate) after: f64,
+pub struct Share {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Its share of client networks before, in percent.
+    pub before: f64,
+    /// Its share afterwards, in percent.
+    pub after: f64,
 }
 
 impl Share {
     /// What stands for an answer that is no live cluster.
-    pub(crate) const NO_CLUSTER: &str = "(no cluster)";
+    pub const NO_CLUSTER: &str = "(no cluster)";
 }
 
 /// Names that come, go, or get another pool.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NamesReport {
-    pub(crate) added: Vec<String>,
-    pub(crate) removed: Vec<String>,
-    pub(crate) moved: Vec<NameMoved>,
+pub struct NamesReport {
+    /// Names that are answered only afterwards.
+    pub added: Vec<String>,
+    /// Names that are answered only before.
+    pub removed: Vec<String>,
+    /// Names that another pool answers afterwards.
+    pub moved: Vec<NameMoved>,
 }
 
 /// A name that another pool answers.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NameMoved {
-    pub(crate) name: String,
-    pub(crate) from: String,
-    pub(crate) to: String,
+pub struct NameMoved {
+    pub name: String,
+    pub from: String,
+    pub to: String,
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 /// What a line of the log turned out to be.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub enum Line {
     /// A query.
     Query(Played),
     /// Something else that a log may hold: an empty line, another event.
@@ -21,7 +21,7 @@ pub(crate) enum Line {
 }
 
 /// The lines of a log, one after the other; none is held longer than it is looked at.
-pub(crate) struct LogLines<R> {
+pub struct LogLines<R> {
     from: R,
     number: u64,
     line: Vec<u8>,
@@ -40,12 +40,13 @@ struct Logged<'a> {
 }
 
 impl<R: BufRead> LogLines<R> {
-    pub(crate) fn new(from: R) -> Self {
+    /// Reads lines of a query log.
+    pub fn new(from: R) -> Self {
         Self { from, number: 0, line: Vec::new() }
     }
 
     /// The next line; none at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
+    pub fn next(&mut self) -> io::Result<Option<Line>> {
         self.line.clear();
         self.number += 1;
         let taken = self.from.by_ref().take(LINE_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;

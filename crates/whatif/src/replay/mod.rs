@@ -7,6 +7,6 @@ mod compare;
 mod lines_wire;
 mod report_wire;
 
-pub(crate) use compare::{Comparison, Sides};
-pub(crate) use lines_wire::{Line, LogLines};
-pub(crate) use report_wire::{ClusterShare, PoolReport, Report};
+pub use compare::{Comparison, Sides};
+pub use lines_wire::{Line, LogLines};
+pub use report_wire::{ClusterShare, PoolReport, Report};

@@ -21,24 +21,24 @@ use fairway_config::Environment;
 use fairway_config::Source;
 use fairway_control::{Offline, of_files};
 
-pub(crate) use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};
+pub use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};
 
 /// Reads a configuration to be judged: every target is up, and every member open, whatever the time is.
 ///
 /// # Errors
 ///
 /// The faults of the configuration.
-pub(crate) fn read(source: &Source, environment: &Environment) -> Result<Offline, Vec<Diagnostic>> {
+pub fn read(source: &Source, environment: &Environment) -> Result<Offline, Vec<Diagnostic>> {
     of_files(source, environment, |_| HealthStatus::Up).map(Offline::at_any_time)
 }
 
 /// What rules are held against, where they need to be told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Terms {
+pub struct Terms {
     /// What each cluster in use carries while all are up, in percent of its capacity.
-    pub(crate) offered: Option<f64>,
+    pub offered: Option<f64>,
     /// Longest that answers may go on naming a cluster which is drained, in seconds.
-    pub(crate) drain_budget: Option<u32>,
+    pub drain_budget: Option<u32>,
 }
 
 /// A rule that does not hold. The same rule for the same pool and subject is the same breach in another configuration.
@@ -54,7 +54,7 @@ struct Breach {
 }
 
 /// Judges a configuration, and what it changes where there is one before it.
-pub(crate) fn judge(before: Option<&Offline>, after: &Offline, terms: Terms) -> Report {
+pub fn judge(before: Option<&Offline>, after: &Offline, terms: Terms) -> Report {
     let judged = |side: &Offline| {
         let (pools, mut breaches) = places::walk(side, terms.drain_budget);
         let (capacity, more) = capacity::judge(side, terms.offered);
