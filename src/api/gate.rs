@@ -65,7 +65,7 @@ impl Gate {
 
     /// What is configured now.
     pub(super) fn access(&self) -> Arc<Access> {
-        Arc::clone(&self.control.shared().published.load().configured.settings.access)
+        Arc::clone(&self.control.shared().serving.published().configured.settings.access)
     }
 
     /// Counts by the bounds that are configured now; new ones count from nothing.

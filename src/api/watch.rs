@@ -103,12 +103,13 @@ async fn tell_flips(control: &Control, hub: &Hub, batch: &[AppliedTransition]) {
 }
 
 fn last_reload(control: &Control) -> Option<ReloadEvent> {
-    control.shared().published.load().last_reload.as_ref().map(ReloadEvent::new)
+    control.shared().serving.published().last_reload.as_ref().map(ReloadEvent::new)
 }
 
 async fn mark(control: &Control) -> StateEvent {
-    let (view, published) = control.shared().pair().await;
     let shared = control.shared();
+    let view = shared.serving.load();
+    let published = &view.published;
     StateEvent {
         generation: published.generation,
         snapshot: format!("{:016x}", view.snapshot.id()),

@@ -282,7 +282,7 @@ async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Resu
     }
     control.settle().await;
     let server =
-        Server::start(sockets, Arc::clone(&shared.view), tcp_settings(settings)).map_err(StartError::Threads)?;
+        Server::start(sockets, shared.serving.pointer(), tcp_settings(settings)).map_err(StartError::Threads)?;
     let query_log = query_log(shared, &server).map_err(StartError::Threads)?;
     shared.transports.put(server);
     shared.readiness.send_replace(Readiness::Ready);
@@ -306,7 +306,7 @@ fn follow_settings(logs: Option<&Logs>, settings: &Settings) {
 fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
     let (shared, counters) = (Arc::clone(shared), server.counters().clone());
     QueryLog::start(Box::new(move |each| {
-        let published = shared.published.load();
+        let published = shared.serving.published();
         let settings = published.configured.settings.query_log.as_ref();
         let one_in = settings.map_or(0, |settings| settings.one_in.get());
         for tally in counters.tallies_by_thread() {

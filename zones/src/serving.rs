@@ -12,3 +12,9 @@ pub struct ServingState {
     /// What is measured about it.
     pub runtime: Arc<RuntimeState>,
 }
+
+impl AsRef<Self> for ServingState {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}

@@ -27,7 +27,7 @@ use super::{
     keeper::Keeper,
     pace::Pacer,
     retired::Retired,
-    shared::{Clock, Published, Shared},
+    shared::{Clock, CurrentState, Published, Shared},
     trial::Trials,
     truth::Minute,
 };
@@ -139,7 +139,7 @@ impl Actor {
 
     /// Publishes the runtime state with the TTLs of now, where these changed.
     pub fn keep_pace(&mut self) {
-        let view = self.shared.view.load_full();
+        let view = self.shared.serving.load();
         if let Some(paced) =
             self.pacer.pace(&view.snapshot, &view.runtime, &self.balance, (Instant::now(), (self.clock)()))
         {
@@ -149,7 +149,7 @@ impl Actor {
 
     /// Publishes until when clients are still sent to clusters that are taken out.
     pub fn watch_drains(&mut self) {
-        let published = self.shared.published.load();
+        let published = self.shared.serving.published();
         let mut out = forced_out(&self.forced, &published.configured.uses);
         out.extend(self.balance.exhausted().filter(|cluster| !out.contains(cluster)).cloned().collect::<Vec<_>>());
         let now = Instant::now();
@@ -169,7 +169,7 @@ impl Actor {
         let now = Instant::now();
         // While a step runs, it is not known who has which demand.
         if self.minute.is_due(now) && !self.balance.is_stepping() {
-            let view = self.shared.view.load();
+            let view = self.shared.serving.load();
             let mut answered = self.minute.look(self.shared.transports.tallies().answers, &view.snapshot, now);
             self.balance.weigh(&mut answered, &view.snapshot, &view.runtime);
             self.shared.answered.store(Arc::new(answered));
@@ -182,7 +182,7 @@ impl Actor {
         let Ok(news) = news else { return };
         let now = Instant::now();
         if self.balance.note_told() {
-            let (published, view) = (self.shared.published.load_full(), self.shared.view.load_full());
+            let (published, view) = (self.shared.serving.published(), self.shared.serving.load());
             self.balance.follow(&published.configured.merged.desired, &view.snapshot, now);
         }
         self.balance.hear(news, now);
@@ -193,7 +193,7 @@ impl Actor {
         if self.balance.is_stepping() {
             return;
         }
-        let (view, now) = (self.shared.view.load_full(), Instant::now());
+        let (view, now) = (self.shared.serving.load(), Instant::now());
         self.take_asked(&view, now);
         if let Some(runtime) = self.balance.look(&view.snapshot, &view.runtime, now) {
             self.publish_runtime(&view, runtime);
@@ -212,7 +212,7 @@ impl Actor {
 
     /// Publishes what a step decided.
     fn share(&mut self) {
-        let (view, now) = (self.shared.view.load_full(), Instant::now());
+        let (view, now) = (self.shared.serving.load(), Instant::now());
         if self.balance.is_keeping_due(now) {
             self.balance.keep((self.clock)()).into_iter().for_each(|kept| self.keeper.balance_changed(kept));
         }
@@ -225,9 +225,9 @@ impl Actor {
 
     /// Goes by what is on the board of those that share the store.
     pub fn take_posted(&mut self, posted: &Posted) {
-        let (view, now) = (self.shared.view.load_full(), Instant::now());
+        let (view, now) = (self.shared.serving.load(), Instant::now());
         if self.balance.take_posted(posted) {
-            self.balance.follow(&self.shared.published.load_full().configured.merged.desired, &view.snapshot, now);
+            self.balance.follow(&self.shared.serving.published().configured.merged.desired, &view.snapshot, now);
         }
         let (before, now) = (self.shared.decides.load_full(), self.balance.lead().told());
         if *before != now {
@@ -260,7 +260,11 @@ impl Actor {
 
     /// Publishes a view and keeps the one it replaces.
     pub fn publish_state(&mut self, view: ServingState) {
-        let old = self.shared.view.swap(Arc::new(view));
+        self.retire(self.shared.serving.swap_serving(view));
+    }
+
+    /// Keeps a replaced state until nobody reads it any more.
+    pub fn retire(&mut self, old: Arc<CurrentState>) {
         self.retired.keep(old);
         if self.retired.len() > RETIRED_EAGER {
             self.free_retired();
@@ -273,20 +277,12 @@ impl Actor {
         self.shared.counts.conditions.fetch_add(1, Relaxed);
     }
 
-    /// Publishes what stands beside the view, changed by `change`.
-    pub fn publish(&self, change: impl FnOnce(&mut Published)) {
-        let current = self.shared.published.load();
-        let mut next = Published {
-            configured: Arc::clone(&current.configured),
-            snapshot: Arc::clone(&current.snapshot),
-            generation: current.generation,
-            loaded_at: current.loaded_at,
-            stale: current.stale,
-            last_reload: current.last_reload.clone(),
-            book: current.book.clone(),
-        };
-        change(&mut next);
-        self.shared.published.store(Arc::new(next));
+    /// Publishes something else about the view that serves.
+    pub fn publish(&mut self, change: impl FnOnce(&mut Published)) {
+        let current = self.shared.serving.load();
+        let mut published = Published::clone(&current.published);
+        change(&mut published);
+        self.retire(self.shared.serving.swap(current.serving.clone(), Arc::new(published)));
     }
 
     fn free_retired(&mut self) {

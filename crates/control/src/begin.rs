@@ -28,7 +28,7 @@ use super::{
     pace::Pacer,
     reload::view_of,
     retired::Retired,
-    shared::{Clock, Counts, FLIPS_KEPT, Published, Readiness, Shared},
+    shared::{Clock, Counts, FLIPS_KEPT, Published, Readiness, Served, Shared},
     transports::Transports,
     truth::Minute,
 };
@@ -105,7 +105,6 @@ impl Parts {
         let forced = book.forced(&configured.uses);
         let view = view_of(snapshot, None, (self.clock)(), &statuses, &forced);
         let published = Published {
-            snapshot: Arc::clone(&view.snapshot),
             configured: Arc::new(configured),
             generation: 1,
             loaded_at: (self.clock)(),
@@ -118,7 +117,7 @@ impl Parts {
         let mut balance = Balance::after(past.balance, (self.clock)());
         begin_balance(&mut balance, &shared);
         let mut pacer = Pacer::default();
-        pacer.follow(&shared.view.load().snapshot);
+        pacer.follow(&shared.serving.load().snapshot);
         let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
         let (fingerprint, files) = watch::channel(self.fingerprint);
         let actor = Actor {
@@ -156,8 +155,7 @@ fn first_shared(
 ) -> Shared {
     let revision = published.configured.objects.revision;
     Shared {
-        view: Arc::new(ArcSwap::from_pointee(view)),
-        published: ArcSwap::from_pointee(published),
+        serving: Served::new(view, published),
         checker,
         loads,
         traces,
@@ -183,10 +181,10 @@ fn first_shared(
 
 /// Follows the first configuration, and shows the shares that were kept before anybody asks.
 fn begin_balance(balance: &mut Balance, shared: &Shared) {
-    let view = shared.view.load_full();
-    balance.follow(&shared.published.load().configured.merged.desired, &view.snapshot, Instant::now());
+    let view = shared.serving.load();
+    balance.follow(&shared.serving.published().configured.merged.desired, &view.snapshot, Instant::now());
     if let Some(runtime) = balance.share(&view.snapshot, &view.runtime) {
-        shared.view.store(Arc::new(ServingState { snapshot: Arc::clone(&view.snapshot), runtime: Arc::new(runtime) }));
+        shared.serving.swap_serving(ServingState { snapshot: Arc::clone(&view.snapshot), runtime: Arc::new(runtime) });
     }
 }
 

@@ -67,10 +67,10 @@ impl Actor {
     }
 
     async fn add_override(&mut self, said: Override, id: Option<String>) -> Result<OverrideState, ControlError> {
-        let book = self.shared.published.load().book.clone();
+        let book = self.shared.serving.published().book.clone();
         if let Some(before) = id.as_ref().and_then(|id| book.kept().iter().find(|kept| key_of(&kept.id) == key_of(id)))
         {
-            let published = self.shared.published.load();
+            let published = self.shared.serving.published();
             return match Some(&before.id) == id.as_ref() {
                 true => Ok(shown(Some(&before.id), &before.said, &published.configured.uses)),
                 false => Err(ControlError::KeyOfAnother),
@@ -82,7 +82,7 @@ impl Actor {
         self.keep_overrides(&next, trace).await?;
         self.publish(|published| published.book = next);
         self.apply_force();
-        let published = self.shared.published.load();
+        let published = self.shared.serving.published();
         let state = shown(Some(&new.id), &new.said, &published.configured.uses);
         let OverrideState { scope, force, reason, expires, .. } = &state;
         let holds_for = state.holds_for.join(",");
@@ -91,13 +91,13 @@ impl Actor {
     }
 
     async fn remove_override(&mut self, id: &str) -> Result<OverrideState, ControlError> {
-        let book = self.shared.published.load().book.clone();
+        let book = self.shared.serving.published().book.clone();
         let (next, gone) = book.without(id).ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
         let trace = Trace::new();
         self.keep_overrides(&next, trace).await?;
         self.publish(|published| published.book = next);
         self.apply_force();
-        let published = self.shared.published.load();
+        let published = self.shared.serving.published();
         let state = shown(Some(&gone.id), &gone.said, &published.configured.uses);
         trace.of(|| tracing::warn!(id, scope = state.scope, force = state.force, "override removed"));
         Ok(state)
@@ -106,10 +106,10 @@ impl Actor {
     /// Ends the overrides whose time has come. The file follows when it can: what has ended is also ended in it.
     pub async fn end_overrides(&mut self) {
         let now = (self.clock)();
-        if self.shared.published.load().book.next_end().is_none_or(|end| end > now) {
+        if self.shared.serving.published().book.next_end().is_none_or(|end| end > now) {
             return;
         }
-        let mut book = self.shared.published.load().book.clone();
+        let mut book = self.shared.serving.published().book.clone();
         let trace = Trace::new();
         for (id, said) in book.expire(now) {
             let id = id.unwrap_or_default();
@@ -125,7 +125,7 @@ impl Actor {
 
     /// Takes the data folder of the process before. What operators forced there to the last counts here too.
     fn adopt(&mut self, folder: Arc<DataFolder>) {
-        let declared = self.shared.published.load().configured.overrides.clone();
+        let declared = self.shared.serving.published().configured.overrides.clone();
         let mut book = Book::new(declared, folder.read_overrides());
         // What has ended is told by the process in which it ended.
         book.expire((self.clock)());

@@ -96,12 +96,12 @@ impl Control {
 
     /// Everything there is to show. The control task is not asked: it may be busy.
     pub async fn state(&self) -> Result<State, ControlError> {
-        let (view, published) = self.shared.pair().await;
+        let serving = self.shared.serving.load();
         let states = self.shared.checker.states().await;
         let (loads, _) = self.shared.loads.states().await;
         let shared = Arc::clone(&self.shared);
         // 10,000 targets with their history take some milliseconds to write out.
-        let render = move || status::render(&shared, &view, &published, &states, &loads);
+        let render = move || status::render(&shared, &serving.serving, &serving.published, &states, &loads);
         tokio::task::spawn_blocking(render).await.map_err(|_| ControlError::Stopped)
     }
 
@@ -129,11 +129,11 @@ impl Control {
     ) -> Result<ExplainedNow, ControlError> {
         let states = self.shared.checker.states().await;
         let causes: HashMap<_, _> = states.into_iter().filter_map(|s| Some((s.target, s.last_cause?))).collect();
-        let view = self.shared.view.load_full();
+        let view = self.shared.serving.load();
         let name = name.clone();
         let explain = move || {
             let explained = fairway_zones::explain(&view, &name, rtype, client);
-            ExplainedNow { explained, view, causes }
+            ExplainedNow { explained, view: Arc::new(view.serving.clone()), causes }
         };
         tokio::task::spawn_blocking(explain).await.map_err(|_| ControlError::Stopped)
     }

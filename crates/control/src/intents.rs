@@ -24,8 +24,8 @@ impl Control {
     /// What has become of each of these.
     pub async fn intent_statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus> {
         let shared = self.shared();
-        let (view, published) = shared.pair().await;
-        let configured = &published.configured;
+        let view = shared.serving.load();
+        let configured = &view.published.configured;
         let beholder = Beholder { shared, view: &view, configured };
         of.iter().map(|(object, intent)| beholder.status(object, intent)).collect()
     }

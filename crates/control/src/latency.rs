@@ -40,7 +40,7 @@ impl Control {
 
     /// A table that is fed here, and the folder that keeps it.
     fn fed_table(&self, table: &str) -> Result<(LatencyTableName, PathBuf), ControlError> {
-        let configured = &self.shared.published.load().configured;
+        let configured = &self.shared.serving.published().configured;
         let name = LatencyTableName::new(table).ok();
         let known = name.and_then(|name| Some((configured.files.kept_maps.is_pushed(&name)?, name)));
         let (pushed, name) = known.ok_or_else(|| ControlError::NoSuchTable(table.to_owned()))?;

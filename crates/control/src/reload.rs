@@ -25,6 +25,7 @@ use super::{
     changes,
     compile::Compiled,
     configured::{Configured, Previous, Reading, What},
+    shared::Published,
 };
 use crate::begin::line_format;
 use fairway_api_types::state_wire::ReloadReport;
@@ -45,8 +46,8 @@ impl Actor {
 
     fn begin_reading(&mut self) {
         let (reader, now) = (self.reader.clone(), (self.clock)());
-        let snapshot = Arc::clone(&self.shared.view.load().snapshot);
-        let configured = Arc::clone(&self.shared.published.load().configured);
+        let snapshot = Arc::clone(&self.shared.serving.load().snapshot);
+        let configured = Arc::clone(&self.shared.serving.published().configured);
         let previous = Previous { configured, snapshot, tried: self.trials.last() };
         let (span, what) = (self.askers.trace.span(), self.askers.what);
         self.reading = Some(Box::pin(async move { reader.read(what, previous, now).await }.instrument(span)));
@@ -63,7 +64,7 @@ impl Actor {
                 report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {
                     Ok(compiled) => {
-                        let before = Arc::clone(&self.shared.published.load().configured);
+                        let before = Arc::clone(&self.shared.serving.published().configured);
                         let after = &compiled.configured.merged.desired;
                         report.changes = changes::counted(&before.merged.desired, after);
                         let progress = Progress::now(took, &compiled, trace);
@@ -76,10 +77,10 @@ impl Actor {
         }
         report.accepted = report.faults.is_empty();
         report.at = format!("{:.3}", (self.clock)());
-        report.generation = self.shared.published.load().generation;
+        report.generation = self.shared.serving.published().generation;
         // Files that are refused keep no object from being served.
         let is_behind =
-            || self.reader.declared.load().revision > self.shared.published.load().configured.objects.revision;
+            || self.reader.declared.load().revision > self.shared.serving.published().configured.objects.revision;
         if what == What::Files && !report.accepted && self.later.asked_by.is_empty() && is_behind() {
             self.later.asked_by = "api";
         }
@@ -128,7 +129,7 @@ impl Actor {
         progress: Progress,
         report: &mut ReloadReport,
     ) {
-        let before = Arc::clone(&self.shared.published.load().configured);
+        let before = Arc::clone(&self.shared.serving.published().configured);
         report.warnings = configured.warnings.iter().map(Diagnostic::to_string).collect();
         let restart = changes::need_restart(&before.settings, &configured.settings);
         report.warnings.extend(restart.iter().map(|name| format!("{name} changed; it takes a restart")));
@@ -151,7 +152,7 @@ impl Actor {
 
     /// Probes new targets beside the old ones, so that a changed monitor does not make every member unjudged at once.
     async fn warm_up(&mut self, snapshot: &Snapshot, configured: &Configured) {
-        let old = Arc::clone(&self.shared.view.load().snapshot);
+        let old = Arc::clone(&self.shared.serving.load().snapshot);
         let known: HashSet<&Target> = old.targets().iter().collect();
         let new: Vec<Target> = snapshot.targets().iter().filter(|t| !known.contains(t)).cloned().collect();
         if new.is_empty() {
@@ -171,11 +172,11 @@ impl Actor {
         let targets = snapshot.targets().to_vec();
         let states = self.during(async move { shared.checker.states().await }).await;
         let statuses = states.into_iter().map(|state| (state.target, state.status)).collect();
-        let mut book = self.shared.published.load().book.clone();
+        let mut book = self.shared.serving.published().book.clone();
         book.set_declared(configured.overrides.clone());
         self.forced = book.forced(&configured.uses);
         let (feeds, revision) = (ClusterFeed::all(&configured.merged.desired), configured.objects.revision);
-        let previous = self.shared.view.load_full();
+        let previous = self.shared.serving.load();
         // A part of a second at most, and flips wait for the view anyway.
         self.balance.rest().await;
         let now = (self.clock)();
@@ -193,16 +194,14 @@ impl Actor {
             view.runtime = Arc::new(paced);
         }
         // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
-        self.publish_state(view);
-        self.publish(|published| {
-            published.configured = Arc::new(configured);
-            published.snapshot = snapshot;
-            published.generation += 1;
-            published.loaded_at = now;
-            published.book = book;
-        });
+        let before = self.shared.serving.published();
+        let (configured, generation) = (Arc::new(configured), before.generation + 1);
+        let published = Published { configured, generation, loaded_at: now, book, ..Published::clone(&before) };
+        self.retire(self.shared.serving.swap(view, Arc::new(published)));
         let served = self.shared.served.send_replace(revision);
-        self.shared.traces.passed(|| progress.passage((served, revision), id, self.shared.published.load().generation));
+        self.shared
+            .traces
+            .passed(|| progress.passage((served, revision), id, self.shared.serving.published().generation));
         let shared = Arc::clone(&self.shared);
         let both = async move {
             shared.checker.set_targets(targets, vec![]).await;

@@ -16,7 +16,7 @@ impl Actor {
     /// A look at the clock, and nothing else, until one is due.
     pub fn follow_schedules(&mut self) {
         let now = (self.clock)();
-        let view = self.shared.view.load_full();
+        let view = self.shared.serving.load();
         let Some(runtime) = view.runtime.at(&view.snapshot, now) else { return };
         let turned = runtime.turned(&view.snapshot, &view.runtime);
         // A cluster that came or went changes the shares of the others at once, and not a report later.

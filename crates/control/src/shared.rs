@@ -1,6 +1,7 @@
 //! What the control task publishes, and everyone else reads without asking it.
 
 use std::{
+    ops::Deref,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -12,7 +13,7 @@ use arc_swap::ArcSwap;
 use fairway_health::{Checker, load::Loads};
 use fairway_model::{HealthStatus, Timestamp};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
-use fairway_zones::{ServingState, Snapshot};
+use fairway_zones::ServingState;
 use tokio::sync::{broadcast, watch};
 
 use super::{
@@ -41,13 +42,71 @@ pub enum Readiness {
     Draining,
 }
 
-/// What is published beside the view: read by status, metrics and the API.
+/// What answers follow, and what is published about it. Both change in one swap, so that whoever loads it sees a pair that belongs
+/// together.
 #[derive(Debug)]
+pub struct CurrentState {
+    /// What queries are answered from.
+    pub serving: ServingState,
+    /// What status, metrics and the API say about it.
+    pub published: Arc<Published>,
+}
+
+impl AsRef<ServingState> for CurrentState {
+    fn as_ref(&self) -> &ServingState {
+        &self.serving
+    }
+}
+
+impl Deref for CurrentState {
+    type Target = ServingState;
+
+    fn deref(&self) -> &ServingState {
+        &self.serving
+    }
+}
+
+/// The owner of the current state. The control task alone swaps it.
+#[derive(Clone, Debug)]
+pub struct Served(Arc<ArcSwap<CurrentState>>);
+
+impl Served {
+    /// Begins with this state.
+    pub fn new(serving: ServingState, published: Published) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(CurrentState { serving, published: Arc::new(published) })))
+    }
+
+    /// Returns the current state.
+    pub fn load(&self) -> Arc<CurrentState> {
+        self.0.load_full()
+    }
+
+    /// Returns what is published about the current state.
+    pub fn published(&self) -> Arc<Published> {
+        Arc::clone(&self.0.load().published)
+    }
+
+    /// Returns the pointer that the DNS listeners follow.
+    pub fn pointer(&self) -> Arc<ArcSwap<CurrentState>> {
+        Arc::clone(&self.0)
+    }
+
+    /// Replaces the serving state. Returns the state before, which listeners may read still.
+    pub fn swap_serving(&self, serving: ServingState) -> Arc<CurrentState> {
+        self.swap(serving, self.published())
+    }
+
+    /// Replaces both.
+    pub fn swap(&self, serving: ServingState, published: Arc<Published>) -> Arc<CurrentState> {
+        self.0.swap(Arc::new(CurrentState { serving, published }))
+    }
+}
+
+/// What is published about the serving state: read by status, metrics and the API.
+#[derive(Clone, Debug)]
 pub struct Published {
     /// The configuration in force.
     pub configured: Arc<Configured>,
-    /// What it was compiled to.
-    pub snapshot: Arc<Snapshot>,
     /// Counts accepted configurations, from 1.
     pub generation: u64,
     /// When this one was accepted.
@@ -101,17 +160,15 @@ impl Counts {
 /// What the control task publishes.
 #[derive(Debug)]
 pub struct Shared {
-    /// What is served.
-    pub view: Arc<ArcSwap<ServingState>>,
-    /// What is said about it.
-    pub published: ArcSwap<Published>,
-    /// Who judges.
+    /// The current state.
+    pub serving: Served,
+    /// The health checker.
     pub checker: Checker,
-    /// Who knows the load of clusters.
+    /// The reader of the load of clusters.
     pub loads: Loads,
     /// Where spans of requests and of what comes of them go.
     pub traces: Traces,
-    /// Who answers.
+    /// The DNS listeners.
     pub transports: Transports,
     /// What was answered lately.
     pub answered: ArcSwap<Answered>,
@@ -145,21 +202,6 @@ pub struct Shared {
     pub webhook: OnceLock<(Arc<ContributionLedger>, Arc<Calls>)>,
     /// What the configuration is called.
     pub source: String,
-}
-
-impl Shared {
-    /// What serves, with what is said about it: a pair that belongs together.
-    ///
-    /// A reload swaps the one and then the other, with nothing in between; whoever looks at that very moment looks again.
-    pub async fn pair(&self) -> (Arc<ServingState>, Arc<Published>) {
-        loop {
-            let (published, view) = (self.published.load_full(), self.view.load_full());
-            if Arc::ptr_eq(&published.snapshot, &view.snapshot) {
-                return (view, published);
-            }
-            tokio::task::yield_now().await;
-        }
-    }
 }
 
 /// Most flips a slow reader may be behind before it loses the oldest.

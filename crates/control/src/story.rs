@@ -44,10 +44,10 @@ pub(crate) type Parts = Vec<(ClusterName, f64, f64)>;
 impl Control {
     /// What each of these flips moved, in their order. It takes some milliseconds, on a thread of its own.
     pub async fn stories(&self, transitions: &[AppliedTransition]) -> Vec<Story> {
-        let (view, published) = self.shared.pair().await;
+        let view = self.shared.serving.load();
         let wanted = transitions.iter().map(|told| (told.transition.clone(), told.pools.clone())).collect::<Vec<_>>();
         let count = wanted.len();
-        let told = tokio::task::spawn_blocking(move || stories(&view, &published, &wanted)).await;
+        let told = tokio::task::spawn_blocking(move || stories(&view, &view.published, &wanted)).await;
         told.unwrap_or_else(|_| vec![Story::default(); count])
     }
 }

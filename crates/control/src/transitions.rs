@@ -15,7 +15,7 @@ impl Actor {
     /// Folds every flip that waits into one change of runtime state, publishes it, and then tells of each.
     pub fn apply_flips(&mut self) {
         let transitions = std::mem::take(&mut self.waiting);
-        let published = self.shared.published.load_full();
+        let published = self.shared.serving.published();
         let uses = &published.configured.uses;
         let changes: Vec<(TargetIndex, Health)> = transitions
             .iter()
@@ -47,7 +47,7 @@ impl Actor {
         if changes.is_empty() {
             return;
         }
-        let view = self.shared.view.load_full();
+        let view = self.shared.serving.load();
         let runtime = Arc::new(view.runtime.with(&view.snapshot, changes));
         // A cluster that came or went changes the shares of the others at once, and not a report later; who asked until then counts.
         let now = Instant::now();
@@ -60,9 +60,9 @@ impl Actor {
 
     /// Brings what is forced in line with the overrides.
     pub fn apply_force(&mut self) {
-        let published = self.shared.published.load_full();
+        let published = self.shared.serving.published();
         let forced = published.book.forced(&published.configured.uses);
-        let view = self.shared.view.load_full();
+        let view = self.shared.serving.load();
         let numbers = (0..).map(TargetIndex);
         let changes: Vec<_> = numbers
             .zip(self.forced.iter().zip(&forced))

@@ -185,7 +185,7 @@ impl Trier {
     async fn together(&self, group: Vec<Asked>) {
         let mut declared = Declared::clone(&self.reader.declared.load());
         group.iter().for_each(|asked| declared.take_from(&asked.declared, &asked.key));
-        let (reader, previous) = self.beside(declared).await;
+        let (reader, previous) = self.beside(declared);
         let before = Arc::clone(&previous.configured);
         if let Some(reading) = reader.read_briefly(previous, (self.clock)()).await {
             let tried = self.told(reading, &before);
@@ -202,7 +202,7 @@ impl Trier {
 
     /// Tries objects by themselves, however long it takes.
     async fn alone(&self, declared: Declared) -> Tried {
-        let (reader, previous) = self.beside(declared).await;
+        let (reader, previous) = self.beside(declared);
         let before = Arc::clone(&previous.configured);
         match reader.read(What::Objects, previous, (self.clock)()).await {
             Some(reading) => self.told(reading, &before),
@@ -211,10 +211,10 @@ impl Trier {
     }
 
     /// A reader of these objects, and what they are read beside.
-    async fn beside(&self, declared: Declared) -> (Reader, Previous) {
+    fn beside(&self, declared: Declared) -> (Reader, Previous) {
         let reader = Reader { declared: Arc::new(ArcSwap::from_pointee(declared)), ..self.reader.clone() };
-        let (view, published) = self.shared.pair().await;
-        (reader, Previous::new(Arc::clone(&published.configured), Arc::clone(&view.snapshot)))
+        let serving = self.shared.serving.load();
+        (reader, Previous::new(Arc::clone(&serving.published.configured), Arc::clone(&serving.snapshot)))
     }
 
     /// What a reading came to beside what was before.

@@ -45,26 +45,26 @@ pub trait Responder: Send + 'static {
     }
 }
 
-/// Answers from zones and health.
+/// Answers from zones and health. `S` holds the serving state, with whatever the caller swaps together with it.
 #[derive(Debug)]
-pub struct Zones {
+pub struct Zones<S> {
     /// The pointer that reload and health swap, and what it held last: looking whether it moved is one load.
-    serving: Cache<Arc<ArcSwap<ServingState>>, Arc<ServingState>>,
+    serving: Cache<Arc<ArcSwap<S>>, Arc<S>>,
 }
 
-impl Zones {
+impl<S> Zones<S> {
     /// A responder of its own for one thread.
-    pub fn new(serving: Arc<ArcSwap<ServingState>>) -> Self {
+    pub fn new(serving: Arc<ArcSwap<S>>) -> Self {
         Self { serving: Cache::new(serving) }
     }
 }
 
-impl Responder for Zones {
+impl<S: AsRef<ServingState> + Send + Sync + 'static> Responder for Zones<S> {
     type State = ServingState;
     type Query = fairway_zones::Query;
 
     fn serving(&mut self) -> &ServingState {
-        self.serving.load()
+        self.serving.load().as_ref().as_ref()
     }
 
     #[inline]

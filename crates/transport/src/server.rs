@@ -44,7 +44,11 @@ impl fmt::Debug for Server {
 
 impl Server {
     /// Starts the threads of each UDP socket and one for TCP. Every batch and every message reads `serving` anew.
-    pub fn start(sockets: Sockets, serving: Arc<ArcSwap<ServingState>>, tcp: TcpSettings) -> io::Result<Self> {
+    pub fn start<S: AsRef<ServingState> + Send + Sync + 'static>(
+        sockets: Sockets,
+        serving: Arc<ArcSwap<S>>,
+        tcp: TcpSettings,
+    ) -> io::Result<Self> {
         Self::start_with(sockets, tcp, move || Zones::new(Arc::clone(&serving)))
     }
 

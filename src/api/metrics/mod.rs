@@ -49,21 +49,22 @@ impl Metrics {
         // However many ask, one scrape is made at a time: 10,000 targets are some megabytes.
         let _turn = self.turn.lock().await;
         let shared = control.shared();
-        let (view, published) = shared.pair().await;
+        let serving = shared.serving.load();
         let states = shared.checker.states().await;
         let observer = shared.checker.observer().await;
         let (loads, load_totals) = shared.loads.states().await;
         let shared = Arc::clone(shared);
         let write = move || {
+            let (view, published) = (&serving.serving, &*serving.published);
             let mut sheet = Sheet::default();
-            wire::write(&mut sheet, &shared, &view);
-            health::write(&mut sheet, &view, &published, &states, &observer);
+            wire::write(&mut sheet, &shared, view);
+            health::write(&mut sheet, view, published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
-            balance::write(&mut sheet, &shared, &view, &published, &loads);
+            balance::write(&mut sheet, &shared, view, published, &loads);
             publishing::write(&mut sheet, &shared);
-            webhook::write(&mut sheet, &shared, &published);
+            webhook::write(&mut sheet, &shared, published);
             traces::write(&mut sheet, &shared);
-            write_control(&mut sheet, &shared, &view, &published);
+            write_control(&mut sheet, &shared, view, published);
             sheet.process();
             sheet.into_text()
         };

@@ -19,7 +19,7 @@ use fairway_store::objects::{Kind, Object};
 /// What objects are held against: what is served, and the revision of the objects in it.
 pub(super) fn standing(site: &Site) -> (Arc<Configured>, u64) {
     let shared = site.control.shared();
-    (Arc::clone(&shared.published.load().configured), *shared.served.borrow())
+    (Arc::clone(&shared.serving.published().configured), *shared.served.borrow())
 }
 
 /// One object, with its ETag.

@@ -261,7 +261,7 @@ pub(in crate::api) async fn supposed(control: &Control, change: &Change) -> Resu
     let report = suppose(&mut declared, &[Change { expect, ..change.clone() }])?;
     let Tried { left_out, changes: effect, faults, .. } =
         control.try_objects(Attempt { declared, written: None }).await?;
-    let before = Arc::clone(&control.shared().published.load().configured);
+    let before = Arc::clone(&control.shared().serving.published().configured);
     let others = new_in(&left_out, &before.left_out).filter(|(key, _)| **key != change.key);
     let not_accepted = told(flaws(left_out.get_key_value(&change.key).into_iter().chain(others), false));
     let not_accepted = faults.into_iter().chain(not_accepted).collect();

@@ -105,7 +105,7 @@ async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
     };
     let settled = tokio::time::timeout(LONG, settles).await;
     assert!(settled.is_ok(), "it did not settle: {:?}", world.loads());
-    let shares = daemon.control().shared().view.load().runtime.shares().cloned();
+    let shares = daemon.control().shared().serving.load().runtime.shares().cloned();
     assert!(shares.is_some_and(|shares| shares.epoch > 0));
     let client = Client::new(Reach::Http(daemon.http_address().unwrap()));
     // Counters are looked at every ten seconds.
@@ -134,7 +134,7 @@ const COLD: u16 = 655;
 
 /// What a daemon gives to the first tier as near, in 65535ths.
 fn near(daemon: &Daemon) -> Option<u16> {
-    let shares = daemon.control().shared().view.load().runtime.shares().cloned()?;
+    let shares = daemon.control().shared().serving.load().runtime.shares().cloned()?;
     shares.acceptance.iter().find(|(name, _)| name.as_str() == "eu1").map(|(_, given)| given.near)
 }
 
@@ -197,7 +197,7 @@ async fn without_a_word_on_load_a_pool_goes_by_its_other_steps_until_one_is_push
         world.ask(server);
         assert_eq!(world.loads(), [CLIENTS as u64, 0], "the first tier gets everybody");
     }
-    let shares = || daemon.control().shared().view.load().runtime.shares().cloned();
+    let shares = || daemon.control().shared().serving.load().runtime.shares().cloned();
     assert!(shares().is_none());
     let client = Client::new(Reach::of_data_dir(&scene.data()));
     let load = fairway_api_types::load_wire::NewLoad { load: Some(1_600), ..Default::default() };
@@ -216,7 +216,7 @@ async fn a_pool_that_does_not_heed_load_is_left_alone() {
         world.ask(server);
         assert_eq!(world.loads(), [CLIENTS as u64, 0]);
     }
-    assert!(daemon.control().shared().view.load().runtime.shares().is_none());
+    assert!(daemon.control().shared().serving.load().runtime.shares().is_none());
     assert_eq!(IpAddr::V4(Ipv4Addr::LOCALHOST), server.ip());
     daemon.stop().await;
 }

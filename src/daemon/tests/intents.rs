@@ -66,7 +66,7 @@ async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
     server.send("POST", WIKI, "", &inbound("shop", &json!({}))).expect(201);
     until("the one that fits", async || server.answer("shop.gslb.example").is_some()).await;
     assert_eq!(server.answer("shop.elsewhere.example"), None);
-    let left_out = server.daemon.control().shared().published.load().configured.left_out.clone();
+    let left_out = server.daemon.control().shared().serving.published().configured.left_out.clone();
     let told: Vec<_> = left_out.iter().map(|(key, faults)| (key.name().to_owned(), faults[0].to_string())).collect();
     assert!(matches!(&told[..], [(name, why)] if name == "lost" && why.contains("is in no declared zone")), "{told:?}");
     // A cluster that an intent needs is needed.
@@ -78,7 +78,7 @@ async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
     let on_us1 = json!({"gslb": {"members": [{"cluster": "us1"}]}});
     server.send("POST", WIKI, "", &inbound("also", &on_us1)).expect(201);
     let members = || {
-        let configured = Arc::clone(&server.daemon.control().shared().published.load().configured);
+        let configured = Arc::clone(&server.daemon.control().shared().serving.published().configured);
         let pools = configured.merged.desired.pools.values().filter(|pool| pool.name.as_str().ends_with("+shop"));
         pools.flat_map(|pool| &pool.members).map(|member| member.cluster.to_string()).collect::<Vec<_>>()
     };

@@ -87,7 +87,7 @@ pub(super) fn service(name: &str, address: &str, set: &str, weight: &str) -> End
 
 /// The members of the pool of the only contributed name, with their weights.
 fn members(server: &Server) -> Vec<(String, u16)> {
-    let published = server.daemon.control().shared().published.load_full();
+    let published = server.daemon.control().shared().serving.published();
     let pools =
         published.configured.merged.desired.pools.values().filter(|pool| pool.name.as_str().starts_with("webhook+"));
     pools.flat_map(|pool| &pool.members).map(|member| (member.cluster.to_string(), member.weight.0)).collect()
@@ -116,7 +116,7 @@ async fn what_was_acknowledged_is_there_and_served_after_a_restart_and_the_same_
     let server = Server::new(&hooked("")).await;
     let shop = service(SHOP, "192.0.2.1", "", "1");
     server.create("", vec![shop.clone()]);
-    let revision = |server: &Server| server.daemon.control().shared().published.load().configured.objects.revision;
+    let revision = |server: &Server| server.daemon.control().shared().serving.published().configured.objects.revision;
     let before = revision(&server);
     server.create("", vec![shop.clone()]);
     assert_eq!(revision(&server), before);
@@ -165,7 +165,18 @@ async fn text_of_four_kilobytes_with_quotes_and_escapes_comes_back_verbatim() {
     server.create("/owners/a", vec![target(&text)]);
     assert_eq!(server.endpoints("/owners/a"), [target(&text)]);
     assert!(
-        server.daemon.control().shared().published.load().configured.merged.contributed.conditions().next().is_none()
+        server
+            .daemon
+            .control()
+            .shared()
+            .serving
+            .published()
+            .configured
+            .merged
+            .contributed
+            .conditions()
+            .next()
+            .is_none()
     );
     server.daemon.stop().await;
 }
@@ -206,7 +217,7 @@ async fn an_endpoint_that_cannot_be_served_is_kept_told_of_and_blocks_nothing() 
     let mut all = all;
     all.sort_by_key(Endpoint::key);
     assert_eq!(kept, all);
-    let published = server.daemon.control().shared().published.load_full();
+    let published = server.daemon.control().shared().serving.published();
     let told: Vec<_> = published.configured.merged.contributed.conditions().map(|told| told.name).collect();
     let expected = ["bad.gslb.example", "bad.gslb.example", "else.where.test", "ns1.gslb.example", "odd.gslb.example"];
     assert_eq!(told.iter().map(|name| &**name).collect::<std::collections::BTreeSet<_>>(), expected.into(), "{told:?}");
@@ -221,7 +232,7 @@ async fn members_join_the_pool_of_a_declared_name_and_the_address_of_a_cluster_i
         "/owners/a",
         vec![service(SHOP, "192.0.2.7", "a", "1"), service("new.gslb.example", "127.0.0.2", "a", "1")],
     );
-    let published = server.daemon.control().shared().published.load_full();
+    let published = server.daemon.control().shared().serving.published();
     let pool = |name: &str| {
         let pools = published.configured.merged.desired.pools.values();
         let pool = pools.into_iter().find(|pool| pool.name.as_str() == name).unwrap();

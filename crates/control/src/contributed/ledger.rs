@@ -142,7 +142,7 @@ impl ContributionLedger {
 
     /// The configuration in force, once there is a daemon.
     pub fn configured(&self) -> Option<Arc<Configured>> {
-        Some(Arc::clone(&self.control.get()?.shared().published.load().configured))
+        Some(Arc::clone(&self.control.get()?.shared().serving.published().configured))
     }
 
     /// What is declared, with all that was changed here.
@@ -157,7 +157,7 @@ impl ContributionLedger {
 #[async_trait]
 impl Ledger for ContributionLedger {
     fn domains(&self) -> Result<Vec<String>, Refused> {
-        let published = self.control()?.shared().published.load();
+        let published = self.control()?.shared().serving.published();
         let zones = published.configured.merged.desired.zones.keys().map(|zone| zone.to_string());
         let domains: Vec<_> = zones.map(|zone| zone.trim_end_matches('.').to_owned()).collect();
         // An empty list takes every name; without a zone there is none to take (RFC 6761 section 6.4).
@@ -214,7 +214,7 @@ impl ContributionLedger {
 
 /// How long an owner may not be heard of, in seconds; none: for ever.
 fn lease_of(control: &Control) -> Option<u64> {
-    let webhook = control.shared().published.load().configured.settings.webhook.clone();
+    let webhook = control.shared().serving.published().configured.settings.webhook.clone();
     webhook.and_then(|webhook| webhook.lease).map(|lease| lease.as_secs())
 }
 

@@ -26,7 +26,7 @@ impl Control {
     /// Everything that is brought, by base path, owner and set identifier.
     pub async fn contributions(&self) -> Result<Vec<ContributionState>, ControlError> {
         let declared = self.objects()?.declared();
-        let (published, ledger) = (self.shared.published.load_full(), self.ledger()?);
+        let (published, ledger) = (self.shared.serving.published(), self.ledger()?);
         // 50,000 endpoints take some tens of milliseconds.
         let listed = tokio::task::spawn_blocking(move || listed(&declared, &published, &ledger)).await;
         listed.map_err(|_| ControlError::Stopped)

@@ -122,9 +122,10 @@ pub async fn follow(shared: Arc<Shared>) {
         if *shared.readiness.borrow() != Readiness::Ready {
             continue;
         }
-        let (view, published) = shared.pair().await;
+        let serving = shared.serving.load();
+        let published = Arc::clone(&serving.published);
         // What was seen may be freed and its place be taken; the id of a view is in its conditions, and a generation counts.
-        let now = (view.runtime.id(), published.generation);
+        let now = (serving.runtime.id(), published.generation);
         let is_due = again.is_some_and(|at| Instant::now() >= at);
         if now == seen && !is_due {
             continue;
@@ -146,8 +147,8 @@ pub async fn follow(shared: Arc<Shared>) {
         // Of a million names this takes a while: not on a thread that others wait for.
         let all = move || {
             let wish = |(to, weights, shown): &(PublishTo, _, Arc<Mutex<Shown>>)| {
-                let served =
-                    Served { configured: &published.configured, view: &view, weights: *weights, now: Instant::now() };
+                let (configured, view) = (&*published.configured, &serving.serving);
+                let served = Served { configured, view, weights: *weights, now: Instant::now() };
                 let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
                 (wanted::wanted(to, served, &mut shown), shown.end_round())
             };

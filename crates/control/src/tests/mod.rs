@@ -128,15 +128,15 @@ fn silent() -> String {
 
 /// The target of a cluster's one address.
 fn target(control: &Control, address: &str) -> Target {
-    let snapshot = Arc::clone(&control.shared.view.load().snapshot);
+    let snapshot = Arc::clone(&control.shared.serving.load().snapshot);
     snapshot.targets().iter().find(|t| t.address.to_string() == address).expect("a target of the pool").clone()
 }
 
 /// How a target stands in the answers.
 fn health(control: &Control, address: &str) -> Health {
     let target = target(control, address);
-    let number = control.shared.published.load().configured.uses.number_of(&target).unwrap();
-    control.shared.view.load().runtime.health(number)
+    let number = control.shared.serving.published().configured.uses.number_of(&target).unwrap();
+    control.shared.serving.load().runtime.health(number)
 }
 
 fn status(control: &Control, address: &str) -> HealthStatus {

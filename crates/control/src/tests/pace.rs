@@ -10,7 +10,7 @@ async fn a_drain_makes_the_ttl_short_at_once_and_quiet_brings_it_back() {
         &config("type: always").replace("policy: failover", "policy: failover, ttl: 2s, ttlMin: 1s, ttlMax: 9s"),
     );
     let (control, _actor) = scene.run().await;
-    let pace = || control.shared.view.load().runtime.pace(0);
+    let pace = || control.shared.serving.load().runtime.pace(0);
     assert_eq!(pace(), AdaptiveTtl::Declared);
     let expires = scene.now().plus(Duration::from_secs(60));
     let scope = "eu1".parse().unwrap();
@@ -31,7 +31,7 @@ async fn a_pool_without_bounds_has_the_declared_ttl_and_nothing_of_what_was_when
         config("type: always").replace("policy: failover", "policy: failover, ttl: 60s, ttlMin: 1s, ttlMax: 90s");
     let scene = Scene::new(&bound);
     let (control, _actor) = scene.run().await;
-    let pace = || control.shared.view.load().runtime.pace(0);
+    let pace = || control.shared.serving.load().runtime.pace(0);
     let expires = scene.now().plus(Duration::from_secs(60));
     let said =
         Override::new("eu1".parse().unwrap(), OverrideAction::Drain, "planned work", expires, scene.now()).unwrap();

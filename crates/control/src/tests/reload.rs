@@ -8,11 +8,11 @@ use super::*;
 async fn a_refused_reload_keeps_the_old_configuration_and_says_why() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;
-    let before = control.shared.view.load().snapshot.id();
+    let before = control.shared.serving.load().snapshot.id();
     scene.write(&silent().replace("cluster: us1", "cluster: us9"));
     let report = control.reload().await.unwrap();
     assert!(!report.accepted && report.faults.iter().any(|fault| fault.contains("us9")), "{report:?}");
-    assert_eq!(control.shared.view.load().snapshot.id(), before);
+    assert_eq!(control.shared.serving.load().snapshot.id(), before);
     let state = control.state().await.unwrap();
     assert!(state.config.stale && state.config.generation == 1);
     assert_eq!(state.config.last_reload, Some(report));

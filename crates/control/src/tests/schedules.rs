@@ -27,7 +27,7 @@ fn at_noon(config: &str) -> Scene {
 
 /// Who is answered.
 fn answered(control: &Control) -> String {
-    let view = control.shared.view.load_full();
+    let view = control.shared.serving.load();
     let pool = &view.snapshot.steer_pools()[0];
     let client = pool.client_net("198.51.100.7".parse().unwrap());
     let choice = pool.choose(Kind::V4, &view.runtime, client, fairway_zones::Draw(0), &mut ());
@@ -45,7 +45,7 @@ async fn the_ttl_is_short_before_a_member_turns_and_no_answer_is_kept_from_befor
     let bounds = "policy: [schedule, failover], ttl: 60s, ttlMin: 5s, ttlMax: 300s";
     let scene = at_noon(&hours("20:00").replace("policy: [schedule, failover]", bounds));
     let (control, mut actor) = scene.actor().await;
-    let pace = || control.shared.view.load().runtime.pace(0);
+    let pace = || control.shared.serving.load().runtime.pace(0);
     // 20:00 in Berlin is 19:00 UTC.
     scene.pass(7 * HOUR - Duration::from_secs(302));
     actor.keep_pace();
@@ -63,7 +63,7 @@ async fn the_ttl_is_short_before_a_member_turns_and_no_answer_is_kept_from_befor
 async fn a_member_closes_and_opens_with_the_clock_and_with_one_that_is_set_back() {
     let scene = at_noon(&hours("20:00"));
     let (control, mut actor) = scene.actor().await;
-    let day = control.shared.view.load().runtime.id();
+    let day = control.shared.serving.load().runtime.id();
     assert_eq!(answered(&control), "eu1");
     scene.pass(7 * HOUR - Duration::from_secs(1));
     actor.follow_schedules();
@@ -74,7 +74,7 @@ async fn a_member_closes_and_opens_with_the_clock_and_with_one_that_is_set_back(
     scene.step_back(HOUR);
     actor.follow_schedules();
     assert_eq!((answered(&control).as_str(), turns(&control)), ("eu1", [1, 1]));
-    assert_eq!(control.shared.view.load().runtime.id(), day);
+    assert_eq!(control.shared.serving.load().runtime.id(), day);
     // On Sunday, without a look between.
     scene.pass(48 * HOUR);
     actor.follow_schedules();
@@ -88,12 +88,12 @@ async fn a_member_closes_and_opens_with_the_clock_and_with_one_that_is_set_back(
 async fn nothing_is_published_while_nobody_opens_or_closes() {
     let scene = at_noon(&hours("20:00"));
     let (control, mut actor) = scene.actor().await;
-    let before = control.shared.view.load_full();
+    let before = control.shared.serving.load();
     for _ in 0..100 {
         scene.pass(Duration::from_secs(60));
         actor.follow_schedules();
     }
-    assert!(Arc::ptr_eq(&before, &control.shared.view.load_full()));
+    assert!(Arc::ptr_eq(&before, &control.shared.serving.load()));
 }
 
 #[tokio::test]

@@ -36,16 +36,16 @@ async fn a_flip_of_an_unknown_target_changes_nothing() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
     let mut stray = transition(&control, "127.0.0.1", HealthStatus::Up);
     stray.target.address = "192.0.2.99:1".parse().unwrap();
-    let before = control.shared.view.load().runtime.id();
+    let before = control.shared.serving.load().runtime.id();
     actor.waiting = vec![stray];
     actor.apply_flips();
-    assert_eq!(control.shared.view.load().runtime.id(), before);
+    assert_eq!(control.shared.serving.load().runtime.id(), before);
 }
 
 #[tokio::test]
 async fn a_replaced_view_is_freed_by_the_control_side_once_nobody_reads_it() {
     let (control, mut actor) = Scene::new(&silent()).actor().await;
-    let reader = control.shared.view.load_full();
+    let reader = control.shared.serving.load();
     actor.waiting = vec![transition(&control, "127.0.0.1", HealthStatus::Up)];
     actor.apply_flips();
     assert_eq!(actor.retired.take_free().len(), 0, "a worker still reads it");
