@@ -1,8 +1,10 @@
-//! A batch of datagrams in and out by one system call each: `recvmmsg` and `sendmmsg`, which no safe library offers; and the
-//! share of a core that a thread asks for.
+//! Receives and sends a batch of datagrams by one system call each (`recvmmsg`, `sendmmsg`), and sets a thread's share of a core.
 //!
-//! The only file of the daemon with `unsafe`. What is outside: when to receive, what to answer, what an error means.
-#![allow(unsafe_code, reason = "recvmmsg, sendmmsg, two socket options and sched_setattr have no safe interface")]
+//! nix has safe wrappers of both calls, but its `sendmmsg` takes one set of control messages for the whole batch. On a wildcard
+//! address each answer has to state its own source address (`IP_PKTINFO`), so each message needs a control buffer of its own.
+//!
+//! The only file of this crate with `unsafe`. Left out: when to receive, what to answer, and what an error means.
+#![allow(unsafe_code, reason = "sendmmsg with control data per message, and sched_setattr, have no safe interface")]
 
 use std::{
     io,
