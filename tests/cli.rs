@@ -368,7 +368,7 @@ names: [{{ name: pay.gslb.example, pool: pay }}]
 }
 
 #[test]
-fn the_impact_of_a_change_is_told_and_what_is_worse_ends_with_1() {
+fn impact_of_a_worse_change_is_printed_and_exits_with_1() {
     let folder = tempfile::tempdir().unwrap();
     let members = "members: [{ cluster: eu1 }, { cluster: eu2 }, { cluster: us1, tier: 2 }]";
     let old = with_pay(folder.path(), "old.yaml", members);

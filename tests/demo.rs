@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the manual promises for the whole run is 15 seconds; a build without optimisation on a busy machine gets four times that.
+/// The manual promises 15 seconds for the whole run; a build without optimisation on a busy machine gets four times that.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// One demo at a time: two that begin in the same instant find the same ports free.
@@ -41,7 +41,7 @@ fn the_demo_shows_a_failure_and_its_repair_and_ends() {
 struct Running {
     child: Child,
     lines: Receiver<String>,
-    told: String,
+    output: String,
 }
 
 impl Running {
@@ -52,7 +52,7 @@ impl Running {
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, lines, told: String::new() }
+        Self { child, lines, output: String::new() }
     }
 
     /// The next line with this in it.
@@ -60,8 +60,8 @@ impl Running {
         let end = Instant::now() + LIMIT;
         loop {
             let line = self.lines.recv_timeout(end.saturating_duration_since(Instant::now()));
-            let line = line.unwrap_or_else(|error| panic!("{part:?} is not told ({error}):\n{}", self.told));
-            self.told += &format!("{line}\n");
+            let line = line.unwrap_or_else(|error| panic!("{part:?} is missing ({error}):\n{}", self.output));
+            self.output += &format!("{line}\n");
             if line.contains(part) {
                 return line;
             }
@@ -94,15 +94,15 @@ fn the_demo_is_the_visitors_to_play_with_until_an_interrupt_and_then_ends_well()
     demo.hear("Your turn: what follows is shown here; Ctrl-C ends it");
     let line = demo.hear("curl -X POST http://");
     let remote = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
-    for (path, told) in [("/us1/down", "us1 goes down"), ("/us1/up", "us1 comes up")] {
+    for (path, reply) in [("/us1/down", "us1 goes down"), ("/us1/up", "us1 comes up")] {
         let answer = post(remote, path);
-        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.trim_end().ends_with(told), "{answer}");
-        demo.hear(told);
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.trim_end().ends_with(reply), "{answer}");
+        demo.hear(reply);
         // The verdict, and then the shares that follow from it.
         demo.hear("us1");
         demo.hear("shares");
     }
-    assert!(demo.child.try_wait().expect("it is our child").is_none(), "it ended by itself:\n{}", demo.told);
+    assert!(demo.child.try_wait().expect("it is our child").is_none(), "it ended by itself:\n{}", demo.output);
     let sent = Command::new("kill").args(["-s", "INT", &demo.child.id().to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()), "kill -s INT");
     demo.hear("Ended. Nothing is left behind.");
@@ -114,5 +114,5 @@ fn the_demo_is_the_visitors_to_play_with_until_an_interrupt_and_then_ends_well()
         assert!(Instant::now() < end, "it does not end");
         std::thread::park_timeout(Duration::from_millis(10));
     };
-    assert!(status.success(), "{status}:\n{}", demo.told);
+    assert!(status.success(), "{status}:\n{}", demo.output);
 }

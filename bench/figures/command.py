@@ -8,7 +8,7 @@ from .machine import LOAD_CORE, PEER_BINARY, ROOT, SERVER_CORE, allow_many_socke
 # Phases, and the seconds each may take at its full length.
 QUICK = {"kinds": (quick.kinds, 300), "instr": (quick.instr, 600), "static": (quick.static, 900), "steered": (quick.steered, 900),
          "ecs": (quick.ecs, 600), "failover": (quick.failover, 2400), "checks": (quick.checks, 900)}
-LONG = {"million": (long.million, 1800), "flip": (long.flip, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "intents": (intents.intents, 1500), "shared": (intents.shared, 2400), "webhook": (webhook.webhook, 900),
+LONG = {"million": (long.million, 1800), "transition": (long.transition, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "intents": (intents.intents, 1500), "shared": (intents.shared, 2400), "webhook": (webhook.webhook, 900),
         "writes": (writes.writes, 300), "checks30k": (long.checks30k, 600),
         "latency": (long.latency, 600), "soak": (long.soak, 1200)}
 PHASES = QUICK | LONG
@@ -26,13 +26,13 @@ def parse(doc, full):
     add("--rounds", type=int, default=9, help="of CPU a query and of latency")
     add("--seconds", type=float, default=0.7, help="of each measurement")
     add("--names", type=int, default=10_000)
-    add("--million", type=int, default=1_000_000, help="names of the phases million and flip")
+    add("--million", type=int, default=1_000_000, help="names of the phases million and transition")
     add("--pools", type=int, default=100_000, help="of the phase pools")
     add("--declared", type=int, default=100_000, help="pools and names of the phase declared")
     add("--intents", type=int, default=100_000, help="of the phases intents and shared")
     add("--endpoints", type=int, default=50_000, help="of the phase webhook")
     add("--targets", type=int, default=10_000, help="of the phase checks; three times as many in checks30k")
-    add("--reps", type=int, default=20, help="kills, flips")
+    add("--reps", type=int, default=20, help="failures, health transitions")
     add("--settle", type=float, default=15, help="seconds before health checks are watched")
     add("--watch", type=float, default=30, help="seconds they are watched")
     add("--soak", type=float, default=600, help="seconds")
@@ -77,7 +77,7 @@ def run_tripwire(options):
         counts = tripwire.measure(work)
     if options.bless:
         return tripwire.bless(counts)
-    grown = tripwire.judge(counts)
+    grown = tripwire.compare(counts)
     if grown:
         raise SystemExit(f"instructions a query grew: {' '.join(grown)}; if that is meant, bench/run --tripwire --bless")
 

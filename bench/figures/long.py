@@ -85,10 +85,10 @@ def wait_for(port, name, address, since, seconds):
     return map(float, done.stdout.split())
 
 
-def flip(bench):
+def transition(bench):
     """A failed probe until the answers follow, beside as many static names."""
     count, port = bench.options.million, bench.next_port()
-    command = servers.fairway_steered(bench.folder("flip"), port, "fairway", 10, "--period", "50ms", "--fall", 1, zone=bench.zone(count))
+    command = servers.fairway_steered(bench.folder("transition"), port, "fairway", 10, "--period", "50ms", "--fall", 1, zone=bench.zone(count))
     targets = bench.targets("--fail", "error", "--server", f"127.0.0.1:{port}", "--name", DYING, "--reps", bench.options.reps,
                             "--settle", "0.5", stdout=subprocess.PIPE, text=True)
     bench.start("fairway", command, DYING, wait=240)
@@ -96,7 +96,7 @@ def flip(bench):
     bench.stop("fairway")
     gone = json.loads(out)["gone_ms"]
     bench.print(f"### One flipped member beside {count:,} names: milliseconds from the failing response to the last answer with it\n")
-    bench.table(["min", "median", "max", "flips"], [[gone["min"], gone["median"], gone["max"], gone["count"]]])
+    bench.table(["min", "median", "max", "transitions"], [[gone["min"], gone["median"], gone["max"], gone["count"]]])
     bench.mark(f"one flipped member until served, {count:,} names, median", gone["median"], 1, "ms", places=2)
 
 
@@ -205,7 +205,7 @@ def metric(port, name):
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
 
-# So many targets, each probed ten times a second; each probe that finds another verdict than the last is a change.
+# So many targets, each probed ten times a second; each probe with another result than the last one is a change.
 CHANGING, LATENCY_RATE = 100, 20_000
 
 
@@ -234,7 +234,7 @@ def latency(bench):
     bench.stop_all()
     limit, quiet, busy = (statistics.median(v) for v in windows.values())
     rows = [[state, spread(found, 0), f"{statistics.median(found) / limit:.2f}"] for state, found in windows.items()]
-    bench.print(f"### p99 at {LATENCY_RATE:,} queries a second, with {changes / changing:.0f} changed verdicts a second and without\n")
+    bench.print(f"### p99 at {LATENCY_RATE:,} queries a second, with {changes / changing:.0f} health transitions per second and without\n")
     bench.table(["windows", "p99 µs", "of the limit's"], rows)
     bench.print(f"Wrong answers: {wrong}. Not timed (see *untimed*): {spread(untimed, 1)} %\n")
     bench.mark(f"p99 with {changes / changing:,.0f} changes a second, times the quiet one", busy / quiet, 1.5, places=2)

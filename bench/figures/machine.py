@@ -144,7 +144,7 @@ def install(programs):
 
 
 def build(*arguments):
-    """Builds each package by itself: together their features would unite, and the server would not be the one shipped."""
+    """Builds each package by itself: together their features would be merged, and the server would not be the one that is shipped."""
     for package in arguments or (["-p", "fairway"], ["-p", "fairway-bench"]):
         subprocess.run(["cargo", "build", "--profile", PROFILE, "--quiet", *package], cwd=ROOT, check=True)
 

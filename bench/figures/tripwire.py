@@ -45,7 +45,7 @@ def bless(counts):
     write(BASELINE, head + "".join(f"{kind}\t{value:.0f}\n" for kind, value in counts.items()))
 
 
-def judge(counts):
+def compare(counts):
     """Prints both, and gives the kinds that grew."""
     expected, grown = baseline(), []
     print(f"{'kind':<14}{'expected':>10}{'now':>10}{'change':>9}")

@@ -47,7 +47,7 @@ pub enum Kind {
     Refused,
 }
 
-/// Who asks.
+/// The client of every query.
 pub const CLIENT: Client =
     Client { address: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 7)), port: 4242, transport: Transport::Udp };
 
@@ -80,7 +80,7 @@ pub fn packet(kind: Kind, number: usize) -> Vec<u8> {
     packet
 }
 
-/// What is wished for, and its zone: as many static names, and as many weighted pools of three at names of their own.
+/// Returns a desired state and its zone: this many static names, and as many names with a weighted pool of three members each.
 pub fn workload(names: usize) -> (DesiredState, ZoneData) {
     let origin: Name = "bench.test".parse().expect("a valid name");
     let mut text = String::from(

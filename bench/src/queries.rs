@@ -4,7 +4,7 @@
 
 use std::{fs, io, net::Ipv4Addr};
 
-/// What every query of a run has beside its question.
+/// Options of every query of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryForm {
     /// Percent of the queries that carry an OPT record with payload size 1232.
@@ -13,7 +13,7 @@ pub struct QueryForm {
     pub ecs: bool,
 }
 
-/// How an answer is judged.
+/// Checks that an answer must pass.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
     /// The question only: for the limit responder.
@@ -92,12 +92,12 @@ impl Queries {
         self.queries.push(Query { start: start as u32, len, question_len, must_not_exist, must_have_answer, number });
     }
 
-    /// How many there are.
+    /// Number of queries.
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
-    /// Whether there is none; never so after [`Queries::read`].
+    /// True if there is none; never after [`Queries::read`].
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
     }
@@ -109,7 +109,7 @@ impl Queries {
         &self.wire[query.start as usize..][..usize::from(query.len)]
     }
 
-    /// Whether `reply` answers the query as it must: same question, right code, an answer where one is due, and what
+    /// True if `reply` answers the query correctly: same question, right code, an answer where one is due, and what
     /// `check` asks for.
     #[inline]
     pub fn is_right(&self, number: usize, reply: &[u8], check: &Check) -> bool {
@@ -146,7 +146,7 @@ fn first_address(records: &[u8]) -> Option<[u8; 4]> {
     is_a.then(|| record.last_chunk().copied()).flatten()
 }
 
-/// Whether the client subnet at the end of the query stands in the reply, with a scope of at most its length.
+/// True if the reply has the client subnet of the query, with a scope of at most its length.
 fn has_scope(reply: &[u8], packet: &[u8]) -> bool {
     let (Some(sent), Some(at)) = (packet.last_chunk::<11>(), reply.len().checked_sub(64).or(Some(0))) else {
         return false;

@@ -104,7 +104,7 @@ impl Batch {
         (&mut self.slots[number * self.slot_len..][..self.slot_len], len)
     }
 
-    /// How many octets of a slot are sent back.
+    /// Sets the number of bytes of a slot that are sent back.
     #[inline]
     pub fn set_reply(&mut self, number: usize, len: usize) {
         self.iovecs[number].iov_len = len.min(self.slot_len);

@@ -138,9 +138,10 @@ fn check_refusal(faults: &[Diagnostic]) -> Result<Vec<u64>, String> {
 fn check_loaded(loaded: &Loaded) -> Result<Vec<u64>, String> {
     let broken = loaded.desired.violations().into_iter().find(|p| p.severity == Severity::Error);
     if let Some(problem) = broken {
-        return Err(format!("a wish with an error is let through: {problem:?}"));
+        return Err(format!("a desired state with an error is accepted: {problem:?}"));
     }
-    let wish = &loaded.desired;
-    let counts = [wish.zones.len(), wish.clusters.len(), wish.monitors.len(), wish.pools.len(), wish.names.len()];
+    let desired = &loaded.desired;
+    let counts =
+        [desired.zones.len(), desired.clusters.len(), desired.monitors.len(), desired.pools.len(), desired.names.len()];
     Ok(vec![counts.iter().fold(3, |hash, count| crate::mix(hash ^ (*count).min(8) as u64))])
 }

@@ -1,7 +1,7 @@
 //! Fuzz targets for packets, zone text, configuration and metrics, on stable Rust.
 //!
-//! Mutates inputs that looked new so far, runs them through the real code, and lets a checker judge what comes out.
-//! What looks new is told by what a target says it showed (response code and sections, kinds of faults) in place of a compiler's coverage counters, which stable Rust lacks. A run is a function of its seed and its corpus.
+//! Mutates inputs that looked new so far, runs them through the real code, and checks the output.
+//! New is what a target reports as not seen before (response code and sections, kinds of faults) in place of a compiler's coverage counters, which stable Rust lacks. A run is a function of its seed and its corpus.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -27,7 +27,7 @@ const INPUT_TIME_MAX: Duration = Duration::from_secs(2);
 /// Most inputs that are kept because they looked new.
 const POOL_MAX: usize = 4096;
 
-/// What is fuzzed: how inputs are made, and what must hold for each.
+/// A target: makes inputs, and states what must hold for each.
 pub trait Target {
     /// Runs one input. Gives what it showed, one number a kind, or what rule was broken. A panic is a broken rule, too.
     fn run(&mut self, input: &[u8]) -> Result<Vec<u64>, String>;
@@ -52,11 +52,11 @@ pub struct Finding {
     pub input: Vec<u8>,
     /// Which rule, and how.
     pub what: String,
-    /// How many inputs were tried until then.
+    /// Number of inputs tried until then.
     pub after: u64,
 }
 
-/// What a run without finding did.
+/// Summary of a run without a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
     /// Inputs tried.
@@ -72,13 +72,13 @@ pub fn fuzz(target: &mut dyn Target, corpus: &[Vec<u8>], seed: u64, bounds: Boun
     let mut seen = HashSet::new();
     let mut pool: Vec<Vec<u8>> = Vec::new();
     let mut inputs = 0;
-    let judge = |target: &mut dyn Target, input: &[u8], inputs| {
+    let run = |target: &mut dyn Target, input: &[u8], inputs| {
         let outcome = run_once(target, input);
         outcome.map_err(|what| Finding { input: minimise(target, input, end), what, after: inputs })
     };
     for input in corpus {
         inputs += 1;
-        seen.extend(judge(target, input, inputs)?);
+        seen.extend(run(target, input, inputs)?);
         pool.push(input.clone());
     }
     if pool.is_empty() {
@@ -89,7 +89,7 @@ pub fn fuzz(target: &mut dyn Target, corpus: &[Vec<u8>], seed: u64, bounds: Boun
         let (parent, other) = (rng.below(pool.len()), rng.below(pool.len()));
         let input = target.mutate(&mut rng, &pool[parent], &pool[other]);
         let before = seen.len();
-        seen.extend(judge(target, &input, inputs)?);
+        seen.extend(run(target, &input, inputs)?);
         if seen.len() > before && pool.len() < POOL_MAX {
             pool.push(input);
         }
@@ -97,7 +97,7 @@ pub fn fuzz(target: &mut dyn Target, corpus: &[Vec<u8>], seed: u64, bounds: Boun
     Ok(Summary { inputs, kept: pool.len() })
 }
 
-/// Runs one input, panics and slowness judged as broken rules.
+/// Runs one input. Panics and slowness count as broken rules.
 pub fn run_once(target: &mut dyn Target, input: &[u8]) -> Result<Vec<u64>, String> {
     let start = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| target.run(input)));

@@ -6,8 +6,8 @@ use std::{process::ExitCode, time::Duration};
 
 use fairway_fuzz::{Bounds, Target, config, corpus, fuzz, metrics, packet, run_once, zone};
 
-/// What the command line asks for.
-struct Wish {
+/// Options of the command line.
+struct Options {
     target: String,
     bounds: Bounds,
     seed: u64,
@@ -15,8 +15,8 @@ struct Wish {
 }
 
 fn main() -> ExitCode {
-    let wish = match read_arguments(std::env::args().skip(1)) {
-        Ok(wish) => wish,
+    let options = match read_arguments(std::env::args().skip(1)) {
+        Ok(options) => options,
         Err(fault) => {
             eprintln!(
                 "{fault}\nusage: fairway-fuzz packet|zone|config|metrics [--seconds N] [--inputs N] [--seed N] [FILE…]"
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     };
     // The checker tells of panics itself, with the input.
     std::panic::set_hook(Box::new(|_| {}));
-    match run(&wish) {
+    match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("{fault}");
@@ -35,59 +35,59 @@ fn main() -> ExitCode {
     }
 }
 
-fn read_arguments(arguments: impl Iterator<Item = String>) -> Result<Wish, String> {
+fn read_arguments(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
     let mut arguments = arguments.peekable();
     let target = arguments.next().ok_or("name a target")?;
     let bounds = Bounds { time: Duration::from_secs(60), inputs: 1_000_000 };
-    let mut wish = Wish { target, bounds, seed: 1, files: vec![] };
+    let mut options = Options { target, bounds, seed: 1, files: vec![] };
     while let Some(argument) = arguments.next() {
         let mut number = || {
             let value = arguments.next().ok_or_else(|| format!("{argument} needs a number"))?;
             value.parse::<u64>().map_err(|_| format!("{value:?} is no number"))
         };
         match argument.as_str() {
-            "--seconds" => wish.bounds.time = Duration::from_secs(number()?),
-            "--inputs" => wish.bounds.inputs = number()?,
-            "--seed" => wish.seed = number()?,
+            "--seconds" => options.bounds.time = Duration::from_secs(number()?),
+            "--inputs" => options.bounds.inputs = number()?,
+            "--seed" => options.seed = number()?,
             flag if flag.starts_with('-') => return Err(format!("{flag} is not known")),
-            file => wish.files.push(file.to_owned()),
+            file => options.files.push(file.to_owned()),
         }
     }
-    Ok(wish)
+    Ok(options)
 }
 
-fn run(wish: &Wish) -> Result<(), String> {
-    let mut target: Box<dyn Target> = match wish.target.as_str() {
+fn run(options: &Options) -> Result<(), String> {
+    let mut target: Box<dyn Target> = match options.target.as_str() {
         "packet" => Box::new(packet::Packets::new()),
         "zone" => Box::new(zone::ZoneText::new()),
         "config" => Box::new(config::ConfigText::new().map_err(|e| e.to_string())?),
         "metrics" => Box::new(metrics::Metrics::default()),
         other => return Err(format!("{other:?} is no target: packet, zone, config, metrics")),
     };
-    for file in &wish.files {
+    for file in &options.files {
         let input = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
         let shown = run_once(&mut *target, &input).map_err(|what| format!("{file}: {what}"))?;
         println!("{file}: holds, and shows {shown:016x?}");
     }
-    if !wish.files.is_empty() {
+    if !options.files.is_empty() {
         return Ok(());
     }
-    let inputs = corpus::load(&wish.target).map_err(|e| e.to_string())?;
-    println!("{}: seed {}, {} inputs of the corpus", wish.target, wish.seed, inputs.len());
-    match fuzz(&mut *target, &inputs, wish.seed, wish.bounds) {
+    let inputs = corpus::load(&options.target).map_err(|e| e.to_string())?;
+    println!("{}: seed {}, {} inputs of the corpus", options.target, options.seed, inputs.len());
+    match fuzz(&mut *target, &inputs, options.seed, options.bounds) {
         Ok(summary) => {
-            println!("{}: {} inputs, {} kept, no rule broken", wish.target, summary.inputs, summary.kept);
+            println!("{}: {} inputs, {} kept, no rule broken", options.target, summary.inputs, summary.kept);
             Ok(())
         }
         Err(finding) => {
-            let path = corpus::keep(&wish.target, &finding.input).map_err(|e| e.to_string())?;
+            let path = corpus::keep(&options.target, &finding.input).map_err(|e| e.to_string())?;
             let shown = String::from_utf8_lossy(&finding.input).into_owned();
             let hex = fairway_integration::present::hex(&finding.input);
             let (after, what) = (finding.after, &finding.what);
             Err(format!(
                 "{}: seed {}: after {after} inputs: {what}\ninput ({}): {shown:?}\n  {hex}",
-                wish.target,
-                wish.seed,
+                options.target,
+                options.seed,
                 path.display()
             ))
         }

@@ -23,7 +23,7 @@ use crate::{Target, mutate, packet_check, rng::Rng};
 /// The function under test: [`in_stages`], or one with a bug planted in it. The query is what other packets left.
 pub type Respond = fn(&ServingState, &Request<'_>, &mut Query, &Tally, &mut [u8]) -> Outcome;
 
-/// What `respond` does, with a query that is used again and again, as a batch of packets uses its own.
+/// Answers as `respond` does, with one query that is reused, as a batch of packets reuses its own.
 pub fn in_stages(
     serving: &ServingState,
     request: &Request<'_>,

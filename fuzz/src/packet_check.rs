@@ -1,4 +1,4 @@
-//! The judge of answers: what must hold for any packet, whatever is in it.
+//! Checks of answers: what must hold for any packet.
 
 use fairway_integration::message::{Header, Message, bit};
 
@@ -7,7 +7,7 @@ const UDP_PLAIN_MAX: usize = 512;
 /// Most octets over UDP at all (RFC 9715).
 const UDP_MAX: usize = 1_232;
 
-/// Judges what came back over both transports; gives a signature of it.
+/// Checks the answers over both transports and returns a signature of them.
 pub(super) fn check(sent: &[u8], udp: Option<&[u8]>, tcp: Option<&[u8]>) -> Result<u64, String> {
     let Some(header) = Header::read(sent).filter(|h| !h.has(bit::QR)) else {
         let silent = udp.is_none() && tcp.is_none();
@@ -34,7 +34,7 @@ pub(super) fn check(sent: &[u8], udp: Option<&[u8]>, tcp: Option<&[u8]>) -> Resu
     Ok(signature(&over_udp) ^ signature(&over_tcp).rotate_left(17))
 }
 
-/// What holds for each message alone.
+/// Checks what must hold for each message alone.
 fn check_one(sent: &[u8], header: Header, received: &[u8]) -> Result<Message, String> {
     let message = Message::decode(received).map_err(|unsound| unsound.to_string())?;
     let answer = message.header;
@@ -74,8 +74,8 @@ fn check_records(message: &Message) -> Result<(), String> {
 
 /// Size and OPT of an answer over UDP, by what the query says; where that cannot be read, by what always holds.
 fn check_bounds(query: Option<&Message>, answer: &Message) -> Result<(), String> {
-    let told = query.and_then(|q| q.edns.as_ref()).map(|edns| usize::from(edns.size));
-    let most = match (query, told) {
+    let size_of_query = query.and_then(|q| q.edns.as_ref()).map(|edns| usize::from(edns.size));
+    let most = match (query, size_of_query) {
         (Some(_), None) => UDP_PLAIN_MAX,
         (Some(_), Some(size)) => size.clamp(UDP_PLAIN_MAX, UDP_MAX),
         (None, _) => UDP_MAX,
@@ -93,7 +93,7 @@ fn check_bounds(query: Option<&Message>, answer: &Message) -> Result<(), String>
     }
 }
 
-/// What makes two answers look alike: code, flags, counts, types and a rough size.
+/// Returns a value that similar answers share: code, flags, counts, types and a rough size.
 fn signature(message: &Message) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x100_0000_01b3);

@@ -59,7 +59,7 @@ struct Options {
     /// Network that every address in an answer must lie in, as ADDRESS/LENGTH; may be repeated.
     #[arg(long, value_parser = network)]
     allow: Vec<(Ipv4Addr, u8)>,
-    /// Where in the file to start; by default the clock says.
+    /// Position in the file to start at; by default taken from the clock.
     #[arg(long)]
     seed: Option<u64>,
     /// Processes of the server, whose CPU time is counted.
@@ -82,7 +82,7 @@ fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
     parts.filter(|(_, len)| *len <= 32).ok_or_else(|| format!("{text:?} is no network; write 10.0.0.0/8"))
 }
 
-/// What has happened up to an instant.
+/// Counts up to an instant.
 #[derive(Clone, Default)]
 struct Count {
     at_ns: u64,
@@ -349,7 +349,7 @@ impl Schedule {
         self.base + (number as f64 * 1e9 / self.rate) as u64
     }
 
-    /// How many are due by now. After a hold-up of more than 2 ms the schedule moves: the server is not blamed.
+    /// Returns the number of queries due by now. After a hold-up of more than 2 ms the schedule moves: the server is not blamed.
     fn due(&mut self, now: u64, skipped: &mut u64) -> u64 {
         let due = (now.saturating_sub(self.base) as f64 * self.rate / 1e9) as u64;
         let late = (self.rate * 0.002) as u64 + 64;

@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-/// What is counted must be the answer that is meant.
+/// Checks that the answer is of the kind that is counted.
 fn check(serving: &ServingState, kind: Kind, packet: &[u8]) {
     let mut out = vec![0; 2048];
     let outcome =

@@ -47,7 +47,7 @@ struct Options {
     /// The steered name.
     #[arg(long, default_value = "s0000001.bench.test")]
     name: String,
-    /// How often.
+    /// Number of repetitions.
     #[arg(long, default_value_t = 20)]
     reps: u32,
     /// Seconds watched after each change.
@@ -55,7 +55,7 @@ struct Options {
     settle: f64,
 }
 
-/// How a target dies.
+/// Kind of failure of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum How {
     /// The port is closed.
@@ -72,7 +72,7 @@ static ERROR_NS: AtomicU64 = AtomicU64::new(0);
 /// Seconds a server has to start.
 const START_MAX: f64 = 60.0;
 
-/// What a target does now; none for healthy.
+/// Current failure of a target; `None` if it is healthy.
 type State = Option<How>;
 
 #[tokio::main(flavor = "current_thread")]
@@ -117,8 +117,8 @@ fn on_lines(act: impl Fn(&str) + Send + 'static) {
 /// Answers for every address. While it alternates, each address answers 200 and 503 in turn.
 async fn all_loopback(port: u16) -> io::Result<()> {
     let alternates = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&alternates);
-    on_lines(move |line| told.store(line == "alternate", Ordering::Relaxed));
+    let shared = Arc::clone(&alternates);
+    on_lines(move |line| shared.store(line == "alternate", Ordering::Relaxed));
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
     let mut turns: HashMap<IpAddr, bool> = HashMap::new();
     loop {

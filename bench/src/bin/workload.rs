@@ -15,7 +15,7 @@ use fairway_bench::{distinct_target, own_address};
 struct Options {
     /// Which part.
     what: What,
-    /// How many names.
+    /// Number of names.
     #[arg(long, default_value_t = 10_000)]
     names: u64,
     /// The zone.
@@ -30,7 +30,7 @@ struct Options {
     /// Queries to write.
     #[arg(long, default_value_t = 200_000)]
     queries: u64,
-    /// Where fairway listens, in its configuration.
+    /// Address that Fairway listens on, for its configuration.
     #[arg(long, default_value = "127.0.0.1:5300")]
     listen: String,
     /// Period and timeout of health checks, in fairway's configuration.

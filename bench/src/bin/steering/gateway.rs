@@ -1,6 +1,6 @@
 //! Fake gateways: each answers probes, and tells how many requests are in flight in Prometheus' text, as an Envoy does.
 //!
-//! What is shown is what the gateway carried some time ago: `late` of the scenario. The server is not told how long ago.
+//! What is shown is what the gateway carried some time ago: `late` of the scenario. The server does not know how long ago.
 
 use std::{
     collections::VecDeque,
@@ -17,10 +17,10 @@ use tokio::{
     time::timeout,
 };
 
-/// What the world does to a gateway.
+/// State of a gateway that the scenario sets.
 #[derive(Debug)]
 pub(crate) struct Mood {
-    /// It serves; else whoever connects is turned away.
+    /// True if it serves; else connections are closed at once.
     pub(crate) serves: bool,
     /// Neither probes nor readings of the server reach it.
     pub(crate) cut_off: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Mood {
     pub(crate) silent: bool,
     /// It says that nothing is in flight.
     pub(crate) lies: bool,
-    /// What it carried, in the unit of its capacity, the latest last.
+    /// Load that it carried, in the unit of its capacity, the latest last.
     carried: VecDeque<(Instant, f64)>,
     reports: Reports,
     chance: Chance,
@@ -56,7 +56,7 @@ impl Mood {
         Some(format!("envoy_http_downstream_rq_active{{envoy_http_conn_manager_prefix=\"ingress\"}} {shown}\n"))
     }
 
-    /// What it answers a request; nothing where it is not there.
+    /// Returns its answer to a request; `None` if it is down.
     fn answer(&mut self, request: &[u8], now: Instant) -> Option<String> {
         if !self.serves || self.cut_off {
             return None;
@@ -103,7 +103,7 @@ impl Gateway {
         Ok(Self { port, mood, listens })
     }
 
-    /// What the world does to it.
+    /// Returns the state that the scenario set.
     pub(crate) fn mood(&self) -> MutexGuard<'_, Mood> {
         self.mood.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,8 +154,8 @@ mod tests {
     fn one_that_lies_is_silent_or_is_away_says_so() {
         let (mut mood, now) = (mood(0.2), Instant::now());
         mood.carries(1000.0, now - Duration::from_secs(2));
-        let told = shown(&mut mood, now).unwrap();
-        assert!((800.0..=1200.0).contains(&told) && told != 1000.0, "{told}");
+        let reported = shown(&mut mood, now).unwrap();
+        assert!((800.0..=1200.0).contains(&reported) && reported != 1000.0, "{reported}");
         mood.lies = true;
         assert_eq!(shown(&mut mood, now), Some(0.0));
         mood.silent = true;

@@ -27,7 +27,7 @@ use crate::{
     server::{self, Kept, Server},
 };
 
-/// What comes next. The order of the variants is that of things at the same time.
+/// The next event. Events at the same time happen in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Happens(usize),
@@ -35,7 +35,7 @@ enum Next {
     Sample,
 }
 
-/// What tasks beside the run tell it.
+/// Messages of other tasks to the run.
 enum News {
     /// A drain has begun, and when it is said to be over.
     Drain(Drained),
@@ -57,10 +57,10 @@ struct Flying {
     sent: u32,
 }
 
-/// What a run came to.
+/// Outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// What was seen.
+    /// Everything that was measured.
     pub(crate) recording: Recording,
     /// Questions that had to be asked again.
     pub(crate) lost: u64,
@@ -232,7 +232,7 @@ impl World<'_> {
             self.nearby += part * (is_near(answer, order, 2) - is_near(former, order, 2));
         }
         let declared = self.scenario.ttl.as_secs_f64();
-        // Whoever keeps answers for longer, or asks early, goes by the TTL of the answer, too.
+        // Caches that keep answers longer, or ask early, also start from the TTL of the answer.
         let pause = client.gap * f64::from(ttl) / declared + self.chance.wait(0.01 * declared);
         let stays = former.is_some_and(|place| self.could_stay(place));
         self.outcome.recording.answered(stays && former != answer);
@@ -316,16 +316,16 @@ impl World<'_> {
     }
 
     fn restart(&mut self, kept: Kept) {
-        let (Some(mut server), told) = (self.server.take(), self.news.0.clone()) else { return };
+        let (Some(mut server), news) = (self.server.take(), self.news.0.clone()) else { return };
         tokio::spawn(async move {
             let restarted = server.restart(kept).await.map(|()| server);
-            let _ = told.send(News::Restarted(Box::new(restarted)));
+            let _ = news.send(News::Restarted(Box::new(restarted)));
         });
     }
 
     fn drain(&mut self, now: Duration, place: usize) {
         self.drained[place] = true;
-        let (Some(client), told) = (self.server.as_ref().map(Server::client), self.news.0.clone()) else { return };
+        let (Some(client), news) = (self.server.as_ref().map(Server::client), self.news.0.clone()) else { return };
         let (scope, start) = (self.scenario.clusters[place].name.as_str().to_owned(), self.start);
         let new =
             NewOverride { scope: scope.clone(), force: "drain".to_owned(), reason: "test".to_owned(), for_secs: 3600 };
@@ -334,7 +334,7 @@ impl World<'_> {
                 && let Some(left) = drain_left(&client, &scope).await
             {
                 let stated = start.elapsed() + left;
-                let _ = told.send(News::Drain(Drained { place, at: now, stated, over: None }));
+                let _ = news.send(News::Drain(Drained { place, at: now, stated, over: None }));
             }
         });
     }
@@ -361,7 +361,7 @@ impl World<'_> {
     }
 }
 
-/// How long the drain of a cluster will take, as the server states it; none where it does not within a second.
+/// Returns how long the drain of a cluster will take, as the server states it; `None` if it does not within a second.
 async fn drain_left(client: &Client, cluster: &str) -> Option<Duration> {
     // While it decides who takes the clients, it does not say.
     for _ in 0..20 {

@@ -28,7 +28,7 @@ use tokio::{
 
 use crate::live::Outcome;
 
-/// Judges steering on the running server and in the simulator. Exit status 1 where a mark is missed.
+/// Compares steering with its goals, on the running server and in the simulator. Exit status 1 if a goal is missed.
 #[derive(Parser)]
 struct Options {
     /// Scenarios.
@@ -58,7 +58,7 @@ struct Options {
     /// File that the table is written to as well.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// What stands above the table there: date, commit, machine.
+    /// Text above the table in that file: date, commit, machine.
     #[arg(long, default_value = "")]
     head: String,
     /// Folder for pictures of the first live run of each scenario.
@@ -66,15 +66,15 @@ struct Options {
     svg: Option<PathBuf>,
 }
 
-/// A scenario and what came of it.
-struct Judged {
+/// A scenario and its results.
+struct Played {
     name: String,
     scenario: Scenario,
     live: Option<Runs>,
     simulated: Option<Runs>,
 }
 
-/// What all live runs have in common.
+/// Figures about all live runs together.
 #[derive(Default)]
 struct Conduct {
     lost: u64,
@@ -87,14 +87,14 @@ async fn main() -> io::Result<ExitCode> {
     let options = Options::parse();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
-        judged = judge(&options) => judged,
+        status = run(&options) => status,
         // What was started ends with what is dropped here.
         _ = interrupt.recv() => Ok(ExitCode::from(130)),
         _ = terminate.recv() => Ok(ExitCode::from(143)),
     }
 }
 
-async fn judge(options: &Options) -> io::Result<ExitCode> {
+async fn run(options: &Options) -> io::Result<ExitCode> {
     let mut all = Vec::new();
     for path in &options.scenarios {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -103,7 +103,7 @@ async fn judge(options: &Options) -> io::Result<ExitCode> {
             if !options.seeds.is_empty() {
                 scenario.seeds.clone_from(&options.seeds);
             }
-            all.push(Judged { name, scenario, live: None, simulated: None });
+            all.push(Played { name, scenario, live: None, simulated: None });
         }
     }
     let mut conduct = Conduct::default();
@@ -119,26 +119,26 @@ async fn judge(options: &Options) -> io::Result<ExitCode> {
     if let Some(out) = &options.out {
         fs::write(out, format!("{}\n{text}", options.head))?;
     }
-    let holds = all.iter().all(|judged| [&judged.live, &judged.simulated].into_iter().flatten().all(Runs::hold));
+    let holds = all.iter().all(|played| [&played.live, &played.simulated].into_iter().flatten().all(Runs::hold));
     Ok(if holds && conduct.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Plays everything in the simulator, one after the other.
-fn simulated(mut all: Vec<Judged>) -> Vec<Judged> {
-    for judged in &mut all {
-        judged.simulated = Some(Runs::play(&judged.scenario, &judged.scenario.seeds));
+fn simulated(mut all: Vec<Played>) -> Vec<Played> {
+    for played in &mut all {
+        played.simulated = Some(Runs::play(&played.scenario, &played.scenario.seeds));
     }
     all
 }
 
 /// Plays everything against servers, some runs at once.
-async fn live(options: &Options, all: &mut [Judged], conduct: &mut Conduct) -> io::Result<()> {
+async fn live(options: &Options, all: &mut [Played], conduct: &mut Conduct) -> io::Result<()> {
     let ttl = Duration::from_secs(options.ttl);
     let places = Arc::new(Semaphore::new(options.at_once.max(1)));
     let mut runs: JoinSet<(usize, u64, io::Result<Outcome>)> = JoinSet::new();
-    for (number, judged) in all.iter().enumerate() {
-        let scenario = Arc::new(scaled(&judged.scenario, ttl));
-        for seed in judged.scenario.seeds.clone() {
+    for (number, played) in all.iter().enumerate() {
+        let scenario = Arc::new(scaled(&played.scenario, ttl));
+        for seed in played.scenario.seeds.clone() {
             let (scenario, places, program) = (Arc::clone(&scenario), Arc::clone(&places), options.server.clone());
             runs.spawn(async move {
                 let _place = places.acquire().await;
@@ -159,14 +159,14 @@ async fn live(options: &Options, all: &mut [Judged], conduct: &mut Conduct) -> i
             Err(error) => conduct.failures.push(format!("{} seed {seed}: {error}", all[number].name)),
         }
     }
-    for (judged, mut recordings) in all.iter_mut().zip(recordings) {
+    for (played, mut recordings) in all.iter_mut().zip(recordings) {
         recordings.sort_by_key(|(seed, _)| *seed);
-        let scenario = scaled(&judged.scenario, ttl);
+        let scenario = scaled(&played.scenario, ttl);
         if let (Some(folder), Some((seed, recording))) = (&options.svg, recordings.first()) {
             let picture = simulate::draw(&scenario, recording, *seed);
-            fs::write(folder.join(&judged.name).with_extension("svg"), picture)?;
+            fs::write(folder.join(&played.name).with_extension("svg"), picture)?;
         }
-        judged.live = Some(Runs::judge(&scenario, recordings));
+        played.live = Some(Runs::judge(&scenario, recordings));
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(crate) const NETWORKS_MAX: usize = 1 << 16;
 /// A server with a folder of its own.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Where it answers.
+    /// Address that it answers at.
     pub(crate) address: SocketAddr,
     program: PathBuf,
     folder: TempDir,
@@ -81,8 +81,8 @@ impl Server {
     /// Ends it as a service manager does.
     pub(crate) async fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        let told = self.client().stop().await.is_ok();
-        if !told || timeout(LIMIT, child.wait()).await.is_err() {
+        let is_stopping = self.client().stop().await.is_ok();
+        if !is_stopping || timeout(LIMIT, child.wait()).await.is_err() {
             let _ = child.kill().await;
         }
     }
@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// What a restart finds again.
+/// State that a restart finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The data folder as it was left.
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_told_apart() {
+    fn networks_of_clients_are_distinct() {
         assert_eq!(
             [network(0), network(255), network(256), network(65_535)],
             [[10, 0, 0], [10, 0, 255], [10, 1, 0], [10, 255, 255]]

@@ -1,4 +1,4 @@
-//! The table: each mark with what live runs and simulated ones reached, and how far the simulator is from the truth.
+//! The table: each mark with what live runs and simulated ones reached, and how far the simulator is from the live runs.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -7,37 +7,37 @@ use fairway_whatif::simulate::{
     scenario::{Figure, Mark, Scenario},
 };
 
-use crate::{Conduct, Judged};
+use crate::{Conduct, Played};
 
-/// How far the simulator's median peak may be from the live one.
+/// Largest difference between the simulator's median peak and the live one.
 const APART_MAX: f64 = 0.10;
 /// Part of a TTL that this program may be late without the figures being worth less.
 const LATE_MAX: f64 = 0.1;
 
 /// The whole page, in Markdown.
-pub(crate) fn text(all: &[Judged], conduct: &Conduct, ttl: u64) -> String {
+pub(crate) fn text(all: &[Played], conduct: &Conduct, ttl: u64) -> String {
     let mut text = String::from(
         "| scenario | figure | TTLs | asked | live worst (seed) | live median | simulated worst | median | |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
-    for judged in all {
-        for (place, mark) in judged.scenario.marks.iter().enumerate() {
-            text += &row(judged, place, mark);
+    for played in all {
+        for (place, mark) in played.scenario.marks.iter().enumerate() {
+            text += &row(played, place, mark);
         }
     }
     text +=
         "\n| scenario | p99 of the second half: live median | simulated median | apart | |\n|---|---|---|---|---|\n";
-    for judged in all {
-        text += &peaks(judged);
+    for played in all {
+        text += &peaks(played);
     }
     text += &conduct_of(conduct, ttl);
     text
 }
 
-fn row(judged: &Judged, place: usize, mark: &Mark) -> String {
-    let ttls = |at: Duration| at.as_secs_f64() / judged.scenario.ttl.as_secs_f64();
+fn row(played: &Played, place: usize, mark: &Mark) -> String {
+    let ttls = |at: Duration| at.as_secs_f64() / played.scenario.ttl.as_secs_f64();
     let reached = |runs: &Option<Runs>| runs.as_ref().map(|runs| runs.marks[place].clone());
-    let (live, simulated) = (reached(&judged.live), reached(&judged.simulated));
+    let (live, simulated) = (reached(&played.live), reached(&played.simulated));
     let worst = |reached: &Option<Reached>| {
         let worst = |reached: &Reached| format!("{} ({})", value(reached.worst), reached.seed);
         reached.as_ref().map_or_else(String::new, worst)
@@ -50,23 +50,23 @@ fn row(judged: &Judged, place: usize, mark: &Mark) -> String {
         runs.as_ref().map_or_else(String::new, median)
     };
     let holds = [&live, &simulated].map(|reached| reached.as_ref().is_none_or(Reached::holds));
-    let verdict = match holds {
+    let result = match holds {
         [true, true] => "reached",
         [false, true] => "**missed live**",
         [true, false] => "**missed simulated**",
         [false, false] => "**missed**",
     };
     format!(
-        "| {} | {} | {:.0}–{:.0} | {} | {} | {} | {} | {} | {verdict} |\n",
-        judged.name,
-        mark.figure.shown(&judged.scenario),
+        "| {} | {} | {:.0}–{:.0} | {} | {} | {} | {} | {} | {result} |\n",
+        played.name,
+        mark.figure.shown(&played.scenario),
         ttls(mark.from),
         ttls(mark.to),
         asked(mark),
         worst(&live),
-        median(&judged.live),
+        median(&played.live),
         worst(&simulated),
-        median(&judged.simulated),
+        median(&played.simulated),
     )
 }
 
@@ -92,7 +92,7 @@ fn median(runs: &Runs, figure: Figure, from: Duration, to: Duration) -> Option<f
     Some((low + high) / 2.0)
 }
 
-fn peaks(judged: &Judged) -> String {
+fn peaks(played: &Played) -> String {
     let peak = |runs: &Option<Runs>, length: Duration| {
         runs.as_ref().and_then(|runs| median(runs, Figure::Peak, length / 2, length))
     };
@@ -101,14 +101,14 @@ fn peaks(judged: &Judged) -> String {
         let last = runs.as_ref().and_then(|runs| runs.recordings.first()?.1.samples.last().map(|sample| sample.at));
         last.unwrap_or(scenario.length)
     };
-    let live = peak(&judged.live, length(&judged.live, &judged.scenario));
-    let simulated = peak(&judged.simulated, judged.scenario.length);
+    let live = peak(&played.live, length(&played.live, &played.scenario));
+    let simulated = peak(&played.simulated, played.scenario.length);
     let apart = live.zip(simulated).map(|(live, simulated)| (live - simulated).abs());
-    let verdict = apart.map_or("", |apart| if apart <= APART_MAX { "reached" } else { "**missed**" });
-    format!("| {} | {} | {} | {} | {verdict} |\n", judged.name, value(live), value(simulated), value(apart))
+    let result = apart.map_or("", |apart| if apart <= APART_MAX { "reached" } else { "**missed**" });
+    format!("| {} | {} | {} | {} | {result} |\n", played.name, value(live), value(simulated), value(apart))
 }
 
-/// What says whether the live figures are worth anything.
+/// Returns lines that show if the live figures are usable.
 fn conduct_of(conduct: &Conduct, ttl: u64) -> String {
     let mut text = String::new();
     if let Some(most) = conduct.held_up.iter().max() {
