@@ -8,6 +8,7 @@
 //! One task, the actor, owns everything that changes; others send it commands through [`Control`] and read what it
 //! publishes. What it decides becomes a new [`ServingState`](fairway_zones::ServingState) by one pointer swap; the answer path never waits
 //! for it, and it frees what the answer path has left behind.
+#![forbid(unsafe_code)]
 
 mod actor;
 mod affected;
