@@ -1,7 +1,7 @@
 //! The loop around schedule, probe and judge: its handle, and what it tells.
 //!
 //! One task owns everything known of all targets (`table`), starts probes and weighs their findings (`round`), and
-//! sends flips through a bounded channel without ever waiting for its reader (`outbox`). The handle talks to it by
+//! sends health transitions through a bounded channel without ever waiting for its reader (`outbox`). The handle talks to it by
 //! commands; there is no lock between them.
 
 mod outbox;
@@ -29,10 +29,10 @@ use self::{
 };
 use crate::probe::{self, Workshop};
 
-/// Bounds of a checker.
+/// Settings of a checker.
 #[derive(Clone, Debug)]
 pub struct CheckerSettings {
-    /// Most probe sockets open at once; default 1024, at least 1. Keep it below the process's limit of open files.
+    /// Largest number of open probe sockets; default 1024, at least 1. Keep it below the process's limit of open files.
     pub sockets_max: usize,
 }
 
@@ -42,113 +42,115 @@ impl Default for CheckerSettings {
     }
 }
 
-/// A verdict that changed. Where the reader was slow, several changes of one target in one: from the oldest to the newest.
+/// A change of a target's health status. If the reader is slow, several changes of a target become one, from the oldest
+/// status to the newest.
 #[derive(Clone, Debug)]
 pub struct HealthTransition {
-    /// Whose.
+    /// The target.
     pub target: Target,
-    /// What it was.
+    /// The previous status.
     pub from: HealthStatus,
-    /// What it is.
+    /// The new status.
     pub to: HealthStatus,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// When.
+    /// The time of the change.
     pub at: SystemTime,
 }
 
-/// One line of a target's history.
+/// One entry of a target's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// When the verdict changed.
+    /// The time of the change.
     pub at: SystemTime,
-    /// To what.
+    /// The new status.
     pub to: HealthStatus,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// What is known of one target now.
+/// The state of one target.
 #[derive(Clone, Debug)]
 pub struct TargetState {
     /// The target.
     pub target: Target,
-    /// The verdict in force.
+    /// The health status.
     pub status: HealthStatus,
-    /// Since when.
+    /// The time of the last change of the status.
     pub since: SystemTime,
-    /// Passes or failures in a row, ending with the last probe.
+    /// Consecutive passes or failures, including the last probe.
     pub streak: u8,
-    /// The last probe's cause, also of one that told nothing; none if it passed or none ran.
+    /// Cause of the last failed or inconclusive probe; `None` if the last probe passed or none ran.
     pub last_cause: Option<Cause>,
-    /// How long the last conclusive probe took.
+    /// Duration of the last conclusive probe.
     pub last_duration: Option<Duration>,
-    /// When the last conclusive probe ended.
+    /// End of the last conclusive probe.
     pub last_probe: Option<SystemTime>,
-    /// Conclusive probes that passed, since the target is known.
+    /// Number of probes that passed since the target was added.
     pub passes: u64,
-    /// Conclusive probes that failed.
+    /// Number of probes that failed.
     pub failures: u64,
-    /// Probes that told nothing: the observer's own fault.
+    /// Number of inconclusive probes: those that failed because of the probe host.
     pub inconclusive: u64,
-    /// The last changes, oldest first, at most 16.
+    /// The last changes, oldest first; at most 16.
     pub history: Vec<HistoryEntry>,
 }
 
-/// What was known of a target before a restart.
+/// The state of a target before a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The verdict then.
+    /// The status.
     pub status: HealthStatus,
-    /// Since when it had held.
+    /// The time of its last change.
     pub since: SystemTime,
     /// The last changes, oldest first.
     pub history: Vec<HistoryEntry>,
-    /// When the record was written. Within 60 s, or three periods where that is longer, the verdict holds; an older
-    /// one (or one from the future: the clock was stepped) restores `unknown` instead, and the history.
+    /// The time at which the record was written. The status is restored if that is at most 60 s or three periods ago,
+    /// whichever is longer. Otherwise (or if it is in the future, because the clock was stepped) the status becomes
+    /// `unknown`; the history is restored in any case.
     pub written: SystemTime,
 }
 
-/// What the checker knows of itself.
+/// The state of the probe host and of the checker itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observer {
-    /// Probes running now, a socket each.
+    /// Number of running probes, which is the number of sockets in use.
     pub probes_running: usize,
-    /// Probes that are due and wait for a socket. Lasting: `sockets_max` is too small for the targets that hang.
+    /// Number of due probes that wait for a socket. If it stays above 0, `sockets_max` is too small for the targets that hang.
     pub probes_waiting: usize,
-    /// Flips that the reader of the channel has not made room for.
+    /// Number of transitions that wait until the reader of the channel has read others.
     pub transitions_waiting: usize,
-    /// How often the process was held up (starved, stopped, its runtime blocked) for 5 ms or more.
+    /// Number of times that the process was stalled (starved, stopped, its runtime blocked) for 5 ms or more.
     pub stalls: u64,
-    /// For how long altogether. Probes that fell into it count only if they passed.
+    /// Total duration of these stalls. A probe during a stall counts only if it passed.
     pub stalled_for: Duration,
-    /// What all probes came to.
+    /// Results of all probes.
     pub totals: Totals,
 }
 
-/// Handle of the checking task. Dropping it ends the task, and the probes that run.
+/// The handle of the checking task. Dropping it ends the task and the running probes.
 pub struct Checker {
     commands: mpsc::Sender<Command>,
-    /// Targets without a verdict.
+    /// Number of targets whose status is pending or unknown.
     unevaluated: watch::Receiver<usize>,
-    /// Held while targets change: one change at a time.
+    /// Locked while targets change, so that changes do not overlap.
     workshop: Mutex<Workshop>,
 }
 
 impl Checker {
-    /// Starts the checking task on the current runtime. Flips go to `transitions`, bounded by it: where it is full, they are
-    /// joined per target, and the latest verdict of each arrives as soon as there is room.
+    /// Starts the checking task on the current runtime. Transitions are sent to `transitions`. While that channel is full, they
+    /// are merged per target, and the latest status of each is sent as soon as there is room.
     ///
-    /// Give it a runtime that nothing blocks: what holds the runtime up makes probes tell nothing.
+    /// The runtime must not be blocked by other tasks: a stall makes probes inconclusive.
     pub fn start(settings: CheckerSettings, transitions: mpsc::Sender<HealthTransition>) -> Self {
         Self::start_with(&settings, transitions, RandomState::new().hash_one(0), probe::probe)
     }
 
-    /// Makes exactly these targets checked: equal ones keep their state, new ones start (from `restored`, where it knows
-    /// them), others end. Returns when the change is in force.
+    /// Sets the targets: known ones keep their state, new ones start (from `restored`, if it has them), others are removed.
+    /// Returns when the change is in effect.
     ///
-    /// New targets are probed once soon, 5,000 a second and at most within their period; restored ones with a verdict
-    /// that holds at an even chance within a period. A restored verdict is no flip: it is in [`states`](Self::states).
+    /// New targets are probed soon, at 5,000 per second and within their period; targets with a restored status at a random
+    /// time within a period. A restored status causes no transition: read it from [`states`](Self::states).
     pub async fn set_targets(&self, targets: Vec<Target>, restored: Vec<(Target, Restored)>) {
         let mut workshop = self.workshop.lock().await;
         let entries = entries(&mut workshop, targets, restored);
@@ -159,18 +161,18 @@ impl Checker {
         }
     }
 
-    /// Waits until every target is judged up or down, at most `limit`; returns how many are still pending or unknown.
+    /// Waits until every target is up or down, for at most `limit`; returns the number of those still pending or unknown.
     pub async fn first_round(&self, limit: Duration) -> usize {
         let mut unevaluated = self.unevaluated.clone();
         let all = unevaluated.wait_for(|count| *count == 0);
-        // Either way the count says what is left.
+        // After a timeout or the end of the task, the count is the result, too.
         let _ = tokio::time::timeout(limit, all).await.map(|result| result.map(|_| ()));
         *self.unevaluated.borrow()
     }
 
-    /// What is known of every target, in the order they were set; equal ones once.
+    /// Returns the state of every target, in the order they were set; equal targets once.
     ///
-    /// Copied in pieces, between which checking goes on: states of different targets may be some milliseconds apart.
+    /// The states are copied in pieces, between which checking continues, so they may be some milliseconds apart.
     pub async fn states(&self) -> Vec<TargetState> {
         let mut states = Vec::new();
         let mut epoch = None;
@@ -181,7 +183,7 @@ impl Checker {
             }
             let Ok(piece) = answer.await else { return states };
             if epoch.is_some_and(|epoch| epoch != piece.epoch) {
-                // The targets were changed meanwhile: from the beginning.
+                // The targets changed meanwhile, so the copy starts again.
                 states.clear();
                 epoch = None;
                 continue;
@@ -194,7 +196,7 @@ impl Checker {
         }
     }
 
-    /// What the checker knows of itself.
+    /// Returns the state of the probe host and of the checker itself.
     pub async fn observer(&self) -> Observer {
         let (reply, answer) = oneshot::channel();
         if self.commands.send(Command::Observer(reply)).await.is_err() {
@@ -203,7 +205,7 @@ impl Checker {
         answer.await.unwrap_or_default()
     }
 
-    /// Starts with a given seed of jitter and a given way to probe.
+    /// Starts with a given seed of the jitter and a given probe function.
     fn start_with<P: round::Probe>(
         settings: &CheckerSettings,
         transitions: mpsc::Sender<HealthTransition>,
@@ -223,7 +225,7 @@ impl fmt::Debug for Checker {
     }
 }
 
-/// Joins targets with the work their monitors were prepared to, and with what is remembered of them.
+/// Adds the prepared monitor and the restored state to each target.
 fn entries(workshop: &mut Workshop, targets: Vec<Target>, restored: Vec<(Target, Restored)>) -> Vec<Entry> {
     let prepared = workshop.prepare(&targets);
     let mut known: HashMap<_, _> = restored
@@ -240,7 +242,7 @@ fn entries(workshop: &mut Workshop, targets: Vec<Target>, restored: Vec<(Target,
     targets.into_iter().zip(prepared).map(join).collect()
 }
 
-/// Commands that wait for the task; further callers wait.
+/// Largest number of queued commands; further callers wait.
 const COMMANDS_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From outcomes to a verdict. Pure: no clock, no network.
+//! Evaluates the observations of a target to its health status. Pure: no clock, no network.
 //!
 //! ```text
 //!              first pass                 fall failures in a row
@@ -10,45 +10,45 @@
 //!                             └────────── unknown ─────────────┘  │
 //!                        no evidence for 3 periods + timeout ◀────┘ (and from up)
 //! ```
-//! A failure between passes, or a pass between failures, restarts the count; an outcome that tells nothing neither
-//! counts nor restarts. What operators force is not known here.
+//! A failure between passes, or a pass between failures, restarts the count. An inconclusive observation neither counts nor
+//! restarts it. Operator overrides are not known here.
 
 use std::time::Duration;
 
 use fairway_model::{HealthStatus, Monitor, Observation};
 
-/// The judgement of one target.
+/// The evaluator of one target.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluator {
     status: HealthStatus,
-    /// True if the outcomes counted in `streak` passed.
+    /// True if the observations counted in `streak` passed.
     passing: bool,
-    /// Equal conclusive outcomes in a row; stops at 255.
+    /// Consecutive equal conclusive observations; stops at 255.
     streak: u8,
 }
 
 impl Evaluator {
-    /// Starts from a verdict, with no evidence of its own.
+    /// Returns an evaluator with this status and no observation.
     pub const fn new(status: HealthStatus) -> Self {
         Self { status, passing: false, streak: 0 }
     }
 
-    /// Returns the verdict in force.
+    /// Returns the health status.
     pub const fn status(&self) -> HealthStatus {
         self.status
     }
 
-    /// Passes or failures in a row.
+    /// Returns the number of consecutive passes or failures.
     pub(crate) const fn streak(&self) -> u8 {
         self.streak
     }
 
-    /// Returns true if there is a verdict that evidence stands behind.
-    pub(crate) const fn is_judged(&self) -> bool {
+    /// Returns true if the status is up or down, and so based on evidence.
+    pub(crate) const fn is_evaluated(&self) -> bool {
         matches!(self.status, HealthStatus::Up | HealthStatus::Down)
     }
 
-    /// Counts one outcome; returns the new verdict if it changed.
+    /// Counts one observation; returns the new status if it changed.
     pub fn observe(&mut self, outcome: &Observation, monitor: &Monitor) -> Option<HealthStatus> {
         let passed = match outcome {
             Observation::Inconclusive(_) => return None,
@@ -68,16 +68,17 @@ impl Evaluator {
         self.change(if passed { HealthStatus::Up } else { HealthStatus::Down })
     }
 
-    /// Lets a verdict go whose last evidence is `age` old; returns the new verdict if it changed.
-    pub(crate) fn age(&mut self, age: Duration, monitor: &Monitor) -> Option<HealthStatus> {
-        if !self.is_judged() || age <= stale_after(monitor) {
+    /// Expires the status if no probe has been conclusive for longer than [`stale_after`]; `age` is the age of the last
+    /// evidence. Returns the new status if it changed.
+    pub(crate) fn expire(&mut self, age: Duration, monitor: &Monitor) -> Option<HealthStatus> {
+        if !self.is_evaluated() || age <= stale_after(monitor) {
             return None;
         }
         self.streak = 0;
         self.change(HealthStatus::Unknown)
     }
 
-    /// Returns true if the last evidence was a failure, or would be if there was any.
+    /// Returns true if the last conclusive probe failed; without one, if the status is down.
     pub(crate) const fn is_failing(&self) -> bool {
         match self.streak {
             0 => matches!(self.status, HealthStatus::Down),
@@ -85,8 +86,8 @@ impl Evaluator {
         }
     }
 
-    /// Returns true if the next probe should follow at once: a failure that may be a death, or any first evidence on a target
-    /// whose verdict was lost. Recovery of a target that is down goes at the pace of the period.
+    /// Returns true if the next probe should follow at once: after a first failure, or after the first evidence about a target
+    /// of unknown status. A target that is down recovers at its regular period.
     pub const fn is_wavering(&self) -> bool {
         match self.status {
             HealthStatus::Up | HealthStatus::Pending => self.streak > 0 && !self.passing,
@@ -95,13 +96,13 @@ impl Evaluator {
         }
     }
 
-    /// Takes the new verdict; none if it is the old one.
+    /// Changes the status; returns it if it differs from the previous one.
     fn change(&mut self, to: HealthStatus) -> Option<HealthStatus> {
         (std::mem::replace(&mut self.status, to) != to).then_some(to)
     }
 }
 
-/// How long a verdict holds without any evidence: three periods and a timeout.
+/// Returns how long a status lasts without evidence: three periods and a timeout, so that two lost probes do not expire it.
 pub(crate) const fn stale_after(monitor: &Monitor) -> Duration {
     monitor.period.saturating_mul(3).saturating_add(monitor.timeout)
 }

@@ -1,7 +1,7 @@
-//! Who is due, probe it, judge it; and how much each cluster takes.
+//! Health checks: schedules probes, sends them and evaluates their results; reads load; solves for shares of clients.
 //!
-//! `schedule`, `judge`, `observer` and [`balance`] are pure: time comes in as an argument. `probe` talks to the network;
-//! `checker` is the loop around them. What operators force over a verdict is not known here; the daemon joins both.
+//! `schedule`, `evaluator`, `observer` and [`balance`] are pure: time is an argument. `probe` and [`load`] do I/O; `checker`
+//! is the loop around them. Operator overrides are not known here; control combines them with the health status.
 #![forbid(unsafe_code)]
 
 pub mod balance;

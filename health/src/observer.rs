@@ -1,39 +1,39 @@
-//! What the observer knows of itself, so that it doubts itself before it doubts a target. Pure.
+//! The state of the probe host, which is suspected before a target is. Pure.
 //!
-//! Two questions: was this process held up while a probe ran ([`LagMeter`]), and does this machine reach anything at
-//! all ([`Reach`]). False deaths make the largest load spikes of all: where the answer is unclear, the probe does not
-//! count. Only monotonic time is read, so a stepped wall clock changes nothing.
+//! Two questions: was this process stalled while a probe ran ([`LagMeter`]), and does this host reach anything at all
+//! ([`Reach`]). False health transitions cause the largest load spikes, so a probe with an unclear result does not count.
+//! Only monotonic time is used, so a step of the wall clock has no effect.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long the process was held up: starved of CPU, stopped, or its runtime blocked.
+/// Measures for how long the process was stalled: starved of CPU, stopped, or its runtime blocked.
 ///
-/// A task wakes every [`TICK`](Self::TICK) and says so; what it is late by was lost to probes too.
+/// A task calls [`tick`](Self::tick) every [`TICK`](Self::TICK); the time by which it is late was lost to probes, too.
 #[derive(Debug)]
 pub(crate) struct LagMeter {
     start: Instant,
     /// When the next tick is expected.
     expected: Instant,
-    /// All lateness so far.
+    /// Total lateness.
     stalled_for: Duration,
-    /// How often it was late.
+    /// Number of late ticks.
     stalls: u64,
 }
 
 impl LagMeter {
-    /// From one tick to the next.
+    /// Time between two ticks.
     pub(crate) const TICK: Duration = Duration::from_millis(20);
-    /// Lateness below this is how timers and schedulers are, and is not counted.
+    /// Lateness below this is normal for timers and schedulers and does not count.
     const NOISE: Duration = Duration::from_millis(5);
 
-    /// Starts to measure.
+    /// Returns a meter that starts now.
     pub(crate) fn new(now: Instant) -> Self {
         Self { start: now, expected: now + Self::TICK, stalled_for: Duration::ZERO, stalls: 0 }
     }
 
-    /// Tells that the task is awake; returns what it was late by, if that counts.
+    /// Records that the task is awake; returns its lateness, if that counts.
     pub(crate) fn tick(&mut self, now: Instant) -> Option<Duration> {
         let late = self.late(now);
         self.expected = now + Self::TICK;
@@ -42,18 +42,18 @@ impl LagMeter {
         (!late.is_zero()).then_some(late)
     }
 
-    /// Time lost up to `now`, with what the next tick will find.
+    /// Returns the time lost up to `now`, including the lateness that the next tick will record.
     pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
         self.stalled_for + self.late(now)
     }
 
-    /// How often a tick was late.
+    /// Returns the number of late ticks.
     pub(crate) const fn stalls(&self) -> u64 {
         self.stalls
     }
 
-    /// Time that passed while the process could look: what ages evidence. A stop of an hour does not make every verdict
-    /// unknown; the next probes will tell.
+    /// Returns the time that passed while the process was not stalled. Evidence ages by it, so that a stop of an hour does
+    /// not make every status unknown.
     pub(crate) fn awake(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.start).saturating_sub(self.stalled_for(now))
     }
@@ -64,16 +64,16 @@ impl LagMeter {
     }
 }
 
-/// How much of a probe's time the observer may have lost before a failure tells nothing: a quarter of the timeout, at
-/// least 10 ms and at most 1 s.
+/// Returns the stall that a probe tolerates: if this process lost more time while it ran, a failure is inconclusive. A
+/// quarter of the timeout, at least 10 ms and at most 1 s.
 pub(crate) fn tolerance(timeout: Duration) -> Duration {
     (timeout / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
 }
 
-/// Which targets answered last, an address family at a time: evidence that this machine has a network.
+/// The targets that answered last, by address family: evidence that this host has a network.
 ///
-/// "Network unreachable" is what a machine without a route says of every target. It is held against a target only when
-/// another one of the family has been reached after it was first seen. Loopback is no network.
+/// A host without a route gets "network unreachable" for every target. So it counts as a failure only if another target of
+/// the family was reached after it first occurred. Loopback is not evidence of a network.
 #[derive(Debug)]
 pub(crate) struct Reach<K> {
     /// For IPv4 and IPv6: the last target reached, and the last one other than that.
@@ -81,12 +81,12 @@ pub(crate) struct Reach<K> {
 }
 
 impl<K: Copy + PartialEq> Reach<K> {
-    /// Nothing was reached yet.
+    /// Returns the state in which no target was reached.
     pub(crate) const fn new() -> Self {
         Self { last: [[None; 2]; 2] }
     }
 
-    /// Notes that a target answered: passed, refused, or said anything at all.
+    /// Records that a target answered in any way, a refusal included.
     pub(crate) fn note(&mut self, family: Family, key: K, now: Instant) {
         let [newest, other] = &mut self.last[family as usize];
         if newest.is_some_and(|(last, _)| last != key) {

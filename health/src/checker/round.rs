@@ -1,4 +1,4 @@
-//! The checking task: who is due is probed, what a probe found is weighed and judged, who changed is told.
+//! The checking task: starts due probes, evaluates their findings and sends transitions.
 
 use std::{
     collections::HashMap,
@@ -27,7 +27,7 @@ use crate::{
     schedule::{self, Schedule},
 };
 
-/// A way to probe: what was prepared, and where.
+/// A probe function of a prepared monitor and an address.
 pub(super) trait Probe: Fn(Arc<Prepared>, ProbeAddress) -> Self::Found + Send + 'static {
     /// The running probe.
     type Found: Future<Output = Finding> + Send + 'static;
@@ -41,26 +41,26 @@ where
     type Found = F;
 }
 
-/// What the handle asks of the task.
+/// A command from the handle.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Check exactly these.
+    /// Replaces the targets.
     Set(Vec<Entry>, oneshot::Sender<()>),
-    /// Tell the states from a position on.
+    /// Returns the states from a position on.
     States {
         /// Position in the order that was set.
         from: usize,
-        /// Gets a piece of them.
+        /// Receives one piece of them.
         reply: oneshot::Sender<Piece>,
     },
-    /// Tell of the checker itself.
+    /// Returns the state of the checker itself.
     Observer(oneshot::Sender<Observer>),
 }
 
-/// Some states.
+/// Consecutive states of targets.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// Changes with the targets.
+    /// Number of the set of targets.
     pub(super) epoch: u64,
     /// The states.
     pub(super) states: Vec<TargetState>,
@@ -68,26 +68,26 @@ pub(super) struct Piece {
     pub(super) last: bool,
 }
 
-/// Most states in one piece: some 100 µs of work.
+/// Largest number of states in one piece: about 100 µs of work.
 const PIECE: usize = 256;
 
-/// Everything the task owns.
+/// The state of the checking task.
 pub(super) struct Round<P> {
     table: Table,
     schedule: Schedule<Key>,
     probe: P,
     sockets: Sockets<Key>,
     running: JoinSet<Report>,
-    /// Whose each running probe is, and which kind of socket it has.
+    /// Target and socket lane of each running probe.
     whose: HashMap<Id, (Key, Lane)>,
     outbox: Outbox<Key>,
     unevaluated: watch::Sender<usize>,
     meter: Arc<Mutex<LagMeter>>,
     totals: Totals,
     reach: Reach<Key>,
-    /// When evidence is next looked at for its age.
-    next_aging: Instant,
-    aging_period: Duration,
+    /// The next time at which stale statuses are expired.
+    next_expiry: Instant,
+    expiry_period: Duration,
 }
 
 impl<P: Probe> Round<P> {
@@ -111,8 +111,8 @@ impl<P: Probe> Round<P> {
             meter: Arc::new(Mutex::new(LagMeter::new(now))),
             totals: Totals::default(),
             reach: Reach::new(),
-            next_aging: now + AGING_MAX,
-            aging_period: AGING_MAX,
+            next_expiry: now + EXPIRY_MAX,
+            expiry_period: EXPIRY_MAX,
         }
     }
 
@@ -121,16 +121,16 @@ impl<P: Probe> Round<P> {
         let mut ticker = JoinSet::new();
         ticker.spawn(tick(Arc::clone(&self.meter)));
         let transitions = self.outbox.channel();
-        let mut timer = std::pin::pin!(sleep_until(self.next_aging));
+        let mut timer = std::pin::pin!(sleep_until(self.next_expiry));
         loop {
-            let wake = self.schedule.next().map_or(self.next_aging, |due| due.min(self.next_aging));
+            let wake = self.schedule.next().map_or(self.next_expiry, |due| due.min(self.next_expiry));
             if timer.deadline() != wake {
                 timer.as_mut().reset(wake);
             }
             tokio::select! {
                 biased;
                 command = inbox.recv() => match command {
-                    Some(command) => self.obey(command),
+                    Some(command) => self.execute(command),
                     None => return,
                 },
                 Some(ended) = self.running.join_next_with_id() => self.finish_all(ended),
@@ -144,11 +144,11 @@ impl<P: Probe> Round<P> {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
             Command::Set(entries, done) => {
                 self.set(entries);
-                // The caller may have given up waiting; the change holds all the same.
+                // The receiver may be gone; the change is in effect all the same.
                 let _ = done.send(());
             }
             Command::States { from, reply } => {
@@ -196,17 +196,17 @@ impl<P: Probe> Round<P> {
             self.schedule.spread(*key, now, over);
         }
         let slots = || self.table.keys().iter().filter_map(|key| self.table.get(*key));
-        let shortest = slots().map(|slot| slot.monitor().period).min().unwrap_or(AGING_MAX);
-        self.aging_period = shortest.clamp(AGING_MIN, AGING_MAX);
-        self.next_aging = self.next_aging.min(now + self.aging_period);
-        self.unevaluated.send_replace(slots().filter(|slot| !slot.evaluator.is_judged()).count());
+        let shortest = slots().map(|slot| slot.monitor().period).min().unwrap_or(EXPIRY_MAX);
+        self.expiry_period = shortest.clamp(EXPIRY_MIN, EXPIRY_MAX);
+        self.next_expiry = self.next_expiry.min(now + self.expiry_period);
+        self.unevaluated.send_replace(slots().filter(|slot| !slot.evaluator.is_evaluated()).count());
     }
 
-    /// Starts the probes that are due, as far as there are sockets, and looks at the age of evidence.
+    /// Starts due probes as long as sockets are free, and expires stale statuses.
     fn start_due(&mut self) {
         let now = Instant::now();
-        if now >= self.next_aging {
-            self.age_all(now);
+        if now >= self.next_expiry {
+            self.expire_all(now);
         }
         while let Some((due, key)) = self.schedule.pop(now) {
             let Some(slot) = self.table.get(key) else { continue };
@@ -240,7 +240,7 @@ impl<P: Probe> Round<P> {
         slot.probe = Some(probe);
     }
 
-    /// Takes a probe that ended, and all others that did.
+    /// Finishes a probe that ended, and all others that have ended meanwhile.
     fn finish_all(&mut self, ended: Result<(Id, Report), JoinError>) {
         let mut next = Some(ended);
         while let Some(ended) = next {
@@ -250,7 +250,7 @@ impl<P: Probe> Round<P> {
             };
             if let Some((key, lane)) = self.whose.remove(&id) {
                 self.sockets.release(lane);
-                // Without a report: aborted with its target, which is gone; or a fault of the probe's own code.
+                // Without a report, the probe was aborted with its target, or its task panicked.
                 let report = report.unwrap_or_else(|| Report::broken(Instant::now()));
                 self.finish(key, report);
             }
@@ -258,7 +258,7 @@ impl<P: Probe> Round<P> {
         }
     }
 
-    /// Weighs what a probe found, and says when the next one is due.
+    /// Evaluates a report and schedules the next probe.
     fn finish(&mut self, key: Key, report: Report) {
         let awake = lock(&self.meter).awake(report.ended);
         let Some(slot) = self.table.get_mut(key) else { return };
@@ -271,43 +271,43 @@ impl<P: Probe> Round<P> {
         let before = slot.evaluator.status();
         let change = slot.observe(outcome, ended - started, awake, SystemTime::now());
         let period = slot.monitor().period;
-        if slot.doubts > 0 {
-            self.schedule.at(key, schedule::retry(started, ended, period, slot.doubts));
+        if slot.inconclusive_streak > 0 {
+            self.schedule.at(key, schedule::retry(started, ended, period, slot.inconclusive_streak));
         } else if slot.evaluator.is_wavering() {
             self.schedule.at(key, schedule::confirmation(started, ended, period));
         } else if std::mem::replace(&mut slot.settled, true) {
             self.schedule.regular(key, due, ended, period);
         } else {
-            // First probes came close together; from here on they are spread over the whole period.
+            // First probes are close together; later ones are spread over the whole period.
             self.schedule.spread(key, ended, period);
         }
         if let Some((to, cause)) = change {
-            self.tell(key, before, to, cause);
+            self.transition(key, before, to, cause);
         }
     }
 
-    fn age_all(&mut self, now: Instant) {
-        self.next_aging = now + self.aging_period;
+    fn expire_all(&mut self, now: Instant) {
+        self.next_expiry = now + self.expiry_period;
         let awake = lock(&self.meter).awake(now);
-        let age = |(key, slot): (Key, &mut Slot)| {
+        let expire = |(key, slot): (Key, &mut Slot)| {
             let before = slot.evaluator.status();
-            slot.age(awake).map(|(to, cause)| (key, before, to, cause))
+            slot.expire(awake).map(|(to, cause)| (key, before, to, cause))
         };
-        let lost: Vec<_> = self.table.slots_mut().filter_map(age).collect();
+        let lost: Vec<_> = self.table.slots_mut().filter_map(expire).collect();
         for (key, before, to, cause) in lost {
-            self.tell(key, before, to, cause);
+            self.transition(key, before, to, cause);
         }
     }
 
-    /// Writes a change down and sends it.
-    fn tell(&mut self, key: Key, from: HealthStatus, to: HealthStatus, cause: Cause) {
+    /// Records a transition and sends it.
+    fn transition(&mut self, key: Key, from: HealthStatus, to: HealthStatus, cause: Cause) {
         let Some(slot) = self.table.get_mut(key) else { return };
         let at = SystemTime::now();
         slot.changed(to, cause.clone(), at);
         let transition = HealthTransition { target: slot.target.clone(), from, to, cause, at };
         self.outbox.push(key, transition);
-        let judged = |status| matches!(status, HealthStatus::Up | HealthStatus::Down);
-        match (judged(from), judged(to)) {
+        let evaluated = |status| matches!(status, HealthStatus::Up | HealthStatus::Down);
+        match (evaluated(from), evaluated(to)) {
             (false, true) => self.unevaluated.send_modify(|count| *count = count.saturating_sub(1)),
             (true, false) => self.unevaluated.send_modify(|count| *count += 1),
             _ => {}
@@ -315,29 +315,29 @@ impl<P: Probe> Round<P> {
     }
 }
 
-/// Measures how late this process is, for as long as it is awake.
+/// Measures stalls of this process and logs long ones.
 async fn tick(meter: Arc<Mutex<LagMeter>>) {
-    let mut said = None;
+    let mut logged = None;
     loop {
         sleep_until(Instant::now() + LagMeter::TICK).await;
         let now = Instant::now();
         let Some(late) = lock(&meter).tick(now) else { continue };
-        let quiet = said.is_some_and(|said| now - said < STALL_LOG_PAUSE);
+        let quiet = logged.is_some_and(|logged| now - logged < STALL_LOG_PAUSE);
         if late >= STALL_LOGGED && !quiet {
-            said = Some(now);
-            tracing::warn!(stalled_for = ?late, "this process was held up; probes that failed meanwhile do not count");
+            logged = Some(now);
+            tracing::warn!(duration = ?late, "process stalled; probes that failed meanwhile do not count");
         }
     }
 }
 
-/// Returns the meter; a thread that panicked while it held it left numbers that are still numbers.
+/// Locks the meter. Its numbers are valid even if a thread panicked while it held the lock.
 fn lock(meter: &Mutex<LagMeter>) -> std::sync::MutexGuard<'_, LagMeter> {
     meter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often evidence is looked at for its age: once in the shortest period, within these bounds.
-const AGING_MIN: Duration = Duration::from_millis(100);
-const AGING_MAX: Duration = Duration::from_secs(1);
-/// A stall from this length on is logged, at most once in [`STALL_LOG_PAUSE`].
+/// Bounds of the time between two expiries of stale statuses, which is otherwise the shortest period of a monitor.
+const EXPIRY_MIN: Duration = Duration::from_millis(100);
+const EXPIRY_MAX: Duration = Duration::from_secs(1);
+/// A stall of this length or more is logged, at most once per [`STALL_LOG_PAUSE`].
 const STALL_LOGGED: Duration = Duration::from_millis(200);
 const STALL_LOG_PAUSE: Duration = Duration::from_secs(10);

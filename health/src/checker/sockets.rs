@@ -1,23 +1,23 @@
-//! Who gets a socket when there are fewer than probes that are due.
+//! Assigns sockets to due probes if there are fewer sockets than probes.
 //!
-//! Two lanes: targets that passed last, and suspects (failing, down, or without evidence), which may hang for a whole
-//! timeout each. Suspects get at most half of the sockets, and are served first below that: thousands of dead targets
-//! neither starve the living nor wait behind them.
+//! Two lanes: targets that passed last, and suspects (failing, down, or without evidence), each of which may hang for a whole
+//! timeout. Suspects get at most half of the sockets, and precede others below that. So thousands of dead targets neither
+//! starve the healthy ones nor wait behind them.
 
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-/// How a target's last probe went.
+/// The lane of a target, by its last probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// It passed, or there was none.
+    /// The last probe passed, or there was none.
     Sound,
-    /// It did not pass.
+    /// The last probe did not pass.
     Suspect,
 }
 
-/// Sockets in use, and targets (named by `K`) that wait for one.
+/// Sockets in use, and targets (by key `K`) that wait for one.
 #[derive(Debug)]
 pub(super) struct Sockets<K> {
     max: usize,
@@ -27,17 +27,17 @@ pub(super) struct Sockets<K> {
 }
 
 impl<K: Copy> Sockets<K> {
-    /// None in use, `max` at most, at least one.
+    /// Returns `max` free sockets, at least one.
     pub(super) fn new(max: usize) -> Self {
         Self { max: max.max(1), used: [0; 2], waiting: [VecDeque::new(), VecDeque::new()] }
     }
 
-    /// Puts a target in line.
+    /// Adds a target to its queue.
     pub(super) fn queue(&mut self, lane: Lane, due: Instant, key: K) {
         self.waiting[lane as usize].push_back((due, key));
     }
 
-    /// Gives a socket to the next target in line, if there is one for it.
+    /// Assigns a socket to the next waiting target, if one is free for it.
     pub(super) fn take(&mut self) -> Option<(Lane, Instant, K)> {
         if self.used.iter().sum::<usize>() >= self.max {
             return None;
@@ -53,20 +53,20 @@ impl<K: Copy> Sockets<K> {
         Some((lane, due, key))
     }
 
-    /// Takes a socket back.
+    /// Releases a socket.
     pub(super) const fn release(&mut self, lane: Lane) {
         let used = &mut self.used[lane as usize];
         *used = used.saturating_sub(1);
     }
 
-    /// Lets those go that `keep` refuses.
+    /// Removes the waiting targets for which `keep` returns false.
     pub(super) fn retain(&mut self, keep: impl Fn(K) -> bool) {
         for lane in &mut self.waiting {
             lane.retain(|(_, key)| keep(*key));
         }
     }
 
-    /// How many wait.
+    /// Returns the number of waiting targets.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.iter().map(VecDeque::len).sum()
     }
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn sound_targets_may_use_all_sockets_and_suspects_half() {
+    fn suspects_use_at_most_half_of_the_sockets() {
         assert_eq!(taken(&mut full_of(Lane::Sound, 10)).len(), 10);
         assert_eq!(taken(&mut full_of(Lane::Suspect, 10)).len(), 5);
         assert_eq!(taken(&mut full_of(Lane::Suspect, 1)), [(Lane::Suspect, 0)]);
     }
 
     #[test]
-    fn suspects_come_first_below_their_half() {
+    fn suspects_precede_below_half_of_the_sockets() {
         let mut sockets = full_of(Lane::Sound, 4);
         taken(&mut sockets);
         sockets.queue(Lane::Suspect, Instant::now(), 1_000);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_does_not_get_a_socket() {
+    fn removed_target_gets_no_socket() {
         let mut sockets = full_of(Lane::Sound, 10);
         sockets.retain(|key| key == 7);
         assert_eq!(taken(&mut sockets), [(Lane::Sound, 7)]);

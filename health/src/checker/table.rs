@@ -1,7 +1,6 @@
-//! Everything known of the targets that are checked, one slot each.
+//! The state of all checked targets, one slot each.
 //!
-//! A slot is found by a [`Key`] that no later slot ever has, so that a probe that ends late never speaks for another
-//! target. What probes do and when is not decided here.
+//! A slot is found by a [`Key`] that no later slot has, so that a late probe is never counted for another target.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,12 +14,12 @@ use tokio::{task::AbortHandle, time::Instant};
 use super::{HistoryEntry, Restored, TargetState, sockets::Lane};
 use crate::{evaluator::Evaluator, observer::Family, probe::Prepared};
 
-/// Most changes kept of one target.
+/// Largest number of history entries of one target.
 const HISTORY_MAX: usize = 16;
-/// A restored verdict holds for this long, or three periods.
+/// A restored status is used if it is at most this old, or three periods.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// A target that shall be checked.
+/// A target to check.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) target: Target,
@@ -28,29 +27,29 @@ pub(super) struct Entry {
     pub(super) restored: Option<Restored>,
 }
 
-/// Name of a slot.
+/// The key of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     index: u32,
-    /// Which of the slots that this index had.
+    /// Number of the slot among those that had this index.
     generation: u32,
 }
 
-/// What is known of one target.
+/// The state of one target.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) target: Target,
     pub(super) work: Arc<Prepared>,
     pub(super) evaluator: Evaluator,
-    /// Probes in a row that told nothing.
-    pub(super) doubts: u8,
-    /// True if its probes have their place in the period; not before the first verdict.
+    /// Consecutive inconclusive probes.
+    pub(super) inconclusive_streak: u8,
+    /// True if its probes are spread over the period, which begins with the first status.
     pub(super) settled: bool,
-    /// The observer's waking time at the last evidence.
+    /// [`LagMeter::awake`](crate::observer::LagMeter::awake) at the last evidence.
     pub(super) evidence: Duration,
-    /// Start of the first of its last probes in a row that found no route.
+    /// Start of the first of the last consecutive probes that found no route.
     pub(super) unreachable_since: Option<Instant>,
-    /// The probe that runs.
+    /// The running probe.
     pub(super) probe: Option<AbortHandle>,
     since: SystemTime,
     last_cause: Option<Cause>,
@@ -67,7 +66,7 @@ impl Slot {
         let Entry { target, work, restored } = entry;
         let mut slot = Self {
             evaluator: Evaluator::new(HealthStatus::Pending),
-            doubts: 0,
+            inconclusive_streak: 0,
             settled: false,
             evidence: awake,
             unreachable_since: None,
@@ -97,24 +96,24 @@ impl Slot {
         if holds || !matches!(restored.status, HealthStatus::Up | HealthStatus::Down) {
             self.evaluator = Evaluator::new(restored.status);
             self.since = restored.since;
-            self.settled = self.evaluator.is_judged();
+            self.settled = self.evaluator.is_evaluated();
         } else {
             self.evaluator = Evaluator::new(HealthStatus::Unknown);
-            self.changed(HealthStatus::Unknown, Cause::new("evidence from before the restart is too old"), wall);
+            self.changed(HealthStatus::Unknown, Cause::new("the status from before the restart is too old"), wall);
         }
     }
 
-    /// What the target's monitor says.
+    /// Returns the target's monitor.
     pub(super) fn monitor(&self) -> &Monitor {
         &self.target.monitor
     }
 
-    /// Which sockets its next probe may have.
+    /// Returns the socket lane of its next probe.
     pub(super) const fn lane(&self) -> Lane {
-        if self.doubts > 0 || self.evaluator.is_failing() { Lane::Suspect } else { Lane::Sound }
+        if self.inconclusive_streak > 0 || self.evaluator.is_failing() { Lane::Suspect } else { Lane::Sound }
     }
 
-    /// Family of the network that evidence on this target speaks for; none for loopback and for names.
+    /// Returns the address family of whose network an answer is evidence; `None` for loopback and host names.
     pub(super) fn network(&self) -> Option<Family> {
         let address = match &self.target.address {
             ProbeAddress::Address(address) => *address,
@@ -124,7 +123,7 @@ impl Slot {
         (!address.is_loopback()).then_some(Family::of(address))
     }
 
-    /// Counts an outcome and lets the judge see it; returns the verdict that it led to, with the cause.
+    /// Counts an observation; returns the new status and its cause if it changed.
     pub(super) fn observe(
         &mut self,
         outcome: Observation,
@@ -135,12 +134,12 @@ impl Slot {
         let to = self.evaluator.observe(&outcome, &self.target.monitor);
         let conclusive = !matches!(outcome, Observation::Inconclusive(_));
         if conclusive {
-            self.doubts = 0;
+            self.inconclusive_streak = 0;
             self.evidence = awake;
             self.last_duration = Some(took);
             self.last_probe = Some(wall);
         } else {
-            self.doubts = self.doubts.saturating_add(1);
+            self.inconclusive_streak = self.inconclusive_streak.saturating_add(1);
         }
         let (count, cause) = match outcome {
             Observation::Pass => (&mut self.passes, None),
@@ -153,15 +152,15 @@ impl Slot {
         Some((to?, cause.unwrap_or_else(|| Cause(format!("passes in a row: {passes}")))))
     }
 
-    /// Lets the verdict go if its last evidence is too old; returns the verdict that this led to, with the cause.
-    pub(super) fn age(&mut self, awake: Duration) -> Option<(HealthStatus, Cause)> {
+    /// Expires the status if its last evidence is too old; returns the new status and its cause if it changed.
+    pub(super) fn expire(&mut self, awake: Duration) -> Option<(HealthStatus, Cause)> {
         let age = awake.saturating_sub(self.evidence);
-        let to = self.evaluator.age(age, &self.target.monitor)?;
+        let to = self.evaluator.expire(age, &self.target.monitor)?;
         let why = self.last_cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
         Some((to, Cause(format!("no evidence for {:.1}s{why}", age.as_secs_f64()))))
     }
 
-    /// Writes a change of the verdict down.
+    /// Adds a change of the status to the history.
     pub(super) fn changed(&mut self, to: HealthStatus, cause: Cause, wall: SystemTime) {
         self.since = wall;
         if self.history.len() == HISTORY_MAX {
@@ -196,20 +195,20 @@ pub(super) struct Table {
     free: Vec<u32>,
     /// Slots by address and by what was prepared for the monitor, which equal monitors share.
     known: HashMap<(ProbeAddress, usize), Key>,
-    /// Slots as they were set.
+    /// Keys in the order that was set.
     order: Vec<Key>,
     epoch: u64,
 }
 
 impl Table {
-    /// Makes exactly these entries known; returns the keys that are new and those that are gone.
+    /// Replaces the targets; returns the new keys and the removed ones.
     pub(super) fn set(&mut self, entries: Vec<Entry>, awake: Duration, wall: SystemTime) -> (Vec<Key>, Vec<Key>) {
         let mut before = std::mem::take(&mut self.known);
         let mut added = vec![];
         self.order.clear();
         self.epoch += 1;
         for entry in entries {
-            // The slot holds what was prepared, so the number is not given again while it is in use here.
+            // The slot keeps the prepared monitor alive, so no other one can have the same address in memory.
             let name = (entry.target.address.clone(), Arc::as_ptr(&entry.work) as usize);
             if self.known.contains_key(&name) {
                 continue;
@@ -233,19 +232,19 @@ impl Table {
         (added, before.into_values().collect())
     }
 
-    /// Returns the slot of a key, if it is still there.
+    /// Returns the slot of a key, if the target is still checked.
     pub(super) fn get(&self, key: Key) -> Option<&Slot> {
         let generation = self.generations.get(key.index as usize)?;
         self.slots[key.index as usize].as_ref().filter(|_| *generation == key.generation)
     }
 
-    /// Returns the slot of a key, if it is still there.
+    /// Returns the slot of a key, if the target is still checked.
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Slot> {
         let generation = self.generations.get(key.index as usize)?;
         self.slots[key.index as usize].as_mut().filter(|_| *generation == key.generation)
     }
 
-    /// Takes a slot out.
+    /// Removes a slot.
     pub(super) fn remove(&mut self, key: Key) -> Option<Slot> {
         self.get(key)?;
         let slot = self.slots[key.index as usize].take();
@@ -254,19 +253,19 @@ impl Table {
         slot
     }
 
-    /// Returns all keys, as they were set.
+    /// Returns all keys in the order that was set.
     pub(super) fn keys(&self) -> &[Key] {
         &self.order
     }
 
-    /// Returns all slots, in no order that means anything.
+    /// Returns all slots in arbitrary order.
     pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = (Key, &mut Slot)> {
         let numbered = self.slots.iter_mut().zip(&self.generations).zip(0..);
         numbered.filter_map(|((slot, &generation), index)| Some((Key { index, generation }, slot.as_mut()?)))
     }
 
-    /// At most `count` states from a position on, in the order that was set; whether they are the last; the epoch,
-    /// which changes with the targets.
+    /// Returns at most `count` states from a position on, in the order that was set; whether they are the last; and the
+    /// epoch, which changes with the targets.
     pub(super) fn states(&self, from: usize, count: usize) -> (Vec<TargetState>, bool, u64) {
         let keys = self.order.get(from..).unwrap_or(&[]);
         let states = keys.iter().take(count).filter_map(|key| self.get(*key)).map(Slot::state).collect();

@@ -1,26 +1,26 @@
-//! What all probes came to since the checker started, also those of targets that are gone.
+//! Results of all probes since the checker started, including those of removed targets.
 
 use std::time::Duration;
 
 use fairway_model::Observation;
 
-/// Ended probes by outcome, and how long the conclusive ones took. Targets that are always up send none.
+/// Finished probes by outcome, with the durations of conclusive ones. Monitors of type `always` send no probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Probes that passed.
     pub passes: u64,
     /// Probes that failed.
     pub failures: u64,
-    /// Probes that told nothing.
+    /// Inconclusive probes.
     pub inconclusive: u64,
-    /// Conclusive probes that took at most [`Totals::BOUNDS`] of the same place, and longer than the one before.
+    /// Conclusive probes by duration: each counts at the first of [`Totals::BOUNDS`] that it does not exceed.
     pub took: [u64; Self::BOUNDS.len()],
-    /// Time that conclusive probes took altogether; those over the last bound are in it too.
+    /// Total duration of conclusive probes, including those over the last bound.
     pub time: Duration,
 }
 
 impl Totals {
-    /// Upper bounds of [`Totals::took`], from a neighbour's answer to the longest usual timeout.
+    /// Upper bounds of [`Totals::took`], from a round trip within a data centre to a usual timeout.
     pub const BOUNDS: [Duration; 12] = [
         Duration::from_millis(1),
         Duration::from_millis(2),
@@ -36,7 +36,7 @@ impl Totals {
         Duration::from_secs(5),
     ];
 
-    /// Counts one probe.
+    /// Adds one probe.
     pub(super) fn note(&mut self, outcome: &Observation, took: Duration) {
         match outcome {
             Observation::Pass => self.passes += 1,

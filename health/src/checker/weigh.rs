@@ -1,4 +1,4 @@
-//! What a probe's finding is worth as evidence, given what the observer knows of itself.
+//! Turns the finding of a probe into an observation, given the state of the probe host.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use crate::{
     probe::Finding,
 };
 
-/// A probe that ended.
+/// The report of a finished probe.
 #[derive(Debug)]
 pub(super) struct Report {
-    /// When it was due.
+    /// Its due time.
     pub(super) due: Instant,
-    /// When it started.
+    /// Its start.
     pub(super) started: Instant,
-    /// When it ended.
+    /// Its end.
     pub(super) ended: Instant,
-    /// Time that the observer lost meanwhile.
+    /// Time that this process was stalled meanwhile.
     pub(super) stalled_for: Duration,
-    /// What it found.
+    /// The finding.
     pub(super) finding: Finding,
 }
 
-/// What a finding is worth, given what the observer knows of itself.
+/// Returns the observation that a report gives: a failure is inconclusive if this host may have caused it.
 pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: Report) -> Observation {
     let took = report.ended - report.started;
     let timeout = slot.monitor().timeout;
-    // What a probe took beyond its timeout was lost to the observer too.
+    // The time by which a probe exceeded its timeout was a stall of this process, too.
     let lost = report.stalled_for.max(took.saturating_sub(timeout));
     let no_route = match &report.finding {
         Finding::Unreachable(..) => Some(*slot.unreachable_since.get_or_insert(report.started)),
@@ -46,7 +46,7 @@ pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: R
         (Finding::Unsure(cause), _) => Observation::Inconclusive(cause),
         (Finding::Fail { cause, .. } | Finding::Unreachable(_, cause), _) if lost > tolerance(timeout) => {
             let lost = Duration::from_millis(u64::try_from(lost.as_millis()).unwrap_or(u64::MAX));
-            Observation::Inconclusive(Cause(format!("{cause}, while this process was held up for {lost:?}")))
+            Observation::Inconclusive(Cause(format!("{cause}, while this process was stalled for {lost:?}")))
         }
         (Finding::Fail { cause, .. }, _) => Observation::Fail(cause),
         (Finding::Unreachable(family, cause), Some(since)) if reach.other_since(family, key, since) => {
@@ -59,9 +59,9 @@ pub(super) fn weigh(slot: &mut Slot, key: Key, reach: &mut Reach<Key>, report: R
 }
 
 impl Report {
-    /// Returns the report of a probe that gave none.
+    /// Returns the report of a probe whose task panicked.
     pub(super) fn broken(now: Instant) -> Self {
-        let finding = Finding::Unsure(Cause::new("probe broke off by a fault of its own; please report it"));
+        let finding = Finding::Unsure(Cause::new("the probe crashed; please report this as a bug"));
         Self { due: now, started: now, ended: now, stalled_for: Duration::ZERO, finding }
     }
 }

@@ -69,11 +69,11 @@ fn a_verdict_without_evidence_for_three_periods_and_a_timeout_is_unknown() {
     let limit = Duration::from_secs(34);
     for status in [HealthStatus::Up, HealthStatus::Down] {
         let mut evaluator = Evaluator::new(status);
-        assert_eq!(evaluator.age(limit, &monitor), None);
-        assert_eq!(evaluator.age(limit + Duration::from_millis(1), &monitor), Some(HealthStatus::Unknown));
-        assert_eq!(evaluator.age(limit * 2, &monitor), None);
+        assert_eq!(evaluator.expire(limit, &monitor), None);
+        assert_eq!(evaluator.expire(limit + Duration::from_millis(1), &monitor), Some(HealthStatus::Unknown));
+        assert_eq!(evaluator.expire(limit * 2, &monitor), None);
     }
-    assert_eq!(Evaluator::new(HealthStatus::Pending).age(limit * 9, &monitor), None);
+    assert_eq!(Evaluator::new(HealthStatus::Pending).expire(limit * 9, &monitor), None);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn old_counts_do_not_survive_the_loss_of_the_verdict() {
     let monitor = monitor(2, 2);
     let mut evaluator = Evaluator::new(HealthStatus::Up);
     evaluator.observe(&fail(), &monitor);
-    evaluator.age(Duration::from_secs(60), &monitor);
+    evaluator.expire(Duration::from_secs(60), &monitor);
     assert_eq!(evaluator.observe(&fail(), &monitor), None);
     assert_eq!(evaluator.observe(&fail(), &monitor), Some(HealthStatus::Down));
 }

@@ -1,4 +1,4 @@
-//! What an error of a probe means: whose fault it is, and its cause in a few words.
+//! Classifies the errors of probes: whether target or probe host is at fault, with the cause in a few words.
 
 use std::{error::Error, io};
 
@@ -8,11 +8,11 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage};
 /// Why a probe did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The observer's own fault: no descriptor, port, memory or permission.
+    /// The probe host is at fault: no descriptor, port, memory or permission.
     Observer(Cause),
-    /// The target spoke, and it was not what the check asks for.
+    /// The target answered, but not as the check requires.
     Target(Cause),
-    /// Nothing came back.
+    /// No answer.
     Silent(Cause),
     /// No route to the network.
     Unreachable(Cause),
@@ -24,7 +24,7 @@ impl Failure {
         Self::Target(Cause::new(cause))
     }
 
-    /// Returns the failure behind any error of the stack: sockets, TLS, HTTP/1, HTTP/2 and gRPC wrap one another.
+    /// Returns the failure behind an error of any layer: sockets, TLS, HTTP/1, HTTP/2 and gRPC wrap one another.
     pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
         let mut outermost = None;
         let mut innermost = error;
@@ -53,19 +53,24 @@ impl Failure {
     }
 }
 
-/// What an I/O error carries; `source` skips it and goes to the source of what is carried.
+/// The target sent more than is read; the limit in bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("answer over {} KiB", .0 / 1024)]
+pub(super) struct ReadLimitExceeded(pub(super) usize);
+
+/// Returns the error inside an I/O error, which `source` skips.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let inner = error.downcast_ref::<io::Error>()?.get_ref()?;
     Some(inner)
 }
 
-/// Returns the meaning of a socket's error; none if it only carries another error.
+/// Returns the failure of a socket error; `None` if it only wraps another error.
 fn of_io(error: &io::Error) -> Option<Failure> {
     if let Some(carried) = error.get_ref() {
         // rustls and the bounded stream speak through here.
         return match carried.downcast_ref::<rustls::Error>() {
             Some(tls) => Some(Failure::Target(of_tls(tls))),
-            None if carried.is::<super::stream::TooMuch>() => Some(Failure::target(carried.to_string())),
+            None if carried.is::<ReadLimitExceeded>() => Some(Failure::target(carried.to_string())),
             None if error.kind() == io::ErrorKind::UnexpectedEof => Some(closed()),
             // rustls has no type for it.
             None if carried.to_string() == "message buffer full" => {
@@ -100,12 +105,12 @@ fn of_io(error: &io::Error) -> Option<Failure> {
     }
 }
 
-/// Returns the target hung up before it had said enough.
+/// Returns the failure of a connection that the target closed too early.
 fn closed() -> Failure {
     Failure::target("connection closed before the answer")
 }
 
-/// Returns the meaning of an HTTP library's error, unless what it wraps says more.
+/// Returns the cause of an HTTP error; `None` if the wrapped error is more specific.
 fn of_http(error: &hyper::Error) -> Option<String> {
     // hyper's `is_parse_too_large` is for servers only.
     let text = if error.is_parse() && error.to_string().contains("too large") {
@@ -120,7 +125,7 @@ fn of_http(error: &hyper::Error) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Returns the meaning of an HTTP/2 error, unless it only carries another error. Reasons by their names in RFC 9113 section 7.
+/// Returns the cause of an HTTP/2 error, with the reason named as in RFC 9113 section 7; `None` if it only wraps another error.
 fn of_http2(error: &h2::Error) -> Option<String> {
     let reason = error.reason()?;
     let what = match (error.is_remote(), error.is_go_away()) {
@@ -147,7 +152,7 @@ fn of_tls(error: &rustls::Error) -> Cause {
     }
 }
 
-/// Returns the cause of a refused certificate.
+/// Returns the cause of a rejected certificate.
 fn of_certificate(fault: &CertificateError) -> Cause {
     match fault {
         CertificateError::NotValidForNameContext { expected, .. } => {
@@ -164,7 +169,7 @@ fn of_certificate(fault: &CertificateError) -> Cause {
     }
 }
 
-/// Text in one line of at most 120 characters: part of it may come from the target.
+/// Returns the text as one line of at most 120 characters, because part of it may come from the target.
 pub(super) fn in_short(text: &str) -> String {
     const LENGTH_MAX: usize = 120;
     let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LENGTH_MAX).collect();

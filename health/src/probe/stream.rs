@@ -1,7 +1,7 @@
-//! The TCP connection of a probe: closed by a reset, and bounded in what it reads.
+//! The TCP connection of a probe: closed by a reset, with a limit of what is read.
 
 use std::{
-    fmt, io,
+    io,
     net::SocketAddr,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -12,7 +12,7 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-use super::failure::Failure;
+use super::failure::{Failure, ReadLimitExceeded};
 
 /// Opens a connection of which at most `read_max` bytes are read.
 ///
@@ -35,7 +35,7 @@ pub(super) async fn connect(address: SocketAddr, read_max: usize) -> Result<Boun
     Ok(Bounded { stream, left: read_max, read_max })
 }
 
-/// A connection that ends with [`TooMuch`] once its bound of bytes was read from it.
+/// A connection that fails with [`ReadLimitExceeded`] once its limit of bytes was read.
 #[derive(Debug)]
 pub(super) struct Bounded {
     stream: TcpStream,
@@ -44,22 +44,10 @@ pub(super) struct Bounded {
     read_max: usize,
 }
 
-/// The target sent more than is read: this many bytes.
-#[derive(Debug)]
-pub(super) struct TooMuch(usize);
-
-impl fmt::Display for TooMuch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "answer over {} KiB", self.0 / 1024)
-    }
-}
-
-impl std::error::Error for TooMuch {}
-
 impl AsyncRead for Bounded {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.left == 0 {
-            return Poll::Ready(Err(io::Error::other(TooMuch(self.read_max))));
+            return Poll::Ready(Err(io::Error::other(ReadLimitExceeded(self.read_max))));
         }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
