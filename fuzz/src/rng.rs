@@ -1,22 +1,20 @@
-//! Pseudo-random numbers that depend on the seed alone (SplitMix64), so that a run can be repeated anywhere.
+//! Pseudo-random numbers that depend on the seed alone, so that a run can be repeated anywhere.
+
+use fairway_model::SplitMix;
 
 /// A generator of numbers.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix);
 
 impl Rng {
     /// A generator that gives the same numbers for the same seed.
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix::new(seed))
     }
 
     /// The next number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
 
     /// A number from 0 up to, not including, `bound`; 0 for a bound of 0.

@@ -1,4 +1,16 @@
-//! A list whose parts are shared between versions: a copy of it costs a pointer for 64 items, and a change the copy of one part.
+//! A list whose versions share their parts: copying it costs one pointer per 64 items, and a change copies one part.
+//!
+//! Why not a library: `rpds` 1.2 was measured against it with divan, 1,000,000 items of 8 bytes, two cores, medians:
+//!
+//! | | this list | `rpds::VectorSync` |
+//! |---|---|---|
+//! | build | 2.4 ms | 34 ms |
+//! | copy and change one item | 86 µs | 0.7 µs |
+//! | items that differ between two versions | 7 µs | 7.6 ms, since all items are compared |
+//! | item by its index | 7 ns | 233 ns |
+//! | memory | 8.5 MB | 25.5 MB |
+//!
+//! Answers read items by index, and a reload compares versions: both would be worse than the bounds of bench/README.md.
 
 use std::{ops::Index, slice, sync::Arc};
 

@@ -47,7 +47,7 @@ impl fmt::Display for ScheduleTurn {
 
 impl ScheduleTurn {
     fn new(schedule: &Schedule, at: Timestamp) -> Self {
-        let turn = schedule.turn(at);
+        let turn = schedule.state_at(at);
         Self { turn, until: turn.until.map(|until| schedule.show(until)) }
     }
 

@@ -1,28 +1,28 @@
-//! What is known of where a client is. Whole numbers only, so that every machine comes to the same decision.
+//! Client locations. All numbers are integers, so that every machine makes the same decision.
 
 mod countries;
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// What is known of where a client is. Everything may be unknown.
+/// The location of a client, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientLocation {
-    /// A free name, as clusters have in their location.
+    /// The region, a free name as in the locations of clusters.
     pub region: Option<Arc<str>>,
     /// The country.
     pub country: Option<Country>,
     /// The continent.
     pub continent: Option<Continent>,
-    /// The largest subdivision of the country: state, province.
+    /// The first-level subdivision of the country: state, province.
     pub subdivision: Option<Subdivision>,
     /// The point on earth.
     pub coordinates: Option<Coordinates>,
-    /// Number of the autonomous system the address belongs to (RFC 6793).
+    /// Number of the autonomous system of the address (RFC 6793).
     pub asn: Option<u32>,
 }
 
 impl fmt::Display for ClientLocation {
-    /// What is known, the nearest first: `region dc1, country DE, continent EU`; `nowhere` where nothing is.
+    /// Writes what is known, most specific first: `region dc1, country DE, continent EU`; `nowhere` if nothing is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = [
             self.region.as_ref().map(|region| format!("region {region}")),
@@ -38,28 +38,28 @@ impl fmt::Display for ClientLocation {
     }
 }
 
-/// A country by its two letters (ISO 3166-1 alpha-2), in capitals.
+/// A country by its two-letter code (ISO 3166-1 alpha-2), in capitals.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Country([u8; 2]);
 
 impl Country {
-    /// Returns the country of these two letters, in any case.
+    /// Returns the country with this code, in any case; `None` unless it is two letters.
     pub fn new(text: &str) -> Option<Self> {
         let letters: [u8; 2] = text.as_bytes().try_into().ok()?;
         letters.iter().all(u8::is_ascii_alphabetic).then_some(Self(letters.map(|letter| letter.to_ascii_uppercase())))
     }
 
-    /// Returns its letters.
+    /// Returns the code.
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// Returns the continent it lies on; none where the letters are not those of a country.
+    /// Returns its continent; `None` if the code is not assigned.
     pub fn continent(self) -> Option<Continent> {
         countries::find(self.0).map(|(continent, ..)| continent)
     }
 
-    /// Returns a point in its middle, for clients of whom no more is known; none where the letters are not those of a country.
+    /// Returns a point in its middle, for clients of whom only the country is known; `None` if the code is not assigned.
     pub fn middle(self) -> Option<Coordinates> {
         let (_, latitude, longitude) = countries::find(self.0)?;
         Coordinates::from_micro(i32::from(latitude) * 1_000_000, i32::from(longitude) * 1_000_000)
@@ -117,7 +117,7 @@ impl Continent {
         Self::SouthAmerica,
     ];
 
-    /// Returns its two letters.
+    /// Returns its two-letter code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Africa => "AF",
@@ -187,7 +187,7 @@ impl FromStr for Subdivision {
     }
 }
 
-/// A point on earth, in millionths of a degree: 11 cm apart at most.
+/// A point on earth, in millionths of a degree, which are at most 11 cm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Coordinates {
     latitude: i32,
@@ -195,13 +195,13 @@ pub struct Coordinates {
 }
 
 impl Coordinates {
-    /// Returns the point at these millionths of a degree north and east; none past 90 and 180 degrees.
+    /// Returns the point at these millionths of a degree north and east; `None` past 90 and 180 degrees.
     pub fn from_micro(latitude: i32, longitude: i32) -> Option<Self> {
         let on_earth = latitude.unsigned_abs() <= 90_000_000 && longitude.unsigned_abs() <= 180_000_000;
         on_earth.then_some(Self { latitude, longitude })
     }
 
-    /// Returns the point at these degrees north and east, rounded; none past 90 and 180 degrees.
+    /// Returns the point at these degrees north and east, rounded; `None` past 90 and 180 degrees.
     ///
     /// One multiplication and one rounding, both exact by IEEE 754: the same on every machine.
     pub fn from_degrees(latitude: f64, longitude: f64) -> Option<Self> {

@@ -1,6 +1,6 @@
-//! Addresses that several contributors offer for one name, joined into one pool.
+//! Merges the addresses that several owners contribute to one name into one pool.
 //!
-//! Pure. A contribution is told by source, owner and set identifier: what one of them takes back takes nothing of another along.
+//! Pure. A contribution is identified by source, owner and set identifier: withdrawing one withdraws nothing of another.
 
 mod merged;
 
@@ -16,126 +16,127 @@ use crate::{
 };
 
 pub use self::merged::MergedNames;
-/// What one contribution offers for one name.
+
+/// The contribution of one owner to one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NameContribution {
-    /// Who offers.
+    /// The owner.
     pub owner: Arc<str>,
-    /// The set identifier; empty where there is none.
+    /// The set identifier; empty without one.
     pub set: Arc<str>,
-    /// Since when, in seconds since 1970: of two that differ, the older one holds.
+    /// Time it was first seen, in seconds since 1970: of two that conflict, the older one wins.
     pub since: u64,
     /// The addresses, both families.
     pub addresses: Vec<IpAddr>,
-    /// What is wished for beside them.
+    /// The settings that come with the addresses.
     pub wanted: Arc<ContributedSpec>,
-    /// How much of its weight is left: less than all while its writer is not heard of; nothing takes it out.
+    /// Lease weight: the fraction of its weight that is in effect. It falls below 1 while its writer is silent; 0 removes it.
     pub lease_weight: Permille,
 }
 
-/// What a contribution says about how its addresses are used. What is not said is left to others, or to the default.
+/// The settings of a contribution. What is `None` is left to other contributions, or to the default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContributedSpec {
-    /// The declared cluster that the addresses stand for.
+    /// The declared cluster that has these addresses.
     pub cluster: Option<ClusterName>,
     /// The member's weight.
     pub weight: Option<Weight>,
     /// The member's tier.
     pub tier: Option<Tier>,
-    /// Where a cluster that is not declared stands.
+    /// The region of a cluster that is not declared.
     pub region: Option<Arc<str>>,
-    /// How the member is checked.
+    /// The monitor of the member.
     pub monitor: Option<(MonitorName, Arc<Monitor>)>,
-    /// How the pool chooses.
+    /// The policy of the pool.
     pub policy: Option<Policy>,
-    /// TTL of the answers; of several the smallest holds.
+    /// TTL of the answers; of several the smallest is used.
     pub ttl: Option<Ttl>,
-    /// How many clusters an answer names, 1 to 8.
+    /// Number of clusters in an answer, 1 to 8.
     pub answers: Option<u8>,
 }
 
-/// What is to be done with a name that several owners offer without set identifiers.
+/// What happens if several owners contribute to a name without set identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedNamePolicy {
-    /// All are members.
+    /// All contributions are merged.
     Merge,
-    /// The oldest holds; the others are told.
+    /// The oldest one is used; the others are rejected with a message.
     #[default]
     Refuse,
 }
 
-/// Why something of a contribution is not in the answers.
+/// Why a contribution, or a part of it, is not in the answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContributionProblem {
-    /// The name, as it was offered.
+    /// The name.
     pub name: Arc<str>,
-    /// Who offered.
+    /// The owner.
     pub owner: Arc<str>,
     /// The set identifier.
     pub set: Arc<str>,
-    /// What is wrong, and what to do about it.
+    /// Fact and hint.
     pub what: String,
 }
 
-/// What the offers of one name come to.
+/// The result of merging the contributions to one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergedName {
-    /// How the name is steered; none where there is nothing to answer it with.
+    /// The steered name and its pool; `None` without a member.
     pub steered: Option<(SteeredName, Pool)>,
-    /// Where the weight of each member of that pool comes from.
+    /// The origin of the weight of each member of the pool.
     pub origins: Vec<WeightOrigin>,
-    /// The members' clusters that nobody declared.
+    /// Clusters of members that are not declared.
     pub clusters: Vec<AnonymousCluster>,
-    /// The monitors that members ask for.
+    /// Monitors of members.
     pub monitors: Vec<(MonitorName, Arc<Monitor>)>,
-    /// What is not heeded.
+    /// Contributions, or parts of them, that are not used.
     pub conditions: Vec<ContributionProblem>,
 }
 
-/// Where the weight of a member comes from.
+/// The origin of the weight of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightOrigin {
-    /// Who offers it.
+    /// The owner.
     pub owner: Arc<str>,
     /// The set identifier.
     pub set: Arc<str>,
-    /// The weight that is wished for; none where nothing is said, which counts as 1.
+    /// The contributed weight; `None` counts as 1.
     pub said: Option<Weight>,
-    /// How much of it is left.
+    /// The lease weight, by which it is multiplied.
     pub lease_weight: Permille,
 }
 
-/// A cluster that nobody declared: it is its addresses.
+/// A cluster that is not declared and is identified by its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnonymousCluster {
-    /// What it is called.
+    /// Its name, derived from the addresses.
     pub name: ClusterName,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
-    /// Where it is said to stand, with the owner and the set identifier that say it.
+    /// Its region, with the owner and the set identifier that contribute it.
     pub region: Option<(Arc<str>, Arc<str>, Arc<str>)>,
 }
 
-/// What others declared already: their word holds, and members join them.
+/// What sources of higher rank declare; it takes precedence.
 pub struct DeclaredObjects<'a> {
-    /// Clusters.
+    /// The declared clusters.
     pub clusters: &'a DeclaredClusters,
-    /// How the name is steered, and by which pool.
+    /// The declared steered name and its pool.
     pub steered: Option<(&'a SteeredName, &'a Pool)>,
-    /// True if that pool answers other names, too.
+    /// True if the pool answers other names, too.
     pub is_shared: bool,
 }
 
-/// The clusters that are declared, by name and by address.
+/// The declared clusters by name and by address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeclaredClusters {
     names: BTreeSet<ClusterName>,
-    /// The cluster of each address that but one has.
+    /// The cluster of each address that only one cluster has.
     by_address: BTreeMap<IpAddr, ClusterName>,
 }
 
 impl DeclaredClusters {
-    /// These clusters.
+    /// Returns the index of these clusters.
     pub fn new<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> Self {
         let (mut declared, mut twice) = (Self::default(), BTreeSet::new());
         for cluster in clusters {
@@ -151,16 +152,17 @@ impl DeclaredClusters {
         declared
     }
 
-    /// Returns true if there is one of this name.
+    /// Returns true if a cluster of this name is declared.
     pub fn contains(&self, name: &ClusterName) -> bool {
         self.names.contains(name)
     }
 }
 
-/// Joins the offers of one name; their order does not matter. `pool` is what its pool is called where nobody declared one.
+/// Merges the contributions to one name; the result does not depend on their order. `pool` is the name of the pool if none is
+/// declared.
 ///
-/// Of what can be said only once, the oldest word holds, then owner and set identifier in order.
-pub fn unite(
+/// Of a setting with only one value, the oldest contribution wins, then owner and set identifier in alphabetical order.
+pub fn merge_name(
     name: &Name,
     mut offers: Vec<NameContribution>,
     shared: SharedNamePolicy,
@@ -170,8 +172,8 @@ pub fn unite(
     offers.sort_by(|a, b| (a.since, &a.owner, &a.set).cmp(&(b.since, &b.owner, &b.set)));
     let mut of_name = MergedName::default();
     if let Some((steered, _)) = held.steered.filter(|_| held.is_shared) {
-        let what = format!("pool {} answers other names, too; give {name} a pool of its own", steered.pool);
-        offers.iter().for_each(|offer| of_name.tell(name, offer, &what));
+        let what = format!("pool {} answers other names, too; give {name} its own pool", steered.pool);
+        offers.iter().for_each(|offer| of_name.reject(name, offer, &what));
         return of_name;
     }
     let pool = match held.steered {
@@ -179,9 +181,9 @@ pub fn unite(
         None => Pool::new(pool, Policy::WEIGHTED),
     };
     let is_declared = held.steered.is_some();
-    let mut joining = Joining { name, clusters: held.clusters, is_declared, pool, of_name: &mut of_name };
-    joining.join(&offers, shared);
-    let Joining { pool, .. } = joining;
+    let mut merging = Merging { name, clusters: held.clusters, is_declared, pool, of_name: &mut of_name };
+    merging.merge(&offers, shared);
+    let Merging { pool, .. } = merging;
     if !pool.members.is_empty() {
         let own = || SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
         let steered = held.steered.map_or_else(own, |(steered, _)| steered.clone());
@@ -191,24 +193,24 @@ pub fn unite(
 }
 
 impl MergedName {
-    fn tell(&mut self, name: &Name, offer: &NameContribution, what: impl Into<String>) {
+    fn reject(&mut self, name: &Name, offer: &NameContribution, what: impl Into<String>) {
         let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
         self.conditions.push(ContributionProblem { name: name.to_string().into(), owner, set, what: what.into() });
     }
 }
 
-/// One name, while its offers are joined.
-struct Joining<'a> {
+/// The state of merging one name.
+struct Merging<'a> {
     name: &'a Name,
     clusters: &'a DeclaredClusters,
-    /// True if somebody of higher rank steers the name.
+    /// True if a source of higher rank declares the name.
     is_declared: bool,
     pool: Pool,
     of_name: &'a mut MergedName,
 }
 
-impl Joining<'_> {
-    fn join(&mut self, offers: &[NameContribution], shared: SharedNamePolicy) {
+impl Merging<'_> {
+    fn merge(&mut self, offers: &[NameContribution], shared: SharedNamePolicy) {
         let kept = self.kept(offers, shared);
         self.set_fields(&kept);
         let scale = scale_of(&kept);
@@ -217,7 +219,7 @@ impl Joining<'_> {
                 self.add(offer, cluster, scale);
             }
         }
-        // A pool needs a first tier: where all that is offered stands further back, the earliest is the first.
+        // A pool needs a member in tier 1: if no contribution has one, the smallest tier becomes 1.
         let first = self.pool.members.iter().map(|member| member.tier).min();
         if !self.is_declared
             && let Some(first) = first.filter(|first| *first > Tier::FIRST)
@@ -227,7 +229,7 @@ impl Joining<'_> {
         }
     }
 
-    /// Returns the offers that are heeded: of those without a set identifier, one owner's, unless they are to be merged.
+    /// Returns the contributions to use: of those without a set identifier only one owner's, unless they are merged.
     fn kept<'o>(&mut self, offers: &'o [NameContribution], shared: SharedNamePolicy) -> Vec<&'o NameContribution> {
         let first = offers.iter().find(|offer| offer.set.is_empty()).map(|offer| &offer.owner);
         let mut kept = Vec::with_capacity(offers.len());
@@ -235,10 +237,10 @@ impl Joining<'_> {
             match first {
                 Some(owner) if shared == SharedNamePolicy::Refuse && offer.set.is_empty() && offer.owner != *owner => {
                     let what = format!(
-                        "{owner} has offered {} for longer; give each a set identifier, or set webhook.shared to merge",
+                        "{owner} contributed {} first; give each owner a set identifier, or set webhook.shared to merge",
                         self.name
                     );
-                    self.of_name.tell(self.name, offer, what);
+                    self.of_name.reject(self.name, offer, what);
                 }
                 _ => kept.push(offer),
             }
@@ -246,7 +248,7 @@ impl Joining<'_> {
         kept
     }
 
-    /// What is said of the pool as a whole.
+    /// Sets policy, TTL and number of answers of the pool.
     fn set_fields(&mut self, kept: &[&NameContribution]) {
         let (mut policy, mut answers): (Option<&NameContribution>, Option<&NameContribution>) = (None, None);
         for offer in kept {
@@ -256,8 +258,11 @@ impl Joining<'_> {
                     || wanted.ttl.is_some_and(|ttl| ttl != self.pool.ttl)
                     || wanted.answers.is_some_and(|answers| answers != self.pool.answers);
                 if differs {
-                    let what = format!("{} is declared with pool {}, whose fields hold", self.name, self.pool.name);
-                    self.of_name.tell(self.name, offer, what);
+                    let what = format!(
+                        "{} is declared with pool {}, whose settings take precedence",
+                        self.name, self.pool.name
+                    );
+                    self.of_name.reject(self.name, offer, what);
                 }
                 continue;
             }
@@ -281,24 +286,25 @@ impl Joining<'_> {
     fn differ(&mut self, first: &NameContribution, offer: &NameContribution, what: &str, same: bool) {
         if !same {
             let (owner, set) = (&first.owner, &first.set);
-            self.of_name.tell(
+            self.of_name.reject(
                 self.name,
                 offer,
-                format!("another {what} holds, which {owner} (set {set:?}) has said for longer"),
+                format!("{what} differs from that of {owner} (set {set:?}), which is older and takes precedence"),
             );
         }
     }
 
-    /// Returns the clusters that an offer stands for: the one it names, those that have its addresses, and others without a declaration.
+    /// Returns the clusters of a contribution: the declared one that it names, else those that have its addresses, and undeclared
+    /// ones for the other addresses.
     fn clusters_of(&mut self, offer: &NameContribution) -> Vec<ClusterName> {
         if let Some(named) = &offer.wanted.cluster {
             if self.clusters.contains(named) {
                 return vec![named.clone()];
             }
-            self.of_name.tell(
+            self.of_name.reject(
                 self.name,
                 offer,
-                format!("cluster {named} is not declared; it is told by its addresses"),
+                format!("cluster {named} is not declared; its addresses are used instead"),
             );
         }
         let mut found = Vec::new();
@@ -321,7 +327,7 @@ impl Joining<'_> {
         }
     }
 
-    /// Returns a cluster that nobody declared: it is its addresses.
+    /// Adds an undeclared cluster with these addresses; returns its name.
     fn nameless(&mut self, offer: &NameContribution, addresses: Vec<IpAddr>) -> ClusterName {
         let name = address_name(&addresses);
         let region = offer.wanted.region.as_ref();
@@ -332,8 +338,8 @@ impl Joining<'_> {
             (Some(known), Some(region)) => match &known.region {
                 None => known.region = Some(region),
                 Some((said, ..)) if *said != region.0 => {
-                    let what = format!("region {said} holds for these addresses, which was said before");
-                    self.of_name.tell(self.name, offer, what);
+                    let what = format!("these addresses are in region {said} already, by an older contribution");
+                    self.of_name.reject(self.name, offer, what);
                 }
                 Some(_) => {}
             },
@@ -347,17 +353,14 @@ impl Joining<'_> {
             return;
         }
         if self.pool.members.len() >= Pool::MEMBERS_MAX {
-            let what = format!(
-                "{} has {} members, the most there can be; {cluster} is left out",
-                self.name,
-                Pool::MEMBERS_MAX
-            );
-            return self.of_name.tell(self.name, offer, what);
+            let what =
+                format!("{} has {} members, which is the limit; {cluster} is not added", self.name, Pool::MEMBERS_MAX);
+            return self.of_name.reject(self.name, offer, what);
         }
         let wanted = &offer.wanted;
         let whole = u32::from(wanted.weight.unwrap_or_default().0) * scale;
         let weight = whole * u32::from(offer.lease_weight.thousandths()) / 1000;
-        // What fades goes at the end, not before.
+        // A weight that fades becomes 0 only with the lease weight.
         let weight = if whole > 0 { weight.max(1) } else { 0 };
         if let Some((name, monitor)) = &wanted.monitor
             && !self.of_name.monitors.iter().any(|(known, _)| known == name)
@@ -375,7 +378,7 @@ impl Joining<'_> {
     }
 }
 
-/// By how much all weights of a pool are multiplied, so that those that fade do so in small steps; 1 while none does.
+/// Returns the factor of all weights of a pool, so that fading weights change in small steps; 1 if none fades.
 fn scale_of(offers: &[&NameContribution]) -> u32 {
     if offers.iter().all(|offer| offer.lease_weight == Permille::WHOLE) {
         return 1;
@@ -384,7 +387,7 @@ fn scale_of(offers: &[&NameContribution]) -> u32 {
     (u32::from(u16::MAX) / largest.max(1)).clamp(1, 1000)
 }
 
-/// What a cluster that is nothing but addresses is called: by the first of them, with the number of the others and a sum of all.
+/// Returns the name of an undeclared cluster: its first address, the number of the others, and a hash of all.
 fn address_name(addresses: &[IpAddr]) -> ClusterName {
     let first = addresses.first().map_or_else(String::new, |address| match address {
         IpAddr::V4(v4) => v4.to_string(),
@@ -397,7 +400,7 @@ fn address_name(addresses: &[IpAddr]) -> ClusterName {
     ClusterName::new(&format!("at+{first}{more}")).expect("digits, dots, dashes and pluses")
 }
 
-/// FNV-1a over the octets of addresses: the same on every server.
+/// Returns the FNV-1a hash of the addresses, which is the same on every server.
 fn sum(addresses: &[IpAddr]) -> u64 {
     let octets = addresses.iter().flat_map(|address| match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),

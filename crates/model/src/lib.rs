@@ -28,6 +28,7 @@ mod policy;
 mod pool;
 mod preference;
 mod prefix;
+mod random;
 mod records;
 mod rtype;
 mod schedule;
@@ -45,7 +46,7 @@ pub use client_location::{ClientLocation, Continent, Coordinates, Country, Locat
 pub use cluster::{Cluster, ClusterLocation};
 pub use contributions::{
     AnonymousCluster, ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects, MergedName, MergedNames,
-    NameContribution, SharedNamePolicy, WeightOrigin, unite,
+    NameContribution, SharedNamePolicy, WeightOrigin, merge_name,
 };
 pub use desired::{DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec};
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
@@ -65,6 +66,7 @@ pub use policy::{Policy, Rank, Selection};
 pub use pool::{AnswerMode, DownAnswer, Member, Pool, Spread};
 pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};
 pub use prefix::{ClientPrefix, Network, NetworkError};
+pub use random::SplitMix;
 pub use records::RecordSet;
 pub use rtype::{Rtype, RtypeError};
 pub use schedule::{

@@ -165,7 +165,7 @@ impl Merger {
         let records_of = |(name, rtype)| Subject::Records(name, rtype);
         self.add_all(|all| &mut all.names, names, |first, second| first == second, Subject::Name, who);
         self.add_all(|all| &mut all.records, records, |first, second| first == second, records_of, who);
-        self.add_all(|all| &mut all.pools, pools, unite, Subject::Pool, who);
+        self.add_all(|all| &mut all.pools, pools, merge_pools, Subject::Pool, who);
     }
 
     /// Adds all entries of one map.
@@ -240,7 +240,7 @@ fn add<K: Ord + Clone, V: Clone>(
 }
 
 /// Adds the members that `first` lacks; returns true if everything else agrees.
-fn unite(first: &mut Pool, second: &Pool) -> bool {
+fn merge_pools(first: &mut Pool, second: &Pool) -> bool {
     let mut agrees = Pool { members: vec![], ..first.clone() } == Pool { members: vec![], ..second.clone() };
     for member in &second.members {
         match first.members.iter().find(|m| m.cluster == member.cluster) {

@@ -1,7 +1,6 @@
-//! When a member takes part: windows by the clock of a zone, and between moments.
+//! Schedules of members: windows by the local time of a time zone, and between two moments.
 //!
-//! A schedule is a pure function of the moment. Who looks at a clock, and what becomes of members that are closed, is not
-//! said here; nor is where the rules of a zone come from.
+//! A schedule is a pure function of the moment. It reads no clock and does not know where the rules of time zones are from.
 
 use std::{
     fmt,
@@ -12,24 +11,24 @@ use jiff::tz::TimeZone;
 
 use crate::Timestamp;
 
-/// When a member takes part: while any of its windows is open.
+/// A schedule: a member takes part while any of its windows is open.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule(Box<[ScheduleWindow]>);
 
-/// How a schedule stands at a moment.
+/// The state of a schedule at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleState {
     /// True if a window is open.
     pub open: bool,
-    /// When that changes; none where it does not, or not within the weeks that are looked through.
+    /// The next change. `None` if there is none, or none among the next 1,024 beginnings and ends of windows.
     pub until: Option<Timestamp>,
 }
 
 impl Schedule {
-    /// Most windows a schedule may have.
+    /// Largest number of windows.
     pub const WINDOWS_MAX: usize = 16;
 
-    /// Returns a schedule of these windows; none without a window, or with too many.
+    /// Returns a schedule of these windows; `None` without a window or with more than [`Self::WINDOWS_MAX`].
     pub fn new(windows: Vec<ScheduleWindow>) -> Option<Self> {
         (1..=Self::WINDOWS_MAX).contains(&windows.len()).then(|| Self(windows.into()))
     }
@@ -39,22 +38,22 @@ impl Schedule {
         self.0.iter().any(|window| window.is_open(at))
     }
 
-    /// How it stands, and until when.
-    pub fn turn(&self, at: Timestamp) -> ScheduleState {
+    /// Returns the state at a moment.
+    pub fn state_at(&self, at: Timestamp) -> ScheduleState {
         let open = self.is_open(at);
         let next = |after: &Timestamp| self.0.iter().filter_map(|window| window.next_look(*after)).min();
         let mut looks = std::iter::successors(next(&at), next).take(LOOKS_MAX);
         ScheduleState { open, until: looks.find(|look| self.is_open(*look) != open) }
     }
 
-    /// Returns a moment by the clock of the first zone that is named, else in UTC: `2026-11-23T08:00:00+01:00[Europe/Berlin]`.
+    /// Returns a moment in the time zone of the first window that has one, else in UTC: `2026-11-23T08:00:00+01:00[Europe/Berlin]`.
     pub fn show(&self, moment: Timestamp) -> String {
         let zone = self.0.iter().find_map(|window| window.weekly.as_ref()).map(|weekly| &weekly.zone);
         zone.map_or_else(|| moment.to_string(), |zone| zone.show(moment))
     }
 }
 
-/// A span of time in which a member takes part: everything that is said must hold.
+/// A window in which a member takes part: all given conditions must be satisfied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScheduleWindow {
     weekly: Option<WeeklyHours>,
@@ -62,13 +61,13 @@ pub struct ScheduleWindow {
     before: Option<Timestamp>,
 }
 
-/// What is no window.
+/// Why a window is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleWindowError {
-    /// Nothing is said.
+    /// No condition is given.
     #[error("the window says nothing")]
     Nothing,
-    /// The end is not past the begin.
+    /// The end is not after the beginning.
     #[error("the window ends before it begins")]
     Reversed,
     /// Begin and end are the same time of day.
@@ -80,7 +79,7 @@ pub enum ScheduleWindowError {
 }
 
 impl ScheduleWindow {
-    /// Returns a window of some hours of the week, from a moment on, before a moment.
+    /// Returns a window of hours of the week, from one moment on and before another.
     pub fn new(
         weekly: Option<WeeklyHours>,
         after: Option<Timestamp>,
@@ -101,7 +100,7 @@ impl ScheduleWindow {
             && self.weekly.as_ref().is_none_or(|weekly| weekly.is_open(at))
     }
 
-    /// Returns the next moment at which it may open or close.
+    /// Returns the next moment at which it may open or close; `None` if it never does again.
     fn next_look(&self, at: Timestamp) -> Option<Timestamp> {
         match (self.after, self.before) {
             (Some(after), _) if at < after => Some(after),
@@ -111,10 +110,10 @@ impl ScheduleWindow {
     }
 }
 
-/// Hours of some days of the week, as a clock on the wall of a zone shows them.
+/// Hours of days of the week, in the local time of a time zone.
 ///
-/// What that clock leaps over is missing from a window, and what it shows twice is in it twice: nothing but the clock's
-/// face counts.
+/// A local time that is skipped (summer time begins) is missing from a window, and one that occurs twice (it ends) is in it
+/// twice: only the local time counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WeeklyHours {
     days: Weekdays,
@@ -152,11 +151,11 @@ impl WeeklyHours {
     }
 
     fn next_look(&self, at: Timestamp) -> Timestamp {
-        // Until the zone turns its clock, that shows each time of day once a day.
+        // Until the UTC offset changes, each local time occurs once a day.
         let (_, second) = self.zone.local(at);
         let ahead = |time: TimeOfDay| (time.seconds() + 2 * DAY - second - 1) % DAY + 1;
         let by_clock = Timestamp::from_secs(at.secs() + ahead(self.from).min(ahead(self.to)));
-        self.zone.next_turn(at).map_or(by_clock, |turn| turn.min(by_clock))
+        self.zone.next_offset_change(at).map_or(by_clock, |turn| turn.min(by_clock))
     }
 }
 
@@ -170,7 +169,7 @@ impl Weekdays {
     /// Their names, Monday first.
     pub const NAMES: [&'static str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-    /// The same days, and this one: counted from Monday, a week round.
+    /// Returns these days and one more, counted from Monday = 0.
     pub const fn with(self, day: u8) -> Self {
         Self(self.0 | 1 << (day % 7))
     }
@@ -190,7 +189,7 @@ impl TimeOfDay {
     /// 24:00, the end of the day.
     pub const END: Self = Self(24 * 60);
 
-    /// Returns the time that a clock shows so; none past 24:00.
+    /// Returns the time of day; `None` past 24:00.
     pub fn new(hour: u16, minute: u16) -> Option<Self> {
         let time = Self(hour.checked_mul(60)?.checked_add(minute)?);
         (minute < 60 && time <= Self::END).then_some(time)
@@ -207,22 +206,22 @@ impl fmt::Display for TimeOfDay {
     }
 }
 
-/// A zone of the IANA database, with its rules: how far its clocks are from UTC, and when they are turned.
+/// A time zone of the IANA database, with its rules.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NamedTimeZone(TimeZone);
 
 impl NamedTimeZone {
-    /// Returns the zone of these rules; none where they have no name.
+    /// Returns the time zone with these rules; `None` if they have no IANA name.
     pub fn new(rules: TimeZone) -> Option<Self> {
         rules.iana_name().is_some().then(|| Self(rules.clone()))
     }
 
-    /// Returns its name: `Europe/Berlin`.
+    /// Returns its IANA name: `Europe/Berlin`.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or_default()
     }
 
-    /// Day of the week, counted from Monday, and second of the day.
+    /// Returns the local day of the week, counted from Monday = 0, and the second of the day.
     fn local(&self, at: Timestamp) -> (u8, u64) {
         let local = self.0.to_datetime(at.to_jiff());
         let day = local.weekday().to_monday_zero_offset().unsigned_abs();
@@ -231,10 +230,10 @@ impl NamedTimeZone {
         (day, (hour * 60 + minute) * 60 + second)
     }
 
-    /// When its clocks are turned next.
-    fn next_turn(&self, at: Timestamp) -> Option<Timestamp> {
-        let turn = self.0.following(at.to_jiff()).next()?;
-        Some(turn.timestamp().into())
+    /// Returns the next change of the UTC offset.
+    fn next_offset_change(&self, at: Timestamp) -> Option<Timestamp> {
+        let change = self.0.following(at.to_jiff()).next()?;
+        Some(change.timestamp().into())
     }
 
     fn show(&self, moment: Timestamp) -> String {
@@ -250,15 +249,15 @@ impl fmt::Debug for NamedTimeZone {
 }
 
 impl Hash for NamedTimeZone {
-    /// By name: what is hashed must be the same on every server, whichever edition of the database it has.
+    /// Hashes the name only, so that the hash is the same on servers with different editions of the database.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);
     }
 }
 
-/// Seconds.
+/// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
-/// Most moments that are looked at for the next change: with 16 windows of two a day each, those of a month.
+/// Largest number of moments that are checked for the next change: with 16 windows of two moments a day, those of a month.
 const LOOKS_MAX: usize = 1024;
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ fn schedule(text: &str) -> Schedule {
 fn turns(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
     let (mut at, end) = (moment(from), moment(to));
     let mut turns = Vec::new();
-    while let Some(until) = schedule.turn(at).until.filter(|until| *until < end) {
+    while let Some(until) = schedule.state_at(at).until.filter(|until| *until < end) {
         let word = if schedule.is_open(until) { "opens" } else { "closes" };
         turns.push(format!("{word} {}", &schedule.show(until)[5..22]));
         at = until;
@@ -47,7 +47,7 @@ fn turns(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
 #[test]
 fn a_window_of_working_hours_opens_and_closes_by_the_clock_of_its_zone() {
     let hours = schedule("mon tue wed thu fri 08:00 20:00 Europe/Berlin");
-    let turn = hours.turn(moment("2026-11-21T12:00:00Z"));
+    let turn = hours.state_at(moment("2026-11-21T12:00:00Z"));
     assert_eq!((turn.open, turn.until), (false, Some(moment("2026-11-23T07:00:00Z"))));
     assert_eq!(hours.show(turn.until.unwrap()), "2026-11-23T08:00:00+01:00[Europe/Berlin]");
     assert!(hours.is_open(moment("2026-11-23T18:59:59.9Z")) && !hours.is_open(moment("2026-11-23T19:00:00Z")));
@@ -127,7 +127,7 @@ fn moments_bound_a_window_however_far_they_lie() {
         ]
     );
     let last = ScheduleState { open: false, until: None };
-    assert_eq!((moved.turn(before), moved.turn(Timestamp::from_secs(u64::MAX))), (last, last));
+    assert_eq!((moved.state_at(before), moved.state_at(Timestamp::from_secs(u64::MAX))), (last, last));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn windows_that_meet_are_one_and_have_no_turn() {
     let halves = ["00:00 12:00 Europe/Berlin", "12:00 24:00 Europe/Berlin"];
     let windows = halves.map(|half| ScheduleWindow::new(Some(weekly(half)), None, None).unwrap());
     let always = Schedule::new(windows.to_vec()).unwrap();
-    assert_eq!(always.turn(moment("2026-06-01T00:00:00Z")), ScheduleState { open: true, until: None });
+    assert_eq!(always.state_at(moment("2026-06-01T00:00:00Z")), ScheduleState { open: true, until: None });
 }
 
 #[test]
@@ -237,7 +237,7 @@ proptest! {
             prop_assert_eq!(schedule.is_open(Timestamp::from_secs(*at)), *open);
         }
         loop {
-            let turn = schedule.turn(at);
+            let turn = schedule.state_at(at);
             let until = turn.until.map(Timestamp::secs).filter(|until| *until <= last && seen[0].0 <= *until);
             let wanted = expected.by_ref().find(|edge| *edge > at.secs() && *edge <= last);
             prop_assert_eq!(until, wanted);
@@ -249,13 +249,13 @@ proptest! {
     #[test]
     fn a_turn_does_not_depend_on_when_it_is_looked_for(said in any_window(), begin in 1_300_000_000u64..2_200_000_000) {
         let schedule = Schedule::new(vec![window(begin, said)]).unwrap();
-        let first = schedule.turn(Timestamp::from_secs(begin));
+        let first = schedule.state_at(Timestamp::from_secs(begin));
         if let Some(until) = first.until {
             for part in 0..8 {
                 let between = begin + (until.secs() - begin) * part / 8;
-                prop_assert_eq!(schedule.turn(Timestamp::from_secs(between)), first);
+                prop_assert_eq!(schedule.state_at(Timestamp::from_secs(between)), first);
             }
-            prop_assert_ne!(schedule.turn(until).open, first.open);
+            prop_assert_ne!(schedule.state_at(until).open, first.open);
         }
     }
 }
@@ -268,7 +268,7 @@ fn a_turn_that_many_looks_lie_before_is_found() {
     let long = ScheduleWindow::new(None, None, Some(end)).unwrap();
     let schedule = Schedule::new(hours.chain([long]).collect()).unwrap();
     // Nine days with thirty moments each, at which nothing changes.
-    let turn = schedule.turn(moment("2026-11-11T00:00:00Z"));
+    let turn = schedule.state_at(moment("2026-11-11T00:00:00Z"));
     assert_eq!(turn, ScheduleState { open: true, until: Some(end) });
 }
 

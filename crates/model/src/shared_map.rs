@@ -1,11 +1,26 @@
-//! A map in order whose parts are shared between versions: a copy costs a pointer for some dozen entries, a change the copy of one
-//! part, and what differs between two versions is found without a look at what they share.
+//! A sorted map whose versions share their parts: copying it costs one pointer per 64 entries, a change copies one part, and
+//! the differences of two versions are found without comparing what they share.
+//!
+//! Why not a library: `rpds` 1.2 (MIT; `imbl` is MPL, which deny.toml leaves out) was measured against it with divan, 100,000
+//! entries with keys of 24 bytes and values of 64, two cores, medians:
+//!
+//! | | this map | `rpds::RedBlackTreeMapSync` |
+//! |---|---|---|
+//! | build | 1.8 ms | 27 ms |
+//! | copy and change one entry | 9 µs | 0.6 µs |
+//! | differences of two versions | 1 µs | 1.2 ms, since all entries are compared |
+//! | iterate | 0.27 ms | 1.14 ms |
+//! | look up | 2.3 µs | 2.6 µs |
+//! | memory | 8.1 MB | 14.4 MB |
+//!
+//! A reload compares versions of up to a million names several times, which would take some 12 ms each with `rpds`; the bound
+//! for a whole change is about a millisecond (bench/README.md).
 
 use std::{borrow::Borrow, cmp::Ordering, collections::BTreeMap, fmt, iter, sync::Arc, vec};
 
-/// A map in the order of its keys, for many entries in many versions of which each differs little from the one before.
+/// A sorted map for many entries in many versions, each of which differs little from the previous one.
 pub struct SharedMap<K, V> {
-    /// In order, none empty, none over [`PART_MAX`].
+    /// Sorted parts, each with 1 to [`PART_MAX`] entries.
     parts: Vec<Arc<Vec<(K, V)>>>,
     length: usize,
 }
@@ -21,22 +36,22 @@ impl<K, V> SharedMap<K, V> {
         self.length
     }
 
-    /// Returns true if there is none.
+    /// Returns true if the map is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Returns all entries, in order.
+    /// Returns all entries in order.
     pub fn iter(&self) -> SharedMapIter<'_, K, V> {
         SharedMapIter { parts: &self.parts, at: 0, left: self.length }
     }
 
-    /// Returns all keys, in order.
+    /// Returns all keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> + Clone {
         self.iter().map(|(key, _)| key)
     }
 
-    /// Returns all values, in the order of their keys.
+    /// Returns all values in the order of their keys.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &V> + Clone {
         self.iter().map(|(_, value)| value)
     }
@@ -60,7 +75,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.parts[part].get(at).map(|(key, value)| (key, value))
     }
 
-    /// Returns true if a key is there.
+    /// Returns true if the map has the key.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -68,15 +83,15 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.get(key).is_some()
     }
 
-    /// Returns the entries behind a key, in order.
+    /// Returns the entries after a key, in order.
     pub fn after<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + Clone + use<'a, K, V> {
         let (part, found) = self.find(key);
         let entries = self.parts[part..].iter().flat_map(|part| part.iter());
         entries.skip(found.map_or_else(|at| at, |at| at + 1)).map(|(key, value)| (key, value))
     }
 
-    /// What differs from another map, key by key: the entry here and the one there. What `is_same` holds equal is left out, and
-    /// parts that both share are not looked at.
+    /// Returns the keys whose values differ from those of another map, each with the value here and the one there. Values that
+    /// `is_same` accepts are equal; shared parts are skipped.
     pub fn differences<'a>(
         &'a self,
         other: &'a Self,
@@ -104,12 +119,12 @@ impl<K: Ord, V> SharedMap<K, V> {
         }
     }
 
-    /// Returns the part that a key is in or would be in, and its place there.
+    /// Returns the part that a key is in or belongs in, and its index there.
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, Result<usize, usize>)
     where
         K: Borrow<Q>,
     {
-        // What comes in order goes to the end, which is found at once.
+        // Keys that are added in order belong at the end, so that is tried first.
         if let Some(last) = self.parts.last().filter(|last| last[last.len() - 1].0.borrow() < key) {
             return (self.parts.len() - 1, Err(last.len()));
         }
@@ -120,7 +135,7 @@ impl<K: Ord, V> SharedMap<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
-    /// Returns the value of a key, to be changed; its part is copied where other versions share it.
+    /// Returns the value of a key, to change it; its part is copied if other versions share it.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -129,12 +144,12 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         Some(&mut Arc::make_mut(&mut self.parts[part])[at].1)
     }
 
-    /// Returns all values, in the order of their keys, to be changed.
+    /// Returns all values in the order of their keys, to change them; shared parts are copied.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.parts.iter_mut().flat_map(|part| Arc::make_mut(part).iter_mut().map(|(_, value)| value))
     }
 
-    /// Gives a key a value; gives the one it had.
+    /// Sets the value of a key; returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let (at, found) = self.find(&key);
         if self.parts.is_empty() {
@@ -147,7 +162,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         }
         self.length += 1;
         if part.len() > PART_MAX {
-            // Entries that come in order leave full parts behind.
+            // Entries that are added in order leave full parts behind.
             let is_last = at + 1 == self.parts.len();
             let part = Arc::make_mut(&mut self.parts[at]);
             let rest = part.split_off(if is_last { PART_MAX } else { PART_MAX / 2 });
@@ -156,7 +171,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         None
     }
 
-    /// Takes a key out; gives the value it had.
+    /// Removes a key; returns its value.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -205,7 +220,7 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for SharedMap<K, V> {
 }
 
 impl<K: Ord, V> FromIterator<(K, V)> for SharedMap<K, V> {
-    /// Of several entries with one key the last counts.
+    /// Of several entries with the same key the last one is used.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut entries: Vec<(K, V)> = entries.into_iter().collect();
         if !entries.is_sorted_by(|(one, _), (next, _)| one < next) {
@@ -251,12 +266,12 @@ impl<'a, K, V> IntoIterator for &'a SharedMap<K, V> {
     }
 }
 
-/// The entries of a [`SharedMap`], in order.
+/// Iterator over the entries of a [`SharedMap`], in order.
 #[derive(Debug)]
 pub struct SharedMapIter<'a, K, V> {
-    /// From the one that is walked on.
+    /// The current part and those after it.
     parts: &'a [Arc<Vec<(K, V)>>],
-    /// The place in the first of them.
+    /// The index in the current part.
     at: usize,
     left: usize,
 }
@@ -268,7 +283,7 @@ impl<'a, K, V> SharedMapIter<'a, K, V> {
         Some((key, value))
     }
 
-    /// Passes over parts that both are about to begin and that are the same.
+    /// Skips parts that both iterators are about to begin and that are shared.
     fn skip_shared(&mut self, other: &mut Self) {
         for walk in [&mut *self, &mut *other] {
             if walk.parts.first().is_some_and(|part| walk.at == part.len()) {
@@ -312,23 +327,15 @@ impl<'a, K, V> Iterator for SharedMapIter<'a, K, V> {
 
 impl<K, V> ExactSizeIterator for SharedMapIter<'_, K, V> {}
 
-/// Keys in order, shared as a [`SharedMap`] shares them.
+/// A sorted set whose versions share their parts, as those of a [`SharedMap`].
 pub type SharedSet<K> = SharedMap<K, ()>;
 
-/// Most entries of a part: a change copies so many, a copy of the map so many times less.
+/// Largest number of entries of a part: a change copies so many entries, a copy of the map one pointer for each part.
 const PART_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers that look random, the same each time.
-    fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
-        move |below| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        }
-    }
 
     fn check(map: &SharedMap<u64, u64>, expected: &BTreeMap<u64, u64>) {
         assert!(map.iter().eq(expected) && map.keys().eq(expected.keys()) && map.values().eq(expected.values()));
@@ -340,8 +347,9 @@ mod tests {
     }
 
     #[test]
-    fn every_version_says_what_a_plain_map_says() {
-        let mut number = numbers(7);
+    fn every_version_equals_a_plain_map() {
+        let mut random = crate::SplitMix::new(7);
+        let mut number = |below| random.below(below);
         for (range, steps) in [(50, 400), (3_000, 4_000)] {
             let (mut map, mut plain) = (SharedMap::new(), BTreeMap::new());
             let mut versions = Vec::new();
@@ -376,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_order_fills_its_parts_and_the_last_of_equals_counts() {
+    fn entries_in_order_fill_parts_and_the_last_of_equal_keys_is_used() {
         let map: SharedMap<u64, u64> = (0..1_000).map(|n| (n, n)).collect();
         assert_eq!(map.parts.len(), 1_000usize.div_ceil(PART_MAX));
         let mut one_by_one = SharedMap::new();
@@ -386,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_shares_all_parts_but_one_and_differences_look_at_that_alone() {
+    fn change_copies_one_part_and_differences_compare_only_that() {
         let before: SharedMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();
         let mut after = before.clone();
         *after.get_mut(&4_711).unwrap() = 0;

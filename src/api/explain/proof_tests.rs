@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
     AcceptedShare, ClientPrefix, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name,
-    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, ScheduleWindow, Selection, Shares, Spread,
+    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, ScheduleWindow, Selection, Shares, SplitMix, Spread,
     SteeredName, Tier, Timestamp, Weight, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
@@ -27,7 +27,7 @@ const CLIENTS: u64 = 5;
 fn every_answer_follows_from_its_explanation_alone() {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for number in 0..POOLS {
-        let mut dice = Dice(number);
+        let mut dice = SplitMix::new(number);
         let mut scene = Scene::new(&mut dice);
         for _ in 0..CLIENTS {
             let (json, chosen) = scene.ask(&mut dice);
@@ -197,7 +197,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(dice: &mut Dice) -> Self {
+    fn new(dice: &mut SplitMix) -> Self {
         let desired = desired(dice);
         let pool = desired.pools.values().next().unwrap();
         let mut rows = Rows::new(pool.members.len());
@@ -223,7 +223,7 @@ impl Scene {
             _ => health,
         };
         let low = dice.below(2) == 0;
-        let part = |dice: &mut Dice| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
+        let part = |dice: &mut SplitMix| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
         let balanced = desired.clusters.keys().filter(|_| dice.below(4) > 0).cloned().collect::<Vec<_>>();
         let acceptance = balanced.into_iter().map(|c| (c, AcceptedShare { near: part(dice), spill: part(dice) }));
         let shares = Shares { epoch: 3, acceptance: acceptance.collect(), ..Shares::default() };
@@ -231,13 +231,13 @@ impl Scene {
     }
 
     /// The explanation for some client, and the cluster that the decision itself puts first.
-    fn ask(&mut self, dice: &mut Dice) -> (String, Option<String>) {
+    fn ask(&mut self, dice: &mut SplitMix) -> (String, Option<String>) {
         let address = if dice.below(4) == 0 {
-            IpAddr::from(u128::from(dice.next()).wrapping_mul(0x1_0000_0001).to_be_bytes())
+            IpAddr::from(u128::from(dice.bits()).wrapping_mul(0x1_0000_0001).to_be_bytes())
         } else {
-            IpAddr::from((dice.next() as u32).to_be_bytes())
+            IpAddr::from((dice.bits() as u32).to_be_bytes())
         };
-        let (client, draw) = (self.steer.client_net(address), Draw(dice.next()));
+        let (client, draw) = (self.steer.client_net(address), Draw(dice.bits()));
         if dice.below(3) == 0 {
             let clusters: Vec<_> = self.steer.clusters().collect();
             let holder = clusters[dice.below(clusters.len() as u64) as usize].clone();
@@ -259,7 +259,7 @@ impl Scene {
 }
 
 /// Mostly up.
-fn health(dice: &mut Dice) -> Health {
+fn health(dice: &mut SplitMix) -> Health {
     let verdicts = [
         HealthStatus::Up,
         HealthStatus::Up,
@@ -271,7 +271,7 @@ fn health(dice: &mut Dice) -> Health {
     Health::new(verdicts[dice.below(6) as usize], None)
 }
 
-fn desired(dice: &mut Dice) -> DesiredState {
+fn desired(dice: &mut SplitMix) -> DesiredState {
     let mut ranks: Vec<Rank> = [Rank::Geo, Rank::Cost, Rank::Tier].into_iter().filter(|_| dice.below(2) == 0).collect();
     let turns = (dice.below(3) as usize).min(ranks.len());
     ranks.rotate_left(turns);
@@ -328,18 +328,4 @@ fn snapshot(mut desired: DesiredState) -> Snapshot {
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
-}
-
-/// Numbers that are the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(mix(self.0))
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
 }

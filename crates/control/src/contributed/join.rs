@@ -7,7 +7,7 @@ use std::{
 
 use fairway_model::{
     ContributionProblem, DeclaredClusters, DeclaredObjects, DesiredState, MergedName, Name, NameContribution, Permille,
-    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, unite,
+    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, merge_name,
 };
 
 use super::{
@@ -94,7 +94,7 @@ pub(super) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
             steered: declared.map(|(steered, pool, _)| (steered, pool)),
             is_shared: declared.is_some_and(|(.., is_shared)| is_shared),
         };
-        let mut of_name = unite(name, offers.into_values().collect(), beside.shared, &held, pool_name(name));
+        let mut of_name = merge_name(name, offers.into_values().collect(), beside.shared, &held, pool_name(name));
         joined.conditions.append(&mut of_name.conditions);
         joined.of_name = Some(of_name);
     }

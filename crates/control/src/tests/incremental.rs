@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{DesiredState, PoolName};
+use fairway_model::{DesiredState, PoolName, SplitMix};
 use fairway_providers::{plain_name, webhook_server::Scope};
 use fairway_zones::{Snapshot, Touched, steer::SteerPool};
 use serde_json::{Value, json};
@@ -159,18 +159,8 @@ fn many_changes_at_once_are_a_full_reload() {
     }
 }
 
-/// Small numbers, the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, count: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % count
-    }
-}
-
 /// Puts a row of a client, or takes one away: at names that are declared too, and at others.
-fn edit_rows(declared: &mut Declared, dice: &mut Dice) {
+fn edit_rows(declared: &mut Declared, dice: &mut SplitMix) {
     let scope = ["@", "a", "a", "b", "b"][dice.below(5) as usize];
     let name = ["n1", "n2", "t0", "t1", "w1", "w2", "a-w1", "*.w3", "x.w1"][dice.below(9) as usize];
     let zone = if dice.below(40) == 0 { "elsewhere.example" } else { "gslb.example" };
@@ -210,7 +200,7 @@ fn edit_rows(declared: &mut Declared, dice: &mut Dice) {
 }
 
 /// Puts a pool, a name or records, or takes some away; now and then something that does not fit.
-fn edit(declared: &mut Declared, dice: &mut Dice) {
+fn edit(declared: &mut Declared, dice: &mut SplitMix) {
     if dice.below(2) == 0 {
         return edit_rows(declared, dice);
     }
@@ -233,8 +223,8 @@ fn edit(declared: &mut Declared, dice: &mut Dice) {
     match dice.below(6) {
         0..=2 => {
             let (first, count) = (dice.below(4), 1 + dice.below(3));
-            let cluster = |place: u64| {
-                if dice.0.is_multiple_of(29) { "nowhere".to_owned() } else { format!("c{}", (first + place) % 4) }
+            let mut cluster = |place: u64| {
+                if dice.below(29) == 0 { "nowhere".to_owned() } else { format!("c{}", (first + place) % 4) }
             };
             let members: Vec<Value> =
                 (0..count).map(|place| json!({"cluster": cluster(place), "weight": 1 + place})).collect();
@@ -289,7 +279,7 @@ fn told(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
 const ABOVE: [&str; 5] = ["p", "a", "v1", "default", "default"];
 
 /// Puts an intent of some age, a child of a compound or a client, or takes one away; now and then one that cannot be answered.
-fn edit_intents(declared: &mut Declared, dice: &mut Dice) {
+fn edit_intents(declared: &mut Declared, dice: &mut SplitMix) {
     let name = ["n1", "n2", "i1", "i2", "i3", "w1"][dice.below(6) as usize];
     let zone = match dice.below(60) {
         0 => "elsewhere.example",
@@ -333,7 +323,7 @@ fn edit_intents(declared: &mut Declared, dice: &mut Dice) {
 }
 
 /// Has a cluster run other services, or takes it away; now and then it stands elsewhere. One of them is declared by the files, too.
-fn edit_cluster(declared: &mut Declared, dice: &mut Dice) {
+fn edit_cluster(declared: &mut Declared, dice: &mut SplitMix) {
     let (name, address) = [("c2", "192.0.2.3"), ("c4", "192.0.2.4"), ("c5", "192.0.2.5")][dice.below(3) as usize];
     let services = [&[][..], &["shop"], &["mail"], &["shop", "mail"], &["*"]][dice.below(5) as usize];
     let (address, is_there) = match dice.below(24) {
@@ -436,13 +426,13 @@ fn state_after_random_intent_changes_is_the_state_from_nothing() {
     let scene = Scene::new(FILES);
     let incremental: u32 = (0..40).map(|seed| play(&scene, seed, edit_intents)).sum();
     assert!(incremental > 600, "{incremental} of 1200 were incremental");
-    let beside = |declared: &mut Declared, dice: &mut Dice| match dice.below(3) {
+    let beside = |declared: &mut Declared, dice: &mut SplitMix| match dice.below(3) {
         0 => edit(declared, dice),
         _ => edit_intents(declared, dice),
     };
     let incremental: u32 = (100..140).map(|seed| play(&scene, seed, beside)).sum();
     assert!(incremental > 200, "{incremental} of 1200 were incremental");
-    let on_clusters = |declared: &mut Declared, dice: &mut Dice| match dice.below(3) {
+    let on_clusters = |declared: &mut Declared, dice: &mut SplitMix| match dice.below(3) {
         0 => edit_cluster(declared, dice),
         _ => edit_intents(declared, dice),
     };
@@ -470,9 +460,9 @@ fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
 }
 
 /// Makes random changes and compares each state with the one computed from nothing. Returns how many reloads were incremental.
-fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut Dice)) -> u32 {
+fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -> u32 {
     let (reader, mut before) = read(scene);
-    let (mut declared, mut dice, mut pacer) = (Declared::default(), Dice(seed), Pacer::default());
+    let (mut declared, mut dice, mut pacer) = (Declared::default(), SplitMix::new(seed), Pacer::default());
     let mut incremental = 0;
     for step in 0..30 {
         (0..1 + dice.below(3)).for_each(|_| edit(&mut declared, &mut dice));

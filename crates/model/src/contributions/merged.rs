@@ -1,4 +1,5 @@
-//! Names that are offered, each by itself, and what they share: one that changes costs what it is, and not what all are.
+//! All contributed names, merged, with the clusters and monitors they share. The cost of a change is proportional to the
+//! names that change.
 
 use std::{
     cmp::Reverse,
@@ -9,39 +10,39 @@ use std::{
 use super::{AnonymousCluster, ContributionProblem, MergedName};
 use crate::{Bias, Cluster, ClusterLocation, ClusterName, DesiredState, MonitorName, Name, SharedMap};
 
-/// Names that are offered. Clusters and monitors are there as long as a name uses them.
+/// All contributed names. Clusters and monitors exist as long as a name uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergedNames {
     desired: DesiredState,
     names: SharedMap<Name, Arc<MergedName>>,
     regions: SharedMap<ClusterName, Regions>,
-    /// By monitor: how many names use it.
+    /// Number of names that use each monitor.
     monitors: SharedMap<MonitorName, usize>,
 }
 
-/// How many names say that a cluster stands in which region, or say nothing.
+/// Number of names that put a cluster in each region, or in none.
 type Regions = BTreeMap<Option<Arc<str>>, usize>;
 
 impl MergedNames {
-    /// What the names wish for together; no record set is among it.
+    /// Returns the desired state of all names; it has no record sets.
     pub fn desired(&self) -> &DesiredState {
         &self.desired
     }
 
-    /// What is offered for a name.
+    /// Returns the merged contributions to a name.
     pub fn of_name(&self, name: &Name) -> Option<&MergedName> {
         self.names.get(name).map(|of_name| &**of_name)
     }
 
-    /// Returns every name for which anything is offered, with what that is.
+    /// Returns every contributed name with its merged contributions.
     pub fn names(&self) -> impl Iterator<Item = (&Name, &MergedName)> {
         self.names.iter().map(|(name, of_name)| (name, &**of_name))
     }
 
-    /// Says what is offered for names from now on; none where nothing is.
+    /// Replaces the merged contributions to names; `None` removes a name.
     pub fn change(&mut self, changes: impl IntoIterator<Item = (Name, Option<MergedName>)>) {
         let changes: Vec<_> = changes.into_iter().collect();
-        // A declared pool may go from one name to another: first all go, then all come.
+        // A declared pool may move from one name to another, so all are removed before any is added.
         for (name, _) in &changes {
             if let Some(before) = self.names.remove(name) {
                 self.take_out(name, &before);
@@ -96,7 +97,7 @@ impl MergedNames {
         }
     }
 
-    /// Makes a cluster what those who use it say, or takes it away with the last of them.
+    /// Updates a cluster to what the names that use it contribute, or removes it with the last of them.
     fn place(&mut self, cluster: &AnonymousCluster) {
         let regions = self.regions.get(&cluster.name);
         if regions.is_none_or(Regions::is_empty) {
@@ -105,7 +106,7 @@ impl MergedNames {
             return;
         }
         let region = regions.and_then(region_of).map(|region| region.to_string());
-        // Where on earth that is nobody said.
+        // Contributions have no coordinates.
         let location = region.map(|region| ClusterLocation { at: None, region: Some(region), bias: Bias::default() });
         let own = || Cluster {
             name: cluster.name.clone(),
@@ -118,7 +119,7 @@ impl MergedNames {
         self.desired.clusters.entry(cluster.name.clone()).or_insert_with(own).location = location;
     }
 
-    /// Names whose word of where a cluster stands does not hold.
+    /// Returns the names whose region of a cluster is not used, because more names have another one.
     pub fn disputes(&self) -> Vec<ContributionProblem> {
         let is_disputed = |regions: &Regions| regions.keys().flatten().count() > 1;
         let disputed = self.regions.iter().filter(|(_, regions)| is_disputed(regions));
@@ -126,24 +127,24 @@ impl MergedNames {
         if holds.is_empty() {
             return vec![];
         }
-        let mut told = BTreeSet::new();
+        let mut found = BTreeSet::new();
         for (name, of_name) in &self.names {
             for cluster in &of_name.clusters {
                 let Some(((region, owner, set), holds)) = cluster.region.as_ref().zip(holds.get(&cluster.name)) else {
                     continue;
                 };
                 if region != *holds {
-                    let what = format!("region {holds} holds for these addresses, which more names say");
+                    let what = format!("these addresses are in region {holds}, by more names");
                     let (owner, set) = (Arc::clone(owner), Arc::clone(set));
-                    told.insert(ContributionProblem { name: name.to_string().into(), owner, set, what });
+                    found.insert(ContributionProblem { name: name.to_string().into(), owner, set, what });
                 }
             }
         }
-        told.into_iter().collect()
+        found.into_iter().collect()
     }
 }
 
-/// Returns the region that most names say; of as many the first in order.
+/// Returns the region of most names; of equals the first in alphabetical order.
 fn region_of(regions: &Regions) -> Option<&Arc<str>> {
     let said = regions.iter().filter_map(|(region, count)| Some((region.as_ref()?, count)));
     said.max_by_key(|(region, count)| (**count, Reverse(*region))).map(|(region, _)| region)
@@ -153,7 +154,7 @@ fn said(cluster: &AnonymousCluster) -> Option<Arc<str>> {
     cluster.region.as_ref().map(|(region, ..)| Arc::clone(region))
 }
 
-/// What is counted at a key, from nothing.
+/// Returns the counter of a key, which starts at the default.
 fn counted<'a, K: Ord + Clone, V: Clone + Default>(map: &'a mut SharedMap<K, V>, key: &K) -> &'a mut V {
     if !map.contains_key(key) {
         map.insert(key.clone(), V::default());

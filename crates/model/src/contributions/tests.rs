@@ -42,7 +42,7 @@ fn joined_in(declared: &DesiredState, offers: Vec<NameContribution>, shared: Sha
         steered.is_some_and(|(own, _)| declared.names.values().filter(|of| of.pool == own.pool).count() > 1);
     let clusters = DeclaredClusters::new(declared.clusters.values());
     let held = DeclaredObjects { clusters: &clusters, steered, is_shared };
-    unite(&shop, offers, shared, &held, PoolName::new("webhook+shop").unwrap())
+    merge_name(&shop, offers, shared, &held, PoolName::new("webhook+shop").unwrap())
 }
 
 fn joined(offers: Vec<NameContribution>) -> MergedName {
@@ -177,7 +177,7 @@ fn standing(number: u8, address: &str, region: Option<&str>) -> (Name, MergedNam
     let held = DeclaredObjects { clusters: &clusters, steered: None, is_shared: false };
     let (offers, pool) =
         (vec![wanting(offer("a", "", address), wanted)], PoolName::new(&format!("p{number}")).unwrap());
-    (name.clone(), unite(&name, offers, SharedNamePolicy::Refuse, &held, pool))
+    (name.clone(), merge_name(&name, offers, SharedNamePolicy::Refuse, &held, pool))
 }
 
 #[test]

@@ -1,21 +1,20 @@
-//! Chance from a seed, the same on every machine: SplitMix64 (Steele, Lea, Flood 2014).
+//! Random numbers of a simulation, which follow from a seed: the same on every machine.
 
-/// A stream of chance.
+use fairway_model::SplitMix;
+
+/// A source of random numbers.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Chance(SplitMix);
 
 impl Chance {
     /// The same seed gives the same stream.
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix::new(seed))
     }
 
     /// The next 64 bits.
     pub const fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.0.bits()
     }
 
     /// Evenly from 0 up to, not including, 1.
@@ -25,7 +24,7 @@ impl Chance {
 
     /// Evenly below a number.
     pub fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.bits()) * end as u128) >> 64) as usize
+        self.0.below(end as u64) as usize
     }
 
     /// Exponentially with this mean.

@@ -1,5 +1,6 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
+use fairway_model::SplitMix;
 use redb::{ReadableDatabase, ReadableTable};
 use tempfile::TempDir;
 
@@ -224,9 +225,9 @@ async fn a_file_with_octets_changed_anywhere_is_read_aright_or_told_to_be_damage
     let path = folder.path().join(FILE);
     let whole = fs::read(&path).unwrap();
     let used = whole.iter().rposition(|octet| *octet != 0).unwrap();
-    let (mut seen, mut draw) = ([0, 0], 1_u64);
+    let (mut seen, mut random) = ([0, 0], SplitMix::new(1));
     for turn in 0..60 {
-        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let draw = random.bits();
         let at = usize::try_from(draw >> 20).unwrap() % used;
         let mut broken = whole.clone();
         match turn % 3 {
