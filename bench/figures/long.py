@@ -187,7 +187,7 @@ def checks30k(bench):
     watch = Watch(pid)
     bench.settle(bench.options.watch)
     cores, rate = watch.rates()
-    up, pss, most = metric(http, 'fairway_targets{verdict="up"}'), pss_mb(pid), peak_mb(pid)
+    up, pss, most = metric(http, 'fairway_targets{status="up"}'), pss_mb(pid), peak_mb(pid)
     if up != names * 3:
         raise RuntimeError(f"{up:.0f} of {names * 3} targets are up")
     bench.stop_all()
@@ -222,14 +222,14 @@ def latency(bench):
     for _ in range(max(bench.options.rounds, 9)):
         for state, found in windows.items():
             tell(targets, "alternate" if state == "changing" else "steady")
-            before, t0 = metric(http, "fairway_flips_total"), time.monotonic()
+            before, t0 = metric(http, "fairway_health_transitions_total"), time.monotonic()
             where = (limit_port, limit_pid) if state == "limit" else (port, pid)
             done = bench.load(*where, queries, "--rate", LATENCY_RATE, "--dur", 1.5, "--warm", 0.3, echo=state == "limit")
             found.append(done["p99_us"])
             wrong += done["wrong"]
             untimed.append(100 * done["untimed"])
             if state == "changing":
-                changes += metric(http, "fairway_flips_total") - before
+                changes += metric(http, "fairway_health_transitions_total") - before
                 changing += time.monotonic() - t0
     bench.stop_all()
     limit, quiet, busy = (statistics.median(v) for v in windows.values())

@@ -208,7 +208,7 @@ impl Fairway {
         http_get(self.http, "/metrics").filter(|(status, _)| *status == 200).expect("/metrics answers").1
     }
 
-    /// The sum of a metric over all rows that contain `part`, such as `fairway_flips_total` and `to="down"`.
+    /// The sum of a metric over all rows that contain `part`, such as `fairway_health_transitions_total` and `to="down"`.
     pub fn metric(&self, name: &str, part: &str) -> f64 {
         let text = self.metrics();
         let rows = text.lines().filter_map(|line| {

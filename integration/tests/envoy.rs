@@ -144,7 +144,7 @@ fn a_gateway_that_flaps_changes_the_answers_no_faster_than_its_rise_allows() {
         assert!(reply.is(&[EU]) || reply.is(&[US]), "{reply:?}");
         began.elapsed() > Duration::from_secs(4)
     });
-    let flips = scene.server.metric("fairway_flips_total", "");
+    let flips = scene.server.metric("fairway_health_transitions_total", "");
     let first = 2.0;
     let bound = first + 2.0 * (began.elapsed().as_secs_f64() / 0.72 + 1.0);
     assert!(flips <= bound, "{flips} changes in {:?}, {toggles} toggles", began.elapsed());
@@ -169,7 +169,7 @@ fn a_gateway_that_is_slow_but_in_time_stays() {
     let passes = || probes(&scene.server, "passes");
     let began = passes();
     wait_until("four further passes of each gateway", LIMIT, || passes() >= began + 8);
-    assert_eq!(scene.server.metric("fairway_flips_total", "to=\"down\""), 0.0);
+    assert_eq!(scene.server.metric("fairway_health_transitions_total", "to=\"down\""), 0.0);
     let state = state(&scene.server);
     for target in state["targets"].as_array().expect("targets are a list") {
         // Envoy's timers may be a few milliseconds early; an answer that is not held back takes one.

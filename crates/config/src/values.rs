@@ -276,7 +276,7 @@ impl TextValue for Rtype {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let hint = "write a mnemonic like AAAA, or the form TYPE65280 (RFC 3597 section 5)";
-        text.parse().map_err(|_| Refusal::new(format!("{} is no record type", quoted(text)), hint))
+        text.parse().map_err(|_| Refusal::new(format!("{} is not a record type", quoted(text)), hint))
     }
 }
 

@@ -82,7 +82,7 @@ fn log(event: &AppliedTransition) {
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
-                address = %target.address, monitor = %target.label, clusters, pools, %from, %to, %cause, "verdict changed"
+                address = %target.address, monitor = %target.label, clusters, pools, %from, %to, %cause, "health changed"
             )
         };
     }

@@ -54,7 +54,7 @@ fn two_seconds_of_stop_are_no_death_of_any_gateway() {
     let config = failing_over(&[("eu1", "127.0.0.2"), ("us1", "127.0.0.3")], &monitor);
     let server = Fairway::start(&config, &[]);
     wait_answer(server.dns, NAME, &["127.0.0.2"], LIMIT);
-    let before = server.metric("fairway_flips_total", "to=\"down\"");
+    let before = server.metric("fairway_health_transitions_total", "to=\"down\"");
     for _ in 0..2 {
         server.process.signal("STOP");
         hold(Duration::from_secs(2), || {});
@@ -65,8 +65,8 @@ fn two_seconds_of_stop_are_no_death_of_any_gateway() {
             assert!(reply.as_ref().is_some_and(|reply| reply.is(&["127.0.0.2"])), "{reply:?}");
         });
     }
-    assert_eq!(server.metric("fairway_flips_total", "to=\"down\""), before, "a false death");
-    assert!(server.metric("fairway_observer_held_up_seconds_total", "") >= 3.0, "the stop went unnoticed");
+    assert_eq!(server.metric("fairway_health_transitions_total", "to=\"down\""), before, "a false death");
+    assert!(server.metric("fairway_observer_stalled_seconds_total", "") >= 3.0, "the stop went unnoticed");
 }
 
 /// S0-54, S0-55: whoever balances over several servers asks this one only while it answers.

@@ -32,7 +32,7 @@ pub(super) fn write(
 fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) {
     let statuses = [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let counts = statuses.map(|v| ([v.to_string()], states.iter().filter(|s| s.status == v).count() as f64));
-    sheet.gauges("fairway_targets", "Targets by verdict.", &["verdict"], counts);
+    sheet.gauges("fairway_targets", "Targets by health status.", &["status"], counts);
     sheet.gauge("fairway_probes_running", "Probes running now, a socket each.", observer.probes_running as f64);
     let totals = &observer.totals;
     let outcomes = [("pass", totals.passes), ("fail", totals.failures), ("inconclusive", totals.inconclusive)];
@@ -44,9 +44,9 @@ fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) 
     let waiting = observer.probes_waiting as f64;
     sheet.gauge("fairway_probes_waiting", "Probes due that wait for a socket.", waiting);
     let stalls = observer.stalls;
-    sheet.counter("fairway_observer_stalls_total", "Times this process was held up itself for 5 ms or more.", stalls);
+    sheet.counter("fairway_observer_stalls_total", "Times this process was stalled for 5 ms or more.", stalls);
     let stalled_for = observer.stalled_for.as_secs_f64();
-    sheet.seconds("fairway_observer_held_up_seconds_total", "How long this process was held up itself.", stalled_for);
+    sheet.seconds("fairway_observer_stalled_seconds_total", "How long this process was stalled.", stalled_for);
 }
 
 /// One row for each target and cluster it speaks for.
@@ -62,7 +62,7 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     let labels = ["cluster", "address", "monitor"];
     let health = |number| view.runtime.health(number);
     let statuses = rows().map(|(labels, number, _)| (labels, code(health(number).status())));
-    sheet.gauges("fairway_target_verdict", "Verdict: 0 pending, 1 down, 2 unknown, 3 up.", &labels, statuses);
+    sheet.gauges("fairway_target_status", "Health status: 0 pending, 1 down, 2 unknown, 3 up.", &labels, statuses);
     let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).override_action()?))));
     sheet.gauges(
         "fairway_target_forced",

@@ -112,7 +112,7 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =
         transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
-    sheet.counters("fairway_flips_total", "Changes of verdicts by what they became.", &["to"], transitions);
+    sheet.counters("fairway_health_transitions_total", "Health transitions by the new status.", &["to"], transitions);
     let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];
     let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
     sheet.counters("fairway_schedule_turns_total", "Members that schedules opened or closed.", &["to"], turns);

@@ -54,7 +54,7 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
         "fairway_queries_total{transport=\"udp\",family=\"ipv4\"} 1",
         "fairway_responses_total{rcode=\"NOERROR\"} 1",
         "fairway_answers_total{pool=\"shop\",cluster=\"eu1\"} 1",
-        "fairway_targets{verdict=\"up\"} 2",
+        "fairway_targets{status=\"up\"} 2",
         "fairway_pool_members{pool=\"shop\",standing=\"up\"} 2",
         "fairway_ready 1",
     ] {

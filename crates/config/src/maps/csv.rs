@@ -166,7 +166,7 @@ mod tests {
             "rtt.csv:4: \"fast\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
             "rtt.csv:4: \"60001\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
             "rtt.csv:5: 192.0.2.0/24 stands in this table twice; keep one of its lines",
-            "rtt.csv:6: \"x\" is no address block; write it like 10.0.0.0/8 or 2001:db8::/32",
+            "rtt.csv:6: \"x\" is not an address block; write it like 10.0.0.0/8 or 2001:db8::/32",
             "rtt.csv:6: the text ends without a line break, so the file may be cut; complete its last line",
         ];
         assert_eq!(table(text).unwrap_err(), expected);

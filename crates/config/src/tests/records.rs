@@ -26,7 +26,7 @@ fn what_cannot_be_declared_has_its_place_and_reason() {
             "{name: a.example, sets: [{type: SOA, data: [x]}]}",
             "records[0].sets[0].type: SOA records cannot be declared",
         ),
-        ("{name: a.example, sets: [{type: WAT, data: [x]}]}", "\"WAT\" is no record type"),
+        ("{name: a.example, sets: [{type: WAT, data: [x]}]}", "\"WAT\" is not a record type"),
         ("{name: a.example, sets: [{type: TXT, data: []}]}", "the list is empty"),
         ("{name: b.invalid, sets: [{type: TXT, data: [x]}]}", "b.invalid. TXT is in no declared zone"),
         (
