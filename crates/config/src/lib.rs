@@ -61,7 +61,7 @@ pub use schema::{schema as schema_value, sound_example as format_example};
 pub use sections::sections;
 pub use settings::address_sets;
 pub use settings::{
-    AliasForm, CallTls, Destination, EtcdSettings, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias,
+    AliasForm, CallTls, Destination, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias,
     QueryLogSettings, QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceProtocol,
     TraceSettings, UdpSettings, WebUrl, WebhookSettings,
 };

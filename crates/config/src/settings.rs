@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use fairway_etcd::Source;
 use fairway_model::{Name, Network, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
     http::ApiUrl,
@@ -154,16 +155,10 @@ pub enum Destination {
     },
     /// An etcd that CoreDNS reads.
     Etcd {
-        /// Its servers.
-        endpoints: Vec<ApiUrl>,
-        /// What keys begin with.
+        /// Prefix of all keys, with a slash at both ends.
         prefix: String,
-        /// User and password.
-        user: Option<(String, Secret)>,
-        /// Whom it is trusted for, and what is shown to it.
-        tls: CallTls,
-        /// Longest time of a call. Default 30 s.
-        timeout: Duration,
+        /// How it is reached. A call has 30 s by default, and each endpoint an equal share of them.
+        etcd: fairway_etcd::Settings,
     },
     /// A provider that speaks the webhook of ExternalDNS.
     Webhook {
@@ -198,6 +193,26 @@ pub struct CallTls {
     pub ca: Option<Secret>,
     /// Certificate chain and key that are shown.
     pub own: Option<(Secret, Secret)>,
+}
+
+impl CallTls {
+    /// Settings of an etcd that is published to. Each endpoint has an equal share of the time of a call.
+    pub fn etcd(
+        self,
+        endpoints: Vec<fairway_etcd::Endpoint>,
+        user: Option<(String, Secret)>,
+        timeout: Duration,
+    ) -> fairway_etcd::Settings {
+        let shares = u32::try_from(endpoints.len()).unwrap_or(u32::MAX).max(1);
+        fairway_etcd::Settings {
+            endpoints,
+            user: user.map(|(user, password)| (user, Source::Text(password))),
+            ca: self.ca.map(Source::Text),
+            identity: self.own.map(|(certificate, key)| (Source::Text(certificate), Source::Text(key))),
+            endpoint_timeout: timeout / shares,
+            call_timeout: timeout,
+        }
+    }
 }
 
 /// A name elsewhere that leads to a steered one.
@@ -243,31 +258,12 @@ pub enum StoreSettings {
     #[default]
     Embedded,
     /// On an etcd, for several servers.
-    Etcd(EtcdSettings),
-}
-
-/// An etcd, and how it is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdSettings {
-    /// URLs of its servers, `http` or `https`; at least one. Where one fails, the next is asked.
-    pub endpoints: Vec<String>,
-    /// What keys begin with; ends with `/`. Default `/fairway/`.
-    pub prefix: String,
-    /// User, and the file of the password. Default: none.
-    pub user: Option<(String, PathBuf)>,
-    /// Certificates that the servers' must come from (PEM). Default: those of the system.
-    pub ca: Option<PathBuf>,
-    /// Certificate and key that are shown to the servers (PEM). Default: none.
-    pub identity: Option<(PathBuf, PathBuf)>,
-    /// How long a server may take to answer; a call takes at most twice as long. Default 2 s.
-    pub timeout: Duration,
-}
-
-impl EtcdSettings {
-    /// What keys begin with where nothing is said.
-    pub const PREFIX: &str = "/fairway/";
-    /// How long a server may take to answer where nothing is said.
-    pub const TIMEOUT: Duration = Duration::from_secs(2);
+    Etcd {
+        /// Prefix of all keys; ends with `/`. Default `/fairway/`.
+        prefix: String,
+        /// How it is reached. An endpoint has 2 s to answer by default, a call twice as long.
+        etcd: fairway_etcd::Settings,
+    },
 }
 
 /// The webhook of ExternalDNS.

@@ -221,11 +221,11 @@ fn opened(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn Obje
         }
         (StoreSettings::Embedded, None) => Err(NO_FOLDER.to_owned()),
         #[cfg(feature = "etcd")]
-        (StoreSettings::Etcd(settings), folder) => {
-            Ok(Arc::new(fairway_store::objects::EtcdStore::open(settings, folder).map_err(told)?))
+        (StoreSettings::Etcd { prefix, etcd }, folder) => {
+            Ok(Arc::new(fairway_store::objects::EtcdStore::open(etcd, &prefix, folder).map_err(told)?))
         }
         #[cfg(not(feature = "etcd"))]
-        (StoreSettings::Etcd(_), _) => Err("this program was built without etcd".to_owned()),
+        (StoreSettings::Etcd { .. }, _) => Err("this program was built without etcd".to_owned()),
     }
 }
 

@@ -39,13 +39,9 @@ impl Source {
         }
     }
 
-    /// Reads a password: the line break at the end of a file is not part of it.
+    /// Reads a password. A line break at its end is not part of it: editors put one at the end of a file.
     pub(crate) fn read_line(&self) -> Result<String, String> {
-        let text = self.read()?;
-        Ok(match self {
-            Self::File(_) => text.trim_end_matches(['\r', '\n']).to_owned(),
-            Self::Text(_) => text,
-        })
+        Ok(self.read()?.trim_end_matches(['\r', '\n']).to_owned())
     }
 }
 
@@ -128,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn password_file_is_read_without_its_line_break() {
+    fn password_is_read_without_its_line_break() {
         let file = std::env::temp_dir().join(format!("fairway-etcd-password-{}", std::process::id()));
         fs::write(&file, "word \r\n").unwrap();
         assert_eq!(Source::File(file.clone()).read_line().as_deref(), Ok("word "));
         fs::remove_file(&file).unwrap();
         let missing = Source::File(file).read_line().unwrap_err();
         assert!(missing.contains("fairway-etcd-password"), "the error names the file: {missing}");
-        assert_eq!(Source::Text(Secret::new("word\n")).read_line().as_deref(), Ok("word\n"));
+        assert_eq!(Source::Text(Secret::new("word\n")).read_line().as_deref(), Ok("word"));
     }
 }

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fairway_etcd::{Settings, Source};
 use fairway_integration::{
     query::Query,
     real::{Process, ask, free_port, http_get, program, wait_until},
@@ -14,7 +15,6 @@ use fairway_integration::{
 use fairway_model::{Changes, Rtype, Secret};
 use fairway_providers::{
     etcd::Etcd,
-    http::{Api, ApiUrl},
     publish::{Provider, ProviderError},
 };
 use tempfile::TempDir;
@@ -68,14 +68,7 @@ pub(crate) fn etcd() -> EtcdServer {
 
 impl EtcdServer {
     pub(crate) fn provider(&self) -> Etcd {
-        let url = ApiUrl::parse(&format!("http://{}", self.at)).expect("a URL");
-        Etcd {
-            endpoints: vec![Api { url, tls: None, secret: None }],
-            prefix: "/skydns/".to_owned(),
-            user: None,
-            zones: vec![ZONE.parse().expect("a name")],
-            timeout: Duration::from_secs(30),
-        }
+        publishing(&[self.at], None)
     }
 
     /// Asks its gateway by another program than ours.
@@ -111,6 +104,20 @@ fn base64(text: &str) -> String {
     let mut said = Command::new("python3");
     said.args(["-c", "import base64,sys; sys.stdout.write(base64.b64encode(sys.argv[1].encode()).decode())", text]);
     String::from_utf8(said.output().expect("python3 is here").stdout).expect("base64 is text")
+}
+
+/// A provider on these servers of one etcd. Each has 2 s to answer, or more if it is the only one.
+fn publishing(servers: &[SocketAddr], password: Option<&str>) -> Etcd {
+    let url = |at: &SocketAddr| format!("http://{at}").parse().expect("a URL");
+    let settings = Settings {
+        endpoints: servers.iter().map(url).collect(),
+        user: password.map(|password| ("root".to_owned(), Source::Text(Secret::new(password)))),
+        ca: None,
+        identity: None,
+        endpoint_timeout: Duration::from_secs(if servers.len() > 1 { 2 } else { 30 }),
+        call_timeout: Duration::from_secs(30),
+    };
+    Etcd::new(settings, "/skydns/".to_owned(), vec![ZONE.parse().expect("a name")])
 }
 
 /// A real CoreDNS on an etcd.
@@ -230,22 +237,18 @@ async fn users_are_told_apart_and_a_server_that_is_silent_is_passed_over() {
     let server = etcd();
     // It takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let url = ApiUrl::parse(&format!("http://{}", silent.local_addr().expect("it is bound"))).expect("a URL");
-    let mut provider = server.provider();
-    provider.endpoints.insert(0, Api { url, tls: None, secret: None });
-    provider.timeout = Duration::from_secs(4);
+    let provider = publishing(&[silent.local_addr().expect("it is bound"), server.at], None);
     let begun = Instant::now();
     assert!(!provider.read().await.expect("the second server answers").is_empty());
     assert!(begun.elapsed() >= Duration::from_secs(2), "the first one was asked");
-    let mut provider = server.provider();
     server.post("/v3/auth/user/add", r#"{"name":"root","password":"root-of-the-tests"}"#);
     server.post("/v3/auth/user/grant", r#"{"user":"root","role":"root"}"#);
     server.post("/v3/auth/enable", "{}");
-    assert!(provider.read().await.is_err(), "nobody may ask without a name");
-    provider.user = Some(("root".to_owned(), Secret::new("wrong")));
-    let error = provider.read().await.expect_err("the password is wrong");
+    let error = server.provider().read().await.expect_err("there is no user");
+    assert!(matches!(&error, ProviderError::Unavailable(why) if why.contains("user name is empty")), "{error}");
+    let error = publishing(&[server.at], Some("wrong")).read().await.expect_err("the password is wrong");
     assert!(matches!(&error, ProviderError::Unavailable(why) if why.contains("authentication failed")), "{error}");
-    provider.user = Some(("root".to_owned(), Secret::new("root-of-the-tests")));
+    let provider = publishing(&[server.at], Some("root-of-the-tests"));
     provider.read().await.expect("the password is right");
     let create = Changes { create: vec![set("x", Rtype::A, &["203.0.113.1"])], ..Changes::default() };
     provider.apply(&create).await.expect("it may write");

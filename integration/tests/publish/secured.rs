@@ -19,14 +19,13 @@ use crate::etcd::coredns;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes an authority, and what it certifies for both sides: `ca.pem`, `server.pem`, `client.pem` and their keys. etcd's gateway shows
-/// the server's certificate to etcd itself, so that it has to be good for clients, too.
+/// Makes an authority, and what it certifies: `ca.pem`, `server.pem`, `client.pem` and their keys.
 fn certify(folder: &Path) {
     let script = r#"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca-key.pem -out ca.pem -days 30 -subj /CN=authority
 for name in server client; do
   openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $name-key.pem -out $name.csr -subj /CN=$name
-  printf 'subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\nbasicConstraints=CA:FALSE\n' >$name.ext
+  printf "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=${name}Auth\nbasicConstraints=CA:FALSE\n" >$name.ext
   openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 30 -extfile $name.ext -out $name.pem
 done"#;
     let mut shell = Command::new("sh");

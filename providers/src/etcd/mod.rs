@@ -8,9 +8,6 @@
 //! is a set of its own (set identifier [`BESIDE`]), so that neither hides the other. A change is one transaction: it reads what stands at
 //! the keys, compares that with what the change was planned on, and writes only if nothing was created or changed there meanwhile.
 //!
-//! etcd is asked over its HTTP gateway (`/v3/kv/…`), not over gRPC as the object store does (`src/store/objects/etcd`, a cargo feature):
-//! two calls without a stream are all that is needed, and so the default build has this provider without `tonic`.
-//!
 //! Sources: `plugin/etcd` and `plugin/backend_lookup.go` of CoreDNS 1.15, `provider/coredns` of ExternalDNS 0.21. ExternalDNS puts `owner`
 //! into values with `--coredns-strictly-owned` and then looks at nothing else; we leave that field out, so that it takes nothing of ours for
 //! its own. Otherwise it goes by TXT records, and so does [`Ownership::Txt`](crate::publish::Ownership).
@@ -18,41 +15,35 @@
 //! Left out: what CoreDNS cannot serve out of etcd (wildcards, NS, DS), what it makes aliases of where addresses are asked for (MX), and
 //! the zone's own name, whose addresses it looks for below `apex.dns`.
 
-mod gateway_wire;
 mod key;
 mod service_wire;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    sync::Arc,
 };
 
 use async_trait::async_trait;
-use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Secret};
+use fairway_etcd::{Client, Error, KeyValue, RangeRequest, Settings, Txn, TxnOutcome, prefix_end};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype};
 
-use self::{
-    gateway_wire::{Kv, Session, Transaction},
-    key::Key,
-    service_wire::Record,
-};
-use crate::{
-    http::Api,
-    publish::{Limits, Provider, ProviderError},
-};
+use self::{key::Key, service_wire::Record};
+use crate::publish::{Limits, Provider, ProviderError};
 
 /// An etcd that CoreDNS reads.
 #[derive(Clone, Debug)]
 pub struct Etcd {
-    /// Its servers; where one fails, the next is asked.
-    pub endpoints: Vec<Api>,
-    /// What keys begin with, with a slash at both ends: the plug-in's `path`.
-    pub prefix: String,
-    /// User and password, where etcd wants them.
-    pub user: Option<(String, Secret)>,
-    /// The zones that are published to.
-    pub zones: Vec<Name>,
-    /// Longest time of a call.
-    pub timeout: Duration,
+    client: Arc<Client>,
+    prefix: String,
+    zones: Vec<Name>,
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kv {
+    key: String,
+    /// Empty if the value is not UTF-8: no JSON is empty, so that it counts as a value that cannot be read.
+    value: String,
 }
 
 /// One set, before and after.
@@ -66,15 +57,14 @@ struct Edit<'a> {
 #[async_trait]
 impl Provider for Etcd {
     fn limits(&self) -> Limits {
-        Limits { batch_max: BATCH_MAX, types: Some(TYPES), weights: None, timeout: self.timeout }
+        Limits { batch_max: BATCH_MAX, types: Some(TYPES), weights: None, timeout: self.client.settings().call_timeout }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
-        let session = self.session().await?;
         let mut found: BTreeMap<String, Kv> = BTreeMap::new();
         for zone in &self.zones {
             let below = key::below(&self.prefix, zone).ok_or_else(|| unfit(zone))?;
-            session.all_below(&below).await?.into_iter().for_each(|kv| drop(found.insert(kv.key.clone(), kv)));
+            self.all_below(&below).await?.into_iter().for_each(|kv| drop(found.insert(kv.key.clone(), kv)));
         }
         Ok(self.sets(found.into_values()))
     }
@@ -82,9 +72,8 @@ impl Provider for Etcd {
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         let edits = edits(changes);
         let prefixes: Vec<_> = edits.iter().map(|edit| self.prefix_of(edit)).collect::<Result<_, _>>()?;
-        let session = self.session().await?;
-        let (revision, there) = session.ranges(&prefixes).await?;
-        let mut transaction = Transaction::default();
+        let (revision, there) = self.ranges(&prefixes).await?;
+        let mut transaction = Txn::default();
         for ((edit, prefix), there) in edits.iter().zip(&prefixes).zip(there) {
             let have: BTreeMap<_, _> = there.into_iter().map(|kv| (kv.key, kv.value)).collect();
             let want = self.records_of(edit)?;
@@ -95,40 +84,91 @@ impl Provider for Etcd {
                 let what = format!("{} {}: its keys are not as they were read", edit.name, edit.rtype);
                 return Err(ProviderError::Refused(what));
             }
-            transaction.unchanged_since(prefix, revision);
-            have.keys().filter(|key| !want.contains_key(*key)).for_each(|key| transaction.delete(key));
-            want.iter().filter(|(key, value)| have.get(*key) != Some(value)).for_each(|(k, v)| transaction.put(k, v));
+            transaction.if_unchanged_since(prefix, revision);
+            have.keys().filter(|key| !want.contains_key(*key)).for_each(|key| transaction.delete(key.as_str()));
+            want.iter()
+                .filter(|(key, value)| have.get(*key) != Some(value))
+                .for_each(|(k, v)| transaction.put(k.as_str(), v.as_str()));
         }
-        if transaction.is_empty() {
+        if transaction.operations() == 0 {
             return Ok(());
         }
-        if transaction.len() > OPERATIONS_MAX {
+        if transaction.operations() > OPERATIONS_MAX {
             let names: BTreeSet<_> = edits.iter().map(|edit| edit.name.to_string()).collect();
             let names = names.into_iter().take(3).collect::<Vec<_>>().join(", ");
             let what =
                 format!("{names}: more than {OPERATIONS_MAX} keys change, which is more than etcd takes at once");
             return Err(ProviderError::Refused(what));
         }
-        match session.commit(transaction).await? {
-            true => Ok(()),
-            false => Err(ProviderError::Refused("somebody else changed its keys meanwhile".to_owned())),
+        match self.client.txn(transaction).await? {
+            TxnOutcome { succeeded: true, .. } => Ok(()),
+            // The publisher reads again and finds out.
+            TxnOutcome { is_retry: true, .. } => {
+                let what = "etcd did not answer, and a second attempt found the keys changed, perhaps by the first one";
+                Err(ProviderError::Unavailable(what.to_owned()))
+            }
+            TxnOutcome { .. } => Err(ProviderError::Refused("somebody else changed its keys meanwhile".to_owned())),
+        }
+    }
+}
+
+impl Kv {
+    /// `None` for a key that is not UTF-8: it holds no name.
+    fn read(pair: KeyValue) -> Option<Self> {
+        let key = String::from_utf8(pair.key).ok()?;
+        Some(Self { key, value: String::from_utf8(pair.value).unwrap_or_default() })
+    }
+}
+
+impl From<Error> for ProviderError {
+    fn from(error: Error) -> Self {
+        match error {
+            // About what was sent, so that the publisher looks for the set that is refused.
+            Error::Refused { .. } => Self::Refused(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
         }
     }
 }
 
 impl Etcd {
-    /// The first server that answers, with the right to ask.
-    async fn session(&self) -> Result<Session<'_>, ProviderError> {
-        let share = self.timeout / u32::try_from(self.endpoints.len()).unwrap_or(1).max(1);
-        let mut last = ProviderError::Unavailable("it has no server".to_owned());
-        for api in &self.endpoints {
-            let begun = tokio::time::timeout(share, Session::begin(api, self.user.as_ref())).await;
-            match begun.unwrap_or(Err(ProviderError::Late(share))) {
-                Ok(session) => return Ok(session),
-                Err(error) => last = error,
+    /// Creates a provider that publishes to these zones.
+    ///
+    /// The prefix of all keys has a slash at both ends: it is `path` of the plug-in.
+    pub fn new(settings: Settings, prefix: String, zones: Vec<Name>) -> Self {
+        Self { client: Arc::new(Client::new(settings)), prefix, zones }
+    }
+
+    /// Reads all keys with a prefix, as they were at one revision.
+    async fn all_below(&self, prefix: &str) -> Result<Vec<Kv>, ProviderError> {
+        let mut request =
+            RangeRequest { key: prefix.into(), range_end: prefix_end(prefix), limit: PAGE, ..RangeRequest::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = self.client.range(request.clone()).await?;
+            if request.revision == 0 {
+                request.revision = page.revision;
+            }
+            // The first key after a key is that key with one byte 0 more.
+            let last = page.pairs.last().filter(|_| page.more).map(|last| [&last.key[..], &[0]].concat());
+            found.extend(page.pairs.into_iter().filter_map(Kv::read));
+            match last {
+                Some(next) => request.key = next,
+                None => return Ok(found),
             }
         }
-        Err(last)
+    }
+
+    /// Reads the keys with each of these prefixes, and the revision that they were read at.
+    async fn ranges(&self, prefixes: &[String]) -> Result<(i64, Vec<Vec<Kv>>), ProviderError> {
+        let mut reading = Txn::default();
+        prefixes.iter().for_each(|prefix| reading.read_prefix(prefix));
+        let outcome = self.client.txn(reading).await?;
+        if outcome.ranges.len() != prefixes.len() {
+            let (found, asked) = (outcome.ranges.len(), prefixes.len());
+            return Err(ProviderError::Unavailable(format!("etcd answered {found} of {asked} ranges")));
+        }
+        let read = |pairs: Vec<KeyValue>| pairs.into_iter().filter_map(Kv::read).collect();
+        Ok((outcome.revision, outcome.ranges.into_iter().map(read).collect()))
     }
 
     /// What was found, as sets.
@@ -222,6 +262,8 @@ const TYPES: &[Rtype] = &[Rtype::A, Rtype::AAAA, Rtype::CNAME, Rtype::SRV, Rtype
 const BATCH_MAX: usize = 32;
 /// Most operations of a transaction: etcd's own default (`--max-txn-ops`).
 const OPERATIONS_MAX: usize = 128;
+/// Keys of a page. A value has a few hundred bytes, so that a page has a few MB.
+const PAGE: i64 = 5_000;
 
 #[cfg(test)]
 mod tests;

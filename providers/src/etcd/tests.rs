@@ -5,13 +5,16 @@ use super::*;
 const PREFIX: &str = "/skydns/";
 
 fn etcd() -> Etcd {
-    Etcd {
-        endpoints: Vec::new(),
-        prefix: PREFIX.to_owned(),
+    let second = std::time::Duration::from_secs(1);
+    let settings = Settings {
+        endpoints: vec!["http://127.0.0.1:1".parse().unwrap()],
         user: None,
-        zones: vec!["x.".parse().unwrap()],
-        timeout: Duration::from_secs(1),
-    }
+        ca: None,
+        identity: None,
+        endpoint_timeout: second,
+        call_timeout: second,
+    };
+    Etcd::new(settings, PREFIX.to_owned(), vec!["x.".parse().unwrap()])
 }
 
 fn set(name: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderRecordSet {

@@ -9,7 +9,7 @@ use fairway_providers::{
     rfc2136::{TsigAlgorithm, TsigKey},
 };
 
-use super::{Meaning, monitors::secret};
+use super::{Meaning, monitors::secret, store::endpoint};
 use crate::{
     CallTls, Destination,
     bounds_wire::{List, Text},
@@ -80,7 +80,7 @@ fn etcd(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::SkyDns) -> Op
     let List(endpoints) = &from.endpoints;
     let endpoints = endpoints.iter().enumerate();
     let endpoints: Vec<_> =
-        endpoints.map(|(at, text)| url(meaning, &format!("{pointer}/endpoints/{at}"), text)).collect();
+        endpoints.map(|(at, text)| endpoint(meaning, format_args!("{pointer}/endpoints/{at}"), text)).collect();
     let prefix = from.prefix.as_ref().map_or("/skydns/", |Text(prefix)| prefix);
     if !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
         meaning.error(
@@ -99,14 +99,13 @@ fn etcd(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::SkyDns) -> Op
         }
     };
     let endpoints = endpoints.into_iter().collect::<Option<Vec<_>>>()?;
-    refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls, &endpoints);
-    Some(Destination::Etcd {
-        endpoints,
-        prefix: format!("/{}/", prefix.trim_matches('/')),
-        user,
-        tls: tls(meaning, &format!("{pointer}/tls"), &from.tls)?,
-        timeout: timeout(meaning, pointer, from.timeout.as_ref()),
-    })
+    if endpoints.iter().any(|endpoint| !endpoint.is_tls()) {
+        refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls);
+    }
+    let tls = tls(meaning, &format!("{pointer}/tls"), &from.tls)?;
+    let timeout = timeout(meaning, pointer, from.timeout.as_ref());
+    let etcd = tls.etcd(endpoints, user, timeout);
+    Some(Destination::Etcd { prefix: format!("/{}/", prefix.trim_matches('/')), etcd })
 }
 
 fn webhook(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::WebhookProvider) -> Option<Destination> {
@@ -117,7 +116,9 @@ fn webhook(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::WebhookPro
         None => None,
     };
     let url = url?;
-    refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls, std::slice::from_ref(&url));
+    if !url.is_tls() {
+        refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls);
+    }
     Some(Destination::Webhook {
         url,
         authorization,
@@ -158,10 +159,9 @@ fn timeout(meaning: &mut Meaning<'_, '_>, pointer: &str, given: Option<&As<Durat
     meaning.bounded(&format!("{pointer}/timeout"), given, &TIMEOUTS, TIMEOUT)
 }
 
-/// Refuses certificates where a server is spoken to without TLS: whoever gives them takes it for safe.
-fn refuse_unused(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls, urls: &[ApiUrl]) {
-    let is_given = from.ca.is_some() || from.cert.is_some() || from.key.is_some();
-    if is_given && urls.iter().any(|url| !url.is_tls()) {
+/// Refuses certificates for a server that is reached without TLS: whoever gives them expects an encrypted connection.
+fn refuse_unused(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) {
+    if from.ca.is_some() || from.cert.is_some() || from.key.is_some() {
         let what = "certificates are given, and a URL that is spoken to without TLS";
         meaning.error(pointer, what, "write https:// everywhere, or take the certificates out");
     }

@@ -1,12 +1,12 @@
 //! Where declared objects are kept.
 
-use std::time::Duration;
+use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
-use hyper::Uri;
+use fairway_etcd::{Endpoint, EndpointError, Settings, Source};
 
 use super::Meaning;
 use crate::{
-    EtcdSettings, StoreSettings,
+    StoreSettings,
     bounds_wire::{List, Text},
     store_wire::{Etcd, Store},
 };
@@ -18,47 +18,48 @@ pub(super) fn store(meaning: &mut Meaning<'_, '_>, store: &Store) -> StoreSettin
         meaning.error("/store/etcd", "this program was built without etcd", hint);
     }
     let List(endpoints) = &etcd.endpoints;
-    for (index, Text(endpoint)) in endpoints.iter().enumerate() {
-        if let Some(what) = fault_of(endpoint) {
-            let hint = "write http://HOST:PORT or https://HOST:PORT, without a path";
-            // A password must not be shown.
-            let shown = endpoint.rsplit('@').next().unwrap_or_default();
-            meaning.error(format_args!("/store/etcd/endpoints/{index}"), format!("{shown:.100}: {what}"), hint);
-        }
-    }
+    let endpoints: Vec<_> = endpoints
+        .iter()
+        .enumerate()
+        .filter_map(|(at, text)| endpoint(meaning, format_args!("/store/etcd/endpoints/{at}"), text))
+        .collect();
     refuse_halves(meaning, etcd);
-    let path = |name: &str, given: &Option<Text<1>>| {
-        given.as_ref().map(|Text(path)| meaning.path(&format!("/store/etcd/{name}"), path))
+    let file = |name: &str, given: &Option<Text<1>>| {
+        given.as_ref().map(|Text(path)| Source::File(meaning.path(&format!("/store/etcd/{name}"), path)))
     };
-    let (password, ca) = (path("passwordFile", &etcd.password_file), path("ca", &etcd.ca));
-    let identity = path("certificate", &etcd.certificate).zip(path("key", &etcd.key));
+    let (password, ca) = (file("passwordFile", &etcd.password_file), file("ca", &etcd.ca));
+    let identity = file("certificate", &etcd.certificate).zip(file("key", &etcd.key));
     let user = etcd.user.as_ref().map(|Text(user)| user.clone()).zip(password);
-    StoreSettings::Etcd(EtcdSettings {
-        endpoints: endpoints.iter().map(|Text(endpoint)| endpoint.trim_end_matches('/').to_owned()).collect(),
+    let timeout = meaning.bounded("/store/etcd/timeout", etcd.timeout.as_ref(), &TIMEOUTS, TIMEOUT);
+    StoreSettings::Etcd {
         prefix: prefix(meaning, etcd),
-        user,
-        ca,
-        identity,
-        timeout: meaning.bounded(
-            "/store/etcd/timeout",
-            etcd.timeout.as_ref(),
-            &(Duration::from_millis(100)..=Duration::from_secs(30)),
-            EtcdSettings::TIMEOUT,
-        ),
-    })
+        etcd: Settings {
+            endpoints,
+            user,
+            ca,
+            identity,
+            endpoint_timeout: timeout,
+            // An endpoint that does not answer, and another one.
+            call_timeout: timeout * 2,
+        },
+    }
 }
 
-/// What is wrong with an endpoint.
-fn fault_of(endpoint: &str) -> Option<&'static str> {
-    let Ok(uri) = endpoint.parse::<Uri>() else { return Some("it is no URL") };
-    match (uri.scheme_str(), uri.authority()) {
-        (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
-            Some("user and password stand in user and passwordFile")
-        }
-        (Some("http" | "https"), Some(_)) if matches!(uri.path(), "" | "/") && uri.query().is_none() => None,
-        (Some("http" | "https"), Some(_)) => Some("it has a path or a query"),
-        _ => Some("it has no scheme that is spoken with etcd, or no host"),
-    }
+/// An endpoint. The error does not show a password that stands in the URL.
+pub(super) fn endpoint<const MOST: usize>(
+    meaning: &mut Meaning<'_, '_>,
+    pointer: impl Display,
+    Text(text): &Text<1, MOST>,
+) -> Option<Endpoint> {
+    let report = |error: EndpointError| {
+        let shown = text.rsplit('@').next().unwrap_or_default();
+        let hint = match error {
+            EndpointError::Credentials => "give user and password in keys of their own",
+            _ => "write http://HOST:PORT or https://HOST:PORT, without a path",
+        };
+        meaning.error(pointer, format!("{shown:.100}: {error}"), hint);
+    };
+    text.parse().map_err(report).ok()
 }
 
 /// Refuses keys that mean nothing without another one.
@@ -86,9 +87,15 @@ fn refuse_halves(meaning: &mut Meaning<'_, '_>, etcd: &Etcd) {
 
 /// The prefix, which ends with a slash.
 fn prefix(meaning: &mut Meaning<'_, '_>, etcd: &Etcd) -> String {
-    let given = etcd.prefix.as_ref().map_or(EtcdSettings::PREFIX, |Text(prefix)| prefix);
+    let given = etcd.prefix.as_ref().map_or(PREFIX, |Text(prefix)| prefix);
     if !given.bytes().all(|octet| octet.is_ascii_graphic()) {
         meaning.error("/store/etcd/prefix", format!("{given:?} is not printable ASCII"), "write it as /fairway/");
     }
     if given.ends_with('/') { given.to_owned() } else { format!("{given}/") }
 }
+
+/// Prefix of keys where none is given.
+const PREFIX: &str = "/fairway/";
+/// Time that an endpoint has to answer where none is given.
+const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(30);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fairway_etcd::Source;
 use fairway_providers::publish::{Ownership, Weights};
 
 use super::{
@@ -26,14 +27,12 @@ fn published(section: &str) -> PublishTo {
 
 #[test]
 fn an_etcd_is_reached_as_it_is_told() {
-    let Destination::Etcd { endpoints, prefix, user, tls, timeout } =
-        published("etcd: { endpoints: [\"http://a:2379\", \"http://[::1]:2379/\"] }").destination
-    else {
-        panic!("it is an etcd")
-    };
-    assert_eq!((endpoints.len(), &*prefix, user, tls), (2, "/skydns/", None, CallTls::default()));
-    assert_eq!(timeout, Duration::from_secs(30));
-    let Destination::Etcd { prefix, user, tls, .. } = published(
+    let plain = published("etcd: { endpoints: [\"http://a:2379\", \"http://[::1]:2379/\"] }").destination;
+    let endpoints = ["http://a:2379", "http://[::1]:2379"].map(|url| url.parse().unwrap()).into();
+    let etcd = CallTls::default().etcd(endpoints, None, Duration::from_secs(30));
+    assert_eq!((etcd.endpoint_timeout, etcd.call_timeout), (Duration::from_secs(15), Duration::from_secs(30)));
+    assert_eq!(plain, Destination::Etcd { prefix: "/skydns/".to_owned(), etcd });
+    let Destination::Etcd { prefix, etcd } = published(
         "coredns: { endpoints: [\"https://a:2379\"], prefix: dns, user: ann, password: { file: word }, \
          tls: { ca: { file: ca.pem }, cert: { file: ca.pem }, key: { file: key.pem } } }",
     )
@@ -41,9 +40,10 @@ fn an_etcd_is_reached_as_it_is_told() {
     else {
         panic!("it is an etcd by its other name")
     };
-    let (name, password) = user.unwrap();
-    assert_eq!((&*prefix, &*name, password.expose().trim()), ("/dns/", "ann", "open"));
-    assert!(tls.ca.is_some() && tls.own.is_some());
+    let (name, password) = etcd.user.unwrap();
+    assert_eq!((&*prefix, &*name), ("/dns/", "ann"));
+    assert!(matches!(password, Source::Text(password) if password.expose().trim() == "open"));
+    assert!(etcd.ca.is_some() && etcd.identity.is_some());
 }
 
 #[test]
@@ -66,7 +66,8 @@ fn each_fault_has_its_place_and_a_way_out() {
     for (section, part) in [
         ("auto: true", "publish.providers[0]: it says no place to publish to; give it rfc2136"),
         ("file: a\n      dnsendpoint: { folder: b }", "several places"),
-        ("etcd: { endpoints: [\"a:2379\"] }", "etcd.endpoints[0]: "),
+        ("etcd: { endpoints: [\"a:2379\"] }", "etcd.endpoints[0]: a:2379: the URL has no scheme"),
+        ("etcd: { endpoints: [\"http://a:2379/v3\"] }", "etcd.endpoints[0]: http://a:2379/v3: the URL has a path"),
         ("etcd: { endpoints: [\"http://a:2379\"], prefix: \"/ü/\" }", "not printable ASCII"),
         ("etcd: { endpoints: [\"http://a:2379\"], user: ann }", "without each other"),
         ("etcd: { endpoints: [\"https://a:2379\"], tls: { cert: { file: ca.pem } } }", "etcd.tls: cert and key"),

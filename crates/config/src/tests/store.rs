@@ -23,39 +23,36 @@ fn a_program_without_etcd_says_so() {
 fn an_etcd_is_reached_as_it_is_told() {
     use std::time::Duration;
 
-    use crate::EtcdSettings;
+    use fairway_etcd::{Settings, Source};
 
     let store = |text: &str| {
         let folder = Folder::new(&[("f.yaml", &format!("version: 1\nstore: {{ etcd: {{ {text} }} }}\n"))]);
-        let at = |name: &str| folder.path().join(name);
-        match folder.load("f.yaml").unwrap().settings.store {
-            StoreSettings::Etcd(settings) => (settings, at("ca.pem"), at("c.pem"), at("k.pem"), at("word")),
-            StoreSettings::Embedded => panic!("it is said"),
-        }
+        let store = folder.load("f.yaml").unwrap().settings.store;
+        (store, ["ca.pem", "c.pem", "k.pem", "word"].map(|name| Source::File(folder.path().join(name))))
     };
-    let (settings, ..) = store("endpoints: [\"http://127.0.0.1:2379/\"]");
-    let plain = EtcdSettings {
-        endpoints: vec!["http://127.0.0.1:2379".to_owned()],
-        prefix: "/fairway/".to_owned(),
+    let (plain, _) = store("endpoints: [\"http://127.0.0.1:2379/\"]");
+    let etcd = Settings {
+        endpoints: vec!["http://127.0.0.1:2379".parse().unwrap()],
         user: None,
         ca: None,
         identity: None,
-        timeout: Duration::from_secs(2),
+        endpoint_timeout: Duration::from_secs(2),
+        call_timeout: Duration::from_secs(4),
     };
-    assert_eq!(settings, plain);
-    let (settings, ca, certificate, key, password) = store(
+    assert_eq!(plain, StoreSettings::Etcd { prefix: "/fairway/".to_owned(), etcd });
+    let (whole, [ca, certificate, key, password]) = store(
         "endpoints: [\"https://a:2379\", \"https://[::1]:2379\"], prefix: /eu, user: ann, passwordFile: word, ca: ca.pem, \
          certificate: c.pem, key: k.pem, timeout: 500ms",
     );
-    let whole = EtcdSettings {
-        endpoints: vec!["https://a:2379".to_owned(), "https://[::1]:2379".to_owned()],
-        prefix: "/eu/".to_owned(),
+    let etcd = Settings {
+        endpoints: ["https://a:2379", "https://[::1]:2379"].map(|url| url.parse().unwrap()).into(),
         user: Some(("ann".to_owned(), password)),
         ca: Some(ca),
         identity: Some((certificate, key)),
-        timeout: Duration::from_millis(500),
+        endpoint_timeout: Duration::from_millis(500),
+        call_timeout: Duration::from_secs(1),
     };
-    assert_eq!(settings, whole);
+    assert_eq!(whole, StoreSettings::Etcd { prefix: "/eu/".to_owned(), etcd });
 }
 
 #[cfg(feature = "etcd")]
@@ -74,9 +71,9 @@ store:
     );
     let told = told.join("\n");
     for part in [
-        "store.etcd.endpoints[0]: etcd:2379: it has no scheme",
-        "store.etcd.endpoints[1]: etcd:2379: user and password stand in user and passwordFile",
-        "store.etcd.endpoints[2]: http://etcd:2379/path: it has a path",
+        "store.etcd.endpoints[0]: etcd:2379: the URL has no scheme",
+        "store.etcd.endpoints[1]: etcd:2379: the URL holds a user or a password; give user and password in keys of",
+        "store.etcd.endpoints[2]: http://etcd:2379/path: the URL has a path",
         "store.etcd.endpoints: certificates are given, and an endpoint that is spoken to without TLS",
         "store.etcd.prefix: \"a b\" is not printable ASCII",
         "store.etcd.user: it means nothing without passwordFile",

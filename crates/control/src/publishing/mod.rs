@@ -77,13 +77,7 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             zones: to.rules.zones.clone(),
             timeout: *timeout,
         }),
-        Destination::Etcd { endpoints, prefix, user, tls, timeout } => Box::new(Etcd {
-            endpoints: endpoints.iter().map(|url| api(url, tls, None)).collect(),
-            prefix: prefix.clone(),
-            user: user.clone(),
-            zones: to.rules.zones.clone(),
-            timeout: *timeout,
-        }),
+        Destination::Etcd { prefix, etcd } => Box::new(Etcd::new(etcd.clone(), prefix.clone(), to.rules.zones.clone())),
         Destination::Webhook { url, authorization, tls, weights, timeout } => Box::new(Webhook {
             api: api(url, tls, authorization.clone().map(|token| ("authorization", token))),
             zones: to.rules.zones.clone(),

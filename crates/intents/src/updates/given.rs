@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
+use fairway_etcd::{Endpoint, EndpointError};
 use fairway_model::{Name, closest, intent::DnsUpdateRecord};
 use fairway_providers::{
     http::ApiUrl,
@@ -161,6 +162,12 @@ impl<'a> Given<'a> {
     pub(super) fn url(&mut self, flag: &str, text: &str) -> Option<ApiUrl> {
         let url = ApiUrl::parse(text);
         url.map_err(|what| self.flaw(flag, format!("{what}; write http://HOST:PORT or https://HOST:PORT"))).ok()
+    }
+
+    /// An endpoint of etcd. Like [`Self::url`], it goes into no message.
+    pub(super) fn endpoint(&mut self, flag: &str, text: &str) -> Option<Endpoint> {
+        let hint = "write http://HOST:PORT or https://HOST:PORT, without a path";
+        text.parse().map_err(|error: EndpointError| self.flaw(flag, format!("{error}; {hint}"))).ok()
     }
 }
 

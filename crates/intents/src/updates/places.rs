@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
+use fairway_etcd::Endpoint;
 use fairway_model::{Name, Secret};
 use fairway_providers::{
-    http::ApiUrl,
     publish::Weights,
     rfc2136::{TsigAlgorithm, TsigKey},
     spoken::Native,
@@ -95,7 +95,7 @@ fn etcd(given: &mut Given<'_>) -> Option<Destination> {
     if !(1..=ENDPOINTS_MAX).contains(&texts.len()) {
         given.flaw("etcd-urls", format!("{} URLs are given; 1 to {ENDPOINTS_MAX} can be", texts.len()));
     }
-    let endpoints: Vec<_> = texts.into_iter().map(|text| given.url("etcd-urls", text)).collect();
+    let endpoints: Vec<_> = texts.into_iter().map(|text| given.endpoint("etcd-urls", text)).collect();
     let endpoints = endpoints.into_iter().collect::<Option<Vec<_>>>()?;
     let prefix = given.text("coredns-prefix").unwrap_or("/skydns/").trim_matches('/');
     if prefix.is_empty() || prefix.len() > PREFIX_MAX || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
@@ -111,8 +111,9 @@ fn etcd(given: &mut Given<'_>) -> Option<Destination> {
             None
         }
     };
-    let tls = tls(given, ["etcd-ca-file", "etcd-cert-file", "etcd-key-file"], &endpoints)?;
-    Some(Destination::Etcd { endpoints, prefix: format!("/{prefix}/"), user, tls, timeout: TIMEOUT })
+    let is_tls = endpoints.iter().all(Endpoint::is_tls);
+    let tls = tls(given, ["etcd-ca-file", "etcd-cert-file", "etcd-key-file"], is_tls)?;
+    Some(Destination::Etcd { prefix: format!("/{prefix}/"), etcd: tls.etcd(endpoints, user, TIMEOUT) })
 }
 
 fn webhook(given: &mut Given<'_>) -> Option<Destination> {
@@ -123,7 +124,7 @@ fn webhook(given: &mut Given<'_>) -> Option<Destination> {
     let weights = weights(given);
     let timeout = webhook_timeout(given);
     let url = url?;
-    let tls = tls(given, ["tls-ca", "tls-client-cert", "tls-client-cert-key"], std::slice::from_ref(&url))?;
+    let tls = tls(given, ["tls-ca", "tls-client-cert", "tls-client-cert-key"], url.is_tls())?;
     Some(Destination::Webhook { url, authorization, tls, weights, timeout })
 }
 
@@ -189,10 +190,10 @@ fn inside(given: &mut Given<'_>, flag: &str, default: &str, folder: Option<&Path
 }
 
 /// TLS of calls: authority, certificate and key, each as PEM.
-fn tls(given: &mut Given<'_>, flags: [&str; 3], urls: &[ApiUrl]) -> Option<CallTls> {
+fn tls(given: &mut Given<'_>, flags: [&str; 3], is_tls: bool) -> Option<CallTls> {
     let said: Vec<&str> = flags.into_iter().filter(|flag| given.has(flag)).collect();
     let Some(first) = said.first() else { return Some(CallTls::default()) };
-    if urls.iter().any(|url| !url.is_tls()) {
+    if !is_tls {
         given.flaw(first, "a certificate is given for a URL without TLS; write https://, or take it out");
         return None;
     }

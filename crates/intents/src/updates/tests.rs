@@ -108,13 +108,10 @@ fn a_record_comes_to_what_the_section_publish_has_by_default() {
     let destination =
         Destination::PowerDns { url: url("http://192.0.2.53:8081"), key: Secret::new("hush"), timeout: TIMEOUT };
     assert_eq!(taken("pdns", powerdns), to(destination));
-    let destination = Destination::Etcd {
-        endpoints: vec![url("http://a:2379"), url("http://b:2379")],
-        prefix: "/skydns/".to_owned(),
-        user: Some(("root".to_owned(), Secret::new("hush"))),
-        tls: CallTls::default(),
-        timeout: TIMEOUT,
-    };
+    let endpoints = ["http://a:2379", "http://b:2379"].map(|url| url.parse().unwrap()).into();
+    let user = Some(("root".to_owned(), Secret::new("hush")));
+    let destination =
+        Destination::Etcd { prefix: "/skydns/".to_owned(), etcd: CallTls::default().etcd(endpoints, user, TIMEOUT) };
     let etcd = json!({"etcd-urls": "http://a:2379, http://b:2379", "etcd-username": "root", "etcd-password": "hush",
         "coredns-prefix": "skydns", "domain-filter": "example.com"});
     assert_eq!(taken("coredns", etcd), to(destination));

@@ -6,12 +6,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use fairway_etcd::{Client, Error, LeaseId, RangeRequest, Txn};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{
-    client::{Client, Told},
-    rpc_wire::{Compare, Compared, Operation, PutRequest, RangeRequest, RequestOp, TARGET_MOD, TxnRequest},
-};
 use crate::{Desk, Posted, objects::StoreError};
 
 /// One server at the board.
@@ -27,7 +24,7 @@ pub(super) struct Poster {
 
 #[derive(Clone, Copy)]
 struct Lease {
-    id: i64,
+    id: LeaseId,
     renewed: Instant,
 }
 
@@ -50,20 +47,20 @@ impl Poster {
         let mut changes = None;
         loop {
             if changes.is_none() {
-                changes = self.client.watch(self.key.clone()).await.ok();
+                changes = self.client.watch(&self.key).await.ok();
             }
             self.look().await;
             let change = async {
                 match &mut changes {
-                    Some(stream) => stream.message().await,
+                    Some(stream) => stream.changed().await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 _ = beats.tick() => {}
                 offered = self.desk.offers.changed() => if offered.is_err() { break },
-                change = change => {
-                    if !matches!(change, Ok(Some(change)) if !change.canceled) {
+                goes_on = change => {
+                    if !goes_on {
                         changes = None;
                         beats.tick().await;
                     }
@@ -81,9 +78,9 @@ impl Poster {
                 posted
             }
             Err(_) if self.heard.elapsed() < TERM => return,
-            Err(told) => {
+            Err(error) => {
                 self.lease = None;
-                Posted::Away(StoreError::from(told).to_string().into())
+                Posted::Away(StoreError::from(error).to_string().into())
             }
         };
         self.desk.posted.send_if_modified(|before| {
@@ -93,7 +90,7 @@ impl Poster {
         });
     }
 
-    async fn turn(&mut self) -> Result<Posted, Told> {
+    async fn turn(&mut self) -> Result<Posted, Error> {
         self.renew().await?;
         let found = self.read().await?;
         let offer = self.desk.offers.borrow_and_update().clone();
@@ -114,7 +111,7 @@ impl Poster {
         Ok(if is_there { Posted::Own } else { Posted::Nothing })
     }
 
-    async fn renew(&mut self) -> Result<(), Told> {
+    async fn renew(&mut self) -> Result<(), Error> {
         if let Some(lease) = self.lease.filter(|lease| lease.renewed.elapsed() >= TERM / 3) {
             let renewed = Instant::now();
             self.lease = self.client.keep_alive(lease.id).await?.then_some(Lease { renewed, ..lease });
@@ -122,9 +119,9 @@ impl Poster {
         Ok(())
     }
 
-    async fn read(&self) -> Result<Option<Found>, Told> {
+    async fn read(&self) -> Result<Option<Found>, Error> {
         let said = self.client.range(RangeRequest { key: self.key.clone(), ..RangeRequest::default() }).await?;
-        Ok(said.kvs.first().map(|found| {
+        Ok(said.pairs.first().map(|found| {
             let (stamp, says) = found.value.split_at(found.value.len().min(STAMP));
             let stamp = std::str::from_utf8(stamp).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
             Found {
@@ -137,22 +134,20 @@ impl Poster {
     }
 
     /// Puts what this server says where what was found still is; whether it was.
-    async fn put(&mut self, found: i64, says: &[u8]) -> Result<bool, Told> {
+    async fn put(&mut self, found: i64, says: &[u8]) -> Result<bool, Error> {
         let lease = match self.lease {
             Some(lease) => lease,
             None => {
                 let renewed = Instant::now();
-                let id = self.client.grant(TERM.as_secs().cast_signed()).await?;
+                let id = self.client.grant(TERM).await?;
                 *self.lease.insert(Lease { id, renewed })
             }
         };
-        let compared = Some(Compared::ModRevision(found));
-        let compare = vec![Compare { target: TARGET_MOD, key: self.key.clone(), compared }];
         let value = [format!("{:016x}\n", self.stamp).as_bytes(), says].concat();
-        let put = Operation::Put(PutRequest { key: self.key.clone(), value, lease: lease.id });
-        let (said, _) =
-            self.client.txn(TxnRequest { compare, success: vec![RequestOp { request: Some(put) }] }).await?;
-        Ok(said.succeeded)
+        let mut txn = Txn::default();
+        txn.if_mod_revision(self.key.clone(), found);
+        txn.put_leased(self.key.clone(), value, lease.id);
+        Ok(self.client.txn(txn).await?.succeeded)
     }
 
     /// Lets go of the lease; where that fails it runs out.

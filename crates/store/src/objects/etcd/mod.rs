@@ -13,9 +13,7 @@
 //! Left out: how etcd is run, backed up and compacted.
 
 mod board;
-mod client;
 mod record;
-mod rpc_wire;
 mod sequence;
 mod standing;
 #[cfg(test)]
@@ -24,6 +22,7 @@ mod tests;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use fairway_etcd::{Client, Settings};
 use tokio::{
     runtime::{Builder, Runtime},
     time::{MissedTickBehavior, interval, timeout},
@@ -31,7 +30,6 @@ use tokio::{
 
 use self::{
     board::Poster,
-    client::Client,
     record::Keys,
     sequence::{Sequence, draw, read},
     standing::Shared,
@@ -41,7 +39,6 @@ use super::{
     local::Fetcher,
 };
 use crate::{Board, Posted};
-use fairway_config::EtcdSettings;
 
 /// Objects on an etcd.
 #[derive(Debug)]
@@ -68,10 +65,12 @@ struct Own(Option<Runtime>);
 
 impl EtcdStore {
     /// Opens the copy in a data folder whose lock is held, and follows etcd from now on. Does not wait for etcd.
-    pub fn open(settings: EtcdSettings, folder: Option<&Path>) -> Result<Self, StoreError> {
+    ///
+    /// All keys in etcd have the prefix; servers with different prefixes share nothing.
+    pub fn open(settings: Settings, prefix: &str, folder: Option<&Path>) -> Result<Self, StoreError> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("etcd").enable_all().build();
         let runtime = runtime.map_err(|e| StoreError::Unavailable(format!("no thread can be started: {e}")))?;
-        let keys = Keys::new(&settings.prefix);
+        let keys = Keys::new(prefix);
         let (client, shared) = (Arc::new(Client::new(settings)), Arc::<Shared>::default());
         let sequence = Sequence {
             client: Arc::clone(&client),
@@ -94,7 +93,7 @@ impl EtcdStore {
         if let (None, Some(runtime)) = (self.asking.shared.known().away, &self.runtime.0) {
             let asking = Arc::clone(&self.asking);
             let asked = runtime.spawn(async move { asking.ask().await });
-            let _ = timeout(self.asking.client.longest() * 2, asked).await;
+            let _ = timeout(self.asking.client.settings().call_timeout * 2, asked).await;
         }
         let known = self.asking.shared.known();
         match (known.holds, known.away) {
@@ -128,7 +127,7 @@ async fn follow(asking: Arc<Asking>) {
     let mut changes = None;
     while !asking.fetcher.is_closed() {
         if changes.is_none() {
-            changes = asking.client.watch(asking.keys.head()).await.ok();
+            changes = asking.client.watch(&asking.keys.head()).await.ok();
         }
         asking.ask().await;
         let Some(stream) = &mut changes else {
@@ -137,8 +136,8 @@ async fn follow(asking: Arc<Asking>) {
         };
         tokio::select! {
             _ = beats.tick() => {}
-            change = stream.message() => {
-                if !matches!(change, Ok(Some(change)) if !change.canceled) {
+            goes_on = stream.changed() => {
+                if !goes_on {
                     changes = None;
                     beats.tick().await;
                 }
@@ -165,7 +164,8 @@ impl ObjectStore for EtcdStore {
         }
         // Long batches go to etcd in pieces.
         let octets: usize = batch.changes.iter().map(|change| change.value.as_ref().map_or(0, Vec::len)).sum();
-        let most = self.asking.client.longest() * 2 + PER_MEBIBYTE * u32::try_from(octets >> 20).unwrap_or(u32::MAX);
+        let most = self.asking.client.settings().call_timeout * 2
+            + PER_MEBIBYTE * u32::try_from(octets >> 20).unwrap_or(u32::MAX);
         let late = |_| StoreError::Unavailable(format!("etcd did not take it in {} s", most.as_secs()));
         timeout(most, self.local.commit(batch)).await.map_err(late)?
     }
@@ -196,7 +196,7 @@ impl ObjectStore for EtcdStore {
         let known = self.asking.shared.known();
         Standing {
             kind: "etcd",
-            endpoint: Some(self.asking.client.endpoint().to_owned()),
+            endpoint: Some(self.asking.client.endpoint().to_string()),
             revision: known.holds.unwrap_or_default().revision,
             latest: known.latest,
             away: known.away.map(|(since, why)| (since.into(), why)),
@@ -210,6 +210,12 @@ impl Drop for Own {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+impl From<fairway_etcd::Error> for StoreError {
+    fn from(error: fairway_etcd::Error) -> Self {
+        Self::Unavailable(error.to_string())
     }
 }
 

@@ -11,6 +11,8 @@
 //! The revision of a record's key is the group's first one, in 16 hexadecimal digits, so that keys are in the order of what
 //! happened. A group counts once the head says its last revision; pieces without their record are nothing.
 
+use fairway_etcd::prefix_end;
+
 use super::super::{
     StoreError,
     local::upstream::{Group, Tip},
@@ -134,7 +136,7 @@ impl Keys {
     /// The pieces of a group that has become nothing.
     pub(super) fn pieces(&self, revision: u64, stamp: u64) -> (Vec<u8>, Vec<u8>) {
         let start = format!("{}record/{revision:016x}/{stamp:016x}/", self.prefix).into_bytes();
-        (start.clone(), after_all_below(start))
+        (start.clone(), prefix_end(start))
     }
 
     /// What ends a range with a record and its pieces: '0' comes after '/'.
@@ -156,13 +158,6 @@ impl Keys {
             _ => None,
         }
     }
-}
-
-fn after_all_below(mut start: Vec<u8>) -> Vec<u8> {
-    if let Some(last) = start.last_mut() {
-        *last += 1;
-    }
-    start
 }
 
 /// Puts records together as keys are read in order.

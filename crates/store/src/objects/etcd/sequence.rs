@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fairway_etcd::{Client, Error, RangeRequest, Txn, TxnOutcome};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::runtime::Handle;
 
@@ -10,12 +11,7 @@ use super::{
         StoreError,
         local::upstream::{Appended, Carried, Part, Tip, Upstream},
     },
-    client::{Client, Told},
     record::{Assembler, Head, Keys, encode, head, of_pieces, read_head},
-    rpc_wire::{
-        Compare, Compared, DeleteRangeRequest, Operation, PutRequest, RangeRequest, RequestOp, TARGET_MOD,
-        TARGET_VALUE, TxnRequest,
-    },
     standing::Shared,
 };
 
@@ -35,9 +31,8 @@ pub(super) struct Sequence {
 /// Reads the head.
 pub(super) async fn read(client: &Client, keys: &Keys) -> Result<(Head, i64), StoreError> {
     let said = client.range(RangeRequest { key: keys.head(), ..RangeRequest::default() }).await?;
-    let at = said.header.map_or(0, |header| header.revision);
-    let head = said.kvs.first().map(|found| read_head(&found.value, found.mod_revision)).transpose()?;
-    Ok((head.unwrap_or_default(), at))
+    let head = said.pairs.first().map(|found| read_head(&found.value, found.mod_revision)).transpose()?;
+    Ok((head.unwrap_or_default(), said.revision))
 }
 
 impl Upstream for Sequence {
@@ -90,15 +85,17 @@ impl Sequence {
         let (value, pieces) = self.stage(after, tip, carried).await?;
         let said = self.client.txn(self.replacing(&known, tip, value, carried)).await;
         let taken = match &said {
-            Ok((said, _)) if said.succeeded => {
-                let mod_revision = said.header.as_ref().map_or(0, |header| header.revision);
-                Some(Head { tip, oldest: carried.oldest, mod_revision, value: head(tip, carried.oldest) })
+            Ok(TxnOutcome { succeeded: true, revision, .. }) => {
+                let value = head(tip, carried.oldest);
+                Some(Head { tip, oldest: carried.oldest, mod_revision: *revision, value })
             }
-            // The first try may have been carried out, and the second one found what it made.
-            Ok((_, true)) => Some(read(&self.client, &self.keys).await?.0).filter(|head| head.tip == tip),
+            // The first attempt may have been applied, and the second one found what it made.
+            Ok(TxnOutcome { is_retry: true, .. }) => {
+                Some(read(&self.client, &self.keys).await?.0).filter(|head| head.tip == tip)
+            }
             _ => None,
         };
-        if taken.is_none() && pieces > 0 && !matches!(said, Err(Told::Away(_))) {
+        if taken.is_none() && pieces > 0 && !matches!(said, Err(Error::Unavailable { .. })) {
             self.discard(first, tip.stamp).await;
         }
         said?;
@@ -121,38 +118,36 @@ impl Sequence {
         let count = pieces.len();
         for (number, piece) in pieces.enumerate() {
             let key = self.keys.piece(carried.group.revisions.0, tip.stamp, number);
-            let success = vec![put(key, piece.to_vec())];
-            self.client.txn(TxnRequest { compare: vec![], success }).await?;
+            let mut txn = Txn::default();
+            txn.put(key, piece);
+            self.client.txn(txn).await?;
         }
         Ok((of_pieces(tip.stamp, count, octets.len()), count))
     }
 
     /// A transaction that puts a record and its head, if the head is the one that is known.
-    fn replacing(&self, known: &Head, tip: Tip, value: Vec<u8>, carried: &Carried<'_>) -> TxnRequest {
-        let compare = |target, compared| Compare { target, key: self.keys.head(), compared: Some(compared) };
-        let mut comparing = vec![compare(TARGET_MOD, Compared::ModRevision(known.mod_revision))];
+    fn replacing(&self, known: &Head, tip: Tip, value: Vec<u8>, carried: &Carried<'_>) -> Txn {
+        let mut txn = Txn::default();
+        txn.if_mod_revision(self.keys.head(), known.mod_revision);
         if known.mod_revision != 0 {
             // After a backup was restored, etcd's own numbers may come again.
-            comparing.push(compare(TARGET_VALUE, Compared::Value(known.value.clone())));
+            txn.if_value(self.keys.head(), known.value.clone());
         }
-        let mut success = vec![
-            put(self.keys.head(), head(tip, carried.oldest)),
-            put(self.keys.record(carried.group.revisions.0), value),
-        ];
-        success.extend(self.emptied.iter().take(DELETED_MAX).map(|revision| {
-            let range = DeleteRangeRequest { key: self.keys.record(*revision), range_end: self.keys.end_of(*revision) };
-            RequestOp { request: Some(Operation::DeleteRange(range)) }
-        }));
-        TxnRequest { compare: comparing, success }
+        txn.put(self.keys.head(), head(tip, carried.oldest));
+        txn.put(self.keys.record(carried.group.revisions.0), value);
+        for revision in self.emptied.iter().take(DELETED_MAX) {
+            txn.delete_range(self.keys.record(*revision), self.keys.end_of(*revision));
+        }
+        txn
     }
 
     /// Takes out pieces that have become nothing. Where that fails they go with the record of their revision.
     async fn discard(&self, revision: u64, stamp: u64) {
-        let (key, range_end) = self.keys.pieces(revision, stamp);
-        let request = Some(Operation::DeleteRange(DeleteRangeRequest { key, range_end }));
-        let done = self.client.txn(TxnRequest { compare: vec![], success: vec![RequestOp { request }] }).await;
-        if let Err(error) = done {
-            tracing::debug!(?error, "pieces stay in etcd");
+        let (start, end) = self.keys.pieces(revision, stamp);
+        let mut txn = Txn::default();
+        txn.delete_range(start, end);
+        if let Err(error) = self.client.txn(txn).await {
+            tracing::debug!(%error, "pieces stay in etcd");
         }
     }
 
@@ -217,15 +212,15 @@ impl Sequence {
             };
             let page = match self.client.range(request.clone()).await {
                 Ok(page) => page,
-                Err(Told::Compacted) => return Ok(false),
-                Err(Told::Long) if limit > 1 => {
+                Err(Error::Compacted { .. }) => return Ok(false),
+                Err(Error::TooLong { .. }) if limit > 1 => {
                     (key, limit) = (request.key, (limit / 8).max(1));
                     continue;
                 }
-                Err(told) => return Err(told.into()),
+                Err(error) => return Err(error.into()),
             };
             let mut octets = 0;
-            for found in &page.kvs {
+            for found in &page.pairs {
                 octets += found.value.len();
                 let Some(record) = assembler.take(&self.keys, &found.key, &found.value)? else { continue };
                 let follows = |tip: Tip| record.after == tip.stamp && record.group.revisions.0 == tip.revision + 1;
@@ -235,8 +230,8 @@ impl Sequence {
                 before = Some(Tip { revision: record.group.revisions.1, stamp: record.stamp });
                 take(Part::Group(record.group))?;
             }
-            limit = next_limit(octets, page.kvs.len());
-            let Some(last) = page.kvs.last().filter(|_| page.more) else { break };
+            limit = next_limit(octets, page.pairs.len());
+            let Some(last) = page.pairs.last().filter(|_| page.more) else { break };
             key = [last.key.as_slice(), b"\0"].concat();
         }
         if !assembler.is_whole() || before.unwrap_or_default() != head.tip {
@@ -257,10 +252,6 @@ impl Sequence {
 fn next_limit(octets: usize, keys: usize) -> usize {
     let each = octets.checked_div(keys).unwrap_or_default().max(64);
     (PAGE / each).clamp(16, 4_096)
-}
-
-fn put(key: Vec<u8>, value: Vec<u8>) -> RequestOp {
-    RequestOp { request: Some(Operation::Put(PutRequest { key, value, lease: 0 })) }
 }
 
 /// A number that nobody else draws; never 0, which stands for nothing.

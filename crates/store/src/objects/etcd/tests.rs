@@ -13,6 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use fairway_etcd::{Settings, Source};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -25,7 +26,6 @@ use super::{
     },
     EtcdStore,
 };
-use fairway_config::EtcdSettings;
 
 /// What a test has to hold on to.
 #[derive(Debug)]
@@ -34,26 +34,31 @@ struct Ground {
     _folders: Vec<TempDir>,
 }
 
-fn settings(endpoints: &[String]) -> EtcdSettings {
-    EtcdSettings {
-        endpoints: endpoints.to_vec(),
-        prefix: EtcdSettings::PREFIX.to_owned(),
+const PREFIX: &str = "/fairway/";
+
+/// Long, since the machine may be busy; tests of an etcd that does not answer take less.
+fn settings(endpoints: &[String]) -> Settings {
+    within(Duration::from_secs(20), endpoints)
+}
+
+fn within(endpoint_timeout: Duration, endpoints: &[String]) -> Settings {
+    Settings {
+        endpoints: endpoints.iter().map(|endpoint| endpoint.parse().unwrap()).collect(),
         user: None,
         ca: None,
         identity: None,
-        // Long where the machine is busy; tests of silence take a shorter one.
-        timeout: Duration::from_secs(20),
+        endpoint_timeout,
+        call_timeout: endpoint_timeout * 2,
     }
 }
 
 fn open(etcd: &Etcd, folder: &Path) -> EtcdStore {
-    EtcdStore::open(settings(&[etcd.url()]), Some(folder)).unwrap()
+    EtcdStore::open(settings(&[etcd.url()]), PREFIX, Some(folder)).unwrap()
 }
 
 /// A store whose etcd may be silent: it does not take long to see it.
 fn impatient(endpoint: String, folder: &Path) -> EtcdStore {
-    let timeout = Duration::from_secs(2);
-    EtcdStore::open(EtcdSettings { timeout, ..settings(&[endpoint]) }, Some(folder)).unwrap()
+    EtcdStore::open(within(Duration::from_secs(2), &[endpoint]), PREFIX, Some(folder)).unwrap()
 }
 
 fn one() -> (Ground, Arc<dyn ObjectStore>) {
@@ -312,11 +317,8 @@ async fn a_cut_network_is_seen_and_after_it_everything_is_caught_up() {
 async fn a_second_endpoint_takes_over_from_one_that_is_silent() {
     let (etcd, folder) = (Etcd::start(), tempfile::tempdir().unwrap());
     let wire = Wire::to(&etcd).await;
-    let settings = EtcdSettings {
-        timeout: Duration::from_secs(2),
-        ..settings(&["http://127.0.0.1:1".into(), wire.url(), etcd.url()])
-    };
-    let store = EtcdStore::open(settings, Some(folder.path())).unwrap();
+    let settings = within(Duration::from_secs(2), &["http://127.0.0.1:1".into(), wire.url(), etcd.url()]);
+    let store = EtcdStore::open(settings, PREFIX, Some(folder.path())).unwrap();
     done(&store, put("a", Expect::Absent, b"1")).await;
     assert_eq!(store.standing().endpoint, Some(wire.url()));
     wire.cut();
@@ -377,17 +379,18 @@ async fn a_full_etcd_refuses_with_the_way_out_and_serves_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_shown_and_checked() {
     let (etcd, folder) = (Etcd::start_secured(), tempfile::tempdir().unwrap());
-    let identity = Some((etcd.file("client.pem"), etcd.file("client-key.pem")));
-    let whole = EtcdSettings { ca: Some(etcd.file("ca.pem")), identity, ..settings(&[etcd.url()]) };
-    let store = EtcdStore::open(whole.clone(), Some(folder.path())).unwrap();
+    let file = |name| Source::File(etcd.file(name));
+    let identity = Some((file("client.pem"), file("client-key.pem")));
+    let whole = Settings { ca: Some(file("ca.pem")), identity, ..settings(&[etcd.url()]) };
+    let store = EtcdStore::open(whole.clone(), PREFIX, Some(folder.path())).unwrap();
     done(&store, put("a", Expect::Absent, b"1")).await;
-    let timeout = Duration::from_secs(2);
+    let whole = Settings { ca: whole.ca, identity: whole.identity, ..within(Duration::from_secs(2), &[etcd.url()]) };
     for (what, settings) in [
-        ("no certificate is shown", EtcdSettings { identity: None, timeout, ..whole.clone() }),
-        ("the authority is not one of the system's", EtcdSettings { ca: None, timeout, ..whole }),
+        ("no certificate is shown", Settings { identity: None, ..whole.clone() }),
+        ("the authority is not one of the system's", Settings { ca: None, ..whole }),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let store = EtcdStore::open(settings, Some(folder.path())).unwrap();
+        let store = EtcdStore::open(settings, PREFIX, Some(folder.path())).unwrap();
         let refused = store.read(&key("a")).await;
         assert!(is_unavailable(&refused), "{what}: {refused:?}");
     }
@@ -408,12 +411,9 @@ async fn a_user_with_its_password_is_let_in_and_again_after_etcd_forgot_it() {
     etcd.post("/v3/auth/enable", "{}");
     let file = folder.path().join("password");
     std::fs::write(&file, "word\n").unwrap();
-    let whole = EtcdSettings {
-        user: Some(("fairway".to_owned(), file.clone())),
-        timeout: Duration::from_secs(5),
-        ..settings(&[etcd.url()])
-    };
-    let store = EtcdStore::open(whole.clone(), Some(folder.path())).unwrap();
+    let user = Some(("fairway".to_owned(), Source::File(file.clone())));
+    let whole = Settings { user, ..within(Duration::from_secs(5), &[etcd.url()]) };
+    let store = EtcdStore::open(whole.clone(), PREFIX, Some(folder.path())).unwrap();
     done(&store, put("a", Expect::Absent, b"1")).await;
     etcd.kill();
     etcd.again();
@@ -425,12 +425,12 @@ async fn a_user_with_its_password_is_let_in_and_again_after_etcd_forgot_it() {
     }
     std::fs::write(&file, "another").unwrap();
     let others = tempfile::tempdir().unwrap();
-    for (settings, word) in [
-        (whole.clone(), "authentication failed"),
-        (EtcdSettings { user: None, ..whole.clone() }, "user"),
-        (EtcdSettings { prefix: "/elsewhere/".to_owned(), ..whole }, "authentication failed"),
+    for (settings, prefix, word) in [
+        (whole.clone(), PREFIX, "authentication failed"),
+        (Settings { user: None, ..whole.clone() }, PREFIX, "user"),
+        (whole, "/elsewhere/", "authentication failed"),
     ] {
-        let refused = EtcdStore::open(settings, Some(others.path())).unwrap().read(&key("a")).await;
+        let refused = EtcdStore::open(settings, prefix, Some(others.path())).unwrap().read(&key("a")).await;
         assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains(word)), "{refused:?}");
     }
 }

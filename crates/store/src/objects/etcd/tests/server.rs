@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use fairway_etcd::{Client, RangeRequest, Txn};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
@@ -18,11 +19,6 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinHandle,
-};
-
-use super::super::{
-    client::Client,
-    rpc_wire::{DeleteRangeRequest, Operation, RangeRequest, RequestOp, TxnRequest},
 };
 
 /// An etcd on loopback. It ends with the test, also where that is killed.
@@ -113,23 +109,23 @@ impl Etcd {
     /// How many keys there are below one.
     pub(super) async fn keys(&self, below: &str) -> usize {
         let request = RangeRequest { key: below.into(), range_end: b"\0".to_vec(), ..RangeRequest::default() };
-        let found = self.client().range(request).await.unwrap().kvs;
+        let found = self.client().range(request).await.unwrap().pairs;
         found.iter().filter(|found| found.key.starts_with(below.as_bytes())).count()
     }
 
     /// Takes everything out.
     pub(super) async fn empty(&self) {
-        let all = DeleteRangeRequest { key: b"\0".to_vec(), range_end: b"\0".to_vec() };
-        let success = vec![RequestOp { request: Some(Operation::DeleteRange(all)) }];
-        self.client().txn(TxnRequest { compare: vec![], success }).await.unwrap();
+        let mut txn = Txn::default();
+        txn.delete_range(b"\0", b"\0");
+        self.client().txn(txn).await.unwrap();
     }
 
     /// Has it forget every revision but the last one.
     pub(super) async fn compact(&self) {
         let request = RangeRequest { key: b"none".to_vec(), ..RangeRequest::default() };
         let client = self.client();
-        let revision = client.range(request.clone()).await.unwrap().header.unwrap().revision;
-        client.compact(revision).await;
+        let revision = client.range(request.clone()).await.unwrap().revision;
+        self.post("/v3/kv/compaction", &format!("{{\"revision\": {revision}, \"physical\": true}}"));
         assert!(client.range(RangeRequest { revision: revision - 1, ..request }).await.is_err(), "it is compacted");
     }
 
