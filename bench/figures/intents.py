@@ -1,10 +1,10 @@
 """Intents that are stored by the hundred thousand: one changed until it is acknowledged and answered, by the server that took it and by another
 one on the same etcd; and a start with all of them."""
-import http.client, itertools, json, os, statistics, threading, time, urllib.request
+import http.client, itertools, json, statistics, threading, time, urllib.request
 
 from . import servers
 from .declared import CLUSTERS, Api, until_answered
-from .machine import LOAD_CORE, PROFILE, ROOT, build, install, pss_mb, read, say, spread, tool, write
+from .machine import LOAD_CORE, install, pss_mb, read, say, spread, tool, write
 from .servers import HEALTH_PORT, ORIGIN
 
 # Inbound intents of one app, as ONAP's wiki writes their path.
@@ -12,7 +12,6 @@ INBOUND = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set/inbound-intents
 # As many connections as one client may have open.
 WRITERS = 32
 # What several servers share takes a program with the feature for it.
-SHARED = os.path.join(ROOT, "target", "shared")
 
 
 def intents(bench):
@@ -53,8 +52,6 @@ def loading(log, count):
 def shared(bench):
     """The same with two servers on one etcd: changed at the one, answered by both."""
     install(["etcd"])
-    if not bench.options.no_build:
-        build(["-p", "fairway", "--features", "etcd", "--target-dir", SHARED])
     count, client, peer = bench.options.intents, *(f"http://127.0.0.1:{bench.next_port()}" for _ in range(2))
     bench.targets("--all-loopback")
     bench.run("etcd", ["taskset", "-c", LOAD_CORE, "etcd", "--name", "bench", "--log-level", "warn", "--data-dir", bench.folder("etcd"),
@@ -65,7 +62,6 @@ def shared(bench):
     for which in ["first", "second"]:
         port, http_port = bench.next_port(), bench.next_port()
         command, folder = server(bench, which, port, http_port, f'store: {{ etcd: {{ endpoints: ["{client}"] }} }}\n')
-        command[0] = os.path.join(SHARED, PROFILE, "fairway")
         bench.start(which, command, f"n0000000.{ORIGIN}", port=port)
         if api is None:
             api = Api(folder)

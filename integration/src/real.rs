@@ -29,7 +29,8 @@ pub fn fairway_binary() -> &'static Path {
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--package", "fairway"]).current_dir(root());
         if cfg!(feature = "real") {
-            build.args(["--features", "etcd"]);
+            // As the tests are built, or half of the crates would be built twice.
+            build.args(["--features", "fairway-store/real"]);
         }
         let built = build.status();
         assert!(built.is_ok_and(|status| status.success()), "cargo build --package fairway failed");

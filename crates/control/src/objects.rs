@@ -220,12 +220,9 @@ fn opened(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn Obje
             Ok(Arc::new(LocalStore::open(folder).map_err(told)?))
         }
         (StoreSettings::Embedded, None) => Err(NO_FOLDER.to_owned()),
-        #[cfg(feature = "etcd")]
         (StoreSettings::Etcd { prefix, etcd }, folder) => {
             Ok(Arc::new(fairway_store::objects::EtcdStore::open(etcd, &prefix, folder).map_err(told)?))
         }
-        #[cfg(not(feature = "etcd"))]
-        (StoreSettings::Etcd { .. }, _) => Err("this program was built without etcd".to_owned()),
     }
 }
 

@@ -13,10 +13,6 @@ use crate::{
 
 pub(super) fn store(meaning: &mut Meaning<'_, '_>, store: &Store) -> StoreSettings {
     let Some(etcd) = &store.etcd else { return StoreSettings::Embedded };
-    if cfg!(not(feature = "etcd")) {
-        let hint = "build it with the cargo feature etcd (docs/operations/etcd.md), or take the section out";
-        meaning.error("/store/etcd", "this program was built without etcd", hint);
-    }
     let List(endpoints) = &etcd.endpoints;
     let endpoints: Vec<_> = endpoints
         .iter()

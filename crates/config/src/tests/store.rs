@@ -9,16 +9,6 @@ fn without_a_word_they_are_kept_in_the_data_folder() {
     assert_eq!(loaded("version: 1\nstore: {}\n").settings.store, StoreSettings::Embedded);
 }
 
-#[cfg(not(feature = "etcd"))]
-#[test]
-fn a_program_without_etcd_says_so() {
-    let told = faults_of("version: 1\nstore: { etcd: { endpoints: [\"http://127.0.0.1:2379\"] } }\n");
-    let what = "f.yaml:2:16: store.etcd: this program was built without etcd; build it with the cargo feature etcd \
-        (docs/operations/etcd.md), or take the section out";
-    assert_eq!(told, [what]);
-}
-
-#[cfg(feature = "etcd")]
 #[test]
 fn an_etcd_is_reached_as_it_is_told() {
     use std::time::Duration;
@@ -55,7 +45,6 @@ fn an_etcd_is_reached_as_it_is_told() {
     assert_eq!(whole, StoreSettings::Etcd { prefix: "/eu/".to_owned(), etcd });
 }
 
-#[cfg(feature = "etcd")]
 #[test]
 fn every_fault_of_an_etcd_is_told_and_no_password() {
     let told = faults_of(

@@ -70,13 +70,11 @@ impl LocalStore {
 
     /// Opens the copy of a store elsewhere. Where there is no folder for it, or its file is not fit, it is made anew in memory:
     /// nothing is in it that the other one has not.
-    #[cfg(feature = "etcd")]
     pub(super) fn copy_of(folder: Option<&Path>, upstream: Box<dyn Upstream>) -> Result<Self, StoreError> {
         Self::open_with(copy::opener(folder.map(|folder| folder.join(COPY))), HISTORY_MAX, Some(upstream))
     }
 
     /// What has the copy take what others added. It does not keep the store open.
-    #[cfg(feature = "etcd")]
     pub(super) fn fetcher(&self) -> Fetcher {
         Fetcher(self.jobs.downgrade())
     }
@@ -228,11 +226,9 @@ impl Drop for LocalStore {
 }
 
 /// Has a copy take what others added to the store that it is one of.
-#[cfg(feature = "etcd")]
 #[derive(Clone)]
 pub(super) struct Fetcher(mpsc::WeakSender<Job>);
 
-#[cfg(feature = "etcd")]
 impl Fetcher {
     /// Returns when the copy has it.
     pub(super) async fn fetch(&self) -> Result<(), StoreError> {
@@ -248,7 +244,6 @@ impl Fetcher {
     }
 }
 
-#[cfg(feature = "etcd")]
 impl fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetcher").finish_non_exhaustive()

@@ -9,12 +9,11 @@
 //! ```
 //!
 //! A store knows octets and keys, no meaning: what an object says is checked before it is committed. One trait, one contract
-//! test (`contract.rs`), an implementation in the data folder ([`LocalStore`]), and one that several servers share (`etcd/`, a cargo
-//! feature).
+//! test (`contract.rs`), an implementation in the data folder ([`LocalStore`]), and one that several servers share
+//! ([`EtcdStore`]).
 
 #[cfg(test)]
 mod contract;
-#[cfg(feature = "etcd")]
 mod etcd;
 mod key;
 mod local;
@@ -28,7 +27,6 @@ use tokio::sync::mpsc;
 
 use super::Board;
 
-#[cfg(feature = "etcd")]
 pub use etcd::EtcdStore;
 pub use key::{Key, KeyError, Kind, Prefix};
 pub use local::{LocalStore, StoreFile, Verified};

@@ -16,7 +16,7 @@ mod board;
 mod record;
 mod sequence;
 mod standing;
-#[cfg(test)]
+#[cfg(all(test, feature = "real"))]
 mod tests;
 
 use std::{path::Path, sync::Arc, time::Duration};

@@ -1,13 +1,11 @@
 //! A file that is a copy of a store elsewhere: how it is opened, and what it notes beside its rows: which groups there are, and
 //! the tip.
 
-#[cfg(feature = "etcd")]
 use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
 
-#[cfg(feature = "etcd")]
 use redb::{Database, backends::InMemoryBackend};
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -16,7 +14,6 @@ use super::{
     tables::{REVISION, Tables, told},
     upstream::Tip,
 };
-#[cfg(feature = "etcd")]
 use super::{
     opened::{Opener, contained},
     tables::{self, STEPS},
@@ -86,7 +83,6 @@ pub(super) fn tip(tables: &Tables) -> Result<Option<Tip>, StoreError> {
 }
 
 /// Opens the file at a path, once; after a fault of it, and where there is none, a copy is made in memory.
-#[cfg(feature = "etcd")]
 pub(super) fn opener(path: Option<PathBuf>) -> Opener {
     let is_first = AtomicBool::new(true);
     Box::new(move || {
@@ -103,7 +99,6 @@ pub(super) fn opener(path: Option<PathBuf>) -> Opener {
     })
 }
 
-#[cfg(feature = "etcd")]
 fn on_disk(path: &Path) -> Result<Database, StoreError> {
     match contained(|| tables::open(tables::file(path)?, STEPS)).flatten() {
         Err(error @ (StoreError::Damaged(_) | StoreError::Newer { .. })) => {

@@ -8,8 +8,6 @@
 //! A *group* is what was carried out together: batches with consecutive revisions. The first copy that appends a group after the
 //! last one decides what the next revisions are; every other copy takes its rows as they are and decides nothing.
 
-#![cfg_attr(not(feature = "etcd"), expect(dead_code, reason = "what there is to share with is a feature"))]
-
 use super::super::StoreError;
 
 /// The last group of a store: its last revision, and a number that was drawn for it. Two histories that went apart (a backup was

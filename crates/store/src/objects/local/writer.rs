@@ -30,7 +30,6 @@ pub(super) enum Job {
     /// To carry out a batch.
     Commit(Wanted),
     /// To fetch what others added to the store that the file is a copy of.
-    #[cfg_attr(not(feature = "etcd"), expect(dead_code, reason = "nobody shares"))]
     Fetch(oneshot::Sender<Result<(), StoreError>>),
     /// To open the file anew after the opening with this number had a fault.
     Reopen(u64, oneshot::Sender<()>),
