@@ -17,13 +17,14 @@ use axum::{
     response::Response,
 };
 
-use super::{patient_body::PatientBody, permission::Permissions, problem::problem, routes::Caller};
+use super::{permission::Permissions, problem::problem, routes::Caller};
 use fairway_access::{
     Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, RequiredPermission,
     Subject, Verbs, is_foreign,
 };
 use fairway_control::Control;
 use fairway_transport::Computing;
+use tower_http::timeout::TimeoutBody;
 
 /// How a request came.
 #[derive(Clone, Debug)]
@@ -99,7 +100,7 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
         Ok(identity) => {
             let who = identity.to_string();
             head.extensions.insert(Caller(who.clone()));
-            let body = Body::new(PatientBody::new(body, PIECE_MAX));
+            let body = bounded(body);
             (who, next.run(Request::from_parts(head, body)).await)
         }
         Err((who, response)) => (who, *response),
@@ -108,6 +109,11 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
         audit(&who, &via, &what, &required, response.status());
     }
     response
+}
+
+/// A body that fails if the client stops sending. The time of the whole request bounds how long a steady one may take.
+fn bounded(body: Body) -> Body {
+    Body::new(TimeoutBody::new(PIECE_MAX, body))
 }
 
 /// Who was turned away, as far as it is known, and how.
@@ -260,7 +266,37 @@ const NOT_ANY_MORE: &str = "this address takes TLS and authentication, which the
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use axum::body::Bytes;
+    use http_body_util::BodyExt;
+    use hyper::body::Frame;
+
     use super::*;
+
+    /// A body whose first piece never arrives.
+    struct Stalled;
+
+    impl hyper::body::Body for Stalled {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_that_stops_arriving_fails_after_ten_seconds() {
+        assert_eq!(bounded(Body::from("whole")).collect().await.unwrap().to_bytes(), "whole");
+        let began = tokio::time::Instant::now();
+        let error = bounded(Body::new(Stalled)).collect().await.unwrap_err();
+        assert!(began.elapsed() == Duration::from_secs(10), "{error} after {:?}", began.elapsed());
+    }
 
     #[test]
     fn a_token_is_taken_out_of_its_header_and_nothing_else_is() {

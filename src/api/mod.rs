@@ -19,7 +19,6 @@ mod objects;
 mod openapi;
 mod overrides;
 mod page;
-mod patient_body;
 mod permission;
 mod problem;
 mod publishing;

@@ -28,7 +28,7 @@ use fairway_api_types::endpoints::Endpoint;
 use fairway_control::{AppliedTransition, Control, Readiness};
 
 pub(super) use hub::Hub;
-pub(super) use stream::{heartbeat, place, stream};
+pub(super) use stream::{Events, HEARTBEAT, place, stream};
 
 /// The routes of events.
 pub(super) fn routes() -> Vec<Route> {

@@ -1,6 +1,9 @@
 //! What `GET /v1/watch` speaks: the bodies of its events, JSON in camelCase. Fields are only ever added.
 
 use fairway_model::Timestamp;
+use std::sync::Arc;
+
+use axum::response::sse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -160,11 +163,31 @@ impl ReloadEvent {
     }
 }
 
-/// One event as it goes over the wire (the HTML standard, "Server-sent events"): JSON has no line break of its own.
-pub(super) fn frame(event: &str, id: Option<&str>, body: &impl Serialize) -> String {
-    let body = serde_json::to_string(body).expect("texts and numbers have a JSON form");
-    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    format!("{id}event: {event}\ndata: {body}\n\n")
+/// One server-sent event. The hub keeps these, so that each is rendered once for all watchers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// What a client sends as `Last-Event-ID` to continue after it.
+    pub(super) id: Option<String>,
+    pub(super) event: &'static str,
+    /// JSON.
+    pub(super) data: Arc<str>,
+}
+
+impl Message {
+    pub(super) fn new(event: &'static str, id: Option<&str>, body: &impl Serialize) -> Self {
+        let data = serde_json::to_string(body).expect("texts and numbers have a JSON form");
+        Self { id: id.map(str::to_owned), event, data: data.into() }
+    }
+}
+
+impl From<Message> for sse::Event {
+    fn from(Message { id, event, data }: Message) -> Self {
+        let made = Self::default().event(event).data(data);
+        match id {
+            Some(id) => made.id(id),
+            None => made,
+        }
+    }
 }
 
 /// Most entries of a list in one event.

@@ -4,19 +4,18 @@
 //! where the store no longer remembers that far back, a `reset` says from where on it goes: list anew.
 
 use axum::{
-    body::Bytes,
     http::{HeaderMap, StatusCode},
-    response::Response,
+    response::{Response, sse},
 };
-use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::{
     super::{
         intents::{is_in, items},
         problem::{Refusal, problem},
         routes::Site,
-        watch::{heartbeat, place, stream},
-        watch_wire::frame,
+        watch::{Events, HEARTBEAT, place, stream},
+        watch_wire::Message,
     },
     shown::{shown, standing},
     write::SERVED_MAX,
@@ -79,14 +78,14 @@ pub(in crate::api) fn follow(
 }
 
 /// Sends what happens after a revision; why it cannot go on.
-async fn feed(of: &Watched, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes>) -> Result<(), Refusal> {
+async fn feed(of: &Watched, site: &Site, mut seen: u64, out: &Events) -> Result<(), Refusal> {
     let objects = site.control.objects()?;
-    let mut beat = heartbeat();
+    let mut beat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     loop {
         let mut watched = objects.store().watch(seen).await;
         if let Err(StoreError::Compacted { .. }) = watched {
             let revision = objects.declared().revision;
-            send(out, &frame("reset", Some(&revision.to_string()), &ObjectsReset { revision })).await?;
+            send(out, Message::new("reset", Some(&revision.to_string()), &ObjectsReset { revision })).await?;
             seen = revision;
             watched = objects.store().watch(seen).await;
         }
@@ -97,22 +96,22 @@ async fn feed(of: &Watched, site: &Site, mut seen: u64, out: &mpsc::Sender<Bytes
                     Some(batch) => {
                         seen = batch.iter().map(|event| event.revision).max().unwrap_or(seen);
                         site.control.served(seen, SERVED_MAX).await;
-                        for frame in frames(of, site, &batch, seen).await {
-                            send(out, &frame).await?;
+                        for message in messages(of, site, &batch, seen).await {
+                            send(out, message).await?;
                         }
                     }
                     // Too far behind, or the store has ended: the next look tells.
                     None => break,
                 },
-                // What was seen of other kinds is not to be looked through again.
-                _ = beat.tick() => send(out, &format!(": here\nid: {seen}\n\n")).await?,
+                // With an id: a client that reconnects need not be sent what was skipped, since it is of other kinds.
+                _ = beat.tick() => send(out, sse::Event::default().comment("here").id(seen.to_string())).await?,
             }
         }
     }
 }
 
-/// What a batch means for whoever watches, as frames. The last one alone has the id, so that a batch is told whole or again.
-async fn frames(of: &Watched, site: &Site, batch: &[Event], revision: u64) -> Vec<String> {
+/// The events of a batch. The last one alone has the id, so that a client that reconnects gets a batch whole or again.
+async fn messages(of: &Watched, site: &Site, batch: &[Event], revision: u64) -> Vec<Message> {
     let own: Vec<&Event> = batch.iter().filter(|event| of.has(&event.key)).collect();
     let there = own.iter().filter_map(|event| event.object.clone());
     let mut intents = match of {
@@ -125,16 +124,18 @@ async fn frames(of: &Watched, site: &Site, batch: &[Event], revision: u64) -> Ve
     let told = |(place, event): (usize, &&Event)| {
         let id = (place + 1 == own.len()).then_some(&*id);
         match (&event.object, of) {
-            (Some(object), Watched::Kind(_)) => frame("changed", id, &shown(object, &configured, served)),
-            (Some(_), Watched::Intents { .. }) => frame("changed", id, &intents.next().unwrap_or_default()),
-            (None, of) => frame("deleted", id, &DeletedObject { name: of.name(&event.key), revision: event.revision }),
+            (Some(object), Watched::Kind(_)) => Message::new("changed", id, &shown(object, &configured, served)),
+            (Some(_), Watched::Intents { .. }) => Message::new("changed", id, &intents.next().unwrap_or_default()),
+            (None, of) => {
+                Message::new("deleted", id, &DeletedObject { name: of.name(&event.key), revision: event.revision })
+            }
         }
     };
     own.iter().enumerate().map(told).collect()
 }
 
-/// Sends a frame; refused where nobody reads any more.
-async fn send(out: &mpsc::Sender<Bytes>, text: &str) -> Result<(), Refusal> {
+/// Sends an event; fails once nobody reads any more.
+async fn send(out: &Events, event: impl Into<sse::Event>) -> Result<(), Refusal> {
     let gone = |_| problem(StatusCode::GONE, "the watcher has gone").into();
-    out.send(Bytes::copy_from_slice(text.as_bytes())).await.map_err(gone)
+    out.send(Ok(event.into())).await.map_err(gone)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::api::watch_wire::{StateEvent, frame};
+use crate::api::watch_wire::{Message, StateEvent};
 
 /// Events and marks, for all watchers.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Kept {
     /// Number of the newest event; 0 before the first.
     newest: u64,
     /// The last events, the newest last.
-    events: VecDeque<Arc<str>>,
+    events: VecDeque<Message>,
     /// The last mark, and how many there were.
     mark: StateEvent,
     marks: u64,
@@ -55,12 +55,12 @@ impl Hub {
     }
 
     /// Puts an event down under the next number.
-    pub(super) fn tell(&self, event: &str, body: &impl fairway_api_types::state_wire::Body) {
+    pub(super) fn tell(&self, event: &'static str, body: &impl fairway_api_types::state_wire::Body) {
         {
             let mut kept = self.kept();
             kept.newest += 1;
             let id = self.id(kept.newest);
-            kept.events.push_back(frame(event, Some(&id), body).into());
+            kept.events.push_back(Message::new(event, Some(&id), body));
             if kept.events.len() > KEPT {
                 kept.events.pop_front();
             }
@@ -104,20 +104,20 @@ impl Hub {
     }
 
     /// What is new to a watcher, ready to be sent, and where it is then.
-    pub(super) fn pull(&self, place: Place) -> (Vec<Arc<str>>, Place) {
+    pub(super) fn pull(&self, place: Place) -> (Vec<Message>, Place) {
         let kept = self.kept();
         let mut out = Vec::new();
         let id = self.id(kept.newest);
         let lost = place.lost || place.seen < kept.oldest();
         if lost {
-            out.push(frame("reset", Some(&id), &StateEvent::default()).into());
+            out.push(Message::new("reset", Some(&id), &StateEvent::default()));
         } else {
             // At most KEPT, so it fits.
             let back = (kept.newest - place.seen) as usize;
             out.extend(kept.events.iter().skip(kept.events.len() - back).cloned());
         }
         if place.marks < kept.marks {
-            out.push(frame("state", Some(&id), &kept.mark).into());
+            out.push(Message::new("state", Some(&id), &kept.mark));
         }
         (out, Place { seen: kept.newest, marks: kept.marks, lost: false })
     }
@@ -148,13 +148,9 @@ pub(super) const WATCHERS_MAX: usize = 16;
 mod tests {
     use super::*;
 
-    fn texts(hub: &Hub, place: Place) -> (Vec<String>, Place) {
-        let (frames, place) = hub.pull(place);
-        let event = |frame: Arc<str>| {
-            let line = frame.lines().find(|line| line.starts_with("event: ")).unwrap_or_default();
-            line.trim_start_matches("event: ").to_owned()
-        };
-        (frames.into_iter().map(event).collect(), place)
+    fn texts(hub: &Hub, place: Place) -> (Vec<&'static str>, Place) {
+        let (messages, place) = hub.pull(place);
+        (messages.into_iter().map(|message| message.event).collect(), place)
     }
 
     fn mark(generation: u64) -> StateEvent {
@@ -178,8 +174,8 @@ mod tests {
     fn who_comes_back_gets_what_came_after_the_id_it_names() {
         let hub = Hub::new();
         hub.tell("flip", &mark(0));
-        let (frames, _) = hub.pull(hub.recent(1));
-        let id = frames[0].lines().next().and_then(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+        let (messages, _) = hub.pull(hub.recent(1));
+        let id = messages[0].id.clone().unwrap();
         hub.tell("reload", &mark(0));
         assert_eq!(texts(&hub, hub.after(&id)).0, ["reload"]);
         assert_eq!(texts(&hub, hub.recent(5)).0, ["flip", "reload"]);

@@ -1,24 +1,17 @@
 //! One watcher's stream: pulls from the hub and writes, until the client goes, the time is over, or the server ends.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes},
     extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
 };
-use hyper::body::Frame;
-use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
-    time::{Instant, Interval},
-};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
 
 use super::{Hub, hub::Place};
 use crate::api::{
@@ -62,18 +55,20 @@ pub(in crate::api) fn place(site: &Site) -> Result<OwnedSemaphorePermit, Refusal
     })
 }
 
-/// Answers with the frames that `feed` sends, until it ends, the client goes, the time is over, or the server ends.
+/// The way to a watcher. It cannot fail; the type is what [`Sse`] takes.
+pub(in crate::api) type Events = mpsc::Sender<Result<Event, Infallible>>;
+
+/// Answers with the events that `feed` sends, until it ends, the client goes, the time is over, or the server ends.
 pub(in crate::api) fn stream<F: Future<Output = ()> + Send + 'static>(
     site: &Site,
     place: OwnedSemaphorePermit,
-    feed: impl FnOnce(mpsc::Sender<Bytes>) -> F,
+    feed: impl FnOnce(Events) -> F,
 ) -> Response {
-    let (sender, frames) = mpsc::channel(FRAMES_WAITING_MAX);
+    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let (feed, mut end) = (feed(sender.clone()), site.ending.clone());
     tokio::spawn(async move {
-        let hello = format!("retry: {RETRY_MILLIS}\n\n");
-        // The channel is new, so there is room.
-        let _ = sender.try_send(hello.into());
+        // The channel is new, so it has room.
+        let _ = sender.try_send(Ok(Event::default().retry(RETRY)));
         tokio::select! {
             () = feed => {}
             () = sender.closed() => {}
@@ -82,61 +77,34 @@ pub(in crate::api) fn stream<F: Future<Output = ()> + Send + 'static>(
         }
         drop(place);
     });
-    let kind = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")];
-    (kind, Body::new(Frames(frames))).into_response()
+    let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("here");
+    Sse::new(ReceiverStream::new(events)).keep_alive(keep_alive).into_response()
 }
 
-/// What says at regular times that the stream goes on, so that both sides notice when the other has gone.
-pub(in crate::api) fn heartbeat() -> Interval {
-    tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT)
-}
-
-/// Sends what is new, and a comment now and then.
-async fn feed(hub: &Hub, mut place: Place, out: &mpsc::Sender<Bytes>) {
+/// Sends what is new.
+async fn feed(hub: &Hub, mut place: Place, out: &Events) {
     let mut news = hub.news();
-    let mut beat = heartbeat();
     loop {
         news.mark_unchanged();
-        let (frames, next) = hub.pull(place);
+        let (messages, next) = hub.pull(place);
         place = next;
-        for frame in frames {
-            if out.send(Bytes::copy_from_slice(frame.as_bytes())).await.is_err() {
+        for message in messages {
+            if out.send(Ok(message.into())).await.is_err() {
                 return;
             }
         }
-        loop {
-            tokio::select! {
-                changed = news.changed() => match changed {
-                    Ok(()) => break,
-                    Err(_) => return,
-                },
-                _ = beat.tick() => if out.send(Bytes::from_static(b": here\n\n")).await.is_err() { return },
-            }
+        if news.changed().await.is_err() {
+            return;
         }
-    }
-}
-
-/// A body that is written as it comes.
-struct Frames(mpsc::Receiver<Bytes>);
-
-impl hyper::body::Body for Frames {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
 
 /// Longest stream: a watcher comes back by itself and goes on where it was. One that began as its connection was asked to
 /// end (after 120 s, `CONNECTION_MAX`) is over before that is cut off (after 240 s).
 const WATCH_MAX: Duration = Duration::from_secs(110);
-/// Longest silence.
-const HEARTBEAT: Duration = Duration::from_secs(10);
-/// What a client that the stream ended for is told to wait before it comes back.
-const RETRY_MILLIS: u32 = 1_000;
-/// Frames that wait for the connection; more stay in the hub.
-const FRAMES_WAITING_MAX: usize = 8;
+/// Longest silence: then a comment shows both sides that the other is still there.
+pub(in crate::api) const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How long a client waits before it reconnects after the stream has ended.
+const RETRY: Duration = Duration::from_secs(1);
+/// Events that wait for the connection; more stay in the hub.
+const EVENTS_WAITING_MAX: usize = 8;
