@@ -96,7 +96,8 @@ impl UnderWay {
     pub(crate) async fn begin(&self, given: Option<&Given>, store: &dyn ObjectStore) -> Result<Begun, Refusal> {
         let Some(given) = given else { return Ok(Begun::Now(None)) };
         if !self.lock().insert(given.receipt.clone()) {
-            let what = format!("a request with this {HEADER} is under way; wait for its answer, or ask again later");
+            let what =
+                format!("a request with this {HEADER} is in progress; wait for its response, or try again later");
             return Err(problem(StatusCode::CONFLICT, what).into());
         }
         let mut once = Once { given: given.clone(), expect: Expect::Absent, keys: Arc::clone(&self.keys) };
@@ -111,13 +112,15 @@ impl UnderWay {
         match receipt {
             Some(receipt) if receipt.asked == given.asked => Ok(Begun::Before(Box::new((receipt.done, found)))),
             Some(_) => {
-                let what = format!("this {HEADER} was given with another request; give each request a key of its own");
+                let what = format!("this {HEADER} was used with another request; give each request a key of its own");
                 Err(problem(StatusCode::UNPROCESSABLE_ENTITY, what).into())
             }
             // A newer program wrote it.
-            None => {
-                Err(problem(StatusCode::CONFLICT, format!("what was done with this {HEADER} cannot be read")).into())
-            }
+            None => Err(problem(
+                StatusCode::CONFLICT,
+                format!("the record of this {HEADER} cannot be read, since a newer version wrote it"),
+            )
+            .into()),
         }
     }
 
@@ -154,8 +157,7 @@ impl Once {
         let receipt = Receipt { asked: self.given.asked.clone(), done };
         let value = serde_json::to_vec(&receipt).expect("texts and numbers have a JSON form");
         if value.len() > RECEIPT_MAX {
-            let what =
-                format!("what is to be remembered for its {HEADER} has over {RECEIPT_MAX} octets; apply it in parts");
+            let what = format!("the record for its {HEADER} is larger than {RECEIPT_MAX} bytes; apply it in parts");
             return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
         }
         Ok(Change { key: self.given.receipt.clone(), expect: self.expect, value: Some(value) })
@@ -196,7 +198,7 @@ fn sum(parts: &[&[u8]]) -> String {
 
 pub(crate) const HEADER: &str = "Idempotency-Key";
 /// What is told to whoever was slower with a key.
-pub(crate) const FASTER: &str = "another server has just carried out a request with this Idempotency-Key; ask again";
+pub(crate) const FASTER: &str = "another server has just handled a request with this Idempotency-Key; try again";
 /// Hexadecimal digits of each part of an id: 40 bits.
 const ID_DIGITS: usize = 10;
 /// Most characters of a key.

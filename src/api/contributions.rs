@@ -51,7 +51,7 @@ async fn evict(
 ) -> Result<Json<Evicted>, Refusal> {
     let Query(eviction) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
     if eviction.reason.len() > 1_024 || eviction.reason.chars().any(char::is_control) {
-        return Err(problem(StatusCode::BAD_REQUEST, "reason: give one line of at most 1024 octets").into());
+        return Err(problem(StatusCode::BAD_REQUEST, "reason: give one line of at most 1024 bytes").into());
     }
     let who = caller.map(|Extension(Caller(who))| who).unwrap_or_default();
     let by = Author::new(who, eviction.reason.clone());

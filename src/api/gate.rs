@@ -90,7 +90,7 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
     let _computing = Computing::begin();
     let required = gate.permissions.required(&request);
     let Some(via) = request.extensions().get::<Via>().cloned() else {
-        return problem(StatusCode::INTERNAL_SERVER_ERROR, "a request that came by no listener; please report it");
+        return problem(StatusCode::INTERNAL_SERVER_ERROR, "the request came over no listener; please report it");
     };
     let Some(required) = required else { return next.run(request).await };
     let (mut head, body) = request.into_parts();
@@ -148,7 +148,7 @@ async fn admit(gate: &Gate, via: &Via, head: &Parts, required: &RequiredPermissi
         };
     }
     let failed = |response| match limiter.as_ref().map(|limiter| limiter.failure(client)) {
-        Some(Err(wait)) => turned("unknown", too_often(wait, "failed attempts to show who you are")),
+        Some(Err(wait)) => turned("unknown", too_often(wait, "failed logins")),
         _ => turned("unknown", response),
     };
     let identity = identify(gate, &access, &head.headers, certificate).await.map_err(|error| match error {
@@ -188,12 +188,12 @@ async fn identify(
     if token.split('.').count() == 3 {
         let identified = gate.kept.rings.identify(access, token, Instant::now()).await;
         return identified.map_err(|error| match error {
-            KeyError::Refused(why) => Unknown::Refused(format!("the token is not believed: {why}")),
+            KeyError::Refused(why) => Unknown::Refused(format!("token rejected: {why}")),
             unreadable @ KeyError::Unreadable { .. } => Unknown::Later(unreadable.to_string()),
         });
     }
     let known = access.of_token(token, SystemTime::now().into());
-    known.ok_or_else(|| Unknown::Refused("the token is not known, or has expired".to_owned()))
+    known.ok_or_else(|| Unknown::Refused("the token is unknown or has expired".to_owned()))
 }
 
 /// The token of a header (RFC 6750 section 2.1); the scheme is written in any case (RFC 9110 section 11.1).
@@ -206,8 +206,8 @@ fn bearer(header: &str) -> Option<&str> {
 
 fn unauthorized(why: Option<&str>) -> Response {
     let detail = why.map_or_else(
-        || "show who you are: a token (Authorization: Bearer …), or a certificate".to_owned(),
-        |why| format!("{why}; get another token"),
+        || "authentication required: send a token (Authorization: Bearer …) or a client certificate".to_owned(),
+        |why| format!("{why}; get a new token"),
     );
     let mut response = problem(StatusCode::UNAUTHORIZED, detail);
     // RFC 6750 section 3: no error code where nothing was shown.
@@ -220,7 +220,7 @@ fn unauthorized(why: Option<&str>) -> Response {
 }
 
 fn forbidden(who: &Identity, denied: &Denied) -> Response {
-    let detail = format!("{who} lacks {denied}; have it granted in the configuration (access.grants)");
+    let detail = format!("{who} lacks {denied}; add a grant to the configuration (access.grants)");
     problem(StatusCode::FORBIDDEN, detail)
 }
 

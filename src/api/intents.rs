@@ -43,7 +43,9 @@ async fn list(
     }
     let (declared, limit) = (objects.declared(), asked.limit.unwrap_or(LIST_USUAL));
     if !(1..=LIST_MAX).contains(&limit) {
-        return Err(problem(StatusCode::BAD_REQUEST, format!("limit: {limit} is not 1 to {LIST_MAX}")).into());
+        return Err(
+            problem(StatusCode::BAD_REQUEST, format!("limit: {limit} is out of range; give 1 to {LIST_MAX}")).into()
+        );
     }
     let found = INTENT_KINDS.into_iter().flat_map(|kind| declared.of(kind));
     let mut found = found.filter(|object| is_wanted(&asked, &declared, &object.key));
@@ -89,7 +91,7 @@ pub(super) async fn items(control: &Control, objects: Vec<Object>) -> Vec<Intent
 
 /// What was done to an intent; private keys are told by their hash.
 async fn history(State(site): State<Site>, uri: Uri) -> Result<Response, Refusal> {
-    let unknown = || problem(StatusCode::NOT_FOUND, "no intent was ever there; GET /v1/intents lists those there are");
+    let unknown = || problem(StatusCode::NOT_FOUND, "there never was such an intent; GET /v1/intents lists all");
     let key = fairway_intents::history_of(uri.path()).ok_or_else(unknown)?.key(None);
     let entries = site.control.objects()?.history(&key, HISTORY_SHOWN).await?;
     if entries.is_empty() {

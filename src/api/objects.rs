@@ -55,7 +55,9 @@ async fn list(
     }
     let (declared, limit) = (objects.declared(), limit.unwrap_or(LIST_USUAL));
     if !(1..=LIST_MAX).contains(&limit) {
-        return Err(problem(StatusCode::BAD_REQUEST, format!("limit: {limit} is not 1 to {LIST_MAX}")).into());
+        return Err(
+            problem(StatusCode::BAD_REQUEST, format!("limit: {limit} is out of range; give 1 to {LIST_MAX}")).into()
+        );
     }
     let is_wanted = |object: &&Object| object.key.name() > after.as_str() && object.key.name().contains(&contains);
     let mut found = declared.of(kind).filter(is_wanted);

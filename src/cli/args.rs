@@ -44,6 +44,7 @@ Exit status:
   1  it failed: a fault in files, no running server, a port in use; the reason is on standard error
   2  the command line itself is wrong
   3  `check --impact --against`: rules are broken, all of them as before
+  4  `diff`: something would change
 
 Environment (a flag wins over it, and it wins over the configuration file):
   FAIRWAY_CONFIG       configuration file or folder of serve and check

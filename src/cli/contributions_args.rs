@@ -1,10 +1,10 @@
-//! What `fairway contributions` takes, and what the manual says of it. Only definitions.
+//! Arguments of `fairway contributions`, with their help. Only definitions.
 
 use clap::{Args, Subcommand};
 
 use super::server_args::ServerArgs;
 
-/// Show who brings what over the webhook of ExternalDNS, since when, and what of it is not heeded; or take it out.
+/// List webhook contributions of ExternalDNS and their status, or remove them.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -12,7 +12,7 @@ Examples:
   fairway contributions --members
   fairway contributions evict west --reason 'the cluster is gone'")]
 pub(super) struct ContributionsArgs {
-    /// What to do instead of showing them.
+    /// An action instead of the list.
     #[command(subcommand)]
     pub(super) command: Option<ContributionsCommand>,
 
@@ -20,37 +20,37 @@ pub(super) struct ContributionsArgs {
     #[command(flatten)]
     pub(super) server: ServerArgs,
 
-    /// Show the members too that each brings, with their weights and where these come from; at most 100 each.
+    /// Also show the members of each contribution, with their weights and the source of each weight; at most 100 each.
     #[arg(long)]
     pub(super) members: bool,
 
-    /// Print as JSON, with when each fades and is gone.
+    /// Print as JSON, with the times when each contribution loses weight and expires.
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// What is done to contributions.
+/// Actions on contributions.
 #[derive(Debug, Subcommand)]
 pub(super) enum ContributionsCommand {
-    /// Take out what an owner brought. A writer that still runs brings it again: end it first.
+    /// Remove what an owner contributed. A client that still runs contributes it again: stop it first.
     Evict(EvictArgs),
 }
 
-/// What `contributions evict` takes.
+/// Arguments of `contributions evict`.
 #[derive(Debug, Args)]
 pub(super) struct EvictArgs {
     /// The owner, as `contributions` shows it.
     pub(super) owner: String,
 
-    /// Only what came by this base path: / or /owners/NAME.
+    /// Only contributions over this base path: / or /owners/NAME.
     #[arg(long, value_name = "PATH")]
     pub(super) path: Option<String>,
 
-    /// Only what has this set identifier.
+    /// Only contributions with this set identifier.
     #[arg(long, value_name = "SET")]
     pub(super) set: Option<String>,
 
-    /// Why, for the history; one line.
+    /// Reason for the history; one line.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(super) reason: String,
 

@@ -1,4 +1,4 @@
-//! What `fairway apply`, `diff`, `get` and `delete` take, and what the manual says of it. Only definitions.
+//! Arguments of `fairway apply`, `diff`, `get` and `delete`, with their help. Only definitions.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use super::server_args::ServerArgs;
 
-/// Declare clusters, monitors, pools, names, records and intents to a running server; all of them, or none.
+/// Create or replace objects on a running server: all of them, or none.
 ///
-/// Files hold the sections clusters, monitors, pools, names and records, as in a configuration file, and intents, each with its key, in YAML or JSON. What is declared is
-/// kept in the data folder and is in the answers when the command ends. Each object says all that it says from now on; where a
-/// configuration file of the server says otherwise, that one holds.
+/// Files hold the sections clusters, monitors, pools, names and records, as in a configuration file, and intents, each with its key, in
+/// YAML or JSON. The server keeps the objects in its data folder, and its answers follow them when the command ends. Each object
+/// replaces the one of its name. An object of a configuration file takes precedence.
 ///
-/// What does not fit what is there is refused with its faults, and nothing is changed.
+/// If an object is invalid or does not fit the others, the command prints the errors and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -23,15 +23,15 @@ pub(super) struct ApplyArgs {
     #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) file: Vec<PathBuf>,
 
-    /// Take away everything that was declared over the API and is not in the files; of intents those that you have applied.
+    /// Delete every object that was created over the API and is not in the files; of intents those that you have applied.
     #[arg(long)]
     pub(super) prune: bool,
 
-    /// Only tell what would change.
+    /// Only show what would change.
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// Why, for the history; one line.
+    /// Reason for the history; one line.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(super) reason: String,
 
@@ -40,20 +40,26 @@ pub(super) struct ApplyArgs {
     pub(super) server: ServerArgs,
 }
 
-/// Show what files would change in what was declared to a running server, field by field.
+/// Show what `fairway apply` would change, field by field. Changes nothing.
 ///
-/// Exit status 4 where anything would. Nothing is changed. What does not fit is refused with its faults, as `fairway apply` does.
+/// If an object is invalid or does not fit the others, the command prints the errors.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   fairway diff -f shop.yaml
-  fairway diff -f /etc/fairway/objects --prune")]
+  fairway diff -f /etc/fairway/objects --prune
+
+Exit status:
+  0  nothing would change
+  1  it failed: an object is invalid, or no server is running; the reason is on standard error
+  2  the command line is invalid
+  4  something would change")]
 pub(super) struct DiffArgs {
     /// File, or a folder whose *.yaml files are read together; may be repeated.
     #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) file: Vec<PathBuf>,
 
-    /// As if everything that was declared over the API and is not in the files were taken away; of intents those that you have applied.
+    /// Also show what `fairway apply --prune` would delete.
     #[arg(long)]
     pub(super) prune: bool,
 
@@ -62,9 +68,9 @@ pub(super) struct DiffArgs {
     pub(super) server: ServerArgs,
 }
 
-/// Show what was declared to a running server.
+/// Show objects that were created over the API.
 ///
-/// Objects that configuration files declare are not among them: `fairway status` shows everything that is served.
+/// Objects of configuration files are not shown: `fairway status` shows everything that is served.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -72,7 +78,7 @@ Examples:
   fairway get intents
   fairway get pools shop --json")]
 pub(super) struct GetArgs {
-    /// What kind of objects.
+    /// Kind of the objects.
     #[arg(value_name = "KIND", value_enum)]
     pub(super) kind: Section,
 
@@ -80,7 +86,7 @@ pub(super) struct GetArgs {
     #[arg(value_name = "NAME")]
     pub(super) name: Option<String>,
 
-    /// Print as JSON, with all that each object says.
+    /// Print the whole objects as JSON.
     #[arg(long)]
     pub(super) json: bool,
 
@@ -89,15 +95,15 @@ pub(super) struct GetArgs {
     pub(super) server: ServerArgs,
 }
 
-/// Take away what was declared to a running server.
+/// Delete an object that was created over the API.
 ///
-/// Refused where another object needs it. The history goes on telling what it said.
+/// Fails if another object refers to it. Its history remains.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   fairway delete names shop.gslb.example --reason 'the shop has closed'")]
 pub(super) struct DeleteArgs {
-    /// What kind of object.
+    /// Kind of the object.
     #[arg(value_name = "KIND", value_enum)]
     pub(super) kind: Section,
 
@@ -105,7 +111,7 @@ pub(super) struct DeleteArgs {
     #[arg(value_name = "NAME")]
     pub(super) name: String,
 
-    /// Why, for the history; one line.
+    /// Reason for the history; one line.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(super) reason: String,
 
@@ -114,7 +120,7 @@ pub(super) struct DeleteArgs {
     pub(super) server: ServerArgs,
 }
 
-/// A kind of objects, by its section in a configuration.
+/// A kind of object, by its section in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Section {
     /// Clusters.
@@ -126,7 +132,7 @@ pub(super) enum Section {
     /// Monitors.
     #[value(alias = "monitor")]
     Monitors,
-    /// Steered names.
+    /// Load-balanced names.
     #[value(alias = "name")]
     Names,
     /// Pools.

@@ -1,4 +1,4 @@
-//! The client side of the API: what `fairway status`, `explain`, `reload` and `override` call.
+//! A client of the API, which the command line uses.
 //!
 //! One connection for each request, over the control socket or over TCP. Paths come from `endpoints`, as those of the routes do.
 
@@ -37,7 +37,7 @@ use crate::{
 };
 use fairway_http::https;
 
-/// Where a running daemon is reached.
+/// The way to a running server.
 #[derive(Clone, Debug)]
 pub enum Reach {
     /// Its control socket.
@@ -48,7 +48,7 @@ pub enum Reach {
     Remote(Box<Remote>),
 }
 
-/// A server that is reached by a URL, and what is shown to it.
+/// A server at a URL, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// Name or address, without brackets.
@@ -57,14 +57,14 @@ pub struct Remote {
     pub port: u16,
     /// Both, as a `Host` header has them.
     pub authority: String,
-    /// How TLS is spoken; none for plain HTTP.
+    /// Settings of TLS; `None` for plain HTTP.
     pub tls: Option<Arc<ClientConfig>>,
-    /// The token that is shown.
+    /// The token that is sent.
     pub token: Option<Secret>,
 }
 
 impl Reach {
-    /// The control socket of the daemon that keeps this data folder.
+    /// The control socket of the server with this data folder.
     pub fn of_data_dir(data_dir: &Path) -> Self {
         Self::Socket(data_dir.join(CONTROL_SOCKET))
     }
@@ -73,36 +73,36 @@ impl Reach {
 /// Name of the control socket in the data folder.
 pub const CONTROL_SOCKET: &str = "control.sock";
 
-/// A client of one daemon.
+/// A client of one server.
 #[derive(Clone, Debug)]
 pub struct Client {
     reach: Reach,
 }
 
-/// How objects are applied.
+/// Options of applying objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applying {
-    /// Only tell what would come of it.
+    /// Return what would change, and change nothing.
     pub dry_run: bool,
-    /// Take away what is declared over the API and not named.
+    /// Delete objects that were created over the API and are not in the body.
     pub prune: bool,
-    /// Why, for the history.
+    /// Reason for the history.
     pub reason: String,
 }
 
-/// Whose answer is to be explained.
+/// The query whose answer is explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExplainQuery {
     /// The name asked for.
     pub name: String,
     /// The type asked for; default A.
     pub rtype: Option<String>,
-    /// The client: an address or a network; default a query that says nothing of its client.
+    /// The client: an address or a network; default a query without client subnet.
     pub client: Option<String>,
 }
 
 impl Client {
-    /// A client of the daemon that is reached there; nothing is sent yet.
+    /// A client of the server there. Sends nothing yet.
     pub const fn new(reach: Reach) -> Self {
         Self { reach }
     }
@@ -252,7 +252,7 @@ impl Client {
         serde_json::from_slice(&bytes).map_err(|e| self.broken(&e))
     }
 
-    /// One request, one response, at most [`PATIENCE`]; a status other than 2xx is an error with the server's own words.
+    /// Sends one request, and waits at most [`PATIENCE`]. A status other than 2xx is an error with the server's problem.
     async fn call(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, ClientError> {
         let exchange = async {
             match &self.reach {
@@ -345,54 +345,54 @@ impl Client {
     }
 }
 
-/// Why a daemon's answer is not there.
+/// Why there is no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
     /// No connection.
-    #[error("{at}: {why}; is fairway running, and with this data folder or HTTP listener?")]
+    #[error("cannot connect to {at}: {why}; check that fairway is running with this data folder or HTTP listener")]
     Unreachable {
         /// Socket or URL.
         at: String,
-        /// The system's words.
+        /// The error of the system.
         why: String,
     },
-    /// The connection or the answer is not what this program speaks.
-    #[error("{at}: {why}; is it fairway that answers there?")]
+    /// The peer does not speak this API.
+    #[error("invalid response from {at}: {why}; check that the server there is fairway")]
     Broken {
         /// Socket or URL.
         at: String,
-        /// What did not fit.
+        /// The error.
         why: String,
     },
-    /// No TLS with it: mostly a certificate that is not trusted, or one of ours that is not wanted.
-    #[error("{at}: TLS: {why}; give the authority of its certificate with --cacert")]
+    /// TLS failed: mostly since its certificate is not trusted, or it does not accept ours.
+    #[error("TLS with {at} failed: {why}; give the authority of the server's certificate with --cacert")]
     Untrusted {
         /// URL.
         at: String,
-        /// What did not fit.
+        /// The error.
         why: String,
     },
-    /// No answer in time.
-    #[error("{at}: no answer within {secs} s; look at the daemon's log")]
+    /// No response in time.
+    #[error("no response from {at} within {secs} s; look at the server's log")]
     Late {
         /// Socket or URL.
         at: String,
-        /// How long was waited.
+        /// Seconds waited.
         secs: u64,
     },
-    /// The daemon says no.
+    /// The server returned an error.
     #[error("{at}: {status} {}: {}", problem.title, problem.detail)]
     Refused {
         /// Socket or URL.
         at: String,
         /// HTTP status.
         status: u16,
-        /// The daemon's own words.
+        /// The body of the response.
         problem: Problem,
     },
 }
 
-/// Longest wait for an answer: a reload of a million names compiles for some seconds.
+/// Longest wait for a response: a reload of a million names compiles for some seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Most octets of an answer: the state of 10,000 targets with full history is under 40 MB.
+/// Largest response, in bytes: the state of 10,000 targets with full history is under 40 MB.
 const BODY_MAX: usize = 128 << 20;

@@ -203,7 +203,7 @@ pub enum ControlError {
     #[error("objects cannot be kept: {0}")]
     NoStore(String),
     /// An override of another request with the same key is in force.
-    #[error("this Idempotency-Key was given with another request; give each request a key of its own")]
+    #[error("this Idempotency-Key was used with another request; give each request a key of its own")]
     KeyOfAnother,
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]

@@ -128,7 +128,7 @@ fn whatever_the_document_tells_of_is_there() {
             }
             let (status, said) = http(server.http, method, &asked).expect("an answer");
             assert_eq!(status == 405, !is_told, "{method} {asked}: {status} {said}");
-            assert!(!said.contains("nothing is at "), "{method} {asked}: {said}");
+            assert!(!said.contains("there is no route at "), "{method} {asked}: {said}");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn refused(kind: Kind, refused: &Refused) -> Refusal {
     let faults = &refused.faults;
     let detail = match &faults[..] {
         [only] if only.pointer.is_empty() => only.detail.clone(),
-        many => format!("the {} has {} faults; mend those in errors", kind.word(), many.len()),
+        many => format!("the {} has {} errors; fix those in `errors`", kind.word(), many.len()),
     };
     problems(status, detail, faults)
 }

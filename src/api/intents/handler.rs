@@ -79,11 +79,11 @@ impl IntentApi {
         let place = Some(uri.path()).filter(|path| *path != OWN).map(place_of).transpose()?;
         let Query(query) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
         if query.reason.len() > REASON_MAX || query.reason.chars().any(char::is_control) {
-            let detail = format!("reason: give one line of at most {REASON_MAX} octets");
+            let detail = format!("reason: give one line of at most {REASON_MAX} bytes");
             return Err(problem(StatusCode::BAD_REQUEST, detail));
         }
         let octets = body.map_err(|error| {
-            let detail = format!("{}; {} KiB are the most", error.body_text(), BODY_MAX >> 10);
+            let detail = format!("{}; the limit is {} KiB", error.body_text(), BODY_MAX >> 10);
             problem(error.status(), detail)
         })?;
         let who = head.extensions.get().map(|Caller(who)| who.clone()).unwrap_or_default();
@@ -256,7 +256,7 @@ impl IntentApi {
                 Err(Unwritten::Answered(refusal)) => return Err(refusal),
             }
         }
-        let detail = format!("others changed it {TRIES_MAX} times meanwhile; try again");
+        let detail = format!("other writes changed the object {TRIES_MAX} times at the same time; try again");
         Err(problem(StatusCode::CONFLICT, detail))
     }
 
@@ -387,7 +387,7 @@ impl Asked {
         match there.filter(|object| tags.is_some_and(|tags| matches(tags, object))) {
             None => Ok(()),
             Some(object) => {
-                let detail = format!("it is there already, as {}; read it, and decide anew", tag(object));
+                let detail = format!("it exists already, with the ETag {}; read it and try again", tag(object));
                 Err(problem(StatusCode::PRECONDITION_FAILED, detail))
             }
         }
@@ -399,8 +399,9 @@ impl Asked {
         if there.is_some_and(|object| matches(tags, object)) {
             return Ok(());
         }
-        let now = there.map_or_else(|| "nothing is there".to_owned(), |object| format!("it is {} now", tag(object)));
-        Err(problem(StatusCode::PRECONDITION_FAILED, format!("{now}; read it again and decide anew")))
+        let now = there
+            .map_or_else(|| "there is no such object".to_owned(), |object| format!("its ETag is {} now", tag(object)));
+        Err(problem(StatusCode::PRECONDITION_FAILED, format!("{now}; read it and try again")))
     }
 }
 

@@ -102,7 +102,7 @@ async fn an_intent_is_put_by_its_key_where_it_is_not_there_yet() {
     assert_eq!(site.ask_if("PUT", own, absent, &inbound("n")).await.status, 201);
     let again = site.ask_if("PUT", own, absent, &inbound("n")).await;
     assert_eq!(again.status, 412, "{}", again.text);
-    assert!(again.text.contains("it is there already"), "{}", again.text);
+    assert!(again.text.contains("it exists already"), "{}", again.text);
     assert_eq!(site.ask("GET", &format!("{W}/inbound-intents/n"), "").await.status, 200);
     assert_eq!(site.ask("POST", own, &inbound("n")).await.status, 405);
     assert_eq!(site.ask("GET", "/v1/intents/pool/shop", "").await.status, 404);

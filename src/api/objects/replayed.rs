@@ -48,7 +48,7 @@ pub(super) async fn commit_once(
             committed => return committed.map_err(|error| refused(Some(once), error)),
         }
     }
-    let what = format!("others changed it {TRIES_MAX} times meanwhile; try again");
+    let what = format!("other writes changed the object {TRIES_MAX} times at the same time; try again");
     Err(problem(StatusCode::CONFLICT, what).into())
 }
 

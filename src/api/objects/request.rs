@@ -48,7 +48,7 @@ impl FromRequest<Site> for Asked {
         let Query(parameters) = parameters.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
         let WriteParameters { dry_run, prune, reason } = parameters;
         if reason.len() > REASON_MAX || reason.chars().any(char::is_control) {
-            let what = format!("reason: give one line of at most {REASON_MAX} octets");
+            let what = format!("reason: give one line of at most {REASON_MAX} bytes");
             return Err(problem(StatusCode::BAD_REQUEST, what).into());
         }
         let who = parts.extensions.get::<Caller>().map(|caller| caller.0.clone()).unwrap_or_default();
@@ -56,7 +56,7 @@ impl FromRequest<Site> for Asked {
         let (headers, what) = (parts.headers.clone(), format!("{} {}", parts.method, parts.uri));
         let body = Request::from_parts(parts, body).extract::<Bytes, _>().await;
         let body =
-            body.map_err(|error| problem(error.status(), format!("{}; 16 MiB are the most", error.body_text())))?;
+            body.map_err(|error| problem(error.status(), format!("{}; the limit is 16 MiB", error.body_text())))?;
         let by = Author::new(who, reason);
         let given = Given::read(&headers, &by, &[what.as_bytes(), format!("{expect:?}").as_bytes(), &body])?;
         Ok(Self { by, expect, dry_run, prune, given, body })
@@ -67,12 +67,12 @@ impl Asked {
     /// The object that the body declares; under this name, where it has one already.
     pub(super) fn object(&self, kind: Kind, name: Option<&str>) -> Result<(Key, Vec<u8>), Refusal> {
         let body: ObjectBody = self.json("one object, like {\"name\": \"…\"}")?;
-        let faulty = |flaws| flawed(StatusCode::UNPROCESSABLE_ENTITY, "the object is at fault", flaws);
+        let faulty = |flaws| flawed(StatusCode::UNPROCESSABLE_ENTITY, "the object is invalid", flaws);
         let (own, value) = sound(kind, &body).map_err(faulty)?;
         match name.map(|name| key(kind, name)) {
             Some(asked) if asked.as_ref() != Some(&own) => {
                 let asked = name.unwrap_or_default();
-                let what = format!("the body is called {}, the path {asked}; make both the same", own.name());
+                let what = format!("the name in the body is {}, but {asked} in the path; make them equal", own.name());
                 Err(problem(StatusCode::BAD_REQUEST, what).into())
             }
             _ => Ok((own, value)),
@@ -83,13 +83,15 @@ impl Asked {
     pub(super) fn objects(&self, declared: &Declared) -> Result<BTreeMap<Key, Vec<u8>>, Refusal> {
         let body: ApplyBody = self.json("objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
         if let Some(version) = body.version.filter(|version| *version != 1) {
-            let what = format!("version {version} is not known here; write version 1, or leave it out");
+            let what = format!("version {version} is not supported; write version 1, or leave it out");
             return Err(problem(StatusCode::UNPROCESSABLE_ENTITY, what).into());
         }
         let (wanted, flaws) = all_sound(body, declared);
         match flaws.is_empty() {
             true => Ok(wanted),
-            false => Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "no object was taken", flaws).into()),
+            false => {
+                Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "nothing was changed: an object is invalid", flaws).into())
+            }
         }
     }
 
@@ -148,7 +150,7 @@ fn sound(kind: Kind, body: &ObjectBody) -> Result<(Key, Vec<u8>), Vec<Flaw>> {
     let text = Value::Object(body.spec.clone()).to_string();
     let flaw = |pointer: &str, detail: String| vec![Flaw { pointer: pointer.to_owned(), detail }];
     if text.len() > VALUE_MAX {
-        return Err(flaw("", format!("it has {} octets; {VALUE_MAX} are the most", text.len())));
+        return Err(flaw("", format!("the object has {} bytes; the limit is {VALUE_MAX}", text.len())));
     }
     fairway_config::object(section(kind).unwrap_or_default(), &text).map_err(|faults| {
         faults.into_iter().map(|fault| Flaw { pointer: fault.pointer, detail: fault.what }).collect::<Vec<_>>()

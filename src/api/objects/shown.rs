@@ -82,6 +82,6 @@ fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Cond
 /// Nothing has this name.
 pub(super) fn unknown(kind: Kind, name: &str) -> Refusal {
     let section = section(kind).unwrap_or_default();
-    let what = format!("{section}: nothing is called {name} here; what files declare is in /v1/state");
+    let what = format!("{section}: there is no object {name}; objects of configuration files are in /v1/state");
     problem(StatusCode::NOT_FOUND, what).into()
 }

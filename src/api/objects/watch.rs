@@ -65,7 +65,7 @@ pub(in crate::api) fn follow(
     let seen = match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse()) {
         Some(Ok(seen)) => Some(seen),
         Some(Err(_)) => {
-            let what = "Last-Event-ID is the revision of the last event that was seen; give that, or leave it out";
+            let what = "Last-Event-ID must be the revision of an event; give that of the last one, or leave it out";
             return Err(problem(StatusCode::BAD_REQUEST, what).into());
         }
         None => revision,

@@ -208,7 +208,7 @@ async fn tried(
     let report = suppose(&mut declared, changes)?;
     let needed = needed(&declared, changes);
     if !needed.is_empty() {
-        return Err(flawed(StatusCode::CONFLICT, "what would go is needed", needed).into());
+        return Err(flawed(StatusCode::CONFLICT, "other objects refer to what would be deleted", needed).into());
     }
     let alone = changes.first().filter(|_| changes.len() == 1 && !tells_effect).map(|change| &change.key);
     let written = alone.filter(|key| declared.is_local_at(key) && objects.declared().is_local_at(key)).cloned();
@@ -221,12 +221,17 @@ async fn tried(
     let own = flaws(wanted.filter_map(|change| left_out.get_key_value(&change.key)), changes.len() == 1);
     if !own.is_empty() {
         // What leans on these does not fit either, and is not what is to be mended.
-        return Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "it does not fit what is there", own).into());
+        return Err(flawed(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "the object conflicts with the current configuration",
+            own,
+        )
+        .into());
     }
     let before = standing(site).0;
     let others = flaws(new_in(&left_out, &before.left_out), false);
     if !others.is_empty() {
-        return Err(flawed(StatusCode::CONFLICT, "other objects would not fit any more", others).into());
+        return Err(flawed(StatusCode::CONFLICT, "other objects would become invalid", others).into());
     }
     Ok((ApplyReport { effect, ..report }, left_out, trial))
 }
