@@ -11,5 +11,4 @@ pub mod daemon;
 pub mod demo;
 pub(crate) mod once;
 mod page;
-mod post;
 pub mod problem;

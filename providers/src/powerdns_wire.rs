@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fairway_http::Method;
 use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
-use hyper::Method;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -65,10 +65,10 @@ impl Provider for PowerDns {
         let mut sets = Vec::new();
         for zone in &self.zones {
             let answer = self.api.send(Method::GET, &path(zone), &[], Vec::new()).await?;
-            if answer.status != 200 {
-                return Err(ProviderError::Unavailable(format!("{zone}: {}", answer.told())));
+            if answer.status() != 200 {
+                return Err(ProviderError::Unavailable(format!("{zone}: {}", answer.excerpt())));
             }
-            let read: Zone = serde_json::from_slice(&answer.body).map_err(|error| {
+            let read: Zone = serde_json::from_slice(answer.body()).map_err(|error| {
                 ProviderError::Unavailable(format!("{zone}: the answer is not understood: {error}"))
             })?;
             for set in read.rrsets {
@@ -94,7 +94,7 @@ impl Provider for PowerDns {
                 serde_json::to_vec(&Patch { rrsets }).map_err(|error| ProviderError::Refused(error.to_string()))?;
             let answer =
                 self.api.send(Method::PATCH, &path(zone), &[("content-type", "application/json")], body).await?;
-            if answer.status != 204 {
+            if answer.status() != 204 {
                 return Err(answer.failure());
             }
         }

@@ -15,8 +15,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fairway_http::Method;
 use fairway_model::{Changes, Name, ProviderRecordSet};
-use hyper::Method;
 
 use crate::{
     DomainFilter, Endpoint, Json, MEDIA_TYPE, endpoint,
@@ -75,7 +75,7 @@ impl Provider for Webhook {
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         let asked = endpoint::changes(changes).to_json();
         let answer = self.api.send(Method::POST, "/records", &[CONTENT], asked).await?;
-        match answer.status {
+        match answer.status() {
             204 => Ok(()),
             200..300 => Err(unexpected("/records", &answer, "204")),
             _ => Err(answer.failure()),
@@ -87,8 +87,8 @@ impl Webhook {
     /// The domains that it takes; an error where it is no webhook of this version.
     async fn negotiate(&self) -> Result<DomainFilter, ProviderError> {
         let answer = self.ask(Method::GET, "/", &[ACCEPT], Vec::new()).await?;
-        if answer.content_type.as_deref() != Some(MEDIA_TYPE) {
-            let said = answer.content_type.as_deref().unwrap_or("none");
+        if answer.content_type() != Some(MEDIA_TYPE) {
+            let said = answer.content_type().unwrap_or("none");
             let what = format!("/: its media type is {said:.100}, and has to be {MEDIA_TYPE}");
             return Err(ProviderError::Unavailable(what));
         }
@@ -104,16 +104,16 @@ impl Webhook {
     ) -> Result<Answer, ProviderError> {
         let answer = self.api.send(method, path, headers, body).await?;
         // Nothing can be left out of what is asked here: no status is about one record.
-        if answer.status == 200 { Ok(answer) } else { Err(unexpected(path, &answer, "200")) }
+        if answer.status() == 200 { Ok(answer) } else { Err(unexpected(path, &answer, "200")) }
     }
 }
 
 fn unexpected(path: &str, answer: &Answer, wanted: &str) -> ProviderError {
-    ProviderError::Unavailable(format!("{path}: not status {wanted}: {}", answer.told()))
+    ProviderError::Unavailable(format!("{path}: not status {wanted}: {}", answer.excerpt()))
 }
 
 fn body<T: Json>(answer: &Answer, path: &str) -> Result<T, ProviderError> {
-    T::from_json(&answer.body)
+    T::from_json(answer.body())
         .map_err(|error| ProviderError::Unavailable(format!("{path}: the answer is not understood: {error}")))
 }
 

@@ -2,17 +2,15 @@
 
 use std::{
     fs,
-    net::IpAddr,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use fairway_http::{Tls, Url};
 use fairway_model::Secret;
 
 use super::{server_args::ServerArgs, variable};
 use fairway_api_types::client::{Client, Reach, Remote};
-use fairway_http::https;
 
 /// A client of the server that flags and environment mean. FAIRWAY_URL counts only where no flag is given.
 pub(super) fn asked(args: &ServerArgs) -> anyhow::Result<Client> {
@@ -37,40 +35,28 @@ pub(super) fn data_dir(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The server of a URL, and what is shown to it.
-fn remote(url: &str, args: &ServerArgs) -> anyhow::Result<Remote> {
-    let (host, port, is_tls) = parts(url)?;
+/// The server of a URL, and the credentials that it gets.
+fn remote(text: &str, args: &ServerArgs) -> anyhow::Result<Remote> {
+    let url = server_url(text)?;
     let token = token(args.token_file.as_deref())?;
-    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    if token.is_some() && !is_tls && !is_here {
+    if token.is_some() && !url.is_https() && !url.is_loopback() {
         bail!("{url}: a token is not sent in clear to another machine; write https://");
     }
-    if !is_tls && (args.cacert.is_some() || args.cert.is_some()) {
+    if !url.is_https() && (args.cacert.is_some() || args.cert.is_some()) {
         bail!("{url}: certificates are for TLS; write https://");
     }
-    let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let tls = is_tls.then(|| tls(args)).transpose()?;
-    Ok(Remote { host, port, authority, tls, token })
+    let tls = if url.is_https() { tls(args)? } else { Tls::default() };
+    Ok(Remote { url, tls, token })
 }
 
-/// Host, port and whether TLS is spoken.
-fn parts(url: &str) -> anyhow::Result<(String, u16, bool)> {
-    let (is_tls, rest) = match url.split_once("://") {
-        Some(("https", rest)) => (true, rest),
-        Some(("http", rest)) => (false, rest),
-        Some(_) => bail!("{url:?} is not the address of a server; write it like https://dns1.example:8053"),
-        None => (false, url),
-    };
-    let authority = rest.trim_end_matches('/');
-    if authority.is_empty() || authority.contains(['/', '?', '#', '@', ' ']) {
-        bail!("{url:?} is not the address of a server; write it like https://dns1.example:8053");
+/// The URL of a server; without scheme it is plain HTTP.
+fn server_url(text: &str) -> anyhow::Result<Url> {
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse_base(&whole).map_err(|error| anyhow!("server URL: {error}; {}", error.hint()))?;
+    if url.path() != "/" {
+        bail!("server URL: {url} has a path; write it like https://dns1.example:8053");
     }
-    let usual = if is_tls { 443 } else { 80 };
-    let (host, port) = match authority.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']')) {
-        Some((host, port)) => (host, port.parse().with_context(|| format!("{url}: {port:?} is no port"))?),
-        None => (authority, usual),
-    };
-    Ok((host.trim_matches(['[', ']']).to_owned(), port, is_tls))
+    Ok(url)
 }
 
 /// The token of the file, else that of the environment.
@@ -88,11 +74,12 @@ fn token(file: Option<&Path>) -> anyhow::Result<Option<Secret>> {
     Ok(Some(Secret::new(token)))
 }
 
-fn tls(args: &ServerArgs) -> anyhow::Result<Arc<tokio_rustls::rustls::ClientConfig>> {
+fn tls(args: &ServerArgs) -> anyhow::Result<Tls> {
     let read = |path: &Option<PathBuf>| path.as_deref().map(|path| text(path).map(Secret::new)).transpose();
     let (ca, cert, key) = (read(&args.cacert)?, read(&args.cert)?, read(&args.key)?);
-    let config = https::client_config(ca.as_ref(), cert.as_ref().zip(key.as_ref()));
-    config.map(Arc::new).context("TLS cannot be spoken; see --cacert, --cert and --key")
+    let tls = Tls { ca, identity: cert.zip(key) };
+    tls.config().context("cannot set up TLS; see --cacert, --cert and --key")?;
+    Ok(tls)
 }
 
 fn text(path: &Path) -> anyhow::Result<String> {
@@ -104,19 +91,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_says_host_port_and_whether_tls_is_spoken() {
-        for (url, host, port, is_tls) in [
-            ("http://[::1]:8053/", "::1", 8053, false),
-            ("http://192.0.2.1", "192.0.2.1", 80, false),
-            ("127.0.0.1:8053", "127.0.0.1", 8053, false),
-            ("https://dns1.example", "dns1.example", 443, true),
-            ("https://[2001:db8::1]", "2001:db8::1", 443, true),
-            ("https://dns1.example:8053/", "dns1.example", 8053, true),
+    fn server_url_without_path_is_accepted() {
+        for (text, url) in [
+            ("http://[::1]:8053/", "http://[::1]:8053/"),
+            ("http://192.0.2.1", "http://192.0.2.1/"),
+            ("127.0.0.1:8053", "http://127.0.0.1:8053/"),
+            ("dns1.example", "http://dns1.example/"),
+            ("https://dns1.example", "https://dns1.example/"),
+            ("https://dns1.example:8053/", "https://dns1.example:8053/"),
         ] {
-            assert_eq!(parts(url).unwrap(), (host.to_owned(), port, is_tls), "{url}");
+            assert_eq!(server_url(text).unwrap().to_string(), url, "{text}");
         }
-        for url in ["http://a/b", "http://", "ftp://a", "https://a:b@c", "https://a:99999", "https://a?b"] {
-            assert!(parts(url).is_err(), "{url}");
+        for text in ["http://a/b", "http://", "ftp://a", "https://a:b@c", "https://a:99999", "https://a?b"] {
+            assert!(server_url(text).is_err(), "{text}");
         }
     }
 

@@ -5,8 +5,8 @@
 //!            ▲ └── failed ── pause ──┐       ▲
 //!            └── tries are left ─────┴ none ─┘        stopping cuts tries and pauses short
 //! ```
-//! A task of its own: neither start nor answers wait for it, and the end waits for that last try alone. How a message gets
-//! there is `crate::post`'s.
+//! A task of its own: neither start nor answers wait for it, and the end waits for that last try alone. It sends
+//! one POST; the body of the answer is not read.
 
 use std::{
     future::Future,
@@ -14,11 +14,13 @@ use std::{
     time::Duration,
 };
 
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use fairway_http::{
+    Client, Failure as HttpFailure, Method, Options, Request, Url,
+    header::{CONTENT_TYPE, HeaderValue},
+};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use crate::post::{PostError, post};
-use fairway_config::{Settings, WebUrl};
+use fairway_config::Settings;
 use fairway_control::shared::{Clock, Readiness, Shared};
 
 /// The task that tells; it is cut off when this is dropped.
@@ -38,9 +40,10 @@ impl Announcer {
         let instance = settings.identity.id.clone().unwrap_or_else(host_name);
         let (readiness, last_try) = (shared.readiness.subscribe(), settings.drain_timeout.min(LAST_TRY_MAX));
         let shared = Arc::clone(shared);
+        let client = Client::new(Options::new(TRY_MAX, 0));
         let attempt = move |ready, limit| {
             let message = message(ready, &instance, &clock().to_string());
-            attempt(Arc::clone(&shared), url.clone(), message, limit)
+            attempt(Arc::clone(&shared), client.clone(), url.clone(), message, limit)
         };
         Some(Self(tokio::spawn(tell(readiness, last_try, attempt))))
     }
@@ -69,7 +72,7 @@ where
         () = ready => {}
     }
     if let Err(Failure { to, error }) = attempt(false, last_try).await {
-        tracing::warn!(to, %error, ready = false, "ready callback failed");
+        tracing::warn!(to, error, ready = false, "ready callback failed");
     }
 }
 
@@ -84,10 +87,10 @@ where
             Ok(()) if failed == 0 => return,
             Ok(()) => return tracing::info!(failed, "ready callback delivered after all"),
             Err(Failure { to, error }) if pause.is_none() => {
-                tracing::warn!(to, %error, ready = true, failed, "ready callback failed for the last time");
+                tracing::warn!(to, error, ready = true, failed, "ready callback failed for the last time");
             }
             Err(Failure { to, error }) if failed == 0 => {
-                tracing::warn!(to, %error, ready = true, "ready callback failed; it is tried again");
+                tracing::warn!(to, error, ready = true, "ready callback failed; it is tried again");
             }
             Err(_) => {}
         }
@@ -101,18 +104,31 @@ where
 #[derive(Debug)]
 struct Failure {
     to: String,
-    error: PostError,
+    error: String,
 }
 
-/// One try, counted.
-async fn attempt(shared: Arc<Shared>, url: WebUrl, message: String, limit: Duration) -> Result<(), Failure> {
-    let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-    let outcome =
-        timeout(limit, post(&url, None, headers, message.into())).await.unwrap_or(Err(PostError::Late(limit)));
+/// Makes one try and counts it.
+async fn attempt(
+    shared: Arc<Shared>,
+    client: Client,
+    url: Url,
+    message: String,
+    limit: Duration,
+) -> Result<(), Failure> {
+    let to = url.authority().to_owned();
+    let outcome = timeout(limit, deliver(&client, url, message)).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(HttpFailure::Timeout(limit).to_string()));
     let counts = &shared.counts;
     let counter = if outcome.is_ok() { &counts.callbacks_delivered } else { &counts.callbacks_failed };
     counter.fetch_add(1, Relaxed);
-    outcome.map_err(|error| Failure { to: url.authority().to_owned(), error })
+    outcome.map_err(|error| Failure { to, error })
+}
+
+async fn deliver(client: &Client, url: Url, message: String) -> Result<(), String> {
+    let request = Request { body: message.into_bytes(), ..Request::new(Method::POST, url) };
+    let request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let status = client.send_for_status(request).await.map_err(|error| error.to_string())?;
+    if status.is_success() { Ok(()) } else { Err(format!("status {status}, expected 2xx")) }
 }
 
 fn message(ready: bool, instance: &str, time: &str) -> String {

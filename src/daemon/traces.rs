@@ -1,29 +1,19 @@
 //! Fills the options of traces from the configuration.
 
 use fairway_config::{Settings, TraceProtocol, TraceSettings};
-use fairway_http::{
-    Url, UrlError,
-    header::{HeaderMap, HeaderValue},
-};
+use fairway_http::header::{HeaderMap, HeaderValue};
 use fairway_telemetry::traces::{self, TraceOptions, Traces};
 
 /// Starts the export of traces. One that cannot be set up is logged, and keeps no name server from starting.
 pub(super) fn start_traces(settings: &Settings) -> Traces {
     let Some(settings) = &settings.traces else { return Traces::default() };
-    let options = match trace_options(settings) {
-        Ok(options) => options,
-        Err(error) => {
-            tracing::error!(%error, "traces are off: URL of the collector rejected");
-            return Traces::default();
-        }
-    };
-    Traces::start(&options).unwrap_or_else(|error| {
+    Traces::start(&trace_options(settings)).unwrap_or_else(|error| {
         tracing::error!(%error, "traces are off: exporter rejected its options");
         Traces::default()
     })
 }
 
-fn trace_options(settings: &TraceSettings) -> Result<TraceOptions, UrlError> {
+fn trace_options(settings: &TraceSettings) -> TraceOptions {
     let TraceSettings { endpoint, protocol, headers: pairs, tls, timeout, per_million, service, resource } =
         settings.clone();
     let mut headers = HeaderMap::new();
@@ -33,12 +23,10 @@ fn trace_options(settings: &TraceSettings) -> Result<TraceOptions, UrlError> {
             headers.insert(name, value);
         }
     }
-    let scheme = if endpoint.is_https() { "https" } else { "http" };
-    let endpoint = Url::parse(&format!("{scheme}://{}{}", endpoint.authority(), endpoint.path_and_query()))?;
     let protocol = match protocol {
         TraceProtocol::HttpProtobuf => traces::TraceProtocol::HttpProtobuf,
         TraceProtocol::Grpc => traces::TraceProtocol::Grpc,
     };
     let (ca, identity) = (tls.ca, tls.own);
-    Ok(TraceOptions { endpoint, protocol, headers, ca, identity, timeout, per_million, service, resource })
+    TraceOptions { endpoint, protocol, headers, ca, identity, timeout, per_million, service, resource }
 }

@@ -14,17 +14,18 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use tokio_rustls::rustls::ClientConfig;
+use fairway_http::{
+    Client, Options, Request, Response, Tls, Url,
+    header::{ACCEPT, HeaderValue},
+};
 
 use super::{
     Access,
-    fetch::get,
     identity::Identity,
-    issuer::{Issuer, IssuerUrl, KeySource},
+    issuer::{Issuer, KeySource},
     jwt::{JwtError, KeySet, claimed, verify},
     jwt_wire::Discovery,
 };
-use fairway_http::https;
 
 /// Why a JSON Web Token proves nothing.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +72,7 @@ impl KeyRings {
 #[derive(Debug)]
 struct KeyRing {
     issuer: Arc<Issuer>,
+    client: Client,
     held: ArcSwapOption<Held>,
     /// Held while keys are read; when that was tried last, and what came of it.
     trying: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
@@ -84,7 +86,9 @@ struct Held {
 
 impl KeyRing {
     fn new(issuer: Arc<Issuer>) -> Self {
-        Self { issuer, held: ArcSwapOption::empty(), trying: tokio::sync::Mutex::default() }
+        let tls = Tls { ca: issuer.ca.clone(), identity: None };
+        let client = Client::new(Options { tls, shows_path: true, ..Options::new(PATIENCE, BODY_MAX) });
+        Self { issuer, client, held: ArcSwapOption::empty(), trying: tokio::sync::Mutex::default() }
     }
 
     /// The keys, with this one among them if the issuer has it.
@@ -128,7 +132,7 @@ impl KeyRing {
 
     /// Reads the keys; what stood in the way, if something did.
     async fn read(&self, now: Instant) -> Option<String> {
-        match read(&self.issuer).await {
+        match read(&self.issuer, &self.client).await {
             Ok(keys) => {
                 self.held.store(Some(Arc::new(Held { keys: Arc::new(keys), read: now })));
                 None
@@ -142,37 +146,37 @@ impl KeyRing {
     }
 }
 
-async fn read(issuer: &Issuer) -> Result<KeySet, String> {
-    let (url, tls) = match &issuer.keys {
+async fn read(issuer: &Issuer, client: &Client) -> Result<KeySet, String> {
+    let url = match &issuer.keys {
         KeySource::Given(text) => return KeySet::read(text.as_bytes()),
-        KeySource::Url(url) => (url.clone(), client_config(issuer).await?),
-        KeySource::Discovered(at) => {
-            let tls = client_config(issuer).await?;
-            (discovered(issuer, at, &tls).await?, tls)
-        }
+        KeySource::Url(url) => url.clone(),
+        KeySource::Discovered(at) => discovered(issuer, at, client).await?,
     };
-    let octets = get(&url, &tls).await.map_err(|error| format!("{url}: {error}"))?;
-    KeySet::read(&octets).map_err(|why| format!("{url}: {why}"))
+    KeySet::read(&get(&url, client).await?).map_err(|why| format!("{url}: {why}"))
 }
 
-async fn client_config(issuer: &Issuer) -> Result<Arc<ClientConfig>, String> {
-    let ca = issuer.ca.clone();
-    let made = https::beside(move || https::client_config(ca.as_ref(), None)).await;
-    made.map(Arc::new).map_err(|error| error.to_string())
+async fn get(url: &Url, client: &Client) -> Result<Vec<u8>, String> {
+    let request = Request::get(url.clone()).header(ACCEPT, HeaderValue::from_static("application/json"));
+    let answer = client.send(request).await.and_then(Response::require_success);
+    answer.map(|answer| answer.body).map_err(|error| error.to_string())
 }
 
 /// Where the issuer says its keys are; it must speak of itself.
-async fn discovered(issuer: &Issuer, at: &IssuerUrl, tls: &Arc<ClientConfig>) -> Result<IssuerUrl, String> {
-    let url = at.discovery().map_err(|()| format!("{at}: nothing can be below it"))?;
-    let octets = get(&url, tls).await.map_err(|error| format!("{url}: {error}"))?;
-    let found: Discovery = serde_json::from_slice(&octets).map_err(|error| format!("{url}: {error}"))?;
+async fn discovered(issuer: &Issuer, at: &Url, client: &Client) -> Result<Url, String> {
+    let url = at.join("/.well-known/openid-configuration");
+    let found: Discovery =
+        serde_json::from_slice(&get(&url, client).await?).map_err(|error| format!("{url}: {error}"))?;
     if found.issuer != issuer.issuer {
-        return Err(format!("{url} speaks of another issuer, {:?}", found.issuer));
+        return Err(format!("{url}: issuer is {:?}, expected {:?}", found.issuer, issuer.issuer));
     }
-    let keys = found.jwks_uri.parse();
-    keys.map_err(|()| format!("{url}: its jwks_uri {:?} is no https URL", found.jwks_uri))
+    let keys = Url::parse_secure(&found.jwks_uri);
+    keys.map_err(|error| format!("{url}: jwks_uri {:?} rejected: {error}; {}", found.jwks_uri, error.hint()))
 }
 
+/// Longest time of a call.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Most bytes of a document: a hundred keys with their certificates.
+const BODY_MAX: usize = 1 << 20;
 /// How long keys count that cannot be read anew.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Shortest time from one reading of an issuer's keys to the next.

@@ -10,7 +10,6 @@
 //! `api::gate`; what a configuration says of all this is in `config`.
 #![forbid(unsafe_code)]
 
-mod fetch;
 mod grant;
 mod identity;
 mod issuer;
@@ -30,7 +29,7 @@ use fairway_model::Timestamp;
 pub use self::{
     grant::{Denied, Grant, Projects, RequiredPermission},
     identity::{Identity, Subject},
-    issuer::{Algorithm, Issuer, IssuerUrl, KeySource},
+    issuer::{Algorithm, Issuer, KeySource},
     limits::LimitSettings,
     tls::ServerTls,
     token::{TokenEntry, TokenHash, new_token},

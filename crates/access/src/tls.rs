@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use fairway_http::tls::{certificates, private_key, trust_anchors};
 use fairway_model::Secret;
 use ring::digest::{SHA256, digest};
 use tokio_rustls::rustls::{
@@ -16,7 +17,6 @@ use super::{
     identity::{Subject, is_plain},
     token::TokenHash,
 };
-use fairway_http::https;
 
 /// How TLS is spoken on the HTTP listener.
 #[derive(Clone)]
@@ -41,13 +41,13 @@ pub enum TlsFault {
 impl ServerTls {
     /// From the PEM of a chain of certificates (the server's own first), its key, and of those who vouch for clients.
     pub fn new(certificate: &Secret, key: &Secret, client_ca: Option<&Secret>) -> Result<Self, TlsFault> {
-        let chain = https::certificates(certificate.expose()).map_err(TlsFault::Certificate)?;
-        let private = https::private_key(key.expose()).map_err(TlsFault::Key)?;
+        let chain = certificates(certificate.expose()).map_err(|error| TlsFault::Certificate(error.to_string()))?;
+        let private = private_key(key.expose()).map_err(|error| TlsFault::Key(error.to_string()))?;
         let ring = Arc::new(provider::default_provider());
         let clients: Arc<dyn ClientCertVerifier> = match client_ca {
             None => Arc::new(NoClientAuth),
             Some(ca) => {
-                let roots = https::authority(ca.expose()).map_err(TlsFault::ClientCa)?;
+                let roots = trust_anchors(ca.expose()).map_err(|error| TlsFault::ClientCa(error.to_string()))?;
                 // Those who show none may still show a token.
                 let made = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&ring));
                 made.allow_unauthenticated().build().map_err(|error| TlsFault::ClientCa(error.to_string()))?

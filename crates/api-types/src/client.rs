@@ -1,31 +1,26 @@
 //! A client of the API, which the command line uses.
 //!
-//! One connection for each request, over the control socket or over TCP. Paths come from `endpoints`, as those of the routes do.
+//! It calls the control socket, or a URL. Paths come from `endpoints`, as those of the routes do.
 
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
-use fairway_model::Secret;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::{Method, Request, StatusCode, body::Bytes};
-use hyper_util::rt::TokioIo;
-use serde_json::Value;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::{TcpStream, UnixStream},
+use fairway_http::{
+    Failure, HttpError, Method, Options, Request, Route, StatusCode, Tls, Url, encode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
 };
-use tokio_rustls::rustls::ClientConfig;
+use fairway_model::Secret;
+use serde_json::Value;
 
 use crate::{
     contributions_wire::{Contributions, Evicted, Eviction},
     endpoints::{
         self, ADD_OVERRIDE, APPLY, CONTRIBUTIONS, DNS_UPDATE_RECORD, EVICT, EXPLAIN, EXPORT, Endpoint, METRICS,
         PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING, PUSH_LATENCY, PUSH_LOAD, RELOAD, REMOVE_OVERRIDE, STATE,
-        STOP, VERSION, escape,
+        STOP, VERSION,
     },
     explain_wire::Explanation,
     latency_wire::LatencyState,
@@ -35,7 +30,6 @@ use crate::{
     publishing_wire::{PublishPlan, PublishingState, TakeOrder, TakeReport},
     state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
 };
-use fairway_http::https;
 
 /// The way to a running server.
 #[derive(Clone, Debug)]
@@ -51,14 +45,10 @@ pub enum Reach {
 /// A server at a URL, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// Name or address, without brackets.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Both, as a `Host` header has them.
-    pub authority: String,
-    /// Settings of TLS; `None` for plain HTTP.
-    pub tls: Option<Arc<ClientConfig>>,
+    /// Its URL, without path.
+    pub url: Url,
+    /// Its CA, and our certificate and key.
+    pub tls: Tls,
     /// The token that is sent.
     pub token: Option<Secret>,
 }
@@ -76,7 +66,11 @@ pub const CONTROL_SOCKET: &str = "control.sock";
 /// A client of one server.
 #[derive(Clone, Debug)]
 pub struct Client {
-    reach: Reach,
+    http: fairway_http::Client,
+    /// An error where the address of the daemon makes no URL.
+    url: Result<Url, String>,
+    socket: Option<PathBuf>,
+    token: Option<Secret>,
 }
 
 /// Options of applying objects.
@@ -103,8 +97,24 @@ pub struct ExplainQuery {
 
 impl Client {
     /// A client of the server there. Sends nothing yet.
-    pub const fn new(reach: Reach) -> Self {
-        Self { reach }
+    pub fn new(reach: Reach) -> Self {
+        let mut options = Options { shows_path: true, ..Options::new(PATIENCE, BODY_MAX) };
+        let (mut socket, mut token) = (None, None);
+        let url = match reach {
+            Reach::Socket(path) => {
+                options.route = Route::UnixSocket(path.clone());
+                socket = Some(path);
+                Url::parse("http://fairway")
+            }
+            Reach::Http(address) => Url::parse(&format!("http://{address}")),
+            Reach::Remote(to) => {
+                options.tls = to.tls;
+                token = to.token;
+                Ok(to.url)
+            }
+        };
+        let url = url.map_err(|error| error.to_string());
+        Self { http: fairway_http::Client::new(options), url, socket, token }
     }
 
     /// `GET /v1/state`.
@@ -187,7 +197,7 @@ impl Client {
     /// `POST /v1/apply`: applies all objects of a body, or none.
     pub async fn apply(&self, body: &Value, wanted: &Applying) -> Result<ApplyReport, ClientError> {
         let Applying { dry_run, prune, reason } = wanted;
-        let path = format!("{}?dryRun={dry_run}&prune={prune}&reason={}", APPLY.path_with(&[]), escape(reason));
+        let path = format!("{}?dryRun={dry_run}&prune={prune}&reason={}", APPLY.path_with(&[]), encode(reason));
         self.json(APPLY.method, &path, Some(body)).await
     }
 
@@ -198,13 +208,13 @@ impl Client {
 
     /// `GET /v1/pools` and the like: the page that comes after a name.
     pub async fn objects_after(&self, section: &str, after: &str) -> Result<ObjectList, ClientError> {
-        let path = format!("{}?after={}", endpoints::collection(section), escape(after));
+        let path = format!("{}?after={}", endpoints::collection(section), encode(after));
         self.json(Method::GET, &path, None::<&()>).await
     }
 
     /// `DELETE /v1/pools/NAME` and the like: returns once it is gone.
     pub async fn delete_object(&self, section: &str, name: &str, reason: &str) -> Result<(), ClientError> {
-        let path = format!("{}?reason={}", endpoints::object(section, name), escape(reason));
+        let path = format!("{}?reason={}", endpoints::object(section, name), encode(reason));
         self.call(Method::DELETE, &path, None).await.map(|_| ())
     }
 
@@ -236,7 +246,7 @@ impl Client {
     ) -> Result<T, ClientError> {
         let mut path = endpoint.path_with(names);
         for (at, (key, value)) in query.iter().enumerate() {
-            path.extend([if at == 0 { "?" } else { "&" }, key, "=", &escape(value)]);
+            path.extend([if at == 0 { "?" } else { "&" }, key, "=", &encode(value)]);
         }
         self.json(endpoint.method.clone(), &path, None::<&()>).await
     }
@@ -252,83 +262,45 @@ impl Client {
         serde_json::from_slice(&bytes).map_err(|e| self.broken(&e))
     }
 
-    /// Sends one request, and waits at most [`PATIENCE`]. A status other than 2xx is an error with the server's problem.
-    async fn call(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, ClientError> {
-        let exchange = async {
-            match &self.reach {
-                Reach::Socket(socket) => {
-                    let stream = UnixStream::connect(socket).await.map_err(|e| self.unreachable(&e))?;
-                    self.exchange(stream, method, path, body).await
-                }
-                Reach::Http(address) => {
-                    let stream = TcpStream::connect(address).await.map_err(|e| self.unreachable(&e))?;
-                    self.exchange(stream, method, path, body).await
-                }
-                Reach::Remote(to) => {
-                    let stream = https::connect(&to.host, to.port).await.map_err(|e| self.unreachable(&e))?;
-                    let Some(tls) = &to.tls else { return self.exchange(stream, method, path, body).await };
-                    let stream = https::over_tls(Arc::clone(tls), &to.host, stream).await;
-                    self.exchange(stream.map_err(|e| self.untrusted(&e))?, method, path, body).await
-                }
-            }
-        };
-        let late = |_| ClientError::Late { at: self.place(), secs: PATIENCE.as_secs() };
-        tokio::time::timeout(PATIENCE, exchange).await.map_err(late)?
+    /// Sends a request and returns the body of its answer. A status other than 2xx is an error with the server's problem.
+    async fn call(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Vec<u8>, ClientError> {
+        let url = self.url.as_ref().map_err(|why| ClientError::Unreachable { at: self.place(), why: why.clone() })?;
+        let mut request = Request::new(method, url.join(path));
+        if let Some(body) = body {
+            request = Request { body, ..request }.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if let Some(token) = &self.token {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|error| self.broken(&error))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        let answer = self.http.send(request).await.map_err(|error| self.failed(error))?;
+        if answer.status.is_success() { Ok(answer.body) } else { Err(self.refused(answer.status, &answer.body)) }
     }
 
-    async fn exchange(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        method: Method,
-        path: &str,
-        body: Option<Vec<u8>>,
-    ) -> Result<Bytes, ClientError> {
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| self.broken(&e))?;
-        let driver = tokio::spawn(connection);
-        let mut request = Request::builder().method(method).uri(path).header("host", self.host());
-        if body.is_some() {
-            request = request.header("content-type", "application/json");
-        }
-        if let Reach::Remote(to) = &self.reach
-            && let Some(token) = &to.token
-        {
-            request = request.header("authorization", format!("Bearer {}", token.expose()));
-        }
-        let request = request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(|e| self.broken(&e))?;
-        let response = sender.send_request(request).await.map_err(|e| self.broken(&e))?;
-        let status = response.status();
-        let body =
-            Limited::new(response.into_body(), BODY_MAX).collect().await.map_err(|e| self.broken(&e))?.to_bytes();
-        driver.abort();
-        if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
-    }
-
+    /// The socket, or the URL without path.
     fn place(&self) -> String {
-        match &self.reach {
-            Reach::Socket(path) => path.display().to_string(),
-            Reach::Http(address) => format!("http://{address}"),
-            Reach::Remote(to) => {
-                let scheme = if to.tls.is_some() { "https" } else { "http" };
-                format!("{scheme}://{}", to.authority)
+        match (&self.socket, &self.url) {
+            (Some(socket), _) => socket.display().to_string(),
+            (None, Ok(url)) => url.origin().to_owned(),
+            (None, Err(_)) => String::new(),
+        }
+    }
+
+    fn failed(&self, error: HttpError) -> ClientError {
+        // The attempt also names the proxy, if one was used.
+        let at = if self.socket.is_some() { self.place() } else { error.attempt };
+        match error.failure {
+            Failure::Connect(why) | Failure::Resolve(why) => ClientError::Unreachable { at, why },
+            Failure::ConnectTimeout(after) => {
+                ClientError::Unreachable { at, why: format!("no connection within {after:?}") }
             }
+            Failure::Tls(why) => ClientError::Untrusted { at, why },
+            Failure::Timeout(after) => ClientError::Late { at, secs: after.as_secs() },
+            Failure::Broken(why) => ClientError::Broken { at, why },
+            other => ClientError::Failed { at, why: other.to_string() },
         }
-    }
-
-    fn host(&self) -> String {
-        match &self.reach {
-            Reach::Socket(_) => "fairway".to_owned(),
-            Reach::Http(address) => address.to_string(),
-            Reach::Remote(to) => to.authority.clone(),
-        }
-    }
-
-    fn untrusted(&self, error: &std::io::Error) -> ClientError {
-        ClientError::Untrusted { at: self.place(), why: error.to_string() }
-    }
-
-    fn unreachable(&self, error: &std::io::Error) -> ClientError {
-        ClientError::Unreachable { at: self.place(), why: error.to_string() }
     }
 
     fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
@@ -362,6 +334,14 @@ pub enum ClientError {
         /// Socket or URL.
         at: String,
         /// The error.
+        why: String,
+    },
+    /// The client cannot be set up, or the answer is too large.
+    #[error("{at}: {why}")]
+    Failed {
+        /// Socket or URL.
+        at: String,
+        /// What went wrong.
         why: String,
     },
     /// TLS failed: mostly since its certificate is not trusted, or it does not accept ours.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hyper::Method;
+use fairway_http::{Method, encode};
 
 /// A method and a path; names of parameters stand in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Endpoint {
     pub fn path_with(&self, names: &[&str]) -> String {
         let mut names = names.iter();
         let step = |step: &str| match step.starts_with('{') {
-            true => names.next().map(|name| escape(name)).unwrap_or_default(),
+            true => names.next().map(|name| encode(name)).unwrap_or_default(),
             false => step.to_owned(),
         };
         self.path.split('/').map(step).collect::<Vec<_>>().join("/")
@@ -57,13 +57,7 @@ pub fn collection(section: &str) -> String {
 
 /// Returns the path of a declared object, or of an intent by its key; the steps of the name are percent-encoded.
 pub fn object(section: &str, name: &str) -> String {
-    format!("{}/{}", collection(section), name.split('/').map(escape).collect::<Vec<_>>().join("/"))
-}
-
-/// Percent-encodes everything but the unreserved characters (RFC 3986 section 2.3).
-pub fn escape(text: &str) -> String {
-    let is_free = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    text.bytes().map(|b| if is_free(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    format!("{}/{}", collection(section), name.split('/').map(encode).collect::<Vec<_>>().join("/"))
 }
 
 /// Creates an override.

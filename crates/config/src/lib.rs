@@ -63,7 +63,7 @@ pub use settings::address_sets;
 pub use settings::{
     AliasForm, CallTls, Destination, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias,
     QueryLogSettings, QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceProtocol,
-    TraceSettings, UdpSettings, WebUrl, WebhookSettings,
+    TraceSettings, UdpSettings, WebhookSettings,
 };
 
 /// Asked for environment variables, so that tests need no environment.
@@ -246,11 +246,6 @@ pub fn desired(tree: &serde_json::Value) -> Result<DesiredState, Vec<Diagnostic>
 
 /// Most octets of a file that is read as a whole into a tree.
 const TREE_MAX: u64 = 1 << 20;
-
-/// A URL as a configuration would name it; for tests.
-pub fn web_url(text: &str) -> WebUrl {
-    values::TextValue::parse(text).unwrap_or_else(|refusal: values::Refusal| panic!("{refusal:?}"))
-}
 
 /// The JSON Schema of the configuration, as indented text: what `fairway config schema` prints.
 pub fn schema() -> String {

@@ -5,10 +5,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use fairway_http::Url;
 use fairway_model::{Diagnostic, FileLocation, Secret};
 use hyper::header::{HeaderName, HeaderValue};
 
-use super::{TraceProtocol, TraceSettings, WebUrl, reader::Reader, values::TextValue};
+use super::{TraceProtocol, TraceSettings, reader::Reader, values::TextValue};
 
 /// What the variables say.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct Said {
     /// Whether there are to be no traces, whatever the file says.
     pub(super) is_off: bool,
     /// Where they go.
-    pub(super) endpoint: Option<WebUrl>,
+    pub(super) endpoint: Option<Url>,
     protocol: Option<TraceProtocol>,
     headers: Option<Vec<(HeaderName, Secret)>>,
     timeout: Option<Duration>,
@@ -91,13 +92,13 @@ fn of_traces(reader: &mut Reader<'_>, what: &str) -> Option<(String, String)> {
 }
 
 /// The URL for traces as it stands; the one for all signals is what `/v1/traces` is below.
-fn endpoint(reader: &mut Reader<'_>) -> Option<WebUrl> {
+fn endpoint(reader: &mut Reader<'_>) -> Option<Url> {
     let (name, text) = of_traces(reader, "ENDPOINT")?;
     let text = match name.as_str() {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => format!("{}{}", text.trim_end_matches('/'), TraceSettings::PATH),
         _ => text,
     };
-    match WebUrl::parse(&text) {
+    match <Url as TextValue>::parse(&text) {
         Ok(url) => Some(url),
         Err(refusal) => {
             warn(reader, &name, &refusal.what, &refusal.hint);

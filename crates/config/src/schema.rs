@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use fairway_http::Url;
 use fairway_model::{
     ClusterName, Continent, Country, LoadUrl, Name, NamedTimeZone, Network, OverrideScope, Permille, ProbeAddress,
     Rtype, Subdivision, TimeOfDay, Timestamp, Ttl, Weekdays,
@@ -16,13 +17,14 @@ use serde_json::{Map, Value, json};
 
 use super::webhook_wire::Lease;
 use super::{
-    WebUrl, v1,
+    v1,
     values::{Refusal, Sample, TextValue},
+    values_access::SecureUrl,
     values_place::{Distance, Milliseconds},
     values_wire::{HttpAddress, PrefixLength, StatusText},
     wording::{self, Worded},
 };
-use fairway_access::{Algorithm, IssuerUrl, Subject, TokenHash, Verb};
+use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
 /// The JSON Schema (2020-12) of a configuration file of version 1, for editors and for `fairway config schema`.
 ///
@@ -74,7 +76,7 @@ const fn format<T: TextValue + 'static>() -> Format {
 
 static FORMATS: [Format; 32] = [
     format::<Algorithm>(),
-    format::<WebUrl>(),
+    format::<Url>(),
     // One check for the names of all objects.
     format::<ClusterName>(),
     format::<Continent>(),
@@ -83,7 +85,7 @@ static FORMATS: [Format; 32] = [
     format::<Duration>(),
     format::<HttpAddress>(),
     format::<IpAddr>(),
-    format::<IssuerUrl>(),
+    format::<SecureUrl>(),
     format::<LoadUrl>(),
     format::<Milliseconds>(),
     format::<Name>(),

@@ -10,18 +10,14 @@ use std::{
 };
 
 use fairway_etcd::Source;
+use fairway_http::Url;
 use fairway_model::{Name, Network, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
-    http::ApiUrl,
     publish::{Pacing, Rules, Weights},
     rfc2136::TsigKey,
 };
 use fairway_zones::ServerIdentity;
-use hyper::{
-    Uri,
-    header::HeaderName,
-    http::uri::{Authority, PathAndQuery, Scheme},
-};
+use hyper::header::HeaderName;
 
 use fairway_access::{Access, ServerTls, TokenHash};
 
@@ -51,7 +47,7 @@ pub struct Settings {
     /// Bounds of health checking (start).
     pub health: HealthSettings,
     /// Who is told whether the server is ready (start). Default: nobody.
-    pub callback: Option<WebUrl>,
+    pub callback: Option<Url>,
     /// Where traces go, and which (start). Default: nowhere.
     pub traces: Option<TraceSettings>,
     /// Sampled log of queries; none by default.
@@ -147,7 +143,7 @@ pub enum Destination {
     /// A PowerDNS with its HTTP API.
     PowerDns {
         /// Where the API is.
-        url: ApiUrl,
+        url: Url,
         /// Its key.
         key: Secret,
         /// Longest time of a call. Default 30 s.
@@ -163,7 +159,7 @@ pub enum Destination {
     /// A provider that speaks the webhook of ExternalDNS.
     Webhook {
         /// Where it is.
-        url: ApiUrl,
+        url: Url,
         /// What stands behind `Authorization`.
         authorization: Option<Secret>,
         /// Whom it is trusted for, and what is shown to it.
@@ -382,52 +378,11 @@ impl Default for HealthSettings {
     }
 }
 
-/// Where something is sent: an `http` or `https` URL with a host and without credentials.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebUrl(pub(super) Uri);
-
-impl WebUrl {
-    /// Whether TLS is spoken.
-    pub fn is_https(&self) -> bool {
-        self.0.scheme() == Some(&Scheme::HTTPS)
-    }
-
-    /// Host, and port if it is given: what may be logged, since a path or query may be as good as a password.
-    pub fn authority(&self) -> &str {
-        self.0.authority().map_or("", Authority::as_str)
-    }
-
-    /// Name or address, without brackets.
-    pub fn host(&self) -> &str {
-        self.0.host().unwrap_or_default().trim_matches(['[', ']'])
-    }
-
-    /// The port to connect to.
-    pub fn port(&self) -> u16 {
-        self.0.port_u16().unwrap_or_else(|| if self.is_https() { 443 } else { 80 })
-    }
-
-    /// The same, with this path where none is given.
-    pub(super) fn below(&self, path: &'static str) -> Self {
-        if self.0.path() != "/" || self.0.query().is_some() {
-            return self.clone();
-        }
-        let mut parts = self.0.clone().into_parts();
-        parts.path_and_query = Some(PathAndQuery::from_static(path));
-        Self(Uri::from_parts(parts).expect("a URL stays one with another path"))
-    }
-
-    /// What is asked for there.
-    pub fn path_and_query(&self) -> &str {
-        self.0.path_and_query().map_or("/", PathAndQuery::as_str)
-    }
-}
-
 /// Destination of traces (OTLP 1), and which are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
     /// What spans are posted to.
-    pub endpoint: WebUrl,
+    pub endpoint: Url,
     /// Protocol of the collector. Default HTTP with protobuf.
     pub protocol: TraceProtocol,
     /// Headers of each request, which may be as good as a password.
@@ -462,7 +417,7 @@ impl TraceSettings {
     pub const PATH: &str = "/v1/traces";
 
     /// Traces to this URL, for the rest by default.
-    pub fn to(endpoint: WebUrl) -> Self {
+    pub fn to(endpoint: Url) -> Self {
         Self {
             endpoint,
             protocol: TraceProtocol::default(),

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use fairway_http::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    WebUrl,
     bounds_wire::{List, Text, each_once},
     publish_to_wire::CallTls,
     values_wire::{As, Fraction, Reference},
@@ -18,7 +18,7 @@ use super::{
 pub(super) struct Traces {
     /// URL of the collector, `http` or `https`, without user and password. Over HTTP, `/v1/traces` is added if it has no path. Default: the
     /// value of `OTEL_EXPORTER_OTLP_ENDPOINT`.
-    pub(super) endpoint: Option<As<WebUrl>>,
+    pub(super) endpoint: Option<As<Url>>,
     /// Protocol of the collector: OTLP over HTTP, usually on port 4318, or over gRPC, usually on port 4317.
     #[schemars(extend("default" = "http/protobuf"))]
     pub(super) protocol: Option<TraceProtocol>,

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use fairway_http::Url;
 use fairway_model::{
     ClusterName, LoadSourceName, MapName, MonitorName, Name, Network, OverrideScope, PoolName, ProbeAddress, Schedule,
     Timestamp, Ttl,
@@ -16,7 +17,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    WebUrl,
     bounds_wire::{Float, Int, List, Text, each_once},
     load_wire::Load,
     policy_wire::Policy,
@@ -221,7 +221,7 @@ pub(super) struct Health {
 pub(super) struct Ready {
     /// URL that gets a POST once the server is ready, and one when it begins to stop: `http` or `https`, without user and
     /// password. Default: nobody is told.
-    pub(super) callback: Option<As<WebUrl>>,
+    pub(super) callback: Option<As<Url>>,
 }
 
 /// Sampled log of queries.

@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{Int, List, Text},
-    values_access::AccessName,
+    values_access::{AccessName, SecureUrl},
     values_wire::{As, Reference},
 };
-use fairway_access::{Algorithm, IssuerUrl, Subject, TokenHash, Verb};
+use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
 /// Who may do what over the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ pub(super) struct Issuer {
     /// Whom its tokens must be meant for: one of these is in `aud`.
     pub(super) audiences: List<Text<1, 2048>, 1, 64>,
     /// URL of its keys (JWKS): `https`, or `http` on this machine. Default: found by OpenID Connect Discovery below `issuer`.
-    pub(super) keys_url: Option<As<IssuerUrl>>,
+    pub(super) keys_url: Option<As<SecureUrl>>,
     /// File of its keys (JWKS), in place of a URL.
     pub(super) keys_file: Option<Text<1>>,
     /// Signature algorithms that are believed.

@@ -2,17 +2,17 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    num::{NonZeroU16, NonZeroU32},
+    num::NonZeroU32,
     time::Duration,
 };
 
+use fairway_http::{Url, UrlError};
 use fairway_model::{
     ClusterName, LatencyTableName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError,
     OverrideScope, Permille, PoolName, ProbeAddress, Rtype, Timestamp, Ttl,
 };
-use hyper::{Uri, http::uri::Scheme};
 
-use super::{WebUrl, tree::quoted};
+use super::tree::quoted;
 
 /// Why a text is no value of its kind, and how one is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,30 +108,23 @@ pub(super) fn show(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-impl TextValue for WebUrl {
+impl TextValue for Url {
     const FORMAT: &'static str = "http-or-https-url";
     const EXPECTED: &'static str = "an http or https URL";
     const EXAMPLE: &'static str = "http://127.0.0.1:8080/ready";
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
-        if after_scheme.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
-            // The text is not shown: it is a secret.
-            let what = "the URL holds a user or a password";
-            return Err(Refusal::new(
-                what,
-                "take out what stands before the @; no secret belongs into a configuration",
-            ));
+        Self::parse(text).map_err(|error| refuse_url(error, Self::refuse(text)))
+    }
+}
+
+/// A refusal that shows the text, unless it holds a secret.
+fn refuse_url(error: UrlError, shown: Refusal) -> Refusal {
+    match error {
+        UrlError::UserInfo => {
+            Refusal::new(error.to_string(), "remove the text before the @; a configuration holds no secret")
         }
-        let uri: Uri = text.parse().map_err(|_| Self::refuse(text))?;
-        let spoken = [Scheme::HTTP, Scheme::HTTPS].iter().any(|scheme| uri.scheme() == Some(scheme));
-        let is_address = uri.authority().is_some_and(|authority| {
-            let (host, whole) = (authority.host(), authority.as_str());
-            let port = whole.get(host.len()..).unwrap_or_default();
-            let port_is_sound = || port.strip_prefix(':').is_some_and(|port| port.parse::<NonZeroU16>().is_ok());
-            !host.is_empty() && (port.is_empty() || port_is_sound())
-        });
-        if spoken && is_address && !text.contains('#') { Ok(Self(uri)) } else { Err(Self::refuse(text)) }
+        _ => shown,
     }
 }
 
@@ -141,15 +134,16 @@ impl TextValue for LoadUrl {
     const EXAMPLE: &'static str = "http://prometheus.example:9090";
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let url = WebUrl::parse(text).map_err(|refusal| match refusal.hint.contains(WebUrl::EXAMPLE) {
-            true => Self::refuse(text),
-            false => refusal,
-        })?;
+        let url = Url::parse(text).map_err(|error| refuse_url(error, Self::refuse(text)))?;
         let address = match url.host().parse::<IpAddr>() {
             Ok(address) => ProbeAddress::Socket(SocketAddr::new(address, url.port())),
             Err(_) => format!("{}:{}", url.host(), url.port()).parse().map_err(|_| Self::refuse(text))?,
         };
-        Ok(Self { https: url.is_https(), address, path: url.path_and_query().to_owned() })
+        // As it is written: `{cluster}` stands in it for a name, and a URL would encode the braces.
+        let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let path = after_scheme.find(['/', '?']).map_or("/", |at| &after_scheme[at..]);
+        let path = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
+        Ok(Self { https: url.is_https(), address, path })
     }
 }
 

@@ -1,12 +1,13 @@
 //! Values of access that are written as text: names, verbs, subjects, hashes, URLs. Text in, value or a refusal out.
 
+use fairway_http::Url;
 use fairway_model::{ClusterName, closest};
 
 use super::{
     tree::quoted,
     values::{Refusal, TextValue},
 };
-use fairway_access::{Algorithm, IssuerUrl, Subject, TokenHash, Verb};
+use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
 /// The name of a token, an issuer or a role: written as those of all objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,13 +33,17 @@ impl TextValue for Algorithm {
     }
 }
 
-impl TextValue for IssuerUrl {
+/// A URL whose answers nobody on the network may change.
+#[derive(Clone, Debug)]
+pub(super) struct SecureUrl(pub(super) Url);
+
+impl TextValue for SecureUrl {
     const FORMAT: &'static str = "https-url";
     const EXPECTED: &'static str = "an https URL without user, query and fragment (http on this machine only)";
     const EXAMPLE: &'static str = "https://id.example/keys";
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|()| Self::refuse(text))
+        Url::parse_secure(text).map(Self).map_err(|_| Self::refuse(text))
     }
 }
 

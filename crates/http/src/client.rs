@@ -1,15 +1,17 @@
 //! The client: one call, one answer, both bounded in time and size.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use reqwest::redirect::Policy;
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tokio::sync::OnceCell;
 
 use crate::{
     Failure, HttpError, Method, Proxies, SetupError, StatusCode, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     proxy::Rules,
     resolver::SystemResolver,
+    tls::Tls,
 };
 
 /// How a client connects and what it accepts.
@@ -19,8 +21,10 @@ pub struct Options {
     pub timeout: Duration,
     /// Most bytes of an answer's body.
     pub body_max: usize,
-    /// TLS; none for a client that speaks plain HTTP only. See [`crate::tls::client_config`].
-    pub tls: Option<ClientConfig>,
+    /// TLS of `https` URLs.
+    pub tls: Tls,
+    /// True if errors may show the path of a URL; some receivers take a secret path instead of a password.
+    pub shows_path: bool,
     /// The way to the server.
     pub route: Route,
 }
@@ -34,20 +38,27 @@ pub enum Route {
     UnixSocket(PathBuf),
 }
 
-/// A client. Clones share its connections, which stay open for [`IDLE`] after a call. Redirects are not followed: only the
-/// configured address is trusted.
+/// A client. Clones share its connections, which stay open for 20 s after a call. Redirects are not followed: only the configured
+/// address is trusted.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    options: Options,
+    rules: Result<Option<Rules>, SetupError>,
+    /// For calls without TLS: these need no trust anchors, which a machine may lack.
+    plain: OnceCell<Connectors>,
+    secure: OnceCell<Connectors>,
+    /// Replaces what the system's resolver says, in tests.
+    addresses: Vec<(String, Vec<SocketAddr>)>,
+}
+
+/// The library's clients: it decides about proxies, too, but not as we do.
+#[derive(Debug)]
+struct Connectors {
     direct: reqwest::Client,
-    proxied: Option<(Rules, reqwest::Client)>,
-    socket: Option<PathBuf>,
-    has_tls: bool,
-    connect_timeout: Duration,
-    timeout: Duration,
-    body_max: usize,
+    proxied: reqwest::Client,
 }
 
 /// A call.
@@ -76,9 +87,9 @@ pub struct Response {
 }
 
 impl Options {
-    /// Options with these bounds, proxies from the environment, and no TLS.
+    /// Options with these bounds, the system's trust anchors, and the proxies of the environment.
     pub fn new(timeout: Duration, body_max: usize) -> Self {
-        Self { timeout, body_max, tls: None, route: Route::Network(Proxies::from_env()) }
+        Self { timeout, body_max, tls: Tls::default(), shows_path: false, route: Route::Network(Proxies::from_env()) }
     }
 
     fn connect_timeout(&self) -> Duration {
@@ -88,51 +99,26 @@ impl Options {
 }
 
 impl Client {
-    /// Makes a client; connects to nothing.
-    pub fn new(options: Options) -> Result<Self, SetupError> {
-        Self::build(options, |builder| builder)
+    /// Makes a client. It reads trust anchors and connects when it is first needed; an error of these is an error of the call, and the
+    /// next call tries again.
+    pub fn new(options: Options) -> Self {
+        Self::with_addresses(options, Vec::new())
     }
 
-    pub(crate) fn build(
-        options: Options,
-        adapt: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
-    ) -> Result<Self, SetupError> {
-        let connect_timeout = options.connect_timeout();
-        let Options { timeout, body_max, tls, route } = options;
-        let has_tls = tls.is_some();
-        let tls = tls.map_or_else(no_trust, Ok)?;
-        let builder = || {
-            let builder = reqwest::Client::builder()
-                .tls_backend_preconfigured(tls.clone())
-                .user_agent(concat!("fairway/", env!("CARGO_PKG_VERSION")))
-                .redirect(Policy::none())
-                .no_proxy()
-                .dns_resolver(SystemResolver)
-                .connect_timeout(connect_timeout)
-                .timeout(timeout)
-                .pool_idle_timeout(IDLE)
-                .pool_max_idle_per_host(IDLE_MAX);
-            adapt(builder)
+    /// As `new`, with fixed addresses for some host names.
+    pub(crate) fn with_addresses(options: Options, addresses: Vec<(String, Vec<SocketAddr>)>) -> Self {
+        let rules = match &options.route {
+            Route::Network(proxies) => proxies.rules(),
+            Route::UnixSocket(_) => Ok(None),
         };
-        let library = |error: reqwest::Error| SetupError::Library(error.to_string());
-        let (direct, proxied, socket) = match route {
-            Route::UnixSocket(path) => (builder().unix_socket(path.as_path()), None, Some(path)),
-            Route::Network(proxies) => {
-                let through = |rules: Rules| {
-                    let proxied = rules.proxies.iter().cloned().fold(builder(), reqwest::ClientBuilder::proxy);
-                    Ok((rules, proxied.build().map_err(library)?))
-                };
-                (builder(), proxies.rules()?.map(through).transpose()?, None)
-            }
-        };
-        let direct = direct.build().map_err(library)?;
-        Ok(Self(Arc::new(Inner { direct, proxied, socket, has_tls, connect_timeout, timeout, body_max })))
+        let (plain, secure) = (OnceCell::new(), OnceCell::new());
+        Self(Arc::new(Inner { options, rules, plain, secure, addresses }))
     }
 
     /// Sends a request and returns the answer, whatever its status.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         let (mut response, attempt) = self.start(request).await?;
-        let max = self.0.body_max;
+        let max = self.0.options.body_max;
         let too_large = || HttpError { attempt: attempt.clone(), failure: Failure::BodyTooLarge { max } };
         if response.content_length().is_some_and(|length| length > max as u64) {
             return Err(too_large());
@@ -156,19 +142,21 @@ impl Client {
     /// Sends a request and returns the head of the answer, and what errors call the attempt.
     async fn start(&self, request: Request) -> Result<(reqwest::Response, String), HttpError> {
         let Request { method, url, headers, body } = request;
-        let mut attempt = format!("{method} {}", url.without_query());
-        let inner = &*self.0;
-        if let Some(socket) = &inner.socket {
-            attempt += &format!(" over {}", socket.display());
+        let Inner { options, rules, .. } = &*self.0;
+        let shown = if options.shows_path { url.without_query() } else { url.origin() };
+        let mut attempt = format!("{method} {shown}");
+        if let Route::UnixSocket(path) = &options.route {
+            attempt += &format!(" over {}", path.display());
         }
-        let through = inner.proxied.as_ref().and_then(|(rules, client)| Some((client, rules.proxy_of(&url)?)));
-        if let Some((_, proxy)) = &through {
+        let proxy = rules.as_ref().ok().and_then(|rules| rules.as_ref()?.proxy_of(&url));
+        if let Some(proxy) = &proxy {
             attempt += &format!(" through proxy {proxy}");
         }
-        if url.is_https() && !inner.has_tls {
-            return Err(HttpError { attempt, failure: Failure::NoTls });
-        }
-        let client = through.map_or(&inner.direct, |(client, _)| client);
+        let connectors = match self.connectors(&url, proxy.as_deref()).await {
+            Ok(connectors) => connectors,
+            Err(error) => return Err(HttpError { attempt, failure: error.into() }),
+        };
+        let client = if proxy.is_some() { &connectors.proxied } else { &connectors.direct };
         let mut request = client.request(method, url.inner().clone()).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
@@ -179,8 +167,55 @@ impl Client {
         }
     }
 
+    async fn connectors(&self, url: &Url, proxy: Option<&str>) -> Result<&Connectors, SetupError> {
+        if let Err(error) = &self.0.rules {
+            return Err(error.clone());
+        }
+        if url.is_https() || proxy.is_some_and(|proxy| proxy.starts_with("https:")) {
+            let inner = Arc::clone(&self.0);
+            // Not on a thread of the runtime: the system's trust anchors are some hundred files.
+            let make = || async {
+                let made = tokio::task::spawn_blocking(move || inner.make(inner.options.tls.config()?));
+                made.await.map_err(|error| SetupError::Library(error.to_string()))?
+            };
+            self.0.secure.get_or_try_init(make).await
+        } else {
+            self.0.plain.get_or_try_init(|| async { self.0.make(no_trust()?) }).await
+        }
+    }
+
     fn failed(&self, attempt: &str, error: &reqwest::Error) -> HttpError {
-        HttpError { attempt: attempt.to_owned(), failure: Failure::of(error, self.0.connect_timeout, self.0.timeout) }
+        let options = &self.0.options;
+        let failure = Failure::of(error, options.connect_timeout(), options.timeout);
+        HttpError { attempt: attempt.to_owned(), failure }
+    }
+}
+
+impl Inner {
+    fn make(&self, mut tls: ClientConfig) -> Result<Connectors, SetupError> {
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let builder = || {
+            let mut builder = reqwest::Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .user_agent(concat!("fairway/", env!("CARGO_PKG_VERSION")))
+                .redirect(Policy::none())
+                .no_proxy()
+                .dns_resolver(SystemResolver)
+                .connect_timeout(self.options.connect_timeout())
+                .timeout(self.options.timeout)
+                .pool_idle_timeout(IDLE)
+                .pool_max_idle_per_host(IDLE_MAX);
+            if let Route::UnixSocket(path) = &self.options.route {
+                builder = builder.unix_socket(path.as_path());
+            }
+            let fixed = self.addresses.iter();
+            fixed.fold(builder, |builder, (host, addresses)| builder.resolve_to_addrs(host, addresses))
+        };
+        let made =
+            |builder: reqwest::ClientBuilder| builder.build().map_err(|error| SetupError::Library(error.to_string()));
+        let proxies = self.rules.as_ref().map_err(Clone::clone)?.iter().flat_map(|rules| &rules.proxies);
+        let proxied = proxies.cloned().fold(builder(), reqwest::ClientBuilder::proxy);
+        Ok(Connectors { direct: made(builder())?, proxied: made(proxied)? })
     }
 }
 
@@ -219,7 +254,7 @@ impl Response {
     }
 }
 
-/// TLS that trusts nobody, for a client that is not to speak it: the library would else bring its own defaults.
+/// TLS that trusts nobody, for calls that do not use it: without a configuration the library looks for one of its own.
 fn no_trust() -> Result<ClientConfig, SetupError> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -2,13 +2,13 @@
 
 use std::{error::Error, io, iter, time::Duration};
 
-use crate::StatusCode;
+use crate::{StatusCode, tls::TlsError};
 
 /// A call that failed: the attempt, what went wrong, and what to do.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{attempt}: {failure}")]
 pub struct HttpError {
-    /// Method and URL without its query, and the proxy or the socket that was used.
+    /// Method, scheme, host and port; the path if [`crate::Options::shows_path`]; the proxy or the socket that was used.
     pub attempt: String,
     /// What went wrong.
     pub failure: Failure,
@@ -33,12 +33,12 @@ pub enum Failure {
     /// No connection within the time for connecting.
     #[error("no connection within {0:?}; check address, port and firewalls, or the proxy if one is used")]
     ConnectTimeout(Duration),
-    /// An `https` URL, and the client has no TLS configuration.
-    #[error("https is needed, but this client has no TLS configuration")]
-    NoTls,
     /// The host's name has no address.
     #[error("cannot resolve the host name: {0}; check the name and the resolver of this machine")]
     Resolve(String),
+    /// The client cannot be set up; nothing was sent.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
     /// A status that is not a success.
     #[error("status {status}{}", after_colon(excerpt))]
     Status {
@@ -68,6 +68,9 @@ pub enum SetupError {
         /// The variable.
         variable: &'static str,
     },
+    /// The trust anchors, or our own certificate or key, cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl Failure {

@@ -6,7 +6,6 @@
 
 mod client;
 mod error;
-pub mod https;
 mod proxy;
 mod resolver;
 pub mod tls;
@@ -17,6 +16,7 @@ pub use error::{Failure, HttpError, SetupError};
 pub use proxy::Proxies;
 /// Methods, statuses and headers of HTTP, and the bytes of a body; the types that hyper and axum use.
 pub use reqwest::{Method, StatusCode, header};
+pub use tls::Tls;
 pub use url::{Url, UrlError, encode};
 
 #[cfg(test)]

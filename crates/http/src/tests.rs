@@ -21,7 +21,7 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
 
-use crate::{Client, Failure, Options, Proxies, Request, Route, SetupError, Url, tls};
+use crate::{Client, Failure, Options, Proxies, Request, Route, SetupError, Tls, Url};
 
 /// Reads the head of a request; empty at the end of the connection.
 async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
@@ -58,11 +58,11 @@ async fn server(answer: &'static str) -> (Url, Arc<AtomicUsize>) {
 }
 
 fn options() -> Options {
-    Options { route: Route::Network(Proxies::none()), ..Options::new(Duration::from_secs(5), 64) }
+    Options { route: Route::Network(Proxies::none()), shows_path: true, ..Options::new(Duration::from_secs(5), 64) }
 }
 
 fn client() -> Client {
-    Client::new(options()).unwrap()
+    Client::new(options())
 }
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
@@ -114,16 +114,13 @@ async fn failed_call_says_what_went_wrong() {
 
     let error = client().send(Request::get(Url::parse("http://name.invalid/").unwrap())).await.unwrap_err();
     assert!(matches!(error.failure, Failure::Resolve(_)), "{error:?}");
-
-    let error = client().send(Request::get(Url::parse("https://127.0.0.1:1/").unwrap())).await.unwrap_err();
-    assert!(matches!(error.failure, Failure::NoTls), "{error:?}");
 }
 
 #[tokio::test]
 async fn silent_server_is_a_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-    let client = Client::new(Options { timeout: Duration::from_millis(200), ..options() }).unwrap();
+    let client = Client::new(Options { timeout: Duration::from_millis(200), ..options() });
     let error = client.send(Request::get(url.clone())).await.unwrap_err();
     assert_eq!(error.to_string(), format!("GET {url}: no answer within 200ms"));
 }
@@ -135,7 +132,7 @@ async fn unix_socket_is_spoken_to() {
     let listener = UnixListener::bind(&path).unwrap();
     tokio::spawn(async move { answer_all(listener.accept().await.unwrap().0, HELLO).await });
     let url = Url::parse("http://fairway/v1/state").unwrap();
-    let to = |path| Client::new(Options { route: Route::UnixSocket(path), ..options() }).unwrap();
+    let to = |path| Client::new(Options { route: Route::UnixSocket(path), ..options() });
     assert_eq!(to(path).send(Request::get(url.clone())).await.unwrap().body, b"hello");
     let absent = folder.path().join("absent.sock");
     let error = to(absent.clone()).send(Request::get(url)).await.unwrap_err().to_string();
@@ -170,7 +167,7 @@ async fn black_holed_ipv6_address_costs_less_than_a_second() {
     let (url, _) = server(HELLO).await;
     let _hole = black_hole(url.port()).await;
     let addresses: [SocketAddr; 2] = [(Ipv6Addr::LOCALHOST, 0).into(), "127.0.0.1:0".parse().unwrap()];
-    let client = Client::build(options(), |builder| builder.resolve_to_addrs("two.test", &addresses)).unwrap();
+    let client = Client::with_addresses(options(), vec![("two.test".to_owned(), addresses.to_vec())]);
     let begun = Instant::now();
     let url = Url::parse(&format!("http://two.test:{}/", url.port())).unwrap();
     assert_eq!(client.send(Request::get(url)).await.unwrap().body, b"hello");
@@ -198,8 +195,8 @@ async fn hanging_proxy_is_a_clear_error_within_the_timeout() {
     let (proxy, seen) = hanging_proxy().await;
     let proxies = Proxies { https: Some(proxy), ..Proxies::none() };
     let timeout = Duration::from_millis(500);
-    let tls = Some(tls::client_config(Some(&authority().0), None).unwrap());
-    let client = Client::new(Options { timeout, tls, route: Route::Network(proxies), ..options() }).unwrap();
+    let tls = trusting(&authority().0);
+    let client = Client::new(Options { timeout, tls, route: Route::Network(proxies), ..options() });
     let begun = Instant::now();
     let error =
         client.send(Request::get(Url::parse("https://id.example/keys").unwrap())).await.unwrap_err().to_string();
@@ -218,7 +215,7 @@ async fn proxy_is_not_used_for_loopback_and_no_proxy() {
     let proxies = Proxies { http: Some(format!("http://{closed}")), https: None, no_proxy: "direct.test".to_owned() };
     let options = Options { route: Route::Network(proxies), ..options() };
     let here: [SocketAddr; 1] = ["127.0.0.1:0".parse().unwrap()];
-    let client = Client::build(options, |builder| builder.resolve_to_addrs("direct.test", &here)).unwrap();
+    let client = Client::with_addresses(options, vec![("direct.test".to_owned(), here.to_vec())]);
     assert!(client.send(Request::get(url.clone())).await.is_ok(), "to loopback");
     let direct = Url::parse(&format!("http://direct.test:{}/", url.port())).unwrap();
     assert!(client.send(Request::get(direct)).await.is_ok(), "to a host of NO_PROXY");
@@ -226,12 +223,14 @@ async fn proxy_is_not_used_for_loopback_and_no_proxy() {
     assert!(error.contains(&format!("through proxy http://{closed}: cannot connect")), "{error}");
 }
 
-#[test]
-fn proxy_that_is_no_http_url_is_rejected() {
+#[tokio::test]
+async fn proxy_that_is_no_http_url_is_rejected() {
     for text in ["socks5://me:secret@proxy.test:1080", "http://", "no url"] {
         let proxies = Proxies { https: Some(text.to_owned()), ..Proxies::none() };
-        let error = Client::new(Options { route: Route::Network(proxies), ..options() }).unwrap_err();
-        assert!(matches!(error, SetupError::Proxy { variable: "HTTPS_PROXY" }), "{text}: {error}");
+        let client = Client::new(Options { route: Route::Network(proxies), ..options() });
+        let error = client.send(Request::get(Url::parse("http://a.test").unwrap())).await.unwrap_err();
+        let is_proxy = matches!(error.failure, Failure::Setup(SetupError::Proxy { variable: "HTTPS_PROXY" }));
+        assert!(is_proxy, "{text}: {error}");
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }
@@ -241,8 +240,8 @@ fn proxy_that_is_no_http_url_is_rejected() {
 async fn https_proxy_of_the_environment_is_used() {
     const CHILD: &str = "FAIRWAY_HTTP_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
-        let tls = Some(tls::client_config(Some(&authority().0), None).unwrap());
-        let client = Client::new(Options { tls, ..Options::new(Duration::from_millis(500), 64) }).unwrap();
+        let tls = trusting(&authority().0);
+        let client = Client::new(Options { tls, ..Options::new(Duration::from_millis(500), 64) });
         let error = client.send(Request::get(Url::parse("https://id.example/").unwrap())).await.unwrap_err();
         assert!(error.attempt.contains("through proxy"), "{error}");
         return;
@@ -254,6 +253,10 @@ async fn https_proxy_of_the_environment_is_used() {
     let output = tokio::task::spawn_blocking(move || child.output().unwrap()).await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert!(seen.await.unwrap().starts_with("CONNECT id.example:443 "));
+}
+
+fn trusting(ca: &Secret) -> Tls {
+    Tls { ca: Some(ca.clone()), identity: None }
 }
 
 /// A certificate authority in PEM, and the TLS configuration of a server whose certificate for `localhost` it signed.
@@ -285,9 +288,7 @@ async fn tls_server_must_have_a_certificate_of_the_configured_ca() {
             }
         }
     });
-    let with = |ca: &Secret| {
-        Client::new(Options { tls: Some(tls::client_config(Some(ca), None).unwrap()), ..options() }).unwrap()
-    };
+    let with = |ca: &Secret| Client::new(Options { tls: trusting(ca), ..options() });
     let error = with(&authority().0).send(Request::get(url.clone())).await.unwrap_err();
     assert!(matches!(error.failure, Failure::Tls(_)), "{error:?}");
     let text = error.to_string();

@@ -53,14 +53,34 @@ pub enum TlsError {
     #[error("client certificate and key: {0}")]
     Pair(String),
     /// This machine has no trust anchors.
-    #[error(
-        "no trust anchors on this machine: {0}; install its package of CA certificates, set SSL_CERT_FILE, or configure a CA"
-    )]
-    SystemRoots(String),
+    #[error(transparent)]
+    NoSystemRoots(#[from] NoSystemRoots),
     /// The TLS library refuses its own defaults.
     #[error("cannot set up TLS: {0}")]
     Library(String),
 }
+
+/// TLS of outbound calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Trust anchors in PEM; default: those of the system.
+    pub ca: Option<Secret>,
+    /// Our own certificate chain and its key, in PEM.
+    pub identity: Option<(Secret, Secret)>,
+}
+
+impl Tls {
+    /// Reads the PEM texts, and the system's trust anchors where they are needed.
+    pub fn config(&self) -> Result<ClientConfig, TlsError> {
+        let identity = self.identity.as_ref().map(|(certificate, key)| (certificate, key));
+        client_config(self.ca.as_ref(), identity)
+    }
+}
+
+/// This machine has no trust anchors; holds the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no trust anchors on this machine ({0}); install its package of CA certificates, or configure a CA")]
+pub struct NoSystemRoots(pub String);
 
 /// The TLS configuration of an HTTP client: servers are checked against `ca`, or against the system's trust anchors without one;
 /// `identity` is our own certificate and key, in PEM.
@@ -73,21 +93,15 @@ pub fn client_config(ca: Option<&Secret>, identity: Option<(&Secret, &Secret)>) 
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsError::Library(error.to_string()))?
         .with_root_certificates(roots);
-    let mut config = match identity {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let chain = certificates(certificate.expose()).map_err(TlsError::Certificate)?;
-            let key = private_key(key.expose()).map_err(TlsError::Key)?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| TlsError::Pair(error.to_string()))?
-        }
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+    let Some((certificate, key)) = identity else { return Ok(builder.with_no_client_auth()) };
+    let chain = certificates(certificate.expose()).map_err(TlsError::Certificate)?;
+    let key = private_key(key.expose()).map_err(TlsError::Key)?;
+    builder.with_client_auth_cert(chain, key).map_err(|error| TlsError::Pair(error.to_string()))
 }
 
 /// The system's trust anchors, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Read once: a program sees changes of them
 /// after its next start.
-pub fn system_roots() -> Result<Arc<RootCertStore>, TlsError> {
+pub fn system_roots() -> Result<Arc<RootCertStore>, NoSystemRoots> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {
         return Ok(Arc::clone(roots));
@@ -97,7 +111,7 @@ pub fn system_roots() -> Result<Arc<RootCertStore>, TlsError> {
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
-        return Err(TlsError::SystemRoots(why));
+        return Err(NoSystemRoots(why));
     }
     Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
 }

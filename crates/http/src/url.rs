@@ -12,38 +12,56 @@ pub struct Url(url::Url);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// A fragment is never sent to a server.
-    #[error("the URL has a fragment; remove the # and the text after it")]
+    #[error("the URL has a fragment")]
     Fragment,
     /// Plain HTTP to another machine, where only TLS is allowed.
-    #[error("plain http is allowed to this machine only; write https://")]
+    #[error("plain http is allowed to this machine only")]
     InClear,
     /// The text does not parse (RFC 3986).
-    #[error("not a URL ({0}); write it like https://dns.example:8443/path")]
+    #[error("not a URL: {0}")]
     Malformed(&'static str),
     /// A query, where only a path is allowed.
-    #[error("the URL has a query; remove the ? and the text after it")]
+    #[error("the URL has a query")]
     Query,
     /// A scheme other than `http` and `https`.
     #[error("the scheme is neither http nor https")]
     Scheme,
     /// A user or a password before the host.
-    #[error("the URL holds a user or a password; remove the text before the @")]
+    #[error("the URL holds a user or a password")]
     UserInfo,
+}
+
+impl UrlError {
+    /// The change that makes the text acceptable.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Fragment => "remove the # and the text after it",
+            Self::InClear => "write https://",
+            Self::Malformed(_) | Self::Scheme => "write http://HOST:PORT or https://HOST:PORT",
+            Self::Query => "remove the ? and the text after it",
+            Self::UserInfo => "remove the text before the @",
+        }
+    }
 }
 
 impl Url {
     /// Parses a text. Stricter than browsers, which also accept `http:host`, spaces and backslashes.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        let (scheme, rest) = text.split_once("://").ok_or(UrlError::Malformed("no scheme"))?;
-        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
-            return Err(UrlError::Scheme);
-        }
+        let (scheme, rest) = text.split_once("://").map_or((None, text), |(scheme, rest)| (Some(scheme), rest));
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // First of all: a caller may show a text that has another error.
         if authority.contains('@') {
             return Err(UrlError::UserInfo);
         }
+        let scheme = scheme.ok_or(UrlError::Malformed("no scheme"))?;
+        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+            return Err(UrlError::Scheme);
+        }
         if authority.is_empty() {
             return Err(UrlError::Malformed("no host"));
+        }
+        if authority.ends_with(':') {
+            return Err(UrlError::Malformed("no port after the colon"));
         }
         if text.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
             return Err(UrlError::Malformed("a space, a control character or a backslash"));
@@ -115,7 +133,18 @@ impl Url {
         Self(joined)
     }
 
-    /// Scheme, host, port and path: what errors and logs show. A query may be long, or hold what is private.
+    /// This URL, or this URL with `path` if it has neither path nor query.
+    #[must_use]
+    pub fn with_default_path(&self, path: &str) -> Self {
+        if self.path_and_query() == "/" { self.join(path) } else { self.clone() }
+    }
+
+    /// Scheme, host and port.
+    pub fn origin(&self) -> &str {
+        &self.0[..url::Position::BeforePath]
+    }
+
+    /// Scheme, host, port and path.
     pub fn without_query(&self) -> &str {
         &self.0[..url::Position::AfterPath]
     }
@@ -187,7 +216,10 @@ mod tests {
             ("http://[::1/", Malformed("invalid IPv6 address")),
             ("http://a b/", Malformed("a space, a control character or a backslash")),
             ("ftp://dns.example", Scheme),
+            ("http://a:/", Malformed("no port after the colon")),
             ("http://me@dns.example", UserInfo),
+            ("ftp://secret@dns.example", UserInfo),
+            ("me:secret@dns.example/", UserInfo),
             ("http://dns.example/#a", Fragment),
         ] {
             assert_eq!(Url::parse(text), Err(error), "{text}");

@@ -2,20 +2,18 @@
 //!
 //! Sessions are not resumed: each probe sees the certificate anew, and so its end of life.
 
-use std::sync::{Arc, OnceLock};
+use std::{error::Error, sync::Arc};
 
+use fairway_http::tls::{self, NoSystemRoots};
 use fairway_model::{Cause, TlsCheck};
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::{
         Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
     crypto::{CryptoProvider, ring},
-    pki_types::{
-        CertificateDer, PrivateKeyDer, ServerName, UnixTime,
-        pem::{self, PemObject},
-    },
+    pki_types::{CertificateDer, ServerName, UnixTime},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
@@ -46,7 +44,7 @@ impl Tls {
 
 /// Returns the configuration that `tls` asks for; `roots` gives the system's trust anchors, if they are wanted.
 pub(super) fn config(
-    tls: &TlsCheck,
+    wanted: &TlsCheck,
     alpn: &[u8],
     roots: &dyn Fn() -> Result<Arc<RootCertStore>, MonitorError>,
 ) -> Result<ClientConfig, MonitorError> {
@@ -54,22 +52,23 @@ pub(super) fn config(
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| MonitorError::Tls(error.to_string()))?;
-    let builder = if tls.verify {
-        let anchors = tls.ca.as_ref().map_or_else(roots, |ca| authority(ca.expose()).map(Arc::new))?;
+    let builder = if wanted.verify {
+        let anchors = wanted.ca.as_ref().map_or_else(roots, |ca| authority(ca.expose()).map(Arc::new))?;
         builder.with_root_certificates(anchors)
     } else {
-        if let Some(ca) = &tls.ca {
+        if let Some(ca) = &wanted.ca {
             authority(ca.expose())?;
         }
         builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
     };
-    let mut config = match &tls.client {
+    let mut config = match &wanted.client {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
-            let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes())
-                .map_err(|error| MonitorError::ClientKey(pem_fault(&error)))?;
-            let chain = certificates(chain.expose()).map_err(MonitorError::ClientCertificate)?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| MonitorError::ClientKey(error.to_string()))?
+            let of_key = |error: &dyn Error| MonitorError::ClientKey(error.to_string());
+            let key = tls::private_key(key.expose()).map_err(|error| of_key(&error))?;
+            let chain = tls::certificates(chain.expose())
+                .map_err(|error| MonitorError::ClientCertificate(error.to_string()))?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| of_key(&error))?
         }
     };
     config.resumption = Resumption::disabled();
@@ -77,46 +76,14 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// Returns the system's trust anchors, read once.
+/// Returns the system's trust anchors.
 pub(super) fn system_roots() -> Result<Arc<RootCertStore>, MonitorError> {
-    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
-    if let Some(roots) = ROOTS.get() {
-        return Ok(Arc::clone(roots));
-    }
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let why = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
-        return Err(MonitorError::SystemRoots(why));
-    }
-    Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
+    tls::system_roots().map_err(|NoSystemRoots(why)| MonitorError::SystemRoots(why))
 }
 
 /// Returns the trust anchors of a PEM text.
 fn authority(pem: &str) -> Result<RootCertStore, MonitorError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem).map_err(MonitorError::Ca)? {
-        roots.add(certificate).map_err(|error| MonitorError::Ca(error.to_string()))?;
-    }
-    Ok(roots)
-}
-
-/// Returns the certificates of a PEM text, at least one.
-fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| pem_fault(&error))?;
-    if found.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(found) }
-}
-
-/// What is wrong with a PEM text. The library's own words show the line at fault, which is the whole secret where its
-/// line breaks were lost.
-fn pem_fault(error: &pem::Error) -> String {
-    match error {
-        pem::Error::IllegalSectionStart { .. } => "its BEGIN line is malformed".to_owned(),
-        pem::Error::MissingSectionEnd { .. } => "its END line is missing, or its line breaks are lost".to_owned(),
-        other => other.to_string(),
-    }
+    tls::trust_anchors(pem).map_err(|error| MonitorError::Ca(error.to_string()))
 }
 
 /// Takes any certificate: for monitors that say `verify: false`.
@@ -131,7 +98,7 @@ impl ServerCertVerifier for Unverified {
         _: &ServerName<'_>,
         _: &[u8],
         _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+    ) -> Result<ServerCertVerified, rustls::Error> {
         Ok(ServerCertVerified::assertion())
     }
 
@@ -140,7 +107,7 @@ impl ServerCertVerifier for Unverified {
         _: &[u8],
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
         Ok(HandshakeSignatureValid::assertion())
     }
 
@@ -149,7 +116,7 @@ impl ServerCertVerifier for Unverified {
         _: &[u8],
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
         Ok(HandshakeSignatureValid::assertion())
     }
 

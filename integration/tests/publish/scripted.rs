@@ -8,11 +8,8 @@ use std::{
     time::Duration,
 };
 
-use fairway_providers::{
-    Endpoint, Json, MEDIA_TYPE,
-    http::{Api, ApiUrl},
-    webhook::Webhook,
-};
+use fairway_http::{Tls, Url};
+use fairway_providers::{Endpoint, Json, MEDIA_TYPE, http::Api, webhook::Webhook};
 
 use crate::ZONE;
 
@@ -72,9 +69,9 @@ impl Scripted {
 
 /// The client of a webhook.
 pub(crate) fn provider(url: &str, timeout: Duration) -> Webhook {
-    let url = ApiUrl::parse(url).expect("a URL");
+    let url = Url::parse_base(url).expect("a URL");
     let zones = vec![ZONE.parse().expect("a name")];
-    Webhook { api: Api { url, tls: None, secret: None }, zones, weights: None, timeout }
+    Webhook { api: Api::new(url, Tls::default(), None, timeout), zones, weights: None, timeout }
 }
 
 /// A provider that is well and holds nothing, and says that it carried out what it was told.

@@ -2,6 +2,7 @@
 
 use std::{fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
+use fairway_http::{Tls, Url};
 use fairway_integration::{
     query::Query,
     real::{Process, ask, free_port, http_get, program, wait_until},
@@ -9,7 +10,7 @@ use fairway_integration::{
 use fairway_model::{Changes, Rtype, Secret};
 use fairway_providers::{
     PowerDns,
-    http::{Api, ApiUrl},
+    http::Api,
     publish::{Provider, ProviderError},
     rfc2136::{Rfc2136, TsigAlgorithm, TsigKey},
 };
@@ -194,8 +195,9 @@ pub(crate) fn powerdns() -> PowerDnsServer {
         http_get(SocketAddr::from(([127, 0, 0, 1], api)), "/api").is_some()
     });
     let at = format!("http://127.0.0.1:{api}");
-    let url = ApiUrl::parse(&at).expect("a URL");
-    let api = Api { url, tls: None, secret: Some(("x-api-key", Secret::new("key-of-the-tests"))) };
+    let url = Url::parse_base(&at).expect("a URL");
+    let api =
+        Api::new(url, Tls::default(), Some(("x-api-key", Secret::new("key-of-the-tests"))), Duration::from_secs(30));
     let zones = vec![ZONE.parse().expect("a name")];
     let provider = PowerDns { api, zones, timeout: Duration::from_secs(30) };
     PowerDnsServer { provider, api: at, _process: process, _folder: folder }

@@ -1,6 +1,10 @@
 use std::sync::Mutex;
 
-use tokio::time::Instant;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    time::Instant,
+};
 
 use crate::daemon::announce::*;
 
@@ -31,7 +35,7 @@ impl Receiver {
 }
 
 fn failure() -> Failure {
-    Failure { to: "lb.example".to_owned(), error: PostError::Late(TRY_MAX) }
+    Failure { to: "lb.example".to_owned(), error: "no answer within 5s".to_owned() }
 }
 
 /// Tells `receiver` of a daemon that is ready now and stops at `second`.
@@ -94,4 +98,39 @@ fn a_message_says_who_is_ready_since_when() {
     });
     assert_eq!(message, expected);
     assert!(!host_name().is_empty());
+}
+
+/// Delivers a message to a receiver that answers with these bytes; the result, and the request that arrived.
+async fn delivered(answer: &'static str) -> (Result<(), String>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}/hook?by=dns", listener.local_addr().unwrap())).unwrap();
+    let receiving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            request.push(stream.read_u8().await.unwrap());
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    let outcome = deliver(&Client::new(Options::new(TRY_MAX, 0)), url, "{\"ready\":true}".to_owned()).await;
+    (outcome, receiving.await.unwrap())
+}
+
+#[tokio::test]
+async fn deliver_posts_the_message_as_json() {
+    let (outcome, request) = delivered("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nnot read").await;
+    assert_eq!(outcome, Ok(()));
+    assert!(request.starts_with("POST /hook?by=dns HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("content-type: application/json\r\n"), "{request}");
+    assert!(request.ends_with("\r\n\r\n{\"ready\":true}"), "{request}");
+}
+
+#[tokio::test]
+async fn deliver_fails_unless_the_status_is_2xx() {
+    let (outcome, _) = delivered("HTTP/1.1 307 Temporary Redirect\r\nlocation: /\r\n\r\n").await;
+    assert_eq!(outcome, Err("status 307 Temporary Redirect, expected 2xx".to_owned()));
+    let (outcome, _) = delivered("220 mail.example\r\n").await;
+    let error = outcome.unwrap_err();
+    assert!(error.contains("no complete HTTP answer") && !error.contains("hook"), "{error}");
 }

@@ -57,9 +57,13 @@ impl Server {
     }
 
     fn access(&self) -> Access {
-        let keys = KeySource::Url(format!("http://{}/keys", self.address).parse().unwrap());
+        let keys = KeySource::Url(url(&format!("http://{}/keys", self.address)));
         Access { issuers: vec![Arc::new(issuer(keys))], ..Access::default() }
     }
+}
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
 }
 
 fn token(signer: &Signer, key: &str) -> String {
@@ -121,12 +125,13 @@ async fn without_keys_nothing_can_be_told_and_it_is_not_asked_at_each_request() 
 async fn keys_are_found_below_the_issuer_that_speaks_of_itself() {
     let signer = Signer::curve();
     let server = Server::start(json!({"keys": [signer.jwk("k")]})).await;
-    let at = format!("http://{}/", server.address).parse().unwrap();
+    let at = url(&format!("http://{}/", server.address));
     let found = Access { issuers: vec![Arc::new(issuer(KeySource::Discovered(at)))], ..Access::default() };
     let rings = KeyRings::default();
     assert!(rings.identify(&found, &token(&signer, "k"), Instant::now()).await.is_ok());
-    let at = format!("http://{}/", server.address).parse().unwrap();
+    let at = url(&format!("http://{}/", server.address));
     let other = Issuer { issuer: "https://other.example".to_owned(), ..issuer(KeySource::Discovered(at)) };
-    let why = read(&other).await.unwrap_err();
-    assert!(why.contains("speaks of another issuer"), "{why}");
+    let ring = KeyRing::new(Arc::new(other));
+    let why = read(&ring.issuer, &ring.client).await.unwrap_err();
+    assert!(why.contains("expected \"https://other.example\""), "{why}");
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
+use fairway_http::Url;
 use fairway_model::{Diagnostic, FileLocation, closest};
 
 use super::{Meaning, monitors::secret};
@@ -11,7 +12,7 @@ use crate::{
     files::SECRET_MAX,
     reader::Reader,
     v1_access::{self as v1, Limits, Role, Token},
-    values_access::AccessName,
+    values_access::{AccessName, SecureUrl},
     values_wire::As,
 };
 use fairway_access::{
@@ -164,7 +165,7 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
             );
             None
         }
-        (Some(As(url)), None) => Some(KeySource::Url(url.clone())),
+        (Some(As(SecureUrl(url))), None) => Some(KeySource::Url(url.clone())),
         (None, Some(Text(file))) => {
             let pointer = format!("{at}/keysFile");
             let path = meaning.path(&pointer, file);
@@ -181,9 +182,9 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
                 }
             }
         }
-        (None, None) => match wire.issuer.0.parse() {
+        (None, None) => match Url::parse_secure(&wire.issuer.0) {
             Ok(url) => Some(KeySource::Discovered(url)),
-            Err(()) => {
+            Err(_) => {
                 let what = "its keys cannot be found below it, since it is no https URL without query";
                 meaning.error(format_args!("{at}/issuer"), what, "say where they are: keysUrl or keysFile");
                 None

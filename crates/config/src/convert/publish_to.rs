@@ -2,9 +2,9 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use fairway_http::{Url, tls::client_config};
 use fairway_model::Secret;
 use fairway_providers::{
-    http::ApiUrl,
     publish::Weights,
     rfc2136::{TsigAlgorithm, TsigKey},
 };
@@ -17,7 +17,6 @@ use crate::{
     publish_wire::Provider,
     values_wire::{As, Reference},
 };
-use fairway_http::https;
 
 /// The place that a provider says, which is one alone.
 pub(super) fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &Provider) -> Option<Destination> {
@@ -116,7 +115,7 @@ fn webhook(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::WebhookPro
         None => None,
     };
     let url = url?;
-    if !url.is_tls() {
+    if !url.is_https() {
         refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls);
     }
     Some(Destination::Webhook {
@@ -150,9 +149,9 @@ fn weights(field: wire::WeightField) -> Weights {
     }
 }
 
-fn url(meaning: &mut Meaning<'_, '_>, pointer: &str, Text(text): &Text<1, 512>) -> Option<ApiUrl> {
-    let url = ApiUrl::parse(text);
-    url.map_err(|what| meaning.error(pointer, what, "write http://HOST:PORT or https://HOST:PORT")).ok()
+fn url(meaning: &mut Meaning<'_, '_>, pointer: &str, Text(text): &Text<1, 512>) -> Option<Url> {
+    let url = Url::parse_base(text);
+    url.map_err(|error| meaning.error(pointer, error.to_string(), error.hint())).ok()
 }
 
 fn timeout(meaning: &mut Meaning<'_, '_>, pointer: &str, given: Option<&As<Duration>>) -> Duration {
@@ -181,7 +180,7 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Cal
     let tls = CallTls { ca, own: cert.zip(key) };
     let own = tls.own.as_ref().map(|(cert, key)| (cert, key));
     if tls != CallTls::default()
-        && let Err(error) = https::client_config(tls.ca.as_ref(), own)
+        && let Err(error) = client_config(tls.ca.as_ref(), own)
     {
         meaning.error(pointer, error.to_string(), "give certificates and a key that belongs to them, all in PEM");
         return None;

@@ -16,7 +16,8 @@ use crate::{
 /// What the section and the variables of OpenTelemetry say together; none where neither names a collector.
 pub(super) fn traces(meaning: &mut Meaning<'_, '_>, wire: Option<&Traces>) -> Option<TraceSettings> {
     let said = otel::said(meaning.reader);
-    let of_file = wire.and_then(|wire| wire.endpoint.as_ref()).map(|As(url)| url.below(TraceSettings::PATH));
+    let of_file =
+        wire.and_then(|wire| wire.endpoint.as_ref()).map(|As(url)| url.with_default_path(TraceSettings::PATH));
     let endpoint = said.endpoint.clone().or(of_file);
     if wire.is_some() && endpoint.is_none() && !said.is_off {
         let hint = "give endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, or take the section out";

@@ -254,7 +254,7 @@ fn a_callback_is_an_http_or_https_url_without_a_secret() {
     no_url("https://lb.example:65536/");
     no_url("https://lb.example/#ready");
     let secret = "f.yaml:2:19: ready.callback: the URL holds a user or a password; \
-        take out what stands before the @; no secret belongs into a configuration";
+        remove the text before the @; a configuration holds no secret";
     for url in ["http://ann:secret@lb.example/", "ftp://secret@lb.example", "ann:secret@lb.example/ready"] {
         assert_faults(&[(&format!("ready: {{callback: \"{url}\"}}"), &[secret])]);
     }

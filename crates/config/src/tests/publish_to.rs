@@ -73,7 +73,7 @@ fn each_fault_has_its_place_and_a_way_out() {
         ("etcd: { endpoints: [\"https://a:2379\"], tls: { cert: { file: ca.pem } } }", "etcd.tls: cert and key"),
         ("etcd: { endpoints: [\"https://a:2379\"], tls: { ca: { file: word } } }", "no certificate in it"),
         ("etcd: { endpoints: [\"http://a:2379\"], tls: { ca: { file: ca.pem } } }", "without TLS"),
-        ("webhook: { url: \"ftp://a\" }", "webhook.url: it has no scheme"),
+        ("webhook: { url: \"ftp://a\" }", "webhook.url: the scheme is neither http nor https; write http://HOST:PORT"),
         ("webhook: { url: \"http://a\", token: { file: nowhere } }", "webhook.token.file: "),
         ("webhook: { url: \"http://a\", timeout: 10m }", "webhook.timeout: "),
         ("dnsendpoint: { folder: a, namespace: Up }", "no name of a namespace"),

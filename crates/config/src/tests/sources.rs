@@ -91,7 +91,7 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
         (&one_line, Some("client key: its END line is missing, or its line breaks are lost")),
         (&fused, Some("client key: its BEGIN line is malformed")),
         (cut, Some("client key: its END line is missing")),
-        (CERTIFICATE, Some("client key: no items found")),
+        (CERTIFICATE, Some("client key: there is no private key in it")),
     ];
     for (key, fault) in table {
         let attempt = attempt(&Source::Path(folder.path().join("f.yaml")), &|name| match name {

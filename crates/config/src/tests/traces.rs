@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use fairway_http::Url;
+
 use super::{sources::CERTIFICATE, *};
-use crate::{TraceProtocol, TraceSettings, web_url};
+use crate::{TraceProtocol, TraceSettings};
 
 /// What is read of a section and of variables, and what is warned of.
 fn read(section: &str, env: &[(&str, &str)]) -> (Option<TraceSettings>, Vec<String>) {
@@ -21,6 +23,10 @@ fn none(section: &str, env: &[(&str, &str)]) -> Vec<String> {
 
 const FILE: &str = "traces: { endpoint: \"http://otel.example:4318\", timeout: 2s, ratio: 25%, service: dns, \
     resource: { deployment.environment.name: live, zone: a }, headers: [ { name: Authorization, value: { file: word } } ] }";
+
+fn web_url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
 
 #[test]
 fn there_are_none_unless_a_collector_is_named() {

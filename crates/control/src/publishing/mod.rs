@@ -14,13 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fairway_http::{Tls, Url};
 use fairway_model::Secret;
 use fairway_providers::{
     PowerDns,
     dnsendpoint::DnsEndpoints,
     etcd::Etcd,
     file::ZoneFile,
-    http::{Api, ApiUrl},
+    http::Api,
     publish::{Notes, Provider, Publisher, Setup, Wanted},
     rfc2136::Rfc2136,
     webhook::Webhook,
@@ -31,7 +32,6 @@ pub use self::declared::{DECLARED_MAX, asked};
 use self::{wanted::Served, weights::Shown};
 use super::shared::{Readiness, Shared};
 use fairway_config::{CallTls, Destination, PublishTo};
-use fairway_http::https;
 use fairway_intents::instance;
 
 /// A publisher with its task, which ends when this is dropped.
@@ -73,13 +73,13 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             Box::new(Rfc2136 { server: *server, zones: to.rules.zones.clone(), key: key.clone(), timeout: *timeout })
         }
         Destination::PowerDns { url, key, timeout } => Box::new(PowerDns {
-            api: api(url, &CallTls::default(), Some(("x-api-key", key.clone()))),
+            api: api(url, &CallTls::default(), Some(("x-api-key", key.clone())), *timeout),
             zones: to.rules.zones.clone(),
             timeout: *timeout,
         }),
         Destination::Etcd { prefix, etcd } => Box::new(Etcd::new(etcd.clone(), prefix.clone(), to.rules.zones.clone())),
         Destination::Webhook { url, authorization, tls, weights, timeout } => Box::new(Webhook {
-            api: api(url, tls, authorization.clone().map(|token| ("authorization", token))),
+            api: api(url, tls, authorization.clone().map(|token| ("authorization", token)), *timeout),
             zones: to.rules.zones.clone(),
             weights: *weights,
             timeout: *timeout,
@@ -95,12 +95,8 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
     }
 }
 
-/// An API. TLS is not spoken where this machine trusts nobody: then calls fail and say so.
-fn api(url: &ApiUrl, tls: &CallTls, secret: Option<(&'static str, Secret)>) -> Api {
-    let own = tls.own.as_ref().map(|(cert, key)| (cert, key));
-    let config = url.is_tls().then(|| https::client_config(tls.ca.as_ref(), own)).transpose();
-    let config = config.inspect_err(|error| tracing::warn!(%error, "no TLS to a provider"));
-    Api { url: url.clone(), tls: config.ok().flatten().map(Arc::new), secret }
+fn api(url: &Url, tls: &CallTls, secret: Option<(&'static str, Secret)>, timeout: Duration) -> Api {
+    Api::new(url.clone(), Tls { ca: tls.ca.clone(), identity: tls.own.clone() }, secret, timeout)
 }
 
 /// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of

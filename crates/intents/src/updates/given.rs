@@ -3,11 +3,9 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use fairway_etcd::{Endpoint, EndpointError};
+use fairway_http::Url;
 use fairway_model::{Name, closest, intent::DnsUpdateRecord};
-use fairway_providers::{
-    http::ApiUrl,
-    spoken::{Native, Spoken, Use},
-};
+use fairway_providers::spoken::{Native, Spoken, Use};
 
 use crate::{
     fault::{Fault, step},
@@ -159,9 +157,9 @@ impl<'a> Given<'a> {
     }
 
     /// The URL of an API. It goes into no message: somebody may have written a password into it.
-    pub(super) fn url(&mut self, flag: &str, text: &str) -> Option<ApiUrl> {
-        let url = ApiUrl::parse(text);
-        url.map_err(|what| self.flaw(flag, format!("{what}; write http://HOST:PORT or https://HOST:PORT"))).ok()
+    pub(super) fn url(&mut self, flag: &str, text: &str) -> Option<Url> {
+        let url = Url::parse_base(text);
+        url.map_err(|error| self.flaw(flag, format!("{error}; {}", error.hint()))).ok()
     }
 
     /// An endpoint of etcd. Like [`Self::url`], it goes into no message.

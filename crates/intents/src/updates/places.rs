@@ -10,6 +10,7 @@ use std::{
 };
 
 use fairway_etcd::Endpoint;
+use fairway_http::tls::client_config;
 use fairway_model::{Name, Secret};
 use fairway_providers::{
     publish::Weights,
@@ -19,7 +20,6 @@ use fairway_providers::{
 
 use super::given::Given;
 use fairway_config::{CallTls, Destination, show_duration};
-use fairway_http::https;
 
 /// The place. `folder` is the one for files of the record.
 pub(super) fn destination(given: &mut Given<'_>, folder: Option<&Path>) -> Option<Destination> {
@@ -124,7 +124,7 @@ fn webhook(given: &mut Given<'_>) -> Option<Destination> {
     let weights = weights(given);
     let timeout = webhook_timeout(given);
     let url = url?;
-    let tls = tls(given, ["tls-ca", "tls-client-cert", "tls-client-cert-key"], url.is_tls())?;
+    let tls = tls(given, ["tls-ca", "tls-client-cert", "tls-client-cert-key"], url.is_https())?;
     Some(Destination::Webhook { url, authorization, tls, weights, timeout })
 }
 
@@ -207,7 +207,7 @@ fn tls(given: &mut Given<'_>, flags: [&str; 3], is_tls: bool) -> Option<CallTls>
         return None;
     }
     let tls = CallTls { ca: ca.map(Secret::new), own: cert.map(Secret::new).zip(key.map(Secret::new)) };
-    if let Err(error) = https::client_config(tls.ca.as_ref(), tls.own.as_ref().map(|(cert, key)| (cert, key))) {
+    if let Err(error) = client_config(tls.ca.as_ref(), tls.own.as_ref().map(|(cert, key)| (cert, key))) {
         given.flaw(first, format!("{error}; give certificates and a key that belongs to them, all in PEM"));
         return None;
     }

@@ -2,9 +2,9 @@
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
+use fairway_http::Url;
 use fairway_model::{Name, Secret, intent::Intent};
 use fairway_providers::{
-    http::ApiUrl,
     publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, Weights},
     rfc2136::{TsigAlgorithm, TsigKey},
 };
@@ -51,8 +51,8 @@ fn names(texts: &[&str]) -> Vec<Name> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-fn url(text: &str) -> ApiUrl {
-    ApiUrl::parse(text).unwrap()
+fn url(text: &str) -> Url {
+    Url::parse_base(text).unwrap()
 }
 
 /// What a record comes to that says no more than it must: what `publish` of a configuration has by default.
@@ -304,7 +304,7 @@ fn fields_that_belong_together_are_asked_for_together() {
         (etcd(json!({"etcd-tls-insecure": "true"})), "etcd-tls-insecure", "always checked"),
         (webhook(json!({"tls-ca": pem})), "tls-ca", "without TLS"),
         (webhook(json!({"webhook-provider-read-timeout": "119s"})), "webhook-provider-read-timeout", "together"),
-        (webhook(json!({"webhook-provider-url": "http://u:hush@a"})), "webhook-provider-url", "has a user"),
+        (webhook(json!({"webhook-provider-url": "http://u:hush@a"})), "webhook-provider-url", "holds a user"),
         (webhook(json!({"weights": "even"})), "weights", "give aws, fairway"),
         (webhook(json!({"token": "hush\nhush"})), "token", "several lines"),
     ] {

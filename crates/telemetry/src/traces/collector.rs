@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_http::{Client, Options, Request, Url, header, tls};
+use fairway_http::{Client, Options, Request, Tls, Url, header};
 use opentelemetry_http::{Bytes, HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig};
 use tokio::time::{Instant, sleep_until};
@@ -33,7 +33,7 @@ pub(super) fn exporter(options: &TraceOptions, error: &LastError) -> Result<Span
             .with_endpoint(options.endpoint.to_string())
             .with_timeout(RETRY_WITHIN)
             .with_retry_policy(retries)
-            .with_http_client(HttpCollector::new(options, error.clone())?)
+            .with_http_client(HttpCollector::new(options, error.clone()))
             .with_headers(headers(options))
             .build(),
         TraceProtocol::Grpc => SpanExporter::builder()
@@ -101,13 +101,10 @@ struct HttpCollector {
 }
 
 impl HttpCollector {
-    fn new(options: &TraceOptions, error: LastError) -> Result<Self, TraceError> {
-        let tls = options.endpoint.is_https().then(|| {
-            let identity = options.identity.as_ref().map(|(certificate, key)| (certificate, key));
-            tls::client_config(options.ca.as_ref(), identity)
-        });
-        let http = Options { tls: tls.transpose().map_err(setup)?, ..Options::new(options.timeout, ANSWER_MAX) };
-        Ok(Self { client: Client::new(http).map_err(setup)?, paused_until: Mutex::default(), error })
+    fn new(options: &TraceOptions, error: LastError) -> Self {
+        let tls = Tls { ca: options.ca.clone(), identity: options.identity.clone() };
+        let http = Options { tls, ..Options::new(options.timeout, ANSWER_MAX) };
+        Self { client: Client::new(http), paused_until: Mutex::default(), error }
     }
 
     fn paused_until(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
