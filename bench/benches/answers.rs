@@ -4,7 +4,8 @@
 use std::hint::black_box;
 
 use divan::{Bencher, counter::ItemsCount};
-use fairway_bench::answers::{CLIENT, Kind, compiled, packet, serving, workload};
+use fairway_bench::answers::{CLIENT, Kind, compiled, packet, serving, with_pool, workload};
+use fairway_model::Policy;
 use fairway_zones::{Draw, Now, Query, Request, Tally, find, read, steer, write};
 
 fn main() {
@@ -70,9 +71,13 @@ fn answer(bencher: Bencher<'_, '_>, kind: &Kind) {
     });
 }
 
-#[divan::bench]
-fn rendezvous(bencher: Bencher<'_, '_>) {
-    let serving = serving(1);
+/// The choice of a member: policy, members, and number of clusters in one answer.
+#[divan::bench(args = [
+    (Policy::FAILOVER, 3, 1), (Policy::WEIGHTED, 1, 1), (Policy::WEIGHTED, 3, 1), (Policy::WEIGHTED, 16, 1),
+    (Policy::WEIGHTED, 255, 1), (Policy::WEIGHTED, 16, 2),
+])]
+fn choice(bencher: Bencher<'_, '_>, (policy, members, answers): &(Policy, u8, u8)) {
+    let serving = with_pool(policy.clone(), *members, *answers);
     let pool = &serving.snapshot.steer_pools()[0];
     let clients: Vec<_> = (0..=u8::MAX).map(|i| pool.client_net([198, 51, i, 7].into())).collect();
     bencher.counter(ItemsCount::new(clients.len())).bench_local(|| {

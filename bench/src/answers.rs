@@ -107,6 +107,32 @@ pub fn serving(names: usize) -> ServingState {
     all_up(compiled(&desired, &zone))
 }
 
+/// Returns the workload of one name, whose pool has this policy and these members; all are up, with different weights.
+pub fn with_pool(policy: Policy, members: u8, answers: u8) -> ServingState {
+    let (mut desired, zone) = workload(1);
+    for number in 0..members {
+        let name = ClusterName::new(&format!("m{number}")).expect("a valid name");
+        let cluster = Cluster {
+            name: name.clone(),
+            addresses: vec![Ipv4Addr::new(192, 0, 2, number).into()],
+            dns_name: None,
+            location: None,
+            capacity: None,
+            services: vec![],
+        };
+        desired.clusters.insert(name, cluster);
+    }
+    let member = |number: u8| {
+        let cluster = ClusterName::new(&format!("m{number}")).expect("a valid name");
+        Member { weight: Weight(1 + u16::from(number) * 7 % 100), ..Member::new(cluster) }
+    };
+    let mut pool = Pool::new(PoolName::new("p0").expect("a valid name"), policy);
+    pool.answers = answers;
+    pool.members = (0..members).map(member).collect();
+    desired.pools.insert(pool.name.clone(), pool);
+    all_up(compiled(&desired, &zone))
+}
+
 /// The serving state that has this kind of answer.
 pub fn state_for(kind: Kind, names: usize) -> ServingState {
     match kind {

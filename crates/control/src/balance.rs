@@ -14,8 +14,6 @@
 //! ```
 
 mod clusters;
-#[cfg(test)]
-mod cost_tests;
 mod lead;
 mod learnt;
 mod past;

@@ -8,7 +8,6 @@ mod load;
 mod objects;
 mod updates;
 mod webhook;
-mod webhook_cost;
 
 use std::{
     fs,

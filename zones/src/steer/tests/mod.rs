@@ -1,7 +1,6 @@
 //! Pools and runtime state written as text, and the answers they lead to read back as text.
 
 mod answers;
-mod cost;
 mod down;
 mod explain;
 mod laws;
