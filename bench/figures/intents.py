@@ -43,7 +43,7 @@ def intents(bench):
 def loading(log, count):
     """Milliseconds that a start took to read what the store holds, as its log tells."""
     lines = (json.loads(line) for line in read(log).splitlines() if '"millis"' in line)
-    found = [line for line in lines if line["msg"] == "what is declared was read from the store"]
+    found = [line for line in lines if line["msg"] == "declared objects loaded"]
     if [line["objects"] for line in found] != [count]:
         raise RuntimeError(f"{count} objects were to be read: {found}")
     return found[0]["millis"]

@@ -7,7 +7,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use fairway_control::{Control, Stopping, configured::What};
+use fairway_control::{Control, Stopping, command::Trigger, configured::What};
 
 /// Acts on signals until the task is cut off.
 pub(crate) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
@@ -22,7 +22,7 @@ pub(crate) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
                 _ = interrupt.recv() => control.stop_for(Stopping::Signal),
                 _ = hang_up.recv() => {
                     control.shared.hang_ups.send_modify(|count| *count += 1);
-                    control.ask_reload(What::Files, "signal").await;
+                    control.ask_reload(What::Files, Trigger::Signal).await;
                 }
             }
         }

@@ -29,6 +29,7 @@ use fairway_config::{QueryLogSink, Settings, watch::Fingerprint};
 use fairway_control::begin::{Parts, Past, line_format};
 use fairway_control::{
     Control,
+    command::Trigger,
     compile::Compiled,
     configured::{Configured, Reader, What},
     declared::Declared,
@@ -184,7 +185,7 @@ fn first(
     let reading = reader.read_here(What::Files, None, now);
     let Compiled { configured, snapshot, .. } = reading.outcome.map_err(StartError::Config)?;
     follow_settings(logs, &configured.settings);
-    configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration doubtful"));
+    configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration warning"));
     Ok((configured, snapshot, reading.fingerprint.unwrap_or_default()))
 }
 
@@ -199,7 +200,7 @@ async fn take_over(
     let folder = predecessor.end(control).await?;
     let objects = objects::open(&folder, &settings.store, declared).await;
     tasks.0.extend(control.keep_objects(objects));
-    control.ask_reload(What::Objects, "api").await;
+    control.ask_reload(What::Objects, Trigger::Api).await;
     Ok(folder)
 }
 

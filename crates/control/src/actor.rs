@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     balance::Balance,
-    command::Command,
+    command::{Command, Trigger},
     configured::{Reader, Reading, What},
     drains::{DrainWatch, forced_out},
     keeper::Keeper,
@@ -77,8 +77,8 @@ pub struct Askers {
     pub trace: Trace,
     /// The most that any of them wants to be read.
     pub what: What,
-    /// What asked first; empty where nothing did.
-    pub asked_by: &'static str,
+    /// What asked first; `None` if nothing did.
+    pub asked_by: Option<Trigger>,
     /// Who wants to hear of it.
     pub replies: Vec<tokio::sync::oneshot::Sender<fairway_api_types::state_wire::ReloadReport>>,
 }
@@ -232,7 +232,7 @@ impl Actor {
         let (before, now) = (self.shared.decides.load_full(), self.balance.lead().told());
         if *before != now {
             let reason = now.reason.as_deref();
-            tracing::info!(before = before.lead, now = now.lead, reason, "who decides how load is balanced");
+            tracing::info!(before = before.lead, now = now.lead, reason, "balance leader changed");
             self.shared.decides.store(Arc::new(now));
         }
         if let Some(runtime) = self.balance.share(&view.snapshot, &view.runtime) {

@@ -313,7 +313,7 @@ impl Running {
         let now = Instant::now();
         let mut learnt = learnt.unwrap_or_else(|| {
             tracing::error!(
-                "balancing by load failed, and begins from the declared split; please report this as a bug"
+                "load balancing failed and restarts from the declared weights; please report this as a bug"
             );
             Learnt { balancer: Balancer::new(self.settings.clone(), now, None), clients: HashMap::new() }
         });

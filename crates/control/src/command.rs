@@ -21,6 +21,34 @@ use super::{
 use fairway_api_types::state_wire::{OverrideState, ReloadReport};
 use fairway_store::{DataFolder, KeptOverride, Posted};
 
+/// What asks for a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// SIGHUP.
+    Signal,
+    /// Files that changed.
+    Files,
+    /// `fairway reload`, or a call of [`Control::reload`](crate::Control::reload).
+    Command,
+    /// Declared objects that changed.
+    Api,
+    /// Leases of the webhook that ran out, or were renewed.
+    Webhook,
+}
+
+impl Trigger {
+    /// The word for logs and status.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Files => "files",
+            Self::Command => "command",
+            Self::Api => "api",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
 /// One command to the control task.
 #[derive(Debug)]
 pub enum Command {
@@ -28,8 +56,8 @@ pub enum Command {
     Reload {
         /// What is to be read.
         what: What,
-        /// What asks: `signal`, `files`, `command`, `api`.
-        asked_by: &'static str,
+        /// What asks.
+        asked_by: Trigger,
         /// Who wants to hear what becomes of it.
         reply: Option<oneshot::Sender<ReloadReport>>,
     },
@@ -114,7 +142,7 @@ impl Actor {
         for (id, said) in book.expire(now) {
             let id = id.unwrap_or_default();
             trace.of(|| {
-                tracing::warn!(id, scope = %said.scope, force = %said.action, reason = said.reason, "override ended");
+                tracing::warn!(id, scope = %said.scope, force = %said.action, reason = said.reason, "override expired");
             });
         }
         self.publish(|published| published.book = book.clone());

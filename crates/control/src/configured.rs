@@ -224,7 +224,7 @@ async fn on_a_thread(work: impl FnOnce() -> Option<Reading> + Send + 'static) ->
         }
     };
     if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
-        tracing::error!(%error, "no thread to read the configuration on");
+        tracing::error!(%error, "cannot start the thread that loads the configuration");
         return None;
     }
     reading.await.ok().flatten()

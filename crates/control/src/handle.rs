@@ -8,7 +8,7 @@ use fairway_zones::{Explained, ServingState, TargetIndex};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{
-    command::Command,
+    command::{Command, Trigger},
     configured::What,
     shared::{Readiness, Shared},
     status,
@@ -76,7 +76,7 @@ impl Stopping {
 impl Control {
     /// Reads the configuration anew and waits for what becomes of it.
     pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
-        self.ask(|reply| Command::Reload { what: What::Files, asked_by: "command", reply: Some(reply) }).await
+        self.ask(|reply| Command::Reload { what: What::Files, asked_by: Trigger::Command, reply: Some(reply) }).await
     }
 
     /// Adds an override; returns once it is in force and on disk.
@@ -160,7 +160,7 @@ impl Control {
     }
 
     /// Asks for a reload without waiting for it.
-    pub async fn ask_reload(&self, what: What, asked_by: &'static str) {
+    pub async fn ask_reload(&self, what: What, asked_by: Trigger) {
         // A task that has ended needs no new configuration.
         let _ = self.commands.send(Command::Reload { what, asked_by, reply: None }).await;
     }
@@ -191,10 +191,10 @@ pub enum ControlError {
     #[error("table {0} is read from its file; take `file` out of the configuration to push it here")]
     TableOfFile(String),
     /// A table that was pushed is at fault.
-    #[error("the table is not taken, the one before serves on: {}", told(.0))]
+    #[error("latency table rejected, the previous one stays in use: {}", told(.0))]
     TableFaulty(Vec<String>),
     /// The configuration with a table that was pushed was refused.
-    #[error("the table is not taken, the one before serves on; the configuration with it was refused: {}", told(.0))]
+    #[error("latency table rejected, the previous one stays in use; the configuration with it was rejected: {}", told(.0))]
     TableRefused(Vec<String>),
     /// A table that was pushed could not be made to last, so it is not in force.
     #[error("the table could not be written to the data folder, so it is not in force: {0}")]

@@ -119,10 +119,10 @@ impl Keeper {
         if let Err(error) = outcome {
             shared.counts.write_failures.fetch_add(1, Relaxed);
             if !self.is_failing {
-                tracing::error!(%error, "state cannot be written; answers go on, a restart would begin from the last state");
+                tracing::error!(%error, "state file not written; a restart would begin from the last one");
             }
         } else if self.is_failing {
-            tracing::info!("state can be written again");
+            tracing::info!("state file written again");
         }
         self.is_failing = outcome.is_err();
     }

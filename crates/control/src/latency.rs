@@ -30,7 +30,7 @@ impl Control {
         let report = self.reload().await?;
         if report.accepted {
             let LatencyState { table, networks, clusters, .. } = &state;
-            tracing::info!(table, networks, clusters, "table of latencies in force");
+            tracing::info!(table, networks, clusters, "latency table applied");
             return Ok(LatencyState { generation: report.generation, ..state });
         }
         on_thread(move || replace_table(&folder, &file, before.as_deref())).await?.map_err(not_kept)?;

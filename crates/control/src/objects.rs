@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     Control, ControlError,
-    command::Command,
+    command::{Command, Trigger},
     compile::Compiled,
     configured::{Configured, Previous, Reader, What},
     contributed::Strengths,
@@ -55,7 +55,7 @@ impl Objects {
         let objects = Self { store, declared, heard: Arc::default() };
         match objects.list().await {
             Err(StoreError::Unavailable(why)) if objects.store.standing().away.is_some() => {
-                tracing::error!(why, "what is declared is not known yet; it is served once the store answers");
+                tracing::error!(why, "store unavailable; declared objects are served once it answers");
             }
             listed => listed?,
         }
@@ -86,7 +86,7 @@ impl Objects {
         }
         let listed = Declared::of_parts(revision.unwrap_or_default(), parts);
         let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(objects = count, millis, "what is declared was read from the store");
+        tracing::info!(objects = count, millis, "declared objects loaded");
         self.hear(|before| listed.with_strengths(before.strengths().clone()));
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Objects {
                 Ok(events) => events,
                 Err(error) => {
                     if !is_told {
-                        tracing::error!(%error, "declared objects cannot be followed; what is served goes on");
+                        tracing::error!(%error, "store not readable; the loaded objects stay in use");
                     }
                     is_told = true;
                     tokio::time::sleep(REST).await;
@@ -184,7 +184,7 @@ async fn heed(mut posted: watch::Receiver<Posted>, commands: mpsc::Sender<Comman
 
 async fn ask(commands: &mpsc::Sender<Command>) {
     // A task that has ended serves nothing any more.
-    let _ = commands.send(Command::Reload { what: What::Objects, asked_by: "api", reply: None }).await;
+    let _ = commands.send(Command::Reload { what: What::Objects, asked_by: Trigger::Api, reply: None }).await;
 }
 
 /// Opens the store of a folder that this process alone writes to, or the one that several servers share. Where that fails, files and
@@ -215,7 +215,7 @@ fn opened(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn Obje
             // `fairway store` must not take the copy of another store for this one.
             if let Some(aside) = StoreFile::put_copy_aside(folder).map_err(told)? {
                 let aside = aside.display();
-                tracing::warn!(%aside, "objects are kept in the data folder now; the copy of those on etcd is put aside");
+                tracing::warn!(%aside, "store changed from etcd to the data folder; copy of the etcd objects moved aside");
             }
             Ok(Arc::new(LocalStore::open(folder).map_err(told)?))
         }
@@ -231,8 +231,8 @@ async fn peek(path: PathBuf, declared: &ArcSwap<Declared>) {
     let read = move || if path.exists() { StoreFile::open(&path)?.list() } else { Ok(Listing::default()) };
     match tokio::task::spawn_blocking(read).await {
         Ok(Ok(Listing { objects, revision, .. })) => declared.store(Arc::new(Declared::new(revision, objects))),
-        Ok(Err(error)) => tracing::error!(%error, "what was declared over the API is not served"),
-        Err(error) => tracing::error!(%error, "what was declared over the API is not served"),
+        Ok(Err(error)) => tracing::error!(%error, "declared objects not served"),
+        Err(error) => tracing::error!(%error, "declared objects not served"),
     }
 }
 
@@ -252,7 +252,7 @@ pub async fn at_start(
             match Client::new(Reach::of_data_dir(path)).objects().await {
                 Ok(told) => declared.store(Arc::new(Declared::of_export(told))),
                 Err(error) => {
-                    tracing::warn!(%error, "the process that is replaced does not tell what was declared; its file does");
+                    tracing::warn!(%error, "the replaced process did not return its declared objects; its store file was read");
                     peek(kept(path), declared).await;
                 }
             }

@@ -23,6 +23,7 @@ use tracing::Instrument;
 use super::{
     actor::{Actor, Askers},
     changes,
+    command::Trigger,
     compile::Compiled,
     configured::{Configured, Previous, Reading, What},
     shared::Published,
@@ -33,10 +34,10 @@ use fairway_telemetry::traces::Passage;
 
 impl Actor {
     /// Begins a reading, or puts the asker down for the next one.
-    pub fn ask_reading(&mut self, what: What, asked_by: &'static str, reply: Option<oneshot::Sender<ReloadReport>>) {
+    pub fn ask_reading(&mut self, what: What, asked_by: Trigger, reply: Option<oneshot::Sender<ReloadReport>>) {
         let askers = if self.reading.is_some() { &mut self.later } else { &mut self.askers };
-        if askers.asked_by.is_empty() || what > askers.what {
-            (askers.what, askers.asked_by) = (what, asked_by);
+        if askers.asked_by.is_none() || what > askers.what {
+            (askers.what, askers.asked_by) = (what, Some(asked_by));
         }
         askers.replies.extend(reply);
         if self.reading.is_none() {
@@ -56,8 +57,8 @@ impl Actor {
     /// Takes a finished reading into force or refuses it, and tells everyone who asked.
     pub async fn finish(&mut self, reading: Option<Reading>) {
         let Askers { trace, what, asked_by, replies } = std::mem::take(&mut self.askers);
-        let mut report =
-            ReloadReport { trace: trace.to_string(), asked_by: asked_by.to_owned(), ..ReloadReport::default() };
+        let asked_by = asked_by.map_or_else(String::new, |asked_by| asked_by.word().to_owned());
+        let mut report = ReloadReport { trace: trace.to_string(), asked_by, ..ReloadReport::default() };
         match reading {
             Some(Reading { fingerprint, took, outcome }) => {
                 fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
@@ -81,11 +82,11 @@ impl Actor {
         // Files that are refused keep no object from being served.
         let is_behind =
             || self.reader.declared.load().revision > self.shared.serving.published().configured.objects.revision;
-        if what == What::Files && !report.accepted && self.later.asked_by.is_empty() && is_behind() {
-            self.later.asked_by = "api";
+        if what == What::Files && !report.accepted && self.later.asked_by.is_none() && is_behind() {
+            self.later.asked_by = Some(Trigger::Api);
         }
         trace.of(|| self.tell(what, report, replies));
-        if !self.later.asked_by.is_empty() {
+        if self.later.asked_by.is_some() {
             self.askers = std::mem::take(&mut self.later);
             self.begin_reading();
         }
@@ -99,15 +100,21 @@ impl Actor {
         let ReloadReport { asked_by, generation, millis, .. } = &report;
         if report.accepted {
             let changes = report.changes.join("; ");
-            tracing::info!(asked_by, generation, millis, changes, "configuration in force");
+            tracing::info!(asked_by, generation, millis, changes, "configuration applied");
         } else {
             let faults = report.faults.len();
-            tracing::error!(asked_by, generation, millis, faults, "configuration refused, the old one serves on");
+            tracing::error!(
+                asked_by,
+                generation,
+                millis,
+                faults,
+                "configuration rejected; the previous one stays in use"
+            );
         }
-        report.faults.iter().take(LINES_MAX).for_each(|fault| tracing::error!(fault, "configuration at fault"));
+        report.faults.iter().take(LINES_MAX).for_each(|fault| tracing::error!(fault, "configuration error"));
         // Of the files nothing new is known where only objects were read.
         let doubts = report.warnings.iter().filter(|_| what == What::Files).take(LINES_MAX);
-        doubts.for_each(|fault| tracing::warn!(fault, "configuration doubtful"));
+        doubts.for_each(|fault| tracing::warn!(fault, "configuration warning"));
         for asker in replies {
             // Whoever has gone away reads it in the log.
             let _ = asker.send(report.clone());
@@ -144,7 +151,7 @@ impl Actor {
         let left_out = configured.left_out.differences(&before.left_out, |_, _| true);
         for (key, faults) in left_out.into_iter().filter_map(|(key, now, _)| Some((key, now?))) {
             let why = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            tracing::warn!(%key, why, "a declared object does not fit and is left out");
+            tracing::warn!(%key, why, "declared object rejected");
         }
         self.warm_up(&snapshot, &configured).await;
         self.swap(configured, snapshot, progress).await;

@@ -28,7 +28,7 @@ impl Actor {
             self.shared.counts.turns[usize::from(is_open)].fetch_add(1, Relaxed);
             let to = if is_open { "open" } else { "closed" };
             let until = turn.until.as_deref().unwrap_or_default();
-            tracing::info!(%pool, %cluster, to, until, "schedule turned");
+            tracing::info!(%pool, %cluster, to, until, "schedule transition");
         }
     }
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use super::{command::Command, configured::What};
+use super::{
+    command::{Command, Trigger},
+    configured::What,
+};
 use fairway_config::watch::Fingerprint;
 
 /// Looks at the files of the last reading every second, and asks for a reload when they have changed. `read` tells what
@@ -26,7 +29,11 @@ pub async fn watch_files(mut read: watch::Receiver<Fingerprint>, commands: mpsc:
         let Ok((watch, changed)) = looked.await else { return };
         files = watch;
         if changed {
-            if commands.send(Command::Reload { what: What::Files, asked_by: "files", reply: None }).await.is_err() {
+            if commands
+                .send(Command::Reload { what: What::Files, asked_by: Trigger::Files, reply: None })
+                .await
+                .is_err()
+            {
                 return;
             }
             // Until the reading is done, nothing is known that a look could be compared with.

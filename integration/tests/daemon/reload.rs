@@ -65,8 +65,8 @@ fn a_faulty_configuration_changes_no_answer_and_says_why_everywhere() {
     // What the log tells of it goes by the trace that the report names.
     let trace = report["trace"].as_str().expect("it has one");
     let traced = |msg: &str| traces(&server.process.output(), msg).contains(&trace.to_owned());
-    wait_until("the refusal is logged", LIMIT, || traced("configuration refused, the old one serves on"));
-    wait_until("the fault is logged", LIMIT, || traced("configuration at fault"));
+    wait_until("the refusal is logged", LIMIT, || traced("configuration rejected; the previous one stays in use"));
+    wait_until("the fault is logged", LIMIT, || traced("configuration error"));
     assert_eq!(traces(&server.process.output(), "serving"), [""]);
     assert_eq!(server.metric("fairway_config_stale", ""), 1.0);
     assert!(server.metric("fairway_reloads_total", "refused") >= 1.0);

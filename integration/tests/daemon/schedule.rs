@@ -62,7 +62,7 @@ fn an_answer_changes_at_the_edge_of_a_window_and_explain_says_why() {
 
     let after = explained();
     assert!(after.contains("closed: opens at no time that is in sight"), "{after}");
-    let turned = || traces(&server.process.output(), "schedule turned").len();
+    let turned = || traces(&server.process.output(), "schedule transition").len();
     wait_until("each turn is logged", LIMIT, || turned() == 2);
     for to in ["open", "closed"] {
         assert_eq!(server.metric("fairway_schedule_turns_total", &format!("\"{to}\"")), 1.0);

@@ -189,7 +189,7 @@ fn one_trace_leads_from_a_request_to_the_answers() {
     assert!(audit.contains("\"span_id\":\""), "{audit}");
     let trace = said("compile", "fairway.log.trace");
     assert!(
-        log.lines().any(|line| line.contains(&trace) && line.contains("configuration in force")),
+        log.lines().any(|line| line.contains(&trace) && line.contains("configuration applied")),
         "{trace} in {log}"
     );
     assert!(server.metric("fairway_trace_spans_total", "sent") >= 13.0);

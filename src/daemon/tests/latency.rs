@@ -79,7 +79,7 @@ async fn a_bad_push_is_told_and_the_table_before_serves_on() {
         let (found, detail) = refused(&client, table, text).await;
         assert!(found == status && detail.contains(part), "{found} {detail}");
     }
-    // A sound table beside a configuration at fault: neither is taken.
+    // A valid table with an invalid configuration: both are rejected.
     scene.write("version: 1\nzones: 7\n");
     let (status, detail) = refused(&client, "rtt", "network,eu1,us1\n192.0.2.0/24,10,90\n").await;
     assert!(status == 409 && detail.contains("fairway.yaml:2"), "{status} {detail}");

@@ -72,7 +72,7 @@ impl Learnt {
     pub(super) fn hear(&mut self, news: &LoadNews, now: Instant) {
         if self.balancer.report(&news.report, now) == Heard::Disbelieved {
             let (cluster, load) = (&news.report.cluster, news.report.load);
-            tracing::debug!(%cluster, %load, "load is not believed: far less than what was sent there");
+            tracing::debug!(%cluster, %load, "load report rejected: far below the load sent to the cluster");
         }
     }
 

@@ -25,7 +25,7 @@ impl Past {
         let oldest = HOLD_PERIODS * settings.period + FADE_TTLS * settings.ttl;
         let age = now.since(kept.written).max(kept.written.since(now));
         if age > oldest {
-            tracing::info!(?age, ?oldest, "what balancing knew before is too old, and is passed over");
+            tracing::info!(?age, ?oldest, "saved balance state ignored: too old");
             return None;
         }
         let pools: HashMap<u64, _> = balanced_pools(snapshot).map(|(_, pool)| (pool.key(), pool)).collect();
@@ -38,7 +38,7 @@ impl Past {
         let mut learnt = kept.learnt;
         learnt.demands.retain(|(demand, ..)| clients.contains_key(demand));
         learnt.pins.retain(|(demand, _)| clients.contains_key(demand));
-        tracing::info!(?age, demands = learnt.demands.len(), "balancing goes on from what was known before");
+        tracing::info!(?age, demands = learnt.demands.len(), "balance state restored");
         Some(Self { learnt, clients })
     }
 }

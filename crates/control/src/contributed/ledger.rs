@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     Control, Readiness,
+    command::Trigger,
     configured::{Configured, What},
     declared::Declared,
     objects::Objects,
@@ -80,12 +81,9 @@ impl ContributionLedger {
         if strengths != *declared.strengths() {
             let silent: Vec<_> =
                 strengths.iter().map(|(scope, left)| format!("{scope}={}", left.thousandths())).collect();
-            tracing::warn!(
-                permille_left = silent.join(" "),
-                "what silent writers brought over the webhook fades, or is back"
-            );
+            tracing::warn!(permille_left = silent.join(" "), "webhook lease weights changed");
             objects.set_strengths(strengths);
-            control.ask_reload(What::Objects, "webhook").await;
+            control.ask_reload(What::Objects, Trigger::Webhook).await;
         }
     }
 
@@ -103,7 +101,7 @@ impl ContributionLedger {
             at: Timestamp::from_secs(here),
         };
         if let Err(error) = objects.commit(batch).await {
-            tracing::debug!(%error, %scope, "when a writer was heard of is not kept");
+            tracing::debug!(%error, %scope, "time of the last webhook call not saved");
         }
     }
 
