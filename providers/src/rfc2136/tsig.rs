@@ -75,10 +75,10 @@ impl Session {
     pub(super) fn sign(key: &TsigKey, octets: &[u8], request: &mut Vec<u8>, now: u64) -> Self {
         let hmac_key = hmac::Key::new(key.algorithm.of_ring(), octets);
         let mut signed = request.clone();
-        signed.extend(variables(&key.name, key.algorithm, now, 0, &[]));
+        signed.extend(variables(&key.name, key.algorithm, now, FUDGE, 0, &[]));
         let mac = hmac::sign(&hmac_key, &signed).as_ref().to_vec();
         let id = [request[0], request[1]];
-        let rdata = rdata(key.algorithm, now, &mac, id);
+        let rdata = rdata(key.algorithm, now, FUDGE, &mac, id);
         record(request, &key.name, Rtype::TSIG, ANY, 0, &rdata);
         put(request, 10, 1);
         let name = key.name.clone();
@@ -124,16 +124,25 @@ impl Session {
         put(&mut signed, place + 10, others);
         signed[place..place + 2].copy_from_slice(&fields.id);
         if self.is_first {
-            signed.extend(variables(&self.name, self.algorithm, fields.time, fields.error, &fields.other));
+            signed.extend(variables(
+                &self.name,
+                self.algorithm,
+                fields.time,
+                fields.fudge,
+                fields.error,
+                &fields.other,
+            ));
         } else {
             signed.extend(&fields.time.to_be_bytes()[2..]);
-            signed.extend(FUDGE.to_be_bytes());
+            signed.extend(fields.fudge.to_be_bytes());
         }
         if hmac::verify(&self.key, &signed, &fields.mac).is_err() {
             return Err("the signature of the answer is wrong");
         }
-        if fields.time.abs_diff(now) > u64::from(FUDGE) {
-            return Err("the answer was signed over 300 s ago, or will be; set the clocks");
+        if fields.time.abs_diff(now) > u64::from(fields.fudge) {
+            return Err(
+                "the answer's time of signing differs from our clock by more than its fudge allows; set the clocks",
+            );
         }
         (self.mac, self.is_first, self.unsigned_count) = (fields.mac, false, 0);
         self.unsigned.clear();
@@ -151,23 +160,23 @@ fn tsig_error(code: u16) -> &'static str {
 }
 
 /// What is signed beside the message (section 4.3.3).
-fn variables(name: &Name, algorithm: TsigAlgorithm, time: u64, error: u16, other: &[u8]) -> Vec<u8> {
+fn variables(name: &Name, algorithm: TsigAlgorithm, time: u64, fudge: u16, error: u16, other: &[u8]) -> Vec<u8> {
     let mut out = name.to_lowercase().as_wire().to_vec();
     out.extend(ANY.to_be_bytes());
     out.extend([0; 4]);
     out.extend_from_slice(algorithm.name());
     out.extend(&time.to_be_bytes()[2..]);
-    out.extend(FUDGE.to_be_bytes());
+    out.extend(fudge.to_be_bytes());
     out.extend(error.to_be_bytes());
     out.extend((other.len() as u16).to_be_bytes());
     out.extend_from_slice(other);
     out
 }
 
-fn rdata(algorithm: TsigAlgorithm, time: u64, mac: &[u8], id: [u8; 2]) -> Vec<u8> {
+fn rdata(algorithm: TsigAlgorithm, time: u64, fudge: u16, mac: &[u8], id: [u8; 2]) -> Vec<u8> {
     let mut out = algorithm.name().to_vec();
     out.extend(&time.to_be_bytes()[2..]);
-    out.extend(FUDGE.to_be_bytes());
+    out.extend(fudge.to_be_bytes());
     out.extend((mac.len() as u16).to_be_bytes());
     out.extend_from_slice(mac);
     out.extend(id);
@@ -177,6 +186,7 @@ fn rdata(algorithm: TsigAlgorithm, time: u64, mac: &[u8], id: [u8; 2]) -> Vec<u8
 
 struct Fields {
     time: u64,
+    fudge: u16,
     mac: Vec<u8>,
     id: [u8; 2],
     error: u16,
@@ -189,10 +199,11 @@ impl Fields {
         let rest = rdata.get(algorithm..)?;
         let (fixed, rest) = rest.split_at_checked(10)?;
         let time = fixed[..6].iter().fold(0, |time, octet| time << 8 | u64::from(*octet));
+        let fudge = u16::from_be_bytes([fixed[6], fixed[7]]);
         let (mac, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([fixed[8], fixed[9]])))?;
         let (end, other) = rest.split_at_checked(6)?;
         let error = u16::from_be_bytes([end[2], end[3]]);
-        Some(Self { time, mac: mac.to_vec(), id: [end[0], end[1]], error, other: other.to_vec() })
+        Some(Self { time, fudge, mac: mac.to_vec(), id: [end[0], end[1]], error, other: other.to_vec() })
     }
 }
 
@@ -201,7 +212,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// How far clocks may be apart (section 10).
+/// How far clocks may be apart for our requests, in seconds (section 10). A server chooses its own for its answers.
 const FUDGE: u16 = 300;
 /// Most messages between two that are signed (section 5.3.1).
 const UNSIGNED_MAX: usize = 99;
@@ -222,8 +233,8 @@ mod tests {
         assert!(octets("no base64!").is_none() && octets("").is_none());
     }
 
-    #[test]
-    fn an_answer_that_was_changed_or_is_unsigned_is_refused() {
+    /// A session, an answer to its request, and this answer signed at 1,000,010 with a fudge.
+    fn signed_answer(fudge: u16) -> (Session, Vec<u8>, Vec<u8>) {
         let key = TsigKey {
             name: "k.".parse().unwrap(),
             algorithm: TsigAlgorithm::Sha256,
@@ -231,26 +242,42 @@ mod tests {
         };
         let octets = key.octets().unwrap();
         let mut request = super::super::message::transfer(9, &"x.".parse().unwrap());
-        let mut session = Session::sign(&key, &octets, &mut request, 1_000_000);
-        // An answer signed by the same rules: over the request's signature, then itself.
+        let session = Session::sign(&key, &octets, &mut request, 1_000_000);
         let mut answer = super::super::message::transfer(9, &"x.".parse().unwrap());
         answer[2] = 0x84;
-        let mut signed = (session.mac.len() as u16).to_be_bytes().to_vec();
-        signed.extend_from_slice(&session.mac);
-        signed.extend_from_slice(&answer);
-        signed.extend(variables(&key.name, key.algorithm, 1_000_010, 0, &[]));
-        let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &octets), &signed);
-        let mut good = answer.clone();
-        record(&mut good, &key.name, Rtype::TSIG, ANY, 0, &rdata(key.algorithm, 1_000_010, mac.as_ref(), [0, 9]));
-        put(&mut good, 10, 1);
-        let mut changed = good.clone();
+        // Over the request's signature, then the answer itself (section 4.3).
+        let mut digested = (session.mac.len() as u16).to_be_bytes().to_vec();
+        digested.extend_from_slice(&session.mac);
+        digested.extend_from_slice(&answer);
+        digested.extend(variables(&key.name, key.algorithm, 1_000_010, fudge, 0, &[]));
+        let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &octets), &digested);
+        let mut signed = answer.clone();
+        let rdata = rdata(key.algorithm, 1_000_010, fudge, mac.as_ref(), [0, 9]);
+        record(&mut signed, &key.name, Rtype::TSIG, ANY, 0, &rdata);
+        put(&mut signed, 10, 1);
+        (session, answer, signed)
+    }
+
+    fn check(session: &mut Session, wire: &[u8], now: u64) -> Result<(), &'static str> {
+        session.check(wire, &Message::read(wire).unwrap(), true, now)
+    }
+
+    #[test]
+    fn answer_changed_or_unsigned_or_old_is_rejected() {
+        let (mut session, answer, signed) = signed_answer(300);
+        let mut changed = signed.clone();
         changed[13] ^= 1;
-        let check =
-            |session: &mut Session, wire: &[u8], now| session.check(wire, &Message::read(wire).unwrap(), true, now);
-        assert!(check(&mut session, &answer, 1_000_010).is_err());
+        assert!(check(&mut session, &answer, 1_000_010).is_err(), "unsigned");
         session.unsigned.clear();
-        assert!(check(&mut session, &changed, 1_000_010).is_err());
-        assert!(check(&mut session, &good, 1_000_400).is_err());
-        assert_eq!(check(&mut session, &good, 1_000_010), Ok(()));
+        assert!(check(&mut session, &changed, 1_000_010).is_err(), "changed");
+        assert!(check(&mut session, &signed, 1_000_400).is_err(), "390 s old");
+        assert_eq!(check(&mut session, &signed, 1_000_010), Ok(()));
+    }
+
+    #[test]
+    fn answer_with_another_fudge_is_accepted() {
+        let (mut session, _, signed) = signed_answer(600);
+        assert!(check(&mut session, &signed, 1_000_700).is_err(), "690 s old");
+        assert_eq!(check(&mut session, &signed, 1_000_500), Ok(()));
     }
 }
