@@ -2,26 +2,20 @@
 //!
 //! What only people ask for (names, addresses) stands apart, behind one pointer that the answer path never follows.
 
+mod build;
+mod member;
+
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
-use fairway_model::{
-    AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Monitor, MonitorName, Network, Policy, Pool, PoolName,
-    ProbeAddress, Selection, Spread, ZoneSpec, mix,
-};
+use fairway_model::{AnswerMode, ClusterName, DownAnswer, Network, Policy, PoolName, Selection, Spread, mix};
 
 use super::{
-    Family, Kind,
-    client_net::ClientNet,
-    order::{Orders, Ranking},
-    proof::ClientPlace,
-    quick::Quick,
-    sets::Plan,
-    targets::TargetTable,
-    territory::{Placement, Territory},
-    variant::Variant,
-    views::{MemberSet, Refined, Seen},
+    Family, Kind, client_net::ClientNet, order::Orders, proof::ClientPlace, quick::Quick, sets::Plan,
+    territory::Territory, views::MemberSet,
 };
 use crate::{RuntimeState, ScheduleTurn, TargetIndex, balanced::UNBALANCED, hash};
+
+pub(super) use member::{Member, Spot};
 
 /// A pool compiled for choosing. Copies share what is large.
 #[derive(Clone, Debug)]
@@ -72,58 +66,6 @@ pub(super) enum Down {
     Refuse,
 }
 
-/// A member as the deciding loop reads it: half a cache line.
-#[derive(Clone, Debug)]
-pub(super) struct Member {
-    /// Stable hash of the pool's and the cluster's name.
-    pub(super) key: u64,
-    /// Its addresses of each family, IPv4 first.
-    pub(super) spots: [Spot; 2],
-    /// Its share; 1 for standby members and where all weights are 0: they share equally.
-    pub(super) weight: u16,
-    /// Its place in declared order.
-    pub(super) number: u8,
-    /// Its tier as declared.
-    pub(super) tier: u8,
-    /// Its cluster's number among those that are balanced.
-    pub(super) cluster: u16,
-    /// Weight 0 while others have more.
-    pub(super) standby: bool,
-}
-
-/// The addresses of a member in one family.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spot {
-    /// The target, where one speaks for all addresses; else where their targets begin in [`SteerPool::targets`].
-    pub(super) at: u32,
-    /// Number of the first answer with only some of the addresses.
-    pub(super) parts: u16,
-    /// Its place in declared order among the members that have the family.
-    pub(super) rank: u8,
-    /// How many addresses it has, 0 to 8, and [`Spot::ONE_TARGET`].
-    count: u8,
-}
-
-impl Spot {
-    /// Flag of a count: one target speaks for all addresses.
-    const ONE_TARGET: u8 = 0x80;
-
-    /// How many addresses the member has in this family.
-    pub(super) const fn addresses(&self) -> u32 {
-        (self.count & !Self::ONE_TARGET) as u32
-    }
-
-    /// Whether [`Spot::at`] is the target itself.
-    pub(super) const fn has_one_target(&self) -> bool {
-        self.count & Self::ONE_TARGET != 0
-    }
-
-    /// All addresses, as a mask.
-    pub(super) const fn all(&self) -> u32 {
-        (1 << self.addresses()) - 1
-    }
-}
-
 #[derive(Debug)]
 struct Cold {
     name: PoolName,
@@ -149,80 +91,6 @@ struct Site {
 }
 
 impl SteerPool {
-    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take, and
-    /// which hides internal members if it is public; `placement` is what places say of its members.
-    ///
-    /// Members whose cluster is not declared are left out; [`DesiredState::violations`] has named them.
-    pub fn build(
-        desired: &DesiredState,
-        pool: &Pool,
-        zone: Option<&ZoneSpec>,
-        placement: &Placement,
-        targets: &mut TargetTable,
-    ) -> Self {
-        let declared: Vec<(usize, &Cluster)> = pool
-            .members
-            .iter()
-            .enumerate()
-            .filter_map(|(place, m)| Some((place, desired.clusters.get(&m.cluster)?)))
-            .take(Pool::MEMBERS_MAX)
-            .collect();
-        let mut spread_targets = Vec::new();
-        let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
-        let monitor = desired.monitor_of_pool(pool, zone);
-        let mut members: Vec<Member> = (0..=u8::MAX)
-            .zip(&declared)
-            .map(|(number, (place, cluster))| {
-                let mut member = Member::new(pool, pool_key, *place, number, cluster);
-                if pool.policy.load {
-                    member.cluster = targets.balanced_cluster(&cluster.name);
-                }
-                let declared = &pool.members[*place];
-                let judges =
-                    Judges { probe: declared.probe.as_ref(), monitor: desired.monitor_of(declared, monitor), targets };
-                member.judge_by(judges, cluster, &mut spread_targets);
-                member
-            })
-            .collect();
-        let seen = Seen::new(pool, zone, placement, &declared);
-        let Seen { refined: Refined { territory, rows }, .. } = &seen;
-        let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, rows, family));
-        let declared_at: Vec<usize> = declared.iter().map(|(place, _)| *place).collect();
-        let ranking = Ranking { pool, placement, declared: &declared_at };
-        members.sort_by_cached_key(|member| ranking.key(0, member));
-        let [v4, v6] = plans;
-        let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
-        let down = Down::of(&pool.down);
-        let schedules = schedules(pool, &declared, targets);
-        let closed_count = if schedules.is_empty() { 0 } else { members.len().div_ceil(64) };
-        let mut built = Self {
-            quick: [Quick::No; 2],
-            orders: Orders::new(&members, &ranking, rows),
-            territory: (!territory.is_everywhere()).then(|| Box::new(territory.clone())),
-            key: Variant::of(pool, zone).key(pool_key),
-            plans,
-            targets: spread_targets.into(),
-            chooses: pool.policy.choose,
-            load: pool.policy.load,
-            mode: pool.mode,
-            spread: pool.spread,
-            down,
-            scopes: hashed_bits(pool),
-            panic_threshold: pool.panic_threshold.thousandths(),
-            min_healthy: pool.min_healthy.thousandths(),
-            memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
-            closed_begin: targets.reserve_closed(closed_count),
-            closed_count: closed_count as u8,
-            cold: Arc::new(Cold { schedules, ..Cold::new(pool, &declared, &seen, targets) }),
-            members: members.into(),
-        };
-        // Which TTL holds is looked up on the long way, so that pools without bounds need not look.
-        if pool.ttl_bounds.is_none() {
-            built.quick = Family::BOTH.map(|family| built.quick_way(family));
-        }
-        built
-    }
-
     /// The pool's name.
     pub fn name(&self) -> &PoolName {
         &self.cold.name
@@ -431,102 +299,5 @@ impl Down {
             DownAnswer::LastGood => Self::LastGood,
             DownAnswer::Refuse => Self::Refuse,
         }
-    }
-}
-
-impl Cold {
-    fn new(pool: &Pool, declared: &[(usize, &Cluster)], seen: &Seen, targets: &mut TargetTable) -> Self {
-        let site = |(place, cluster): &(usize, &Cluster)| Site {
-            cluster: cluster.name.clone(),
-            weight: pool.members[*place].weight.0,
-            addresses: targets.addresses(cluster),
-        };
-        let fallback = match &pool.down {
-            DownAnswer::FallbackAddresses(addresses) => addresses.as_slice().into(),
-            _ => Box::default(),
-        };
-        Self {
-            name: pool.name.clone(),
-            policy: pool.policy.clone(),
-            sites: declared.iter().map(site).collect(),
-            schedules: Box::default(),
-            fallback,
-            internal: seen.internal,
-            viewers: seen.viewers(),
-            lost_place: seen.lost_place,
-        }
-    }
-}
-
-/// What the targets of a member come from.
-struct Judges<'a> {
-    /// What is probed in place of its addresses.
-    probe: Option<&'a ProbeAddress>,
-    monitor: (&'a MonitorName, &'a Arc<Monitor>),
-    targets: &'a mut TargetTable,
-}
-
-impl Member {
-    fn new(pool: &Pool, pool_key: u64, place: usize, number: u8, cluster: &Cluster) -> Self {
-        let declared = &pool.members[place];
-        let all_standby = pool.members.iter().all(|m| m.weight.0 == 0);
-        let cluster_key = hash::text(hash::seed::CLUSTER, cluster.name.as_str());
-        Self {
-            key: mix(pool_key ^ cluster_key),
-            spots: Family::BOTH.map(|family| Spot::new(cluster, family)),
-            weight: declared.weight.0.max(1),
-            number,
-            tier: declared.tier.number(),
-            cluster: UNBALANCED,
-            standby: declared.weight.0 == 0 && !all_standby,
-        }
-    }
-
-    /// Gives each address its target: that of the member's own probe, else one an address.
-    fn judge_by(&mut self, judges: Judges<'_>, cluster: &Cluster, spread: &mut Vec<TargetIndex>) {
-        let Judges { probe, monitor: (label, monitor), targets } = judges;
-        let mut intern = |address| targets.intern(address, label, monitor);
-        for (family, spot) in Family::BOTH.into_iter().zip(&mut self.spots) {
-            let mut addresses = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX);
-            match (spot.addresses(), probe) {
-                (0, _) => {}
-                (_, Some(probe)) => spot.at = intern(probe.clone()).0,
-                (1, None) => spot.at = addresses.next().map_or(0, |a| intern(ProbeAddress::Address(*a)).0),
-                (_, None) => {
-                    spot.at = u32::try_from(spread.len()).expect("at most 255 members of 16 addresses");
-                    spread.extend(addresses.map(|a| intern(ProbeAddress::Address(*a))));
-                    continue;
-                }
-            }
-            if spot.addresses() > 0 {
-                spot.count |= Spot::ONE_TARGET;
-            }
-        }
-    }
-}
-
-impl Spot {
-    fn new(cluster: &Cluster, family: Family) -> Self {
-        let count = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX).count();
-        Self { count: u8::try_from(count).expect("at most 8 were taken"), ..Self::default() }
-    }
-}
-
-/// Members that have a schedule, where the policy heeds that: their numbers, and the schedules'.
-fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Box<[(u8, u32)]> {
-    let members = (0..=u8::MAX).zip(declared).filter(|_| pool.policy.schedule);
-    let numbered = members.filter_map(|(number, (place, _))| {
-        pool.members[*place].open.as_ref().map(|schedule| (number, targets.schedule(schedule)))
-    });
-    numbered.collect()
-}
-
-/// How many leading bits of a client's address the choice hashes, IPv4 first.
-fn hashed_bits(pool: &Pool) -> [u8; 2] {
-    let hashes = pool.policy.choose == Selection::Weighted || pool.policy.load;
-    if hashes && pool.spread == Spread::Client {
-        [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)]
-    } else {
-        [0, 0]
     }
 }

@@ -1,0 +1,202 @@
+//! Writes entries and record sets while a snapshot is compiled.
+
+use fairway_model::Rtype;
+
+use super::{Alias, Entries, NODE_HEAD, Node, RrSet, UPPER, WORD, whole_words};
+
+/// Entries being written, one behind the other.
+#[derive(Default)]
+pub(crate) struct EntryWriter {
+    pub(super) octets: Vec<u8>,
+    /// Patches of the set being written.
+    pub(super) patches: Vec<u16>,
+    /// Where the head of the set being written begins.
+    pub(super) set_at: usize,
+}
+
+/// What the head of an entry says.
+#[derive(Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) flags: u8,
+    pub(crate) zone: u16,
+    /// As [`Node::steered`].
+    pub(crate) steered: u32,
+}
+
+impl EntryWriter {
+    pub(super) fn next_number(&self) -> u32 {
+        let number = u32::try_from(self.octets.len() / WORD).ok();
+        number.filter(|number| number & UPPER == 0).expect("at most 16 GiB of names and records")
+    }
+
+    /// Goes on behind what was written before.
+    pub(crate) fn after(before: &Entries) -> Self {
+        // A change adds some entries and sets; more than that is rare, and then all is moved once.
+        let mut octets = Vec::with_capacity(before.octets.len() + CHANGE);
+        octets.extend_from_slice(&before.octets);
+        Self { octets, ..Self::default() }
+    }
+
+    /// Octets written so far.
+    pub(crate) fn octet_count(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// What was written of an entry.
+    pub(crate) fn node(&self, number: u32) -> Node<'_> {
+        Node::at(&self.octets, number)
+    }
+
+    /// Says what steers an entry: as [`Node::steered`].
+    pub(crate) fn steer(&mut self, entry: u32, steered: u32) {
+        let at = entry as usize * WORD + 8;
+        self.octets[at..at + 4].copy_from_slice(&steered.to_le_bytes());
+    }
+
+    /// Takes the link of an entry back.
+    pub(crate) fn unlink(&mut self, entry: u32) {
+        let at = entry as usize * WORD + 12;
+        self.octets[at..at + 4].fill(0);
+    }
+
+    /// Makes room for so many octets more.
+    pub(crate) fn reserve(&mut self, octets: usize) {
+        self.octets.reserve(octets);
+    }
+
+    /// Begins an entry; its sets follow. Gives its number.
+    pub(crate) fn begin_entry(&mut self, name: &[u8], head: Head) -> u32 {
+        let number = self.next_number();
+        let [z0, z1] = head.zone.to_le_bytes();
+        self.octets.extend_from_slice(&[name.len() as u8, head.flags, z0, z1, 0, 0, 0, 0]);
+        self.octets.extend_from_slice(&u64::from(head.steered).to_le_bytes());
+        let name_at = self.octets.len();
+        self.octets.extend_from_slice(name);
+        self.octets[name_at..].make_ascii_lowercase();
+        self.fill_word();
+        number
+    }
+
+    /// Gives an entry that has no set yet those of another layer's.
+    pub(crate) fn copy_sets(&mut self, entry: u32, from: Node<'_>) {
+        self.octets.extend_from_slice(from.set_octets());
+        let at = entry as usize * WORD + 4;
+        self.octets[at..at + 2].copy_from_slice(&from.set_count().to_le_bytes());
+    }
+
+    /// Counts a set as the entry's own.
+    pub(crate) fn count_set(&mut self, entry: u32) {
+        let at = entry as usize * WORD + 4;
+        let count = u16::from_le_bytes([self.octets[at], self.octets[at + 1]]) + 1;
+        self.octets[at..at + 2].copy_from_slice(&count.to_le_bytes());
+    }
+
+    /// Says what an entry's link leads to: [`Node::wildcard`] or [`Node::occluder`].
+    pub(crate) fn link(&mut self, entry: u32, to: u32) {
+        let at = entry as usize * WORD + 12;
+        self.octets[at..at + 4].copy_from_slice(&(to + 1).to_le_bytes());
+    }
+
+    /// Begins a set; gives its number.
+    pub(crate) fn begin_set(&mut self) -> u32 {
+        let number = self.next_number();
+        self.set_at = self.octets.len();
+        self.patches.clear();
+        self.octets.extend_from_slice(&[0; WORD]);
+        number
+    }
+
+    /// Adds octets to the records of the set.
+    pub(crate) fn extend(&mut self, octets: &[u8]) {
+        self.octets.extend_from_slice(octets);
+    }
+
+    /// Adds the two octets of a pointer to the zone's apex.
+    pub(crate) fn point_to_apex(&mut self) {
+        self.patches.push(self.record_octets() as u16);
+        self.octets.extend_from_slice(&[0, 0]);
+    }
+
+    /// Octets of the set's records so far.
+    pub(crate) fn record_octets(&self) -> usize {
+        self.octets.len() - self.set_at - WORD
+    }
+
+    /// Overwrites two octets of the set's records.
+    pub(crate) fn overwrite(&mut self, at: usize, value: u16) {
+        let at = self.set_at + WORD + at;
+        self.octets[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    }
+
+    /// Takes the set back.
+    pub(crate) fn drop_set(&mut self) {
+        self.octets.truncate(self.set_at);
+    }
+
+    /// Ends a set of so many records, which may lead to a name, and may be given extras later.
+    pub(crate) fn end_set(&mut self, rtype: Rtype, count: u16, alias: Option<Alias<'_>>, extras: bool) {
+        let length = self.record_octets();
+        self.fill_word();
+        let rest = self.octets.len();
+        if extras || alias.is_some() || !self.patches.is_empty() {
+            let (hash, name) = alias.map_or((0, &[][..]), |alias| (alias.hash, alias.name));
+            let counts = self.patches.len() as u64 | (name.len() as u64) << 32;
+            for word in [counts, 0, hash, 0] {
+                self.octets.extend_from_slice(&word.to_le_bytes());
+            }
+            self.octets.extend(self.patches.iter().flat_map(|at| at.to_le_bytes()));
+            self.octets.extend_from_slice(name);
+            self.fill_word();
+        }
+        let words = (self.octets.len() - rest) / WORD;
+        let fields = [u64::from(rtype.0), u64::from(count), length as u64, words as u64];
+        let head = fields.iter().rev().fold(0, |head, field| head << 16 | field);
+        self.octets[self.set_at..self.set_at + WORD].copy_from_slice(&head.to_le_bytes());
+    }
+
+    /// Gives a set its extras.
+    pub(crate) fn set_extras(&mut self, set: u32, first: u32, count: u16) {
+        let at = set as usize * WORD + WORD + self.set(set).rest_at();
+        self.octets[at + 2..at + 4].copy_from_slice(&count.to_le_bytes());
+        self.octets[at + WORD..at + WORD + 4].copy_from_slice(&first.to_le_bytes());
+    }
+
+    /// Says which node an alias leads to.
+    pub(crate) fn set_target(&mut self, set: u32, target: u32) {
+        let at = set as usize * WORD + WORD + self.set(set).rest_at() + WORD + 4;
+        self.octets[at..at + 4].copy_from_slice(&(target + 1).to_le_bytes());
+    }
+
+    /// Says which whole answers were made of a set: the number of the first.
+    pub(crate) fn set_answer(&mut self, set: u32, answer: u32) {
+        let at = set as usize * WORD + WORD + self.set(set).rest_at() + 3 * WORD;
+        self.octets[at..at + 4].copy_from_slice(&(answer + 1).to_le_bytes());
+    }
+
+    /// The sets of an entry, with their numbers.
+    pub(crate) fn sets_of(&self, entry: u32) -> impl Iterator<Item = (u32, RrSet<'_>)> {
+        let node = Node::at(&self.octets, entry);
+        let mut next = entry + ((NODE_HEAD + whole_words(node.name_len())) / WORD) as u32;
+        node.sets().map(move |set| {
+            let number = next;
+            next += ((WORD + set.length()) / WORD) as u32;
+            (number, set)
+        })
+    }
+
+    /// What was written of a set.
+    pub(crate) fn set(&self, number: u32) -> RrSet<'_> {
+        RrSet::at(&self.octets, number)
+    }
+
+    pub(super) fn fill_word(&mut self) {
+        self.octets.resize(whole_words(self.octets.len()), 0);
+    }
+
+    pub(crate) fn finish(self) -> Entries {
+        Entries { octets: self.octets.into() }
+    }
+}
+
+/// Octets that a change has room for at once.
+const CHANGE: usize = 64 * 1_024;

@@ -1,0 +1,146 @@
+//! Compiles a declared pool for choosing.
+
+use std::sync::Arc;
+
+use fairway_model::{Cluster, DesiredState, DownAnswer, Pool, Selection, Spread, ZoneSpec};
+
+use super::{Cold, Down, Member, Site, SteerPool, member::Judges};
+use crate::{
+    TargetIndex, hash,
+    steer::{
+        Family, Placement, TargetTable,
+        order::{Orders, Ranking},
+        quick::Quick,
+        sets::Plan,
+        variant::Variant,
+        views::{Refined, Seen},
+    },
+};
+
+impl SteerPool {
+    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take, and
+    /// which hides internal members if it is public; `placement` is what places say of its members.
+    ///
+    /// Members whose cluster is not declared are left out; [`DesiredState::violations`] has named them.
+    pub fn build(
+        desired: &DesiredState,
+        pool: &Pool,
+        zone: Option<&ZoneSpec>,
+        placement: &Placement,
+        targets: &mut TargetTable,
+    ) -> Self {
+        let declared: Vec<(usize, &Cluster)> = pool
+            .members
+            .iter()
+            .enumerate()
+            .filter_map(|(place, m)| Some((place, desired.clusters.get(&m.cluster)?)))
+            .take(Pool::MEMBERS_MAX)
+            .collect();
+        let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
+        let (mut members, spread_targets) = members(desired, pool, zone, &declared, targets);
+        let seen = Seen::new(pool, zone, placement, &declared);
+        let Seen { refined: Refined { territory, rows }, .. } = &seen;
+        let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, rows, family));
+        let declared_at: Vec<usize> = declared.iter().map(|(place, _)| *place).collect();
+        let ranking = Ranking { pool, placement, declared: &declared_at };
+        members.sort_by_cached_key(|member| ranking.key(0, member));
+        let [v4, v6] = plans;
+        let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
+        let down = Down::of(&pool.down);
+        let schedules = schedules(pool, &declared, targets);
+        let closed_count = if schedules.is_empty() { 0 } else { members.len().div_ceil(64) };
+        let mut built = Self {
+            quick: [Quick::No; 2],
+            orders: Orders::new(&members, &ranking, rows),
+            territory: (!territory.is_everywhere()).then(|| Box::new(territory.clone())),
+            key: Variant::of(pool, zone).key(pool_key),
+            plans,
+            targets: spread_targets.into(),
+            chooses: pool.policy.choose,
+            load: pool.policy.load,
+            mode: pool.mode,
+            spread: pool.spread,
+            down,
+            scopes: hashed_bits(pool),
+            panic_threshold: pool.panic_threshold.thousandths(),
+            min_healthy: pool.min_healthy.thousandths(),
+            memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
+            closed_begin: targets.reserve_closed(closed_count),
+            closed_count: closed_count as u8,
+            cold: Arc::new(Cold { schedules, ..Cold::new(pool, &declared, &seen, targets) }),
+            members: members.into(),
+        };
+        // Which TTL holds is looked up on the long way, so that pools without bounds need not look.
+        if pool.ttl_bounds.is_none() {
+            built.quick = Family::BOTH.map(|family| built.quick_way(family));
+        }
+        built
+    }
+}
+
+impl Cold {
+    fn new(pool: &Pool, declared: &[(usize, &Cluster)], seen: &Seen, targets: &mut TargetTable) -> Self {
+        let site = |(place, cluster): &(usize, &Cluster)| Site {
+            cluster: cluster.name.clone(),
+            weight: pool.members[*place].weight.0,
+            addresses: targets.addresses(cluster),
+        };
+        let fallback = match &pool.down {
+            DownAnswer::FallbackAddresses(addresses) => addresses.as_slice().into(),
+            _ => Box::default(),
+        };
+        Self {
+            name: pool.name.clone(),
+            policy: pool.policy.clone(),
+            sites: declared.iter().map(site).collect(),
+            schedules: Box::default(),
+            fallback,
+            internal: seen.internal,
+            viewers: seen.viewers(),
+            lost_place: seen.lost_place,
+        }
+    }
+}
+
+/// The members in declared order, and the targets of those with several addresses in a family.
+fn members(
+    desired: &DesiredState,
+    pool: &Pool,
+    zone: Option<&ZoneSpec>,
+    declared: &[(usize, &Cluster)],
+    targets: &mut TargetTable,
+) -> (Vec<Member>, Vec<TargetIndex>) {
+    let mut spread = Vec::new();
+    let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
+    let monitor = desired.monitor_of_pool(pool, zone);
+    let members = (0..=u8::MAX).zip(declared).map(|(number, (place, cluster))| {
+        let mut member = Member::new(pool, pool_key, *place, number, cluster);
+        if pool.policy.load {
+            member.cluster = targets.balanced_cluster(&cluster.name);
+        }
+        let declared = &pool.members[*place];
+        let monitor = desired.monitor_of(declared, monitor);
+        member.judge_by(Judges { probe: declared.probe.as_ref(), monitor, targets }, cluster, &mut spread);
+        member
+    });
+    (members.collect(), spread)
+}
+
+/// Members that have a schedule, where the policy heeds that: their numbers, and the schedules'.
+fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Box<[(u8, u32)]> {
+    let members = (0..=u8::MAX).zip(declared).filter(|_| pool.policy.schedule);
+    let numbered = members.filter_map(|(number, (place, _))| {
+        pool.members[*place].open.as_ref().map(|schedule| (number, targets.schedule(schedule)))
+    });
+    numbered.collect()
+}
+
+/// How many leading bits of a client's address the choice hashes, IPv4 first.
+fn hashed_bits(pool: &Pool) -> [u8; 2] {
+    let hashes = pool.policy.choose == Selection::Weighted || pool.policy.load;
+    if hashes && pool.spread == Spread::Client {
+        [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)]
+    } else {
+        [0, 0]
+    }
+}
