@@ -152,7 +152,7 @@ clusters:
 ",
     );
     for part in [
-        "clusters[0].target: a target of 0 would send nothing there; to take a cluster out, drain it",
+        "clusters[0].target: load target 0 sends no traffic to the cluster; give a target above 0, or drain the cluster",
         "clusters[3].limit: \"101%\" is over the whole; give at most 100%",
     ] {
         assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");

@@ -43,7 +43,7 @@ fn a_pool_whose_members_are_all_internal_is_told_in_a_public_zone() {
     let said: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     let what = "every member of pool p is internal, but the zone of shop.a.example. is public";
     assert!(
-        matches!(&said[..], [one] if one.contains("f.yaml:5:") && one.contains(what) && one.contains("visibility private")),
+        matches!(&said[..], [one] if one.contains("f.yaml:5:") && one.contains(what) && one.contains("set visibility of the zone to private")),
         "{said:?}"
     );
 }

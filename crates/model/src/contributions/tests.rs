@@ -73,7 +73,8 @@ fn without_set_identifiers_the_oldest_owner_holds_unless_owners_are_merged() {
     let offers = vec![young, offer("b", "", "192.0.2.2"), offer("c", "eu", "192.0.2.3")];
     let refused = joined(offers.clone());
     assert_eq!(members(&refused).len(), 2);
-    let what = "a/: b has offered shop.example. for longer; give each a set identifier, or set webhook.shared to merge";
+    let what =
+        "a/: b contributed shop.example. first; give each owner a set identifier, or set webhook.shared to merge";
     assert_eq!(whats(&refused), [what]);
     assert_eq!(members(&joined_in(&DesiredState::default(), offers, SharedNamePolicy::Merge)).len(), 3);
 }
@@ -91,7 +92,7 @@ fn an_address_of_a_declared_cluster_stands_for_it_and_so_does_its_name() {
     let unknown =
         joined_in(&declared, vec![wanting(offer("a", "", "192.0.2.9"), named("eu2"))], SharedNamePolicy::Refuse);
     assert_eq!(members(&unknown)[0].0, "at+192.0.2.9");
-    assert_eq!(whats(&unknown), ["a/: cluster eu2 is not declared; it is told by its addresses"]);
+    assert_eq!(whats(&unknown), ["a/: cluster eu2 is not declared; its addresses are used instead"]);
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
     let united = joined(vec![young, wanting(offer("b", "y", "192.0.2.2"), old)]);
     let pool = &united.steered.as_ref().unwrap().1;
     assert_eq!((&pool.policy, pool.ttl.secs()), (&failover, 20));
-    assert_eq!(whats(&united), ["a/x: another policy holds, which b (set \"y\") has said for longer"]);
+    assert_eq!(whats(&united), ["a/x: policy differs from that of b (set \"y\"), which is older and takes precedence"]);
     assert_eq!(members(&united)[1], ("at+192.0.2.1".to_owned(), 7, 1));
 }
 
@@ -126,7 +127,7 @@ fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too
     let united = joined_in(&declared, offers.clone(), SharedNamePolicy::Refuse);
     assert_eq!(united.steered.as_ref().unwrap().1.ttl.secs(), 5);
     assert_eq!(members(&united).len(), 1);
-    assert_eq!(whats(&united), ["a/: shop.example. is declared with pool shop, whose fields hold"]);
+    assert_eq!(whats(&united), ["a/: shop.example. is declared with pool shop, whose settings take precedence"]);
     declared.names.extend([steer("www.example")]);
     let united = joined_in(&declared, offers, SharedNamePolicy::Refuse);
     assert!(united.steered.is_none() && whats(&united)[0].contains("answers other names, too"));
@@ -190,7 +191,7 @@ fn a_region_without_a_point_is_one_and_of_two_the_one_that_more_names_say_holds(
     assert_eq!((location.region.as_deref(), location.at), (Some("us"), None));
     let disputes = united.disputes();
     let told: Vec<_> = disputes.iter().map(|told| format!("{} {}", told.name, told.what)).collect();
-    assert_eq!(told, ["n1.example. region us holds for these addresses, which more names say"]);
+    assert_eq!(told, ["n1.example. these addresses are in region us, by more names"]);
     united.change([(name("n2.example"), None), (name("n3.example"), None)]);
     assert_eq!(
         united.desired().clusters.values().next().unwrap().location.as_ref().unwrap().region.as_deref(),
