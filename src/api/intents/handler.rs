@@ -311,13 +311,7 @@ impl IntentApi {
             return Ok(self.commit(asked, change, before).await);
         }
         let found = self.store.read(&change.key).await.map_err(Unwritten::Store)?.map(|object| object.revision);
-        let is_met = match change.expect {
-            Expect::Absent => found.is_none(),
-            Expect::Present => found.is_some(),
-            Expect::Revision(revision) => found == Some(revision),
-            Expect::Anything => true,
-        };
-        if !is_met {
+        if !change.expect.is_met_by(found) {
             return Ok(Err(StoreError::Conflict { key: change.key, expect: change.expect, found }));
         }
         let report = self.backend.dry_run(change).await.map_err(Unwritten::Answered)?;

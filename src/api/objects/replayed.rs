@@ -12,7 +12,7 @@ use super::{
         problem::{Refusal, problem},
         routes::Site,
     },
-    write::{batch, is_met, written},
+    write::{batch, written},
 };
 use crate::once::{Done, FASTER, Once, Same};
 use fairway_api_types::objects_wire::ApplyReport;
@@ -32,7 +32,7 @@ pub(super) async fn commit_once(
     for _ in 0..TRIES_MAX {
         let before = store.read(&change.key).await?;
         let found = before.as_ref().map(|object| object.revision);
-        if !is_met(change.expect, found) {
+        if !change.expect.is_met_by(found) {
             // It may be this very request that another server has carried out meanwhile.
             let key = match store.read(once.key()).await? {
                 Some(_) => once.key().clone(),

@@ -295,7 +295,7 @@ fn suppose(declared: &mut Declared, changes: &[Change]) -> Result<ApplyReport, S
     let mut report = ApplyReport::default();
     for Change { key, expect, value } in changes {
         let found = declared.get(key).map(|object| object.revision);
-        if !is_met(*expect, found) {
+        if !expect.is_met_by(found) {
             return Err(StoreError::Conflict { key: key.clone(), expect: *expect, found });
         }
         let to = match (value, found) {
@@ -307,15 +307,6 @@ fn suppose(declared: &mut Declared, changes: &[Change]) -> Result<ApplyReport, S
         declared.suppose(key, value.as_ref().map(|value| as_kept(key, value)));
     }
     Ok(report)
-}
-
-pub(super) fn is_met(expect: Expect, found: Option<u64>) -> bool {
-    match expect {
-        Expect::Absent => found.is_none(),
-        Expect::Anything => true,
-        Expect::Present => found.is_some(),
-        Expect::Revision(revision) => found == Some(revision),
-    }
 }
 
 /// An object as it would be kept.

@@ -160,6 +160,18 @@ pub enum Expect {
     Revision(u64),
 }
 
+impl Expect {
+    /// True if a key whose object has this revision, or none, is as expected.
+    pub fn is_met_by(self, found: Option<u64>) -> bool {
+        match self {
+            Self::Absent => found.is_none(),
+            Self::Anything => true,
+            Self::Present => found.is_some(),
+            Self::Revision(revision) => found == Some(revision),
+        }
+    }
+}
+
 /// What a batch has become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
@@ -268,3 +280,21 @@ pub const WATCH_MAX: usize = 1_024;
 /// Entries that are remembered of each key, the latest; of all keys together; and octets of all of them (2 GiB: those of 1,000,000
 /// entries of 2 kB).
 pub const HISTORY_MAX: (usize, usize, u64) = (100, 1_000_000, 2 << 30);
+
+#[cfg(test)]
+mod tests {
+    use super::Expect;
+
+    #[test]
+    fn expectation_is_met_by_the_revision_it_names() {
+        for (expect, nothing, first, second) in [
+            (Expect::Absent, true, false, false),
+            (Expect::Anything, true, true, true),
+            (Expect::Present, false, true, true),
+            (Expect::Revision(2), false, false, true),
+        ] {
+            let met = [None, Some(1), Some(2)].map(|found| expect.is_met_by(found));
+            assert_eq!(met, [nothing, first, second], "{expect:?}");
+        }
+    }
+}

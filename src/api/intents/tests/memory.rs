@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use fairway_store::objects::{
-    Batch, Change, Committed, Entry, Expect, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
+    Batch, Change, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
 };
 
 /// Objects by their keys.
@@ -43,13 +43,7 @@ impl ObjectStore for MemoryStore {
         let (revision, kept) = &mut *self.kept.lock().unwrap();
         for Change { key, expect, .. } in &batch.changes {
             let found = kept.get(key).map(|object| object.revision);
-            let met = match expect {
-                Expect::Absent => found.is_none(),
-                Expect::Anything => true,
-                Expect::Present => found.is_some(),
-                Expect::Revision(revision) => found == Some(*revision),
-            };
-            if !met {
+            if !expect.is_met_by(found) {
                 return Err(StoreError::Conflict { key: key.clone(), expect: *expect, found });
             }
         }

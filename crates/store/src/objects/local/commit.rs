@@ -9,8 +9,8 @@ use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 use super::{
     super::{
-        AUTHOR_MAX, BATCH_MAX, BATCH_OCTETS_MAX, Batch, Change, Committed, Event, Expect, Object, StoreError,
-        VALUE_MAX, rows_wire::Row,
+        AUTHOR_MAX, BATCH_MAX, BATCH_OCTETS_MAX, Batch, Change, Committed, Event, Object, StoreError, VALUE_MAX,
+        rows_wire::Row,
     },
     copy::Copied,
     tables::{HISTORY, LOG, META, OBJECTS, OCTETS, OLDEST, REVISION, length, row, told},
@@ -156,13 +156,7 @@ impl<'txn> Ledger<'txn> {
         let octets = self.objects.get(key).map_err(|e| Fault::Store(told(e)))?;
         let kept = octets.as_ref().map(|octets| row(key, octets.value())).transpose().map_err(Fault::Batch)?;
         let found = kept.as_ref().map(|kept| kept.revision);
-        let holds = match change.expect {
-            Expect::Absent => found.is_none(),
-            Expect::Anything => true,
-            Expect::Present => found.is_some(),
-            Expect::Revision(revision) => found == Some(revision),
-        };
-        if !holds {
+        if !change.expect.is_met_by(found) {
             let (key, expect) = (change.key.clone(), change.expect);
             return Err(Fault::Batch(StoreError::Conflict { key, expect, found }));
         }
