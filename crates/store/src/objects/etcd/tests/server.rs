@@ -202,7 +202,7 @@ fn run(folder: &Path, [client, peer]: [u16; 2], more: &[String], is_secured: boo
 
 /// The program, and a note that it was used.
 fn program() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let parts = env::var_os("FAIRWAY_PARTS").map_or_else(|| root.join("../../.parts"), PathBuf::from);
     let program = parts.join("bin/etcd");
     assert!(program.is_file(), "{} is missing; integration/realparts/build.sh makes it", program.display());
