@@ -104,7 +104,7 @@ impl Api {
         self.ending.send_replace(true);
         for mut task in self.tasks {
             if tokio::time::timeout(STOP_MAX, &mut task).await.is_err() {
-                tracing::debug!("an API request was cut off at the end");
+                tracing::debug!("API request aborted at shutdown");
                 task.abort();
             }
         }
@@ -135,7 +135,7 @@ async fn local_peer(listener: &UnixListener) -> io::Result<(UnixStream, u32)> {
         if uid == 0 || uid == rustix::process::geteuid().as_raw() {
             return Ok((stream, uid));
         }
-        tracing::warn!(uid, "control socket: a foreign user was turned away");
+        tracing::warn!(uid, "control socket: user rejected");
     }
 }
 
@@ -154,7 +154,7 @@ impl Http {
         let most = self.gate.access().limits.map_or(HTTP_CONNECTIONS_MAX, |limits| limits.connections);
         let place = Place::take(&self.open, peer.ip().into(), most);
         if place.is_none() {
-            tracing::debug!(client = %peer.ip(), most, "API: a client has too many connections open");
+            tracing::debug!(client = %peer.ip(), most, "API connection refused: client is at its limit");
         }
         place
     }
@@ -238,7 +238,7 @@ where
             }
             // Out of descriptors, or a connection that was gone at once: the listener itself is sound.
             Err(error) => {
-                tracing::debug!(%error, "API: a connection could not be taken");
+                tracing::debug!(%error, "API accept failed");
                 tokio::time::sleep(ACCEPT_REST).await;
             }
         }

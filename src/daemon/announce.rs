@@ -85,12 +85,12 @@ where
     for (failed, pause) in PAUSES.into_iter().map(Some).chain([None]).enumerate() {
         match attempt(true, TRY_MAX).await {
             Ok(()) if failed == 0 => return,
-            Ok(()) => return tracing::info!(failed, "ready callback delivered after all"),
+            Ok(()) => return tracing::info!(failed, "ready callback delivered after retries"),
             Err(Failure { to, error }) if pause.is_none() => {
-                tracing::warn!(to, error, ready = true, failed, "ready callback failed for the last time");
+                tracing::warn!(to, error, ready = true, failed, "ready callback given up");
             }
             Err(Failure { to, error }) if failed == 0 => {
-                tracing::warn!(to, error, ready = true, "ready callback failed; it is tried again");
+                tracing::warn!(to, error, ready = true, "ready callback failed; retrying");
             }
             Err(_) => {}
         }

@@ -133,7 +133,7 @@ impl Daemon {
             // The sender lives in what is held here, so waiting ends only with a reason.
             why = stopping.wait_for(Option::is_some) => {
                 let why = why.ok().and_then(|why| *why).map_or("", Stopping::word);
-                tracing::info!(why, "stopping");
+                tracing::info!(reason = why, "stopping");
                 None
             }
             successor = replaced => Some(successor),
@@ -189,7 +189,7 @@ impl Daemon {
                 end_actor(&control.commands, &mut actor).await;
                 control.close_objects().await;
                 if let Err(error) = successor.release() {
-                    tracing::warn!(%error, "the process that takes over was not told that the data folder is its own");
+                    tracing::warn!(%error, "data folder release not sent to the new process");
                 }
             }
         };
@@ -231,7 +231,7 @@ async fn end_actor(commands: &mpsc::Sender<Command>, actor: &mut JoinHandle<()>)
         let _ = (&mut *actor).await;
     };
     if tokio::time::timeout(LAST_WRITE_MAX, end).await.is_err() {
-        tracing::error!("state was not written in time; the next start begins from the last state");
+        tracing::error!("state not written before exit: the next start uses the last saved state");
         actor.abort();
     }
 }

@@ -74,7 +74,7 @@ impl Predecessor {
             pid,
             version,
             orderly = release == Release::Orderly,
-            "took over from the daemon that ran before"
+            "handover completed: took over from the old process"
         );
         let folder = Arc::new(folder);
         // A control task that has ended keeps nothing; the end of the daemon is near and told elsewhere.

@@ -206,7 +206,7 @@ async fn take_over(
 
 fn more_open_files() {
     if let Err(error) = raise_open_files() {
-        tracing::warn!(%error, "the limit of open files stays as it is");
+        tracing::warn!(%error, "open file limit not raised");
     }
 }
 
@@ -223,7 +223,7 @@ async fn ask(settings: &Settings, inherited: Sockets) -> Result<Asked, StartErro
     match Predecessor::ask(folder, settings).await? {
         Some((predecessor, sockets, passed)) => Ok((Some(predecessor), sockets, passed)),
         None => {
-            tracing::info!(folder = %folder.display(), "no daemon runs on this data folder: nothing to replace");
+            tracing::info!(folder = %folder.display(), "nothing to replace: no daemon runs on this data folder");
             Ok((None, inherited, Passed::default()))
         }
     }
@@ -279,7 +279,7 @@ async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Resu
     let limit = settings.health.first_round;
     let unevaluated = shared.checker.first_round(limit).await;
     if unevaluated > 0 {
-        tracing::warn!(unevaluated, ?limit, "the first round of probes is not complete; serving all the same");
+        tracing::warn!(unevaluated, ?limit, "serving before the first probe round is complete");
     }
     control.settle().await;
     let server =
@@ -293,13 +293,13 @@ async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Resu
 /// Offers everything to a later process; without an offer, replacing this one costs queries, and it serves all the same.
 fn offer(control: &Control, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) -> Option<Offer> {
     let offer = control.shared.transports.with(|server| replace::offer(folder, server, listeners))?;
-    offer.inspect_err(|error| tracing::warn!(%error, "this process cannot be replaced without loss")).ok()
+    offer.inspect_err(|error| tracing::warn!(%error, "handover not available for this process")).ok()
 }
 
 fn follow_settings(logs: Option<&Logs>, settings: &Settings) {
     logs.into_iter().for_each(|logs| logs.set_format(line_format(settings.log.format)));
     if let Some(Err(error)) = logs.map(|logs| logs.set_filter(&settings.log.filter)) {
-        tracing::warn!(%error, "the log keeps its filter");
+        tracing::warn!(%error, "log filter rejected: the previous one stays in use");
     }
 }
 
@@ -348,7 +348,7 @@ fn open_folder(path: Option<&Path>, is_taken: bool) -> Result<(Option<Arc<DataFo
         Err(FolderError::Unusable { path, source })
             if matches!(source.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::StorageFull) =>
         {
-            tracing::error!(path = %path.display(), error = %source, "data folder cannot be written to: nothing is kept");
+            tracing::error!(path = %path.display(), error = %source, "data folder not writable: state is not saved");
             Ok((None, Past::peek(&path)))
         }
         Err(error) => Err(error.into()),

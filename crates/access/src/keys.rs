@@ -139,7 +139,7 @@ impl KeyRing {
             }
             Err(why) => {
                 let kept = self.held.load().is_some();
-                tracing::warn!(issuer = self.issuer.name, why, kept, "the keys of an issuer cannot be read");
+                tracing::warn!(issuer = self.issuer.name, error = why, kept, "issuer keys not loaded");
                 Some(why)
             }
         }

@@ -114,7 +114,7 @@ impl Actor {
         let state = shown(Some(&new.id), &new.said, &published.configured.uses);
         let OverrideState { scope, force, reason, expires, .. } = &state;
         let holds_for = state.holds_for.join(",");
-        trace.of(|| tracing::warn!(id = new.id, scope, force, reason, expires, holds_for, "override added"));
+        trace.of(|| tracing::warn!(id = new.id, scope, action = force, reason, expires, holds_for, "override added"));
         Ok(state)
     }
 
@@ -127,7 +127,7 @@ impl Actor {
         self.apply_force();
         let published = self.shared.serving.published();
         let state = shown(Some(&gone.id), &gone.said, &published.configured.uses);
-        trace.of(|| tracing::warn!(id, scope = state.scope, force = state.force, "override removed"));
+        trace.of(|| tracing::warn!(id, scope = state.scope, action = state.force, "override removed"));
         Ok(state)
     }
 

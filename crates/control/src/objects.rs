@@ -202,7 +202,7 @@ pub async fn open(
         Err(error) => Err(error),
     };
     if let Err(error) = &loaded {
-        tracing::error!(error, "nothing can be declared over the API");
+        tracing::error!(error, "store not available: API writes are refused");
         peek(if is_shared { copy } else { StoreFile::path_in(folder.path()) }, declared).await;
     }
     loaded
@@ -286,7 +286,7 @@ pub fn joined(reader: &Reader, configured: Configured, snapshot: Snapshot, now: 
     match reading.outcome {
         Ok(Compiled { configured, snapshot, .. }) => (configured, snapshot),
         Err(faults) => {
-            faults.iter().for_each(|fault| tracing::error!(%fault, "declared objects not served"));
+            faults.iter().for_each(|fault| tracing::error!(error = %fault, "declared objects not served"));
             let Previous { configured, snapshot, .. } = previous;
             let own = "nobody else has it yet";
             (Arc::into_inner(configured).expect(own), Arc::into_inner(snapshot).expect(own))

@@ -144,10 +144,10 @@ impl DataFolder {
         let file = self.path.join(name);
         match atomic::move_aside(&self.path, name) {
             Ok(aside) => {
-                tracing::error!(file = %file.display(), why, aside, "state file moved aside, going on without it")
+                tracing::error!(file = %file.display(), error = why, moved_to = aside, "state file moved aside")
             }
             Err(e) => {
-                tracing::error!(file = %file.display(), why, error = %e, "state file left alone, going on without it")
+                tracing::error!(file = %file.display(), reason = why, error = %e, "state file ignored")
             }
         }
         Vec::new()

@@ -1,6 +1,6 @@
 //! Logs, metrics, traces and the query log: what an operator's own tools read.
 //!
-//! Nothing is counted here: counters live where things happen, and are gathered when somebody asks.
+//! Nothing is counted here: counters live where events happen, and are gathered at each scrape.
 #![forbid(unsafe_code)]
 
 pub mod logs;

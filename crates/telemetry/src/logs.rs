@@ -1,7 +1,7 @@
-//! Log lines: for people on a terminal, one JSON object a line otherwise.
+//! Log lines: text on a terminal, one JSON object per line otherwise.
 //!
-//! Lines are written by a thread of their own. A reader of the log that stops reading must not stop the answers, so lines
-//! that find the queue full are lost, and their number is told as soon as there is room.
+//! A thread of its own writes the lines. A reader that stops reading must not stop the answers, so lines are lost while the queue is
+//! full. Their number is logged as soon as the queue has space.
 
 mod form;
 mod json;
@@ -15,7 +15,7 @@ use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util
 pub use self::{form::LineFormat, trace::Trace};
 use self::{trace::Traces, writer::LineWriter};
 
-/// The running log; clones are the same one. Once the last is dropped, every line so far has been written.
+/// The running log; clones share it. Dropping the last one writes all lines so far.
 #[derive(Clone, Debug)]
 pub struct Logs {
     filter: reload::Handle<EnvFilter, Registry>,
@@ -24,7 +24,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Starts the log on standard output with this filter and form, once a process.
+    /// Starts the log on standard output with this filter and format; once per process.
     pub fn start(filter: &str, format: LineFormat) -> Result<Self, LogError> {
         let (filter, handle) = reload::Layer::new(parse(filter)?);
         let is_terminal = std::io::stdout().is_terminal();
@@ -38,15 +38,15 @@ impl Logs {
         Ok(Self { filter: handle, form, _flush: flush })
     }
 
-    /// Writes lines in another form from now on.
+    /// Changes the format of lines.
     pub fn set_format(&self, format: LineFormat) {
         self.form.set(format);
     }
 
-    /// Follows another filter from now on.
+    /// Changes the filter.
     pub fn set_filter(&self, filter: &str) -> Result<(), LogError> {
         let filter = parse(filter)?;
-        // The log ends with the process, so the filter is still there.
+        // The log lives as long as the process, so the handle is valid.
         self.filter.reload(filter).map_err(|error| LogError::Thread(error.to_string()))
     }
 }
@@ -65,21 +65,21 @@ fn parse(filter: &str) -> Result<EnvFilter, LogError> {
     EnvFilter::builder().parse(filter).map_err(|error| fault(error.to_string()))
 }
 
-/// Why the log does not follow.
+/// An error of the log.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LogError {
-    /// Not in the form of `tracing`'s directives.
-    #[error("{filter:?} is no log filter: {why}; write it like info or info,fairway_control=debug")]
+    /// The filter is not a list of `tracing` directives.
+    #[error("log filter {filter:?} rejected: {why}; write it like info or info,fairway_health=debug")]
     Filter {
-        /// The text.
+        /// The filter.
         filter: String,
-        /// What does not fit.
+        /// The reason.
         why: String,
     },
-    /// Another log runs in this process already.
-    #[error("another log runs in this process already")]
+    /// The process has a log already.
+    #[error("this process has a log already; start it once")]
     Started,
-    /// The system says no.
-    #[error("the log cannot be written: {0}")]
+    /// The thread of the log cannot start, or the filter cannot change.
+    #[error("cannot write the log: {0}")]
     Thread(String),
 }

@@ -1,54 +1,61 @@
-//! What the kernel says of this process, from `/proc`.
+//! Metrics of this process, from `/proc`.
+//!
+//! The feature `process` of the metrics library (0.14) gives the same names, but CPU time in whole seconds only: too coarse for a rate
+//! over a minute.
 
 use std::fs;
 
 use super::Sheet;
 
 impl Sheet {
-    /// What the kernel says of this process, by the names that Prometheus' own client libraries give.
+    /// Writes the metrics of this process, with the names and help texts of Prometheus' client libraries.
     pub fn process(&mut self) {
         let process = Process::now();
         if let Some(seconds) = process.cpu_seconds {
-            self.seconds("process_cpu_seconds_total", "Processor time used, user and system.", seconds);
+            self.seconds("process_cpu_seconds_total", "Total user and system CPU time in seconds.", seconds);
         }
         for (name, help, value) in [
-            ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
-            ("process_virtual_memory_bytes", "Address space.", process.virtual_bytes),
-            ("process_open_fds", "Open file descriptors.", process.open_fds),
-            ("process_max_fds", "Most file descriptors that may be open.", process.max_fds),
-            ("process_threads", "Threads.", process.threads),
+            ("process_resident_memory_bytes", "Resident memory size in bytes.", process.resident_bytes),
+            ("process_virtual_memory_bytes", "Virtual memory size in bytes.", process.virtual_bytes),
+            ("process_open_fds", "Number of open file descriptors.", process.open_fds),
+            ("process_max_fds", "Maximum number of open file descriptors.", process.max_fds),
+            ("process_threads", "Number of OS threads in the process.", process.threads),
         ] {
             if let Some(value) = value {
                 self.gauge(name, help, value as f64);
             }
         }
         if let Some(seconds) = process.start_seconds {
-            self.gauge("process_start_time_seconds", "When the process started, since 1970.", seconds);
+            self.gauge(
+                "process_start_time_seconds",
+                "Start time of the process since the Unix epoch in seconds.",
+                seconds,
+            );
         }
     }
 }
 
-/// Use of the machine by this process. What cannot be read is left out.
+/// Resources that this process uses. Values that cannot be read are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Process {
-    /// Processor time used, user and system, in seconds.
+    /// CPU time, user and system, in seconds.
     cpu_seconds: Option<f64>,
-    /// Resident memory in octets.
+    /// Resident memory in bytes.
     resident_bytes: Option<u64>,
-    /// Address space in octets.
+    /// Address space in bytes.
     virtual_bytes: Option<u64>,
     /// Open file descriptors.
     open_fds: Option<u64>,
-    /// Most file descriptors that may be open.
+    /// Limit of open file descriptors.
     max_fds: Option<u64>,
     /// Threads.
     threads: Option<u64>,
-    /// When the process started, in seconds since 1970.
+    /// Start of the process, in seconds since 1970.
     start_seconds: Option<f64>,
 }
 
 impl Process {
-    /// How things stand now.
+    /// Reads the current values.
     fn now() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let boot = fs::read_to_string("/proc/stat").unwrap_or_default();
@@ -77,7 +84,7 @@ impl Process {
     }
 }
 
-/// When the machine started, in seconds since 1970, from `/proc/stat`.
+/// Returns the start of the machine, in seconds since 1970, from `/proc/stat`.
 fn boot_time(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime ")).and_then(|text| text.trim().parse().ok())
 }
@@ -87,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_name_with_spaces_and_parentheses_shifts_no_field() {
+    fn program_name_with_parentheses_shifts_no_field() {
         let numbers = (4..=52).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
         let process = Process::parse(&format!("7 (a) b (c)) S {numbers}"), Some(1_000));
         assert_eq!((process.threads, process.virtual_bytes), (Some(20), Some(23)));
@@ -97,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_can_be_read() {
+    fn values_of_this_process_are_read() {
         let process = Process::now();
         assert!(process.resident_bytes.is_some_and(|bytes| bytes > 1 << 20));
         assert!(process.open_fds.is_some_and(|count| count >= 3) && process.max_fds >= process.open_fds);
@@ -105,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_read_leaves_everything_out() {
+    fn unreadable_values_are_absent() {
         assert_eq!(Process::parse("", None), Process::default());
     }
 }

@@ -1,7 +1,7 @@
-//! The sampled log of queries: one JSON object a line, written by a thread of its own, never by one that answers.
+//! The sampled query log: one JSON object per line, written by a thread of its own, never by one that answers.
 //!
-//! Workers put every N-th query into a ring of their own; this thread empties the rings ten times a second. What finds a
-//! ring full is lost and counted (`fairway_query_log_lost_total`).
+//! Each worker puts one query in N into its ring; this thread empties the rings ten times a second. A sample is lost and counted
+//! (`fairway_query_log_lost_total`) if the ring is full.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,7 +16,7 @@ use std::{
 
 use fairway_model::{Name, Network, Rtype, Timestamp};
 
-/// The running query log. Dropping it writes what is left and ends the thread.
+/// The running query log. Dropping it writes the remaining samples and ends the thread.
 #[derive(Debug)]
 pub struct QueryLog {
     stop: Option<SyncSender<()>>,
@@ -58,7 +58,7 @@ pub struct QueryLogOptions {
     pub opened: u64,
 }
 
-/// Returns the settings in force, and passes the samples that wait to its argument.
+/// Returns the settings in use, and passes the waiting samples to its argument.
 type Source = dyn FnMut(&mut dyn FnMut(QuerySample)) -> QueryLogOptions + Send;
 
 impl QueryLog {
@@ -75,7 +75,7 @@ impl Drop for QueryLog {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so itself.
+            // A panic of the thread is reported by its hook.
             let _ = thread.join();
         }
     }
@@ -83,10 +83,10 @@ impl Drop for QueryLog {
 
 struct Writer {
     source: Box<Source>,
-    /// What is in force.
+    /// Settings in use.
     current: QueryLogOptions,
     to: Option<Box<dyn Write + Send>>,
-    /// Whether the last write failed: told when it begins and when it ends.
+    /// True if the last write failed; the first failure and the recovery are logged.
     is_failing: bool,
 }
 
@@ -101,7 +101,7 @@ impl Writer {
         }
     }
 
-    /// Writes the samples that wait, by the settings in force.
+    /// Writes the waiting samples.
     fn drain(&mut self) {
         let mut lines = String::new();
         let options = (self.source)(&mut |sample| lines += &line(&sample));
@@ -120,8 +120,8 @@ impl Writer {
             }),
         };
         match &outcome {
-            Err(error) if !self.is_failing => tracing::error!(%error, "query log cannot be written; samples are lost"),
-            Ok(()) if self.is_failing => tracing::info!("query log can be written again"),
+            Err(error) if !self.is_failing => tracing::error!(%error, "query log write failed; samples are lost"),
+            Ok(()) if self.is_failing => tracing::info!("query log write recovered"),
             _ => {}
         }
         self.is_failing = outcome.is_err();
@@ -141,8 +141,7 @@ fn open(sink: &QueryLogSink) -> io::Result<Box<dyn Write + Send>> {
     })
 }
 
-/// One sample as a JSON line. Names are in presentation form, which leaves nothing that JSON would have to escape but
-/// the backslash.
+/// Returns a sample as a JSON line.
 fn line(sample: &QuerySample) -> String {
     let time = Timestamp::from(UNIX_EPOCH + Duration::from_secs(sample.at));
     let (name, rtype, class) = question(&sample.question);
@@ -155,7 +154,7 @@ fn line(sample: &QuerySample) -> String {
     )
 }
 
-/// Name, type and class of a question; what is not well-formed shows as the root, type 0, class 0.
+/// Returns name, type and class of a question; the root, type 0 and class 0 if it is malformed.
 fn question(wire: &[u8]) -> (String, Rtype, u16) {
     let Ok(name) = Name::from_wire(wire) else { return (".".to_owned(), Rtype(0), 0) };
     let number = |at: usize| {
@@ -166,7 +165,7 @@ fn question(wire: &[u8]) -> (String, Rtype, u16) {
     (name.to_string(), Rtype(number(end)), number(end + 2))
 }
 
-/// How often the rings are emptied.
+/// Interval between two readings of the rings.
 const DRAIN_EVERY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_one_json_object_whatever_octets_its_name_has() {
+    fn sample_with_any_name_is_one_json_object() {
         let line = line(&sample(b"\x04a\"\n\\\x07example\x00\x00\x1c\x00\x01"));
         assert_eq!(line.matches('\n').count(), 1, "{line}");
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -196,12 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_question_is_shown_as_the_root() {
+    fn truncated_question_is_logged_as_the_root() {
         assert_eq!(question(b"\x04abc"), (".".to_owned(), Rtype(0), 0));
     }
 
     #[test]
-    fn a_sink_that_cannot_be_opened_is_told_and_does_not_end_the_thread() {
+    fn missing_folder_does_not_end_the_thread() {
         let folder = tempfile::tempdir().unwrap();
         let sink = QueryLogSink::File(folder.path().join("missing/query.log"));
         let options = QueryLogOptions { sink: Some(sink), opened: 0 };

@@ -1,7 +1,7 @@
 //! One scrape's worth of metrics, family by family, in the text format of Prometheus (exposition format 0.0.4).
 //!
 //! The library's objects are made for some rows at a time and become text at once: 30,000 targets have 150,000 rows, and objects
-//! of all of them would take more memory than everything that is known of the targets.
+//! for all of them would need more memory than all state of the targets.
 
 use prometheus::{
     Encoder, TextEncoder,
@@ -53,8 +53,8 @@ impl Sheet {
         self.family(&Head { name, help, kind: MetricType::GAUGE }, labels, rows);
     }
 
-    /// A histogram that was counted elsewhere: `buckets` hold upper bounds and what fell between them; `count` and `sum`
-    /// speak of all, also of what is over the last bound.
+    /// A histogram that was counted elsewhere: `buckets` hold upper bounds and the count of each bucket; `count` and `sum`
+    /// include values over the last bound.
     pub fn histogram(&mut self, name: &str, help: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
         let mut below = 0;
         let bucket = |(bound, between): &(f64, u64)| {
@@ -78,7 +78,7 @@ impl Sheet {
         String::from_utf8(self.text).expect("names, help, labels and numbers are text")
     }
 
-    /// Writes a family; nothing at all if it has no rows.
+    /// Writes a family; nothing if it has no rows.
     fn family<L: AsRef<[V]>, V: AsRef<str>>(
         &mut self,
         head: &Head<'_>,
@@ -112,17 +112,17 @@ impl Sheet {
     }
 }
 
-/// Rows that are objects at the same time.
+/// Rows that exist as objects at the same time.
 const ROWS: usize = 1_000;
 
-/// What a family begins with.
+/// Name, help and type of a family.
 struct Head<'a> {
     name: &'a str,
     help: &'a str,
     kind: MetricType,
 }
 
-/// Octets of the lines that say help and type.
+/// Returns the length of the help and type lines in bytes.
 fn head_length(text: &[u8]) -> usize {
     text.split_inclusive(|octet| *octet == b'\n').take_while(|line| line.starts_with(b"#")).map(<[u8]>::len).sum()
 }

@@ -1,14 +1,14 @@
-//! Traces by OpenTelemetry: from a request over what it writes to the answers that follow.
+//! OpenTelemetry traces: from a request over its writes to the answers that follow.
 //!
 //! ```text
 //! PUT /v1/pools/{name} ─┬─ try
-//!                       └─ write ── compile ── in force        what is indented is a child of what stands before it
+//!                       └─ write ── compile ── in force        indented spans are children of the span before
 //! ```
-//! What a write makes of the answers happens on another task and after it, often together with other writes. So whoever writes leaves its
-//! span under its revision ([`carried`]), and each write gets the reading that brought it into the answers into its own trace.
+//! A reload applies a write on another task and later, often together with other writes. So a write leaves its span under its revision
+//! ([`carried`]), and the reload that applies the revision adds its spans to the trace of each write.
 //!
-//! Off, it costs a comparison a request. Spans that end go into a bounded queue ([`export`]) and are lost where it is full; nobody waits.
-//! Nothing of it is on the way of an answer.
+//! Without traces the cost is one comparison per request. Ended spans go into a bounded queue ([`export`]) and are dropped if it is full;
+//! nothing waits. The answer path has no part of it.
 
 mod carried;
 mod collector;
@@ -78,7 +78,7 @@ pub enum TraceProtocol {
 #[error("cannot export traces: {0}")]
 pub struct TraceError(String);
 
-/// Where spans come from; clones are the same. By default it is off, and everything here does nothing.
+/// The source of spans; clones share it. Off by default; then all methods do nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Traces(Option<Arc<Running>>);
 
@@ -99,7 +99,7 @@ impl Traces {
         let provider = SdkTracerProvider::builder()
             .with_span_processor(queue)
             .with_resource(resource)
-            // A trace that comes with a request is recorded where it is elsewhere, and one that begins here by chance.
+            // A trace that comes with a request is recorded if its origin records it; one that begins here, at random.
             .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(
                 f64::from(options.per_million) / 1e6,
             ))))
@@ -109,9 +109,9 @@ impl Traces {
         Ok(Self(Some(Arc::new(Running { tracer, carried: Mutex::default(), counts, sending }))))
     }
 
-    /// The span of a request that was received, below the one that its headers name; none where traces are off.
+    /// Begins the span of a received request, below the span that its headers name. Returns `None` if traces are off.
     ///
-    /// With `only_known` none begins here: it is recorded only if it is elsewhere.
+    /// With `only_known` no trace begins here: the request is recorded only if its origin records it.
     pub fn request(&self, headers: &HeaderMap, only_known: bool) -> Option<Work> {
         let running = self.0.as_deref()?;
         let parent = context::parent(headers);
@@ -122,14 +122,14 @@ impl Traces {
         Some(running.begin(SpanBuilder::from_name("HTTP").with_kind(SpanKind::Server), &above))
     }
 
-    /// A span of what is done now for the request of this task; none where that is not recorded, or there is no request.
+    /// Begins a span below the request of this task. Returns `None` if the request is not recorded, or there is none.
     pub fn below(&self, name: &'static str) -> Option<Work> {
         let running = self.0.as_deref()?;
         let above = Context::current();
         above.span().is_recording().then(|| running.begin(SpanBuilder::from_name(name), &above))
     }
 
-    /// A revision was made by `work`, which began at `since`: what brings it into the answers will stand below it.
+    /// Registers that `work`, which began at `since`, made a revision: the spans of the reload that applies it go below it.
     pub fn wrote(&self, revision: u64, since: SystemTime, work: &Work) {
         let Some(running) = self.0.as_deref() else { return };
         let writer = Writer { span: work.0.span().span_context().clone(), since };
@@ -137,7 +137,7 @@ impl Traces {
         passed.into_iter().for_each(|(writer, passage)| running.record(&writer, &passage));
     }
 
-    /// Revisions came into the answers.
+    /// Adds the spans of a reload to the traces of the writes that it applied.
     pub fn passed(&self, passage: impl FnOnce() -> Passage) {
         let Some(running) = self.0.as_deref() else { return };
         let passage = passage();
@@ -145,12 +145,12 @@ impl Traces {
         writers.iter().for_each(|writer| running.record(writer, &passage));
     }
 
-    /// What became of spans; none where traces are off.
+    /// Returns the counts of ended spans. Returns `None` if traces are off.
     pub fn counts(&self) -> Option<&Counts> {
         self.0.as_deref().map(|running| &*running.counts)
     }
 
-    /// Sends what waits, a second at most. What ends later is lost.
+    /// Sends the waiting spans, for a second at most. Spans that end later are dropped and counted.
     pub async fn stop(&self) {
         if let Some(running) = self.0.as_deref() {
             running.sending.stop().await;
@@ -167,7 +167,7 @@ impl Running {
         self.carried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a passage into the trace of a write, now that it is known.
+    /// Adds a passage to the trace of a write.
     fn record(&self, writer: &Writer, passage: &Passage) {
         use opentelemetry::trace::Span as _;
         let above = Context::new().with_remote_span_context(writer.span.clone());
@@ -190,37 +190,37 @@ impl Running {
     }
 }
 
-/// A span under way; it ends when the last of this is dropped.
+/// A running span; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Work(Context);
 
 impl Work {
-    /// Does `work` within the span: what it begins is below it, and its log lines name it.
+    /// Runs `work` within the span: spans that it begins go below, and its log lines have the ids.
     pub async fn around<T>(&self, work: impl Future<Output = T>) -> T {
         work.with_context(self.0.clone()).await
     }
 
-    /// Says something of what is done.
+    /// Sets an attribute.
     pub fn say(&self, key: &'static str, value: impl Into<Value>) {
         self.0.span().set_attribute(KeyValue::new(key, value));
     }
 
-    /// A number of things.
+    /// Sets an attribute to a count.
     pub fn count(&self, key: &'static str, value: usize) {
         self.say(key, count(value));
     }
 
-    /// A revision, or the like.
+    /// Sets an attribute to a number, such as a revision.
     pub fn number(&self, key: &'static str, value: u64) {
         self.say(key, number(value));
     }
 
-    /// It failed, and why.
+    /// Marks the span as failed.
     pub fn fail(&self, why: String) {
         self.0.span().set_status(Status::error(why));
     }
 
-    /// A request was answered; by OpenTelemetry's conventions a fault of the client is no error of the server.
+    /// Sets name and attributes of an answered request. By OpenTelemetry's conventions a 4xx status is no error of a server span.
     pub fn answered(&self, method: &Method, route: Option<&str>, status: StatusCode) {
         let is_known = METHODS.contains(&method.as_str());
         let word = if is_known { method.as_str() } else { "HTTP" };

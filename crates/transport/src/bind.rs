@@ -45,7 +45,7 @@ pub(super) fn complete(have: Sockets, addresses: &[SocketAddr], workers: usize) 
         }
     }
     for left in have {
-        tracing::warn!(address = %left.address, "inherited sockets of an address that listen.dns does not name are closed");
+        tracing::warn!(address = %left.address, "inherited sockets closed: address is not in listen.dns");
     }
     if faults.is_empty() { Ok(Sockets { bound }) } else { Err(BindErrors(faults)) }
 }
@@ -109,7 +109,7 @@ fn complete_one(
         None => match bind_both(address, only_v6, workers) {
             // A kernel without IPv6 still serves the default of `[::]:53`: by IPv4.
             Err(BindFault::Other { source, .. }) if has_no_ipv6(&source) && !only_v6 => {
-                tracing::warn!(%address, "this machine has no IPv6; listening on the IPv4 wildcard instead");
+                tracing::warn!(%address, "IPv6 unavailable: listening on the IPv4 wildcard instead");
                 bind_both(SocketAddr::from(([0, 0, 0, 0], address.port())), false, workers)?
             }
             result => result?,
@@ -143,7 +143,7 @@ fn complete_inherited(mut bound: Bound, only_v6: bool, workers: usize) -> Result
     }
     for socket in bound.udp.iter().map(SockRef::from).chain(bound.tcp.iter().map(SockRef::from)) {
         if address.is_ipv6() && address.ip().is_unspecified() && socket.only_v6().unwrap_or(false) && !only_v6 {
-            tracing::warn!(%address, "an inherited socket takes IPv6 only; set BindIPv6Only=both to serve IPv4 on it");
+            tracing::warn!(%address, "inherited socket is IPv6-only: set BindIPv6Only=both to serve IPv4 on it");
         }
     }
     Ok(bound)

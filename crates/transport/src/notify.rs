@@ -59,7 +59,7 @@ impl Notifier {
         if let Some((socket, address)) = &self.to
             && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
         {
-            tracing::debug!(%error, "the service manager was not told");
+            tracing::debug!(%error, "service manager not notified");
         }
     }
 }

@@ -163,7 +163,7 @@ impl Server {
         self.sockets = Sockets::default();
         drop(self.running);
         if tokio::time::timeout(limit, self.ended.recv()).await.is_err() {
-            tracing::warn!(?limit, "not everything was answered within the drain limit; ending all the same");
+            tracing::warn!(?limit, "drain limit reached with queries unanswered");
             self.phase.send_replace(Phase::End);
             // A worker looks at least every receive timeout.
             let _ = tokio::time::timeout(Duration::from_secs(1), self.ended.recv()).await;

@@ -35,6 +35,6 @@ pub fn let_all_others_first() -> Computing {
 
 fn tell(share: Share) {
     if let Err(error) = share.take() {
-        tracing::debug!(%error, ?share, "the system gives this thread no share of its own");
+        tracing::debug!(%error, ?share, "CPU share of thread not set");
     }
 }

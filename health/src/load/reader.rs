@@ -270,7 +270,7 @@ impl Reader {
         }
         match ended {
             Some(ended) => self.weigh(key, ended, now),
-            None => tracing::error!("a reading of load broke off by a fault of its own; please report it"),
+            None => tracing::error!("load reader panicked; please report it"),
         }
     }
 
@@ -284,7 +284,7 @@ impl Reader {
         let lost = stalled_for.max(took.saturating_sub(timeout));
         if lost > tolerance(timeout) {
             self.totals.note(&name, [Some(ReadError::OBSERVER)]);
-            tracing::debug!(source = %name, ?lost, "a reading of load does not count: this process was held up");
+            tracing::debug!(source = %name, ?lost, "load reading ignored: prober stalled");
             return;
         }
         self.time(took);
@@ -373,17 +373,19 @@ fn errands(feeds: &[ClusterFeed]) -> Vec<(LoadSourceName, Errand)> {
 /// One line a change.
 fn log(cluster: &str, source: &str, change: &Change) {
     match change {
-        Change::Answering(some, all) => tracing::warn!(cluster, source, answering = some, of = all, "gateways answer"),
-        Change::Read(signal, load) => {
-            tracing::info!(cluster, source, signal = word(*signal), load = load.0, "load is read");
+        Change::Answering(some, all) => {
+            tracing::warn!(cluster, source, answering = some, total = all, "number of answering gateways changed")
         }
-        Change::Unread(cause) => tracing::warn!(cluster, source, cause, "load cannot be read"),
+        Change::Read(signal, load) => {
+            tracing::info!(cluster, source, signal = word(*signal), load = load.0, "load reading succeeded");
+        }
+        Change::Unread(cause) => tracing::warn!(cluster, source, cause, "load reading failed"),
         Change::Warned(warnings) if warnings.is_empty() => {
-            tracing::info!(cluster, source, "gateways warn of nothing any more");
+            tracing::info!(cluster, source, "gateway warnings cleared");
         }
         Change::Warned(warnings) => {
             let warnings = warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            tracing::warn!(cluster, source, warnings, "gateways warn");
+            tracing::warn!(cluster, source, warnings, "gateway warnings changed");
         }
     }
 }

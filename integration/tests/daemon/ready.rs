@@ -61,7 +61,7 @@ fn a_receiver_that_comes_late_is_told_once_and_told_of_the_stop() {
     assert!(messages.recv().is_err(), "two messages and no more");
     let log = server.process.output();
     assert_eq!(log.matches("ready callback failed").count(), 1, "{log}");
-    assert_eq!(log.matches("ready callback delivered after all").count(), 1, "{log}");
+    assert_eq!(log.matches("ready callback delivered after retries").count(), 1, "{log}");
 }
 
 #[test]

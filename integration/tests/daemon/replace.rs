@@ -44,13 +44,9 @@ fn the_lines_of_a_command_and_of_a_hand_over_carry_a_trace_each() {
     let next = server.start_beside(&["--replace"]);
     assert!(server.process.ended(LIMIT).success());
     let old = server.process.output();
-    let [command, begun, replaced, stopped] = [
-        "override added",
-        "handing the sockets to a process that replaces this one",
-        "replaced by a process that serves already",
-        "stopped",
-    ]
-    .map(|msg| traces(&old, msg));
+    let [command, begun, replaced, stopped] =
+        ["override added", "handover started", "handover completed: replaced by a new process", "stopped"]
+            .map(|msg| traces(&old, msg));
     assert!([&command, &begun].iter().all(|traces| traces.len() == 1 && traces[0].len() == 16), "{old}");
     assert_ne!(command, begun);
     assert_eq!((&replaced, &stopped), (&begun, &begun), "{old}");
@@ -58,7 +54,7 @@ fn the_lines_of_a_command_and_of_a_hand_over_carry_a_trace_each() {
     let new = next.output();
     let serving = traces(&new, "serving");
     assert_eq!(serving[0].len(), 16, "{new}");
-    assert_eq!(traces(&new, "took over from the daemon that ran before"), serving, "{new}");
+    assert_eq!(traces(&new, "handover completed: took over from the old process"), serving, "{new}");
 }
 
 #[test]

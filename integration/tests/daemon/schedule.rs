@@ -65,6 +65,6 @@ fn an_answer_changes_at_the_edge_of_a_window_and_explain_says_why() {
     let turned = || traces(&server.process.output(), "schedule transition").len();
     wait_until("each turn is logged", LIMIT, || turned() == 2);
     for to in ["open", "closed"] {
-        assert_eq!(server.metric("fairway_schedule_turns_total", &format!("\"{to}\"")), 1.0);
+        assert_eq!(server.metric("fairway_schedule_transitions_total", &format!("\"{to}\"")), 1.0);
     }
 }

@@ -366,7 +366,7 @@ fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_pla
             && all.iter().all(|(_, epoch, taken)| *epoch == all[0].1 && *taken == all[0].2)
             && all[0].2[0].as_f64().is_some_and(|near| near < 100.0)
     });
-    assert_eq!(servers[1].metric("fairway_balance_lead", r#"lead="follows""#), 1.0);
+    assert_eq!(servers[1].metric("fairway_balance_role", r#"role="follows""#), 1.0);
     assert!(said(&servers[2].command(&["status"])).contains("decided by another server"));
     let ids = servers.each_ref().map(|server| state(server)["config"]["conditions"].clone());
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
@@ -433,7 +433,7 @@ fn where_a_full_etcd_grants_no_lease_each_server_decides_for_itself_and_says_why
     assert!(said(&servers[0].command(&["status"])).contains("is full"));
     let log = servers[0].process.output();
     assert!(log.lines().any(|line| line.contains("who decides") && line.contains("is full")), "{log}");
-    assert_eq!(servers[0].metric("fairway_balance_lead", r#"lead="local""#), 1.0);
+    assert_eq!(servers[0].metric("fairway_balance_role", r#"role="local""#), 1.0);
     assert_eq!(lead(&servers[1]).0, "local", "nobody leads it");
     let cluster = r#"{"name": "ap1", "addresses": ["192.0.2.3"]}"#;
     let refused = put(&servers[1], "/v1/clusters/ap1", cluster);

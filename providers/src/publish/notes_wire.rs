@@ -39,14 +39,14 @@ impl Notes {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Claims::new(),
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "notes of what was published cannot be read");
+                tracing::error!(path = %path.display(), %error, "publisher state not readable");
                 return Claims::new();
             }
         };
         match serde_json::from_slice::<Vec<Note>>(&text) {
             Ok(notes) => notes.into_iter().filter_map(claim).collect(),
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "notes of what was published are malformed");
+                tracing::error!(path = %path.display(), %error, "publisher state malformed");
                 Claims::new()
             }
         }

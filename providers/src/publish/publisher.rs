@@ -375,7 +375,7 @@ impl Task {
             if self.inner.setup.rules.ownership == Ownership::Store {
                 return Err(ProviderError::Unavailable(format!("what is ours there cannot be noted: {error}")));
             }
-            tracing::warn!(provider = self.inner.setup.name, %error, "what is published is not noted on disk");
+            tracing::warn!(provider = self.inner.setup.name, %error, "publisher state not written");
         }
         *kept = claims;
         Ok(())
@@ -397,7 +397,7 @@ impl Task {
                     tracing::warn!(
                         provider = name,
                         sets = outcome.draft.changes.len(),
-                        "what was published had been changed"
+                        "published records had been changed by others"
                     );
                 }
                 read(&mut status, outcome, self.inner.setup.auto, now);
@@ -416,7 +416,7 @@ impl Task {
                 status.failures += 1;
                 status.counts.failed += 1;
                 if was_well {
-                    tracing::warn!(provider = name, %error, "publishing fails; it is tried again");
+                    tracing::warn!(provider = name, %error, "publishing failed; retrying");
                 }
                 status.error = Some(error.to_string());
             }
@@ -424,7 +424,7 @@ impl Task {
                 status.failures = 0;
                 status.succeeded_at = Some(now);
                 if !was_well {
-                    tracing::info!(provider = name, "publishing works again");
+                    tracing::info!(provider = name, "publishing recovered");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Balancing: what clusters take, and how shares that were declared, answered and arrived compare.
+//! Metrics of balancing: accepted shares of clusters, and declared, answered and arrived shares of members.
 
 use fairway_health::load::ClusterLoad;
 use fairway_model::Timestamp;
@@ -7,7 +7,7 @@ use fairway_zones::ServingState;
 use super::Sheet;
 use fairway_control::{Published, Shared, truth};
 
-/// Writes what concerns balancing.
+/// Writes the metrics of balancing.
 pub(super) fn write(
     sheet: &mut Sheet,
     shared: &Shared,
@@ -17,30 +17,28 @@ pub(super) fn write(
 ) {
     if view.snapshot.heeds_load() {
         let lead = [([shared.decides.load().lead.to_owned()], 1.0)];
-        let help = "Whose decisions hold: alone, leads (those that share its store follow), follows, local (cut off, or nobody leads).";
-        sheet.gauges("fairway_balance_lead", help, &["lead"], lead);
+        let help = "Always 1; role of this server in load balancing: alone, leads, follows (applies the leader's decisions), local (no leader reachable).";
+        sheet.gauges("fairway_balance_role", help, &["role"], lead);
     }
     let shares = view.runtime.shares();
     if let Some(shares) = shares {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
         let taken = shares.acceptance.iter().flat_map(|(cluster, taken)| {
-            let parts = [("near", taken.near), ("spill", taken.spill)];
+            let parts = [("local", taken.near), ("overflow", taken.spill)];
             parts.map(|(of, taken)| ([cluster.to_string(), of.to_owned()], part(taken)))
         });
-        let help =
-            "What a balanced cluster takes of clients whose best it is, and of those whom a better one did not take.";
-        sheet.gauges("fairway_cluster_acceptance_ratio", help, &["cluster", "of"], taken);
-        sheet.gauge("fairway_demand_pins", "Demands that are held where they are.", shares.pins.len() as f64);
-        sheet.counter("fairway_balance_decisions_total", "Decisions that changed the shares.", shares.epoch);
+        let help = "Share of clients that a balanced cluster accepts: local (it is their best cluster) or overflow (a better cluster did not accept them).";
+        sheet.gauges("fairway_cluster_acceptance_ratio", help, &["cluster", "share"], taken);
+        sheet.gauge("fairway_demand_pins", "Demands pinned to their current cluster.", shares.pins.len() as f64);
+        sheet.counter("fairway_balance_decisions_total", "Balancing decisions that changed the shares.", shares.epoch);
     }
     let drains = shared.drains.load();
     let now = Timestamp::from(std::time::SystemTime::now());
     let rows = drains.iter().map(|(cluster, drain)| ([cluster.to_string()], drain.over.since(now).as_secs_f64()));
-    let help = "Until the last client should have left a cluster that is taken out; absent while it is answered.";
+    let help = "Seconds until the last client should have left a drained cluster; absent while answers name it.";
     sheet.gauges("fairway_cluster_drain_seconds", help, &["cluster"], rows);
     let rows = drains.iter().filter_map(|(cluster, drain)| Some(([cluster.to_string()], drain.left?)));
-    let help =
-        "Part of the demand that is still at a cluster that is taken out; absent where it is not balanced by load.";
+    let help = "Share of the demand still at a drained cluster; absent without balancing by load.";
     sheet.gauges("fairway_cluster_drain_left_ratio", help, &["cluster"], rows);
     let desired = &published.configured.merged.desired;
     let (answered, carried) = (shared.answered.load(), truth::carried(desired, loads));
@@ -57,7 +55,7 @@ pub(super) fn write(
         };
         pool.members.iter().zip(shares).flat_map(member).flatten().collect::<Vec<_>>()
     });
-    let help = "A member's share in its pool: declared by weight, answered in the last minute, arrived as load.";
+    let help = "Share of a member in its pool: declared by weight, answered in the last minute, arrived as load.";
     sheet.gauges("fairway_member_share_ratio", help, &["pool", "cluster", "kind"], rows);
 }
 

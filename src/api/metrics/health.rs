@@ -33,16 +33,16 @@ fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) 
     let statuses = [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let counts = statuses.map(|v| ([v.to_string()], states.iter().filter(|s| s.status == v).count() as f64));
     sheet.gauges("fairway_targets", "Targets by health status.", &["status"], counts);
-    sheet.gauge("fairway_probes_running", "Probes running now, a socket each.", observer.probes_running as f64);
+    sheet.gauge("fairway_probes_running", "Running probes; each holds a socket.", observer.probes_running as f64);
     let totals = &observer.totals;
     let outcomes = [("pass", totals.passes), ("fail", totals.failures), ("inconclusive", totals.inconclusive)];
     let outcomes = outcomes.map(|(outcome, count)| ([outcome], count));
-    sheet.counters("fairway_probes_total", "Probes that ended, by outcome.", &["outcome"], outcomes);
+    sheet.counters("fairway_probes_total", "Completed probes by outcome.", &["outcome"], outcomes);
     let buckets: Vec<_> = Totals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
     let (count, sum) = (totals.passes + totals.failures, totals.time.as_secs_f64());
-    sheet.histogram("fairway_probe_duration_seconds", "How long conclusive probes took.", &buckets, count, sum);
+    sheet.histogram("fairway_probe_duration_seconds", "Duration of conclusive probes.", &buckets, count, sum);
     let waiting = observer.probes_waiting as f64;
-    sheet.gauge("fairway_probes_waiting", "Probes due that wait for a socket.", waiting);
+    sheet.gauge("fairway_probes_waiting", "Due probes that wait for a socket.", waiting);
     let stalls = observer.stalls;
     sheet.counter("fairway_observer_stalls_total", "Times this process was stalled for 5 ms or more.", stalls);
     let stalled_for = observer.stalled_for.as_secs_f64();
@@ -65,8 +65,8 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     sheet.gauges("fairway_target_status", "Health status: 0 pending, 1 down, 2 unknown, 3 up.", &labels, statuses);
     let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).override_action()?))));
     sheet.gauges(
-        "fairway_target_forced",
-        "Force over the verdict: 1 down, 2 drain, 3 up; absent if none.",
+        "fairway_target_override",
+        "Override of the health status: 1 down, 2 drain, 3 up; absent without one.",
         &labels,
         forced,
     );
@@ -75,10 +75,10 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
         let at = known.get(target)?.last_probe?.duration_since(UNIX_EPOCH).ok()?;
         Some((labels, at.as_secs_f64()))
     });
-    let help = "When the last conclusive probe ended; its age is the age of the verdict's evidence.";
+    let help = "Time when the last conclusive probe ended.";
     sheet.gauges("fairway_target_last_probe_timestamp_seconds", help, &labels, probed);
     let took = rows().filter_map(|(labels, _, target)| Some((labels, known.get(target)?.last_duration?.as_secs_f64())));
-    sheet.gauges("fairway_target_last_probe_seconds", "How long the last conclusive probe took.", &labels, took);
+    sheet.gauges("fairway_target_last_probe_seconds", "Duration of the last conclusive probe.", &labels, took);
 }
 
 /// Members of each pool by the best standing among their addresses; those that are closed stand apart.
@@ -106,8 +106,8 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
     });
     sheet.gauges(
         "fairway_pool_members",
-        "Members by their best standing; closed by their schedule, whatever that is.",
-        &["pool", "standing"],
+        "Members by the best eligibility of their addresses; closed if their schedule closes them, whatever their health.",
+        &["pool", "eligibility"],
         rows,
     );
 }
@@ -119,7 +119,7 @@ fn write_panics(sheet: &mut Sheet, view: &ServingState) {
         *pools.entry(pool.name()).or_default() |= panics(pool, &view.runtime);
     }
     let rows = pools.into_iter().map(|(name, panics)| ([name.to_string()], f64::from(panics)));
-    let help = "1 if so little of the pool's weight is up that verdicts are ignored (panicThreshold).";
+    let help = "1 if so little of the pool's weight is up that health is ignored (panicThreshold).";
     sheet.gauges("fairway_pool_panic", help, &["pool"], rows);
 }
 

@@ -1,4 +1,4 @@
-//! Load of clusters, and the readings it comes from.
+//! Metrics of cluster load and of its readings.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use fairway_health::{
 
 use super::Sheet;
 
-/// Writes what concerns load.
+/// Writes the metrics of load.
 pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotals) {
     let counting = |load: &ClusterLoad| -> Option<(String, LoadWord)> {
         let word = load.words.iter().find(|word| word.standing == WordStanding::Counts)?;
@@ -24,33 +24,36 @@ pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotal
     let rows = counts.iter().filter_map(|(cluster, said)| {
         let (load, signal) = said.load?;
         let source = said.source.clone().unwrap_or_default();
-        Some(([cluster.clone(), source, word(signal).to_owned()], f64::from(load.0)))
+        Some(([cluster.clone(), source, word(signal).to_owned()], f64::from(load.0) / 1_000.0))
     });
-    let help = "Load that counts, in permille of the capacity; source is empty for a push. Absent where it is unknown.";
-    sheet.gauges("fairway_cluster_load_permille", help, &["cluster", "source", "signal"], rows);
+    let help =
+        "Load in use, as a ratio of the capacity (1 = full); source is empty for pushed load. Absent if unknown.";
+    sheet.gauges("fairway_cluster_load_ratio", help, &["cluster", "source", "signal"], rows);
     let ages = counts.iter().filter_map(|(cluster, said)| Some(([cluster.as_str()], said.age?.as_secs_f64())));
-    sheet.gauges("fairway_cluster_load_age_seconds", "Age of the load that counts.", &["cluster"], ages);
+    sheet.gauges("fairway_cluster_load_age_seconds", "Age of the load in use.", &["cluster"], ages);
     let warned = loads.iter().flat_map(|load| {
         let mut words: Vec<&str> = load.warnings.iter().map(|warning| warning.word()).collect();
         words.dedup();
         words.into_iter().map(|word| ([load.cluster.to_string(), word.to_owned()], 1.0))
     });
-    let help = "1 for each kind of thing that gateways warn of.";
+    let help = "1 for each kind of warning that gateways of the cluster report.";
     sheet.gauges("fairway_cluster_warning", help, &["cluster", "warning"], warned);
     let exhausted = loads.iter().map(|load| ([load.cluster.to_string()], f64::from(load.is_exhausted)));
-    let help = "1 if all gateways that answer drain or are overloaded.";
+    let help = "1 if all answering gateways are draining or overloaded.";
     sheet.gauges("fairway_cluster_exhausted", help, &["cluster"], exhausted);
     let outcomes = totals.sources.iter().flat_map(|(source, (read, failed))| {
         let failed = ReadError::REASONS.into_iter().zip(*failed);
         let all = std::iter::once(("read", *read)).chain(failed);
         all.map(|(outcome, count)| ([source.clone(), outcome.to_owned()], count))
     });
-    let help = "Places that were asked for load, by outcome: read, or why not.";
+    let help = "Requests for load, by source and outcome: read, or the kind of failure.";
     sheet.counters("fairway_load_reads_total", help, &["source", "outcome"], outcomes);
     if totals.count > 0 {
         let buckets: Vec<_> = Totals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
-        let (name, help) =
-            ("fairway_load_read_duration_seconds", "How long readings of load took, all gateways of a cluster in one.");
+        let (name, help) = (
+            "fairway_load_read_duration_seconds",
+            "Duration of load readings; one reading covers all gateways of a cluster.",
+        );
         sheet.histogram(name, help, &buckets, totals.count, totals.time.as_secs_f64());
     }
 }

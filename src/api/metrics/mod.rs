@@ -78,49 +78,48 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     let version = [env!("CARGO_PKG_VERSION")];
     sheet.gauges("fairway_build_info", "Always 1; the version is a label.", &["version"], [(version, 1.0)]);
     let ready = f64::from(*shared.readiness.borrow() == Readiness::Ready);
-    sheet.gauge("fairway_ready", "1 if the server wants to be asked, as /readyz says.", ready);
+    sheet.gauge("fairway_ready", "1 if the server is ready, like /readyz.", ready);
     let callbacks = [(["delivered"], &counts.callbacks_delivered), (["failed"], &counts.callbacks_failed)];
     let callbacks = callbacks.map(|(outcome, counter)| (outcome, counter.load(Relaxed)));
-    sheet.counters(
-        "fairway_ready_callbacks_total",
-        "Tries to tell ready.callback, by outcome.",
-        &["outcome"],
-        callbacks,
-    );
+    sheet.counters("fairway_ready_callbacks_total", "Requests to ready.callback, by outcome.", &["outcome"], callbacks);
     let snapshot = [format!("{:016x}", view.snapshot.id())];
     sheet.gauges(
         "fairway_config_info",
-        "Always 1; the id of what is configured is a label.",
+        "Always 1; the id of the configured snapshot is a label.",
         &["snapshot"],
         [(snapshot, 1.0)],
     );
     let generation = published.generation as f64;
     sheet.gauge("fairway_config_generation", "Configurations accepted since the start.", generation);
     let loaded = published.loaded_at.secs() as f64;
-    sheet.gauge("fairway_config_loaded_timestamp_seconds", "When the configuration in force was accepted.", loaded);
+    sheet.gauge("fairway_config_loaded_timestamp_seconds", "Time when the configuration in use was accepted.", loaded);
     let stale = f64::from(published.stale);
-    sheet.gauge("fairway_config_stale", "1 if a newer configuration was refused and an older one serves.", stale);
+    sheet.gauge("fairway_config_stale", "1 if a newer configuration was rejected and an older one is in use.", stale);
     let warnings = published.configured.warnings.len() as f64;
-    sheet.gauge("fairway_config_warnings", "Warnings about the configuration in force.", warnings);
+    sheet.gauge("fairway_config_warnings", "Warnings about the configuration in use.", warnings);
     let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_refused)];
     let reloads = reloads.map(|(result, counter)| (result, counter.load(Relaxed)));
     sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
     let words = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
     let held = words
         .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.action == word).count() as f64));
-    sheet.gauges("fairway_overrides", "Overrides in force by what they force.", &["force"], held);
+    sheet.gauges("fairway_overrides", "Active overrides by the status that they set.", &["action"], held);
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =
         transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
     sheet.counters("fairway_health_transitions_total", "Health transitions by the new status.", &["to"], transitions);
     let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];
     let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
-    sheet.counters("fairway_schedule_turns_total", "Members that schedules opened or closed.", &["to"], turns);
+    sheet.counters("fairway_schedule_transitions_total", "Members opened or closed by their schedule.", &["to"], turns);
     write_store(sheet, shared);
     let changes = counts.conditions.load(Relaxed);
-    sheet.counter("fairway_conditions_changes_total", "Changes of conditions put into the answers.", changes);
+    sheet.counter(
+        "fairway_runtime_state_changes_total",
+        "Changes of the runtime state that took effect in answers.",
+        changes,
+    );
     let failures = counts.write_failures.load(Relaxed);
-    sheet.counter("fairway_state_write_failures_total", "State files that could not be written.", failures);
+    sheet.counter("fairway_state_write_failures_total", "Failed writes of state files.", failures);
 }
 
 /// The store of declared objects.
@@ -135,16 +134,20 @@ fn write_store(sheet: &mut Sheet, shared: &Shared) {
     );
     sheet.gauge(
         "fairway_store_up",
-        "1 while the store of declared objects answers.",
+        "1 if the store of declared objects is available.",
         f64::from(standing.away.is_none()),
     );
     let revision = standing.revision as f64;
-    sheet.gauge("fairway_store_revision", "The last revision of declared objects that is held here.", revision);
+    sheet.gauge("fairway_store_revision", "Last revision of declared objects that this server has.", revision);
     let behind = standing.latest.saturating_sub(standing.revision) as f64;
-    sheet.gauge("fairway_store_behind_revisions", "Revisions that are in the store and not yet held here.", behind);
+    sheet.gauge("fairway_store_behind_revisions", "Revisions in the store that this server does not have yet.", behind);
     if let Some((since, _)) = standing.away {
         let since = since.secs() as f64;
-        sheet.gauge("fairway_store_away_timestamp_seconds", "Since when the store does not answer.", since);
+        sheet.gauge(
+            "fairway_store_unavailable_since_timestamp_seconds",
+            "Time since when the store is unavailable; absent while it is available.",
+            since,
+        );
     }
 }
 

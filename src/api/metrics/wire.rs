@@ -6,7 +6,7 @@ use super::{Sheet, tallies};
 use fairway_control::Shared;
 use fairway_transport::Close;
 
-/// Writes what concerns packets.
+/// Writes the metrics of packets.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
     let tallies = tallies(shared);
     let kinds = [["udp", "ipv4"], ["udp", "ipv6"], ["tcp", "ipv4"], ["tcp", "ipv6"]];
@@ -16,16 +16,16 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
     let responses = responses.filter(|(code, count)| *count > 0 || RCODES_ALWAYS.contains(&code[0].as_str()));
     sheet.counters("fairway_responses_total", "Responses by response code.", &["rcode"], responses);
     let drops = Dropped::ALL.into_iter().zip(tallies.drops).map(|(why, count)| ([why.as_str()], count));
-    sheet.counters("fairway_queries_dropped_total", "Messages not answered, by reason.", &["reason"], drops);
+    sheet.counters("fairway_queries_dropped_total", "Dropped messages by reason.", &["reason"], drops);
     for (name, help, value) in [
-        ("fairway_responses_truncated_total", "Responses with TC.", tallies.truncated),
+        ("fairway_responses_truncated_total", "Responses with the TC flag (truncated).", tallies.truncated),
         ("fairway_responses_edns_total", "Responses with EDNS.", tallies.edns),
-        ("fairway_responses_ecs_total", "Responses that echo a client subnet.", tallies.ecs),
-        ("fairway_down_answers_total", "Answers of pools in which no member was live.", tallies.down_answers),
-        ("fairway_query_log_lost_total", "Samples of queries lost before they were logged.", tallies.samples_lost),
+        ("fairway_responses_ecs_total", "Responses with a client subnet (ECS).", tallies.ecs),
+        ("fairway_down_answers_total", "Answers of pools without an eligible member.", tallies.down_answers),
+        ("fairway_query_log_lost_total", "Query log samples lost because their ring was full.", tallies.samples_lost),
         (
             "fairway_demand_lost_total",
-            "Answers of pools that balance by load, lost before demand was counted.",
+            "Answers of load-balanced pools whose demand was not counted because a ring was full.",
             tallies.asked_lost,
         ),
     ] {
@@ -37,9 +37,9 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
     write_transports(sheet, shared);
     let zones = || view.snapshot.zones().map(|zone| ([zone.origin.to_string()], zone));
     let serials = zones().map(|(name, zone)| (name, f64::from(zone.serial)));
-    sheet.gauges("fairway_zone_serial", "Serial of the zone's SOA.", &["zone"], serials);
+    sheet.gauges("fairway_zone_serial", "SOA serial of the zone.", &["zone"], serials);
     let records = zones().map(|(name, zone)| (name, zone.records as f64));
-    sheet.gauges("fairway_zone_records", "Records read from the zone's text.", &["zone"], records);
+    sheet.gauges("fairway_zone_records", "Records in the zone file.", &["zone"], records);
 }
 
 fn write_transports(sheet: &mut Sheet, shared: &Shared) {
@@ -47,24 +47,24 @@ fn write_transports(sheet: &mut Sheet, shared: &Shared) {
     for (name, help, value) in [
         ("fairway_udp_received_total", "Datagrams received.", stats.udp.received),
         ("fairway_udp_answered_total", "Datagrams sent.", stats.udp.answered),
-        ("fairway_udp_dropped_total", "Datagrams that deserve no answer.", stats.udp.dropped),
-        ("fairway_udp_send_errors_total", "Answers that the kernel refused to send.", stats.udp.send_errors),
-        ("fairway_udp_receive_errors_total", "Receives that failed.", stats.udp.receive_errors),
+        ("fairway_udp_dropped_total", "Datagrams dropped without an answer.", stats.udp.dropped),
+        ("fairway_udp_send_errors_total", "Answers that the kernel rejected.", stats.udp.send_errors),
+        ("fairway_udp_receive_errors_total", "Failed receive calls.", stats.udp.receive_errors),
         (
             "fairway_udp_batches_total",
-            "Batches received; datagrams a batch tell how busy workers are.",
+            "Received batches; datagrams per batch show how busy workers are (32 = full).",
             stats.udp.batches,
         ),
-        ("fairway_worker_panics_total", "Panics survived; anything but 0 is worth a report.", stats.udp.panics),
-        ("fairway_tcp_accepted_total", "Connections taken.", stats.tcp.accepted),
-        ("fairway_tcp_messages_total", "Messages received whole over TCP.", stats.tcp.messages),
-        ("fairway_tcp_accept_errors_total", "Connections that could not be taken.", stats.tcp.accept_errors),
+        ("fairway_worker_panics_total", "Caught panics of workers; please report any.", stats.udp.panics),
+        ("fairway_tcp_accepted_total", "Accepted connections.", stats.tcp.accepted),
+        ("fairway_tcp_messages_total", "Complete messages received over TCP.", stats.tcp.messages),
+        ("fairway_tcp_accept_errors_total", "Failed accepts.", stats.tcp.accept_errors),
     ] {
         sheet.counter(name, help, value);
     }
-    sheet.gauge("fairway_tcp_connections", "Connections open now.", stats.tcp.active as f64);
+    sheet.gauge("fairway_tcp_connections", "Open connections.", stats.tcp.active as f64);
     let closed = Close::ALL.map(|why| ([why.as_str()], stats.tcp.closed(why)));
-    sheet.counters("fairway_tcp_closed_total", "Connections ended by reason.", &["reason"], closed);
+    sheet.counters("fairway_tcp_closed_total", "Closed connections by reason.", &["reason"], closed);
 }
 
 /// Response codes that are always shown, so that their rates begin at 0.

@@ -117,7 +117,7 @@ async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
     .await;
     let metrics = client.metrics().await.unwrap();
     for name in [
-        "fairway_cluster_acceptance_ratio{cluster=\"eu1\",of=\"near\"} 0.",
+        "fairway_cluster_acceptance_ratio{cluster=\"eu1\",share=\"local\"} 0.",
         "fairway_member_share_ratio{pool=\"shop\",cluster=\"eu1\",kind=\"arrived\"} 0.",
     ] {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");

@@ -55,7 +55,7 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
         "fairway_responses_total{rcode=\"NOERROR\"} 1",
         "fairway_answers_total{pool=\"shop\",cluster=\"eu1\"} 1",
         "fairway_targets{status=\"up\"} 2",
-        "fairway_pool_members{pool=\"shop\",standing=\"up\"} 2",
+        "fairway_pool_members{pool=\"shop\",eligibility=\"up\"} 2",
         "fairway_ready 1",
     ] {
         assert!(metrics.lines().any(|known| known == line), "{line} is not in\n{metrics}");

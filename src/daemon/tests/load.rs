@@ -63,7 +63,7 @@ async fn load_is_read_shown_and_measured_and_a_reload_ends_it() {
     assert_eq!(cluster(&client, "us1").await.load, []);
     let metrics = client.metrics().await.unwrap();
     for line in [
-        "fairway_cluster_load_permille{cluster=\"eu1\",source=\"gw\",signal=\"inFlight\"} 730",
+        "fairway_cluster_load_ratio{cluster=\"eu1\",source=\"gw\",signal=\"inFlight\"} 0.73",
         "fairway_cluster_exhausted{cluster=\"eu1\"} 1",
         "fairway_cluster_warning{cluster=\"eu1\",warning=\"draining\"} 1",
         "fairway_load_reads_total{source=\"gw\",outcome=\"timeout\"} 0",

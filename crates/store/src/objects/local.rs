@@ -195,7 +195,7 @@ async fn replay(
         let (_, page) = read_once(opened.clone(), move |tables| tables.events(seen, until)).await;
         let page = match page {
             Ok(page) => page,
-            Err(e) => return tracing::debug!(error = %e, seen, "a watch ends"),
+            Err(e) => return tracing::debug!(error = %e, seen, "watch closed"),
         };
         if page.is_empty() {
             seen = until;

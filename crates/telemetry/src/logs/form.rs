@@ -1,4 +1,4 @@
-//! Which form lines have: decided by settings and terminal, changed while the log runs.
+//! The format of lines: chosen by settings and terminal, changed while the log runs.
 
 use std::{
     fmt,
@@ -34,7 +34,7 @@ pub enum LineFormat {
     Json,
 }
 
-/// Writes events in the form in force; clones share it.
+/// Writes events in the current format; clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     is_json: Arc<AtomicBool>,
@@ -43,14 +43,14 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// The form for what is wanted and what is written to.
+    /// The format for the settings and the output.
     pub(super) fn new(wanted: LineFormat, is_terminal: bool) -> Self {
         let form = Self { is_json: Arc::default(), is_terminal, text: Format::default().with_timer(Clock) };
         form.set(wanted);
         form
     }
 
-    /// Another form from the next line on.
+    /// Changes the format from the next line on.
     pub(super) fn set(&self, wanted: LineFormat) {
         let is_json = match wanted {
             LineFormat::Auto => !self.is_terminal,

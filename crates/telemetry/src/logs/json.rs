@@ -1,4 +1,4 @@
-//! One JSON object a line: time, level, msg, target, the trace where there is one, the span of OpenTelemetry where there is one, then the
+//! One JSON object per line: time, level, msg, target, the id of the operation and the OpenTelemetry span if there are any, then the
 //! event's own fields, flat.
 
 use std::{
@@ -19,7 +19,7 @@ use tracing_subscriber::{
 
 use super::trace;
 
-/// Writes events as JSON lines. Of spans only the trace is told: their fields would repeat on every line.
+/// Writes events as JSON lines. Of spans it writes only the id: their fields would repeat on every line.
 pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -34,7 +34,7 @@ where
         let now = Timestamp::from(SystemTime::now());
         write!(writer, "{{\"time\":\"{now:.9}\",\"level\":\"{}\",\"msg\":{}", metadata.level(), text(&fields.message))?;
         write!(writer, ",\"target\":{}", text(metadata.target()))?;
-        // The innermost one, should they ever nest.
+        // The innermost one if they nest.
         let spans = context.event_scope().into_iter().flatten();
         if let Some(trace) = spans.filter_map(|span| trace::id_of(&span)).next() {
             write!(writer, ",\"trace\":{}", text(&trace))?;
@@ -57,7 +57,7 @@ struct Fields {
 
 impl Fields {
     fn add(&mut self, field: &Field, value: &dyn fmt::Display) {
-        // A field that would repeat one of these gets a name of its own: a JSON object has each name once.
+        // A field must not repeat one of these: a JSON object has each name once.
         let name = match field.name() {
             name @ ("time" | "level" | "msg" | "target" | "trace" | "trace_id" | "span_id") => format!("field_{name}"),
             name => name.to_owned(),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_happening_carry_one_trace_and_others_none() {
+    fn lines_of_one_operation_share_its_id_and_others_have_none() {
         use super::trace::{Trace, Traces};
         let sink = Sink::default();
         let lines = {
@@ -196,9 +196,9 @@ mod tests {
         assert_eq!(lines[2]["field_trace"], "mine");
     }
 
-    /// S0-62: whatever text an event holds, a reader of lines gets sound objects with the promised keys first.
+    /// S0-62: for any text in an event, a reader of lines gets valid objects with the documented keys first.
     #[test]
-    fn a_hundred_thousand_events_of_any_text_are_as_many_sound_lines() {
+    fn events_of_any_text_are_valid_json_lines() {
         const EVENTS: usize = 100_000;
         let sink = Sink::default();
         let lines = {
@@ -214,8 +214,8 @@ mod tests {
         };
         tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
             for number in 0..EVENTS {
-                let (said, told) = (any_text(), any_text());
-                tracing::warn!(number, told, cause = %said, "{said}");
+                let (text, other) = (any_text(), any_text());
+                tracing::warn!(number, other, cause = %text, "{text}");
             }
         });
         let written = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();

@@ -1,6 +1,7 @@
-//! What ties the lines of one happening together: a span with an id, which the JSON writer puts on each line inside it.
+//! The id that lines of one operation share: a span holds it, and the JSON writer puts it on each line inside the span.
 //!
-//! Spans are entered around what logs, never around a wait of the control task: flips are applied meanwhile, and belong to nothing.
+//! Spans are entered around code that logs, never around an await of the control task: it applies health transitions meanwhile, which
+//! belong to no operation.
 
 use std::{
     fmt,
@@ -22,19 +23,19 @@ use tracing_subscriber::{
     registry::{LookupSpan, SpanRef},
 };
 
-/// The id of one happening: a reload, a command, a hand-over. Shown as 16 hexadecimal digits.
+/// The id of one operation: a reload, a command, a handover. Displays as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Trace(u64);
 
 impl Default for Trace {
-    /// A new one.
+    /// Returns a new id.
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl Trace {
-    /// One that no other happening of this process has, and hardly one of another process.
+    /// Returns an id that no other operation of this process has, and hardly one of another process.
     pub fn new() -> Self {
         static FIRST: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -42,12 +43,12 @@ impl Trace {
         Self(FIRST.wrapping_add(COUNT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// The span of what happens. Of the highest level: a filter that lets a line through does not take its id away.
+    /// Returns the span of the operation. It has the highest level, so that a filter that passes a line keeps its id.
     pub fn span(self) -> Span {
         tracing::error_span!(target: TARGET, "trace", id = %self)
     }
 
-    /// Does what logs inside the span.
+    /// Runs `work` inside the span.
     pub fn of<T>(self, work: impl FnOnce() -> T) -> T {
         self.span().in_scope(work)
     }
@@ -59,10 +60,10 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Where the spans come from, for the filter.
+/// Target of the spans, for the filter.
 const TARGET: &str = "fairway_control";
 
-/// Keeps the id of each span where the JSON writer finds it.
+/// Stores the id of each span for the JSON writer.
 pub(super) struct Traces;
 
 /// The id, as text.
@@ -88,7 +89,7 @@ impl Visit for Kept {
     }
 }
 
-/// The id of the happening that a span is, if it is one.
+/// Returns the id of the operation if the span is one.
 pub(super) fn id_of<S: for<'a> LookupSpan<'a>>(span: &SpanRef<'_, S>) -> Option<String> {
     span.extensions().get::<Kept>().map(|kept| kept.0.clone())
 }

@@ -1,4 +1,7 @@
 //! Writes lines on a thread of its own, through a bounded queue.
+//!
+//! The crate `tracing-appender` does this too, but its guard (0.2.5) prints to standard output when the queue is full at the end of the
+//! process, and so waits without bound for the reader that has stopped.
 
 use std::{
     io::{self, Write},
@@ -13,18 +16,18 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Gives lines to the writing thread; clones give to the same one.
+/// Passes lines to the writing thread; clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct LineWriter {
     queue: SyncSender<Job>,
-    /// Lines lost since the last one that found room.
+    /// Lines lost since the last one that was queued.
     lost: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
 enum Job {
     Line(Vec<u8>),
-    /// Tells that every line before it has been written.
+    /// Answers once every line before it is written.
     Flush(SyncSender<()>),
 }
 
@@ -36,11 +39,11 @@ impl LineWriter {
         Ok(Self { queue, lost: Arc::default() })
     }
 
-    /// Waits until every line so far has been written, at most a second: the reader may have stopped for good.
+    /// Waits until every line so far is written, at most a second: the reader may have stopped for good.
     pub(super) fn flush_queue(&self) {
         let (done, wait) = sync_channel(1);
         let mut job = Job::Flush(done);
-        // A full queue empties as fast as its reader reads; a second is given to both together.
+        // A full queue empties as fast as its reader reads; the second covers both.
         for _ in 0..FLUSH_TRIES {
             match self.queue.try_send(job) {
                 Ok(()) => {
@@ -60,9 +63,9 @@ impl LineWriter {
         let lost = self.lost.swap(0, Relaxed);
         let mut line = line;
         if lost > 0 {
-            // Begins a line of its own, in a form that both people and JSON readers take.
+            // A line of its own, in JSON, which both people and programs can read.
             let note =
-                format!("{{\"level\":\"WARN\",\"msg\":\"log lines lost: their reader was slow\",\"lost\":{lost}}}\n");
+                format!("{{\"level\":\"WARN\",\"msg\":\"log lines lost: the reader was slow\",\"lost\":{lost}}}\n");
             line.splice(0..0, note.into_bytes());
         }
         if self.queue.try_send(Job::Line(line)).is_err() {
@@ -74,14 +77,14 @@ impl LineWriter {
 fn write_all(jobs: &Receiver<Job>, mut to: impl Write) {
     while let Ok(job) = jobs.recv() {
         match job {
-            // A log that cannot be written has nobody to be told to.
+            // There is nowhere to report that the log cannot be written.
             Job::Line(line) => drop(to.write_all(&line).and_then(|()| to.flush())),
             Job::Flush(done) => drop(done.send(())),
         }
     }
 }
 
-/// One event's line while it is put together.
+/// The line of one event while it is composed.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     writer: &'a LineWriter,
@@ -115,11 +118,11 @@ impl<'a> MakeWriter<'a> for LineWriter {
     }
 }
 
-/// Lines that may wait: some seconds' worth of a storm.
+/// Most lines in the queue: some seconds of a storm.
 const QUEUE_MAX: usize = 4096;
-/// Longest wait for the queue at the end.
+/// Longest wait for the queue at the end of the process.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
-/// How often a full queue is tried within that time.
+/// Attempts to enter a full queue within that time.
 const FLUSH_TRIES: u32 = 100;
 
 #[cfg(test)]
@@ -128,10 +131,10 @@ mod tests {
 
     use super::*;
 
-    /// Takes nothing until it is told to.
-    struct Gate(Receiver<()>, Sender<Vec<u8>>, bool);
+    /// Accepts nothing before the first message of its channel.
+    struct Blocked(Receiver<()>, Sender<Vec<u8>>, bool);
 
-    impl Write for Gate {
+    impl Write for Blocked {
         fn write(&mut self, text: &[u8]) -> io::Result<usize> {
             if !self.2 {
                 self.0.recv().unwrap();
@@ -147,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stops_costs_lines_and_never_blocks() {
-        let (open, gate) = channel();
+    fn stopped_reader_loses_lines_and_blocks_nobody() {
+        let (open, opened) = channel();
         let (written, lines) = channel();
-        let writer = LineWriter::start(Gate(gate, written, false)).unwrap();
+        let writer = LineWriter::start(Blocked(opened, written, false)).unwrap();
         for n in 0..QUEUE_MAX + 100 {
             writer.send(format!("{n}\n").into_bytes());
         }
@@ -161,6 +164,6 @@ mod tests {
         let all: Vec<u8> = lines.try_iter().flatten().collect();
         let all = String::from_utf8(all).unwrap();
         assert!(all.starts_with("0\n1\n") && all.ends_with("last\n"));
-        assert!(all.contains("\"lost\":"), "the loss is told");
+        assert!(all.contains("\"lost\":"), "the loss is logged");
     }
 }

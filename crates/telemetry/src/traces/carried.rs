@@ -1,7 +1,7 @@
-//! Brings those who wrote and the readings that took what they wrote together, whichever comes first.
+//! Joins writes with the reloads that applied them, in either order.
 //!
-//! A store tells of a batch as soon as it is durable, so that a reading may have it in the answers before its writer has even heard that
-//! it is. So both are kept for a while: writers until their revision has passed, the last passages for writers that come late.
+//! A store reports a batch as soon as it is durable, so a reload may apply it before the writer knows its revision. So both are kept for
+//! a while: writers until a reload applies their revision, the last passages for late writers.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -10,38 +10,38 @@ use std::{
 
 use opentelemetry::trace::SpanContext;
 
-/// A reading that brought revisions into the answers.
+/// A reload that applied revisions.
 #[derive(Clone, Debug)]
 pub struct Passage {
-    /// The revision before it, and its own: what is between is in the answers because of it.
+    /// The revision before the reload, and the one that it applied.
     pub revisions: (u64, u64),
-    /// When the reading began.
+    /// Start of the reload.
     pub begun: SystemTime,
-    /// When it had compiled.
+    /// End of compiling.
     pub compiled: SystemTime,
-    /// When the answers followed it.
+    /// Time when the answers followed it.
     pub in_force: SystemTime,
     /// True if only what is touched was compiled.
     pub is_incremental: bool,
-    /// How many pools, names and names of records are touched; 0 where that is not known, as where files are read.
+    /// Numbers of changed pools, names and names of records; 0 if not known, as after a full reload.
     pub touched: [usize; 3],
-    /// The id of what is served since.
+    /// Id of the new snapshot.
     pub snapshot: u64,
-    /// The configurations accepted since the start.
+    /// Configurations accepted since the start.
     pub generation: u64,
-    /// What its log lines have as `trace`.
+    /// Field `trace` of its log lines.
     pub log: String,
 }
 
-/// Who wrote.
+/// A write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Writer {
     pub(super) span: SpanContext,
-    /// When it began.
+    /// Start of the write.
     pub(super) since: SystemTime,
 }
 
-/// Those who wait for each other.
+/// Writes and reloads that wait for each other.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     writers: BTreeMap<u64, Vec<Writer>>,
@@ -50,11 +50,11 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// A writer made a revision; with the passage that has it already. One over the bound gives way to the oldest.
+    /// Registers a write. Returns it with the passage if a reload applied its revision already. Over the bound the oldest go.
     pub(super) fn wrote(&mut self, revision: u64, writer: Writer) -> Option<(Writer, Passage)> {
         let has = |passage: &&Passage| passage.revisions.0 < revision && revision <= passage.revisions.1;
         match self.passages.iter().find(has) {
-            // A batch that changes nothing gets the revision of those who wrote before, and passes with nobody.
+            // A batch that changes nothing has the revision of the write before, and no reload.
             Some(passage) => (passage.in_force >= writer.since).then(|| (writer, passage.clone())),
             None if self.passages.back().is_some_and(|last| revision <= last.revisions.1) => None,
             None => {
@@ -68,7 +68,7 @@ impl Carried {
         }
     }
 
-    /// Revisions are in the answers; those who wrote them.
+    /// Registers a reload. Returns the writes that it applied.
     pub(super) fn passed(&mut self, passage: &Passage) -> Vec<Writer> {
         let later = self.writers.split_off(&(passage.revisions.1 + 1));
         let writers: Vec<_> = std::mem::replace(&mut self.writers, later).into_values().flatten().collect();
@@ -81,9 +81,9 @@ impl Carried {
     }
 }
 
-/// Writers that may wait for their revision: as many as a second of writes has.
+/// Most writers that wait for a reload: the writes of about a second.
 const WRITERS_MAX: usize = 2_048;
-/// Passages that are kept for writers that are late, by some milliseconds.
+/// Passages kept for writers that are some milliseconds late.
 const PASSAGES_MAX: usize = 64;
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_pass_with_their_revision_whoever_comes_first() {
+    fn write_and_reload_meet_in_either_order() {
         let mut carried = Carried::default();
         assert_eq!(carried.wrote(2, writer(1, 1)).map(|(it, _)| it), None);
         assert_eq!(carried.wrote(4, writer(2, 1)).map(|(it, _)| it), None);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_changed_nothing_passes_with_nobody() {
+    fn write_without_change_meets_no_reload() {
         let mut carried = Carried::default();
         assert_eq!(carried.passed(&passage((1, 2), 2)), []);
         assert!(carried.wrote(2, writer(1, 3)).is_none(), "it began after that was in force");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_a_bound_and_the_oldest_go() {
+    fn writers_over_the_bound_drop_the_oldest() {
         let mut carried = Carried::default();
         for revision in 1..=3_000 {
             assert!(carried.wrote(revision, writer(revision, 1)).is_none());

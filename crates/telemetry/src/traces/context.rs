@@ -1,22 +1,22 @@
 //! The trace that a request belongs to, from its headers: W3C Trace Context, else B3.
 //!
-//! A header that is not in its form is as good as none (W3C Trace Context section 4.3): a new trace begins, and the next form is looked
-//! at. The SDK's own reader takes texts that the recommendation refuses, so they are read here.
+//! A malformed header counts as absent (W3C Trace Context section 4.3), and the next format is tried. The SDK's propagator accepts texts
+//! that the recommendation rejects, so the headers are parsed here.
 
 use fairway_http::header::HeaderMap;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-/// The span that a request was made in.
+/// Returns the span that sent the request.
 pub(super) fn parent(headers: &HeaderMap) -> Option<SpanContext> {
     w3c(headers).or_else(|| b3_single(headers)).or_else(|| b3_multi(headers))
 }
 
-/// `traceparent: 00-TRACE-SPAN-FLAGS`, and what `tracestate` says beside it.
+/// Reads `traceparent: 00-TRACE-SPAN-FLAGS`, and `tracestate`.
 fn w3c(headers: &HeaderMap) -> Option<SpanContext> {
     let text = one(headers, "traceparent")?;
     let (version, rest) = text.split_at_checked(2)?;
     let version = hex(version, 2)?;
-    // Later versions may say more behind a dash; this one does not (section 3.2.2.1). 255 is none.
+    // Later versions may add fields after a dash; version 0 does not (section 3.2.2.1). 255 is invalid.
     let known = rest.get(..53)?;
     if version == 255 || (rest.len() > 53 && (version == 0 || rest.as_bytes()[53] != b'-')) {
         return None;
@@ -27,13 +27,13 @@ fn w3c(headers: &HeaderMap) -> Option<SpanContext> {
     if parts.next().is_some() {
         return None;
     }
-    // Several lines are one list (section 3.3.1.1); one that is not in its form is dropped, and the trace goes on (section 3.3.1).
+    // Several lines are one list (section 3.3.1.1); a malformed one is dropped, and the trace goes on (section 3.3.1).
     let state = headers.get_all("tracestate").iter().map(|value| value.to_str().ok()).collect::<Option<Vec<_>>>();
     let state = state.and_then(|lines| lines.join(",").parse::<TraceState>().ok()).unwrap_or_default();
     known_as(trace_of(trace, false)?, span, is_sampled, state)
 }
 
-/// `b3: TRACE-SPAN[-SAMPLED[-PARENT]]`; a decision alone names no trace.
+/// Reads `b3: TRACE-SPAN[-SAMPLED[-PARENT]]`; a decision alone names no trace.
 fn b3_single(headers: &HeaderMap) -> Option<SpanContext> {
     let mut parts = one(headers, "b3")?.split('-');
     let (trace, span, sampled, above) = (parts.next()?, parts.next()?, parts.next(), parts.next());
@@ -43,7 +43,7 @@ fn b3_single(headers: &HeaderMap) -> Option<SpanContext> {
     known_as(trace_of(trace, true)?, span, is_sampled(sampled)?, TraceState::default())
 }
 
-/// `X-B3-TraceId`, `X-B3-SpanId`, `X-B3-Sampled`, `X-B3-Flags`.
+/// Reads `X-B3-TraceId`, `X-B3-SpanId`, `X-B3-Sampled`, `X-B3-Flags`.
 fn b3_multi(headers: &HeaderMap) -> Option<SpanContext> {
     let (trace, span) = (one(headers, "x-b3-traceid")?, one(headers, "x-b3-spanid")?);
     let is_debugged = one(headers, "x-b3-flags") == Some("1");
@@ -51,7 +51,8 @@ fn b3_multi(headers: &HeaderMap) -> Option<SpanContext> {
     known_as(trace_of(trace, true)?, span, is_sampled, TraceState::default())
 }
 
-/// What B3 says of sampling: `d` is debug, which is yes. Without a word the decision is ours, and whoever names a trace wants to see it.
+/// Returns the sampling decision of B3: `d` is debug, which means yes. Without a decision it is ours: a client that names a trace wants
+/// to see it.
 fn is_sampled(word: Option<&str>) -> Option<bool> {
     match word {
         None | Some("1" | "d" | "true") => Some(true),
@@ -68,18 +69,18 @@ fn known_as(trace: u128, span: &str, is_sampled: bool, state: TraceState) -> Opt
     context.is_valid().then_some(context)
 }
 
-/// A trace's id; B3 has short ones too, which are the lower half.
+/// Returns the id of a trace; B3 also has short ones, which are the lower half.
 fn trace_of(text: &str, may_be_short: bool) -> Option<u128> {
     hex(text, 32).or_else(|| hex(text, 16).filter(|_| may_be_short))
 }
 
-/// So many hexadecimal digits in lower case, as one number.
+/// Parses this many hexadecimal digits in lower case.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let is_sound = text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     is_sound.then(|| u128::from_str_radix(text, 16).ok())?
 }
 
-/// The value of a header that stands once: of two nobody knows which one counts.
+/// Returns the value of a header that occurs once: of two it is unknown which one counts.
 fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();
     let value = all.next()?.to_str().ok()?.trim();
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_taken_up_in_each_form() {
+    fn trace_is_continued_from_each_format() {
         let w3c = |rest: &str| format!("00-{TRACE}-{SPAN}-{rest}");
         assert_eq!(of(&[("traceparent", &w3c("01"))]), known(true, ""));
         assert_eq!(of(&[("traceparent", &w3c("00"))]), known(false, ""));
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_its_form_is_as_good_as_none() {
+    fn malformed_header_counts_as_absent() {
         let zero = "0".repeat(32);
         let upper = TRACE.to_uppercase();
         for text in [
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_the_w3c_comes_first_and_a_broken_one_does_not_hide_the_next() {
+    fn w3c_comes_first_and_a_malformed_one_does_not_hide_b3() {
         let other = format!("{}-{SPAN}-0", "1".repeat(32));
         assert_eq!(of(&[("traceparent", &format!("00-{TRACE}-{SPAN}-01")), ("b3", &other)]), known(true, ""));
         assert_eq!(of(&[("traceparent", "broken"), ("b3", &format!("{TRACE}-{SPAN}-1"))]), known(true, ""));

@@ -170,13 +170,13 @@ fn accept(state: &Arc<State>, place: &Place) {
             Ok((stream, _)) => stream,
             Err(_) if matches!(*lock(&state.talk), Talk::Over) => return,
             Err(error) => {
-                tracing::warn!(%error, "a process that wants to replace this one cannot be heard");
+                tracing::warn!(%error, "handover connection not accepted");
                 thread::park_timeout(Duration::from_secs(1));
                 continue;
             }
         };
         if let Err(error) = begin(state, stream, place) {
-            tracing::warn!(%error, "a process that wants to replace this one was not let");
+            tracing::warn!(%error, "handover refused");
         }
     }
 }
@@ -213,13 +213,13 @@ fn begin(state: &Arc<State>, stream: UnixStream, place: &Place) -> io::Result<()
         lend(&talking, true);
         match converse(&talking, &stream, pid) {
             Ok(peer) => {
-                tracing::info!(pid, version = peer.version, "replaced by a process that serves already");
+                tracing::info!(pid, version = peer.version, "handover completed: replaced by a new process");
                 *lock(&talking.talk) = Talk::Over;
                 // There is room for the one successor there can be; if nobody waits for it, this process is ending anyway.
                 let _ = talking.successors.try_send(Successor { peer, trace, stream, place });
             }
             Err(error) => {
-                tracing::warn!(pid, %error, "the process that wanted to replace this one did not get ready; serving on");
+                tracing::warn!(pid, %error, "handover failed: the new process did not become ready");
                 let mut talk = lock(&talking.talk);
                 // Where this process broke off because it is ending, the other one goes on with the sockets.
                 if matches!(*talk, Talk::With(..)) {
@@ -255,7 +255,7 @@ fn converse(state: &State, stream: &UnixStream, pid: i32) -> io::Result<Peer> {
         )?;
         return Err(frames::invalid("another protocol"));
     }
-    tracing::info!(pid, version = hello.version, "handing the sockets to a process that replaces this one");
+    tracing::info!(pid, version = hello.version, "handover started");
     let (descriptions, descriptors) = pack(&state.parcel);
     let offer = Say::Offer { version: env!("CARGO_PKG_VERSION").to_owned(), descriptors: descriptions };
     frames::send(stream, serde_json::to_value(offer)?)?;

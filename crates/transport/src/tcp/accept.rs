@@ -41,7 +41,7 @@ pub(super) async fn accept<R: Responder>(listener: TcpListener, shared: Shared, 
             Err(error) => {
                 desk.counters.accept_errors.add(1);
                 if !is_of_one_connection(&error) {
-                    tracing::debug!(%error, ?pause, "no TCP connection can be accepted");
+                    tracing::debug!(%error, ?pause, "TCP accept failed");
                     make_room(&desk);
                     tokio::select! { () = time::sleep(pause) => {}, _ = stop.changed() => {} }
                     pause = (pause * 2).min(PAUSE_MAX);

@@ -147,7 +147,7 @@ impl Sequence {
         let mut txn = Txn::default();
         txn.delete_range(start, end);
         if let Err(error) = self.client.txn(txn).await {
-            tracing::debug!(%error, "pieces stay in etcd");
+            tracing::debug!(%error, "etcd chunks not deleted");
         }
     }
 
@@ -180,7 +180,7 @@ impl Sequence {
                 tracing::warn!(
                     held = tip.revision,
                     found = head.tip.revision,
-                    "the store on etcd no longer tells what came after what is held here: everything is read anew"
+                    "etcd history compacted: reading all objects again"
                 );
             }
             take(Part::Anew)?;

@@ -40,7 +40,7 @@ impl Shared {
         if let Some((since, _)) = known.away.take() {
             drop(known);
             let seconds = since.elapsed().unwrap_or_default().as_secs();
-            tracing::info!(seconds, revision = latest, "the store on etcd answers again");
+            tracing::info!(seconds, revision = latest, "etcd store recovered");
         }
     }
 
@@ -54,7 +54,7 @@ impl Shared {
         match &mut known.away {
             Some((_, before)) => *before = why,
             None => {
-                tracing::warn!(why, "the store on etcd is away: nothing can be declared; what is served goes on");
+                tracing::warn!(error = why, "etcd store unavailable: writes fail, serving continues");
                 known.away = Some((SystemTime::now(), why));
             }
         }

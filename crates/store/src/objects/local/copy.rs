@@ -91,9 +91,9 @@ pub(super) fn opener(path: Option<PathBuf>) -> Opener {
         match opened {
             Some(Ok(database)) => return Ok(database),
             Some(Err(error)) => {
-                tracing::error!(%error, "no copy of what is declared is kept on the disk; it goes on in memory");
+                tracing::error!(%error, "on-disk copy of declared objects unavailable: using memory");
             }
-            None => tracing::warn!("the copy of what is declared is in memory: it is lost with this process"),
+            None => tracing::warn!("copy of declared objects is in memory only"),
         }
         tables::open(InMemoryBackend::new(), STEPS)
     })
@@ -103,7 +103,7 @@ fn on_disk(path: &Path) -> Result<Database, StoreError> {
     match contained(|| tables::open(tables::file(path)?, STEPS)).flatten() {
         Err(error @ (StoreError::Damaged(_) | StoreError::Newer { .. })) => {
             let aside = path.with_extension("redb.damaged");
-            tracing::error!(%error, aside = %aside.display(), "the copy of what is declared is put aside and made anew");
+            tracing::error!(%error, moved_to = %aside.display(), "copy of declared objects moved aside and rebuilt");
             std::fs::rename(path, &aside).map_err(|e| tables::unusable(path, &e))?;
             tables::open(tables::file(path)?, STEPS)
         }

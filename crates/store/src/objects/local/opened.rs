@@ -81,7 +81,7 @@ fn close(database: Result<Database, StoreError>) {
     // Nothing is lost by a close that fails: what was acknowledged is on disk, and the next start repairs the rest.
     match contained(|| database.close().map_err(told)).flatten() {
         Ok(()) => {}
-        Err(e) => tracing::warn!(error = %e, "the store's file was not closed in order"),
+        Err(e) => tracing::warn!(error = %e, "store file was not closed cleanly"),
     }
 }
 

@@ -124,7 +124,7 @@ impl Writer {
                 told
             }
             Err(damaged) => {
-                tracing::error!(error = %damaged, "the store is shut");
+                tracing::error!(error = %damaged, "store closed: its file is damaged");
                 self.opened.shut(damaged.clone());
                 damaged
             }
@@ -133,7 +133,7 @@ impl Writer {
             // What is damaged may concern one of them only.
             return group.into_iter().for_each(|wanted| self.commit(vec![wanted]));
         }
-        tracing::warn!(batches = group.len(), error = %told, "batches were not carried out");
+        tracing::warn!(batches = group.len(), error = %told, "store batches failed");
         for wanted in group {
             let _ = wanted.answer.send(Err(told.clone()));
         }
@@ -197,7 +197,7 @@ impl Writer {
     fn fetch(&mut self) -> Result<(), StoreError> {
         let fetched = contained(|| self.fetch_here()).flatten();
         if let Err(e @ StoreError::Damaged(_)) = &fetched {
-            tracing::error!(error = %e, "what other servers declared cannot be taken");
+            tracing::error!(error = %e, "changes of other servers not applied");
         }
         fetched
     }
@@ -292,11 +292,11 @@ impl Writer {
     /// Opens the file anew, and tells watchers what was carried out although its flush was said to have failed.
     fn reopen(&mut self, fault_of: u64) {
         match self.opened.reopen(fault_of) {
-            Ok(()) => tracing::info!("the store's file was opened anew"),
-            Err(e) => return tracing::error!(error = %e, "the store's file cannot be opened anew"),
+            Ok(()) => tracing::info!("store file reopened"),
+            Err(e) => return tracing::error!(error = %e, "store file not reopened"),
         }
         if let Err(e) = contained(|| self.catch_up()).flatten() {
-            tracing::error!(error = %e, "what watchers missed cannot be read: they watch anew");
+            tracing::error!(error = %e, "missed changes not readable: watches closed");
             self.watchers.clear();
         }
     }

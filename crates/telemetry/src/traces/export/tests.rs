@@ -121,7 +121,7 @@ async fn wait_for(traces: &Traces, what: impl Fn(&Counts) -> bool) {
 }
 
 #[tokio::test]
-async fn a_request_carries_spans_with_what_is_said_of_the_server_and_its_headers() {
+async fn request_has_spans_resource_and_headers() {
     let (url, mut received) = collector(vec![]).await;
     let mut options = options(url);
     options.headers.insert("x-token", HeaderValue::from_static("word"));
@@ -144,12 +144,12 @@ async fn a_request_carries_spans_with_what_is_said_of_the_server_and_its_headers
     assert_eq!(said("deployment.environment.name").as_deref(), Some("test"));
     let span = &spans((head, request, at))[0];
     assert_eq!((&*span.name, span.parent_span_id.len()), ("GET /v1/pools/{name}", 0));
-    assert_eq!(span.status.as_ref().unwrap().code, 2, "what is our fault is an error");
+    assert_eq!(span.status.as_ref().unwrap().code, 2, "a status 5xx is an error");
     wait_for(&traces, |counts| counts.sent.load(Relaxed) == 1).await;
 }
 
 #[tokio::test]
-async fn what_begins_here_is_recorded_by_chance_and_what_comes_is_recorded_where_it_is_elsewhere() {
+async fn incoming_trace_is_recorded_as_its_origin_decided_and_own_ones_by_ratio() {
     let (url, mut received) = collector(vec![]).await;
     let traces = start(&TraceOptions { per_million: 0, ..options(url) });
     drop(begin(&traces));
@@ -158,7 +158,7 @@ async fn what_begins_here_is_recorded_by_chance_and_what_comes_is_recorded_where
     drop(traces.request(&traceparent("01"), true));
     let known = traces.request(&traceparent("01"), false).unwrap();
     known.around(async { drop(traces.below("within").unwrap()) }).await;
-    assert!(traces.below("without").is_none(), "there is no request");
+    assert!(traces.below("without").is_none(), "a span needs a request");
     drop(known);
     // Also where the sender has them already, and waits for more.
     tokio::task::yield_now().await;
