@@ -192,7 +192,7 @@ fn begin_balance(balance: &mut Balance, shared: &Shared) {
 fn first_book(configured: &Configured, kept: Vec<KeptOverride>, now: Timestamp) -> Book {
     let mut book = Book::new(configured.overrides.clone(), kept);
     for (_, said) in book.expire(now) {
-        tracing::warn!(scope = %said.scope, force = %said.action, ended = %said.expires, "override expired before the start");
+        tracing::warn!(scope = %said.scope, action = %said.action, ended = %said.expires, "override expired before the start");
     }
     book
 }

@@ -142,7 +142,7 @@ impl Actor {
         for (id, said) in book.expire(now) {
             let id = id.unwrap_or_default();
             trace.of(|| {
-                tracing::warn!(id, scope = %said.scope, force = %said.action, reason = said.reason, "override expired");
+                tracing::warn!(id, scope = %said.scope, action = %said.action, reason = said.reason, "override expired");
             });
         }
         self.publish(|published| published.book = book.clone());
