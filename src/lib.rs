@@ -1,14 +1,9 @@
-//! The daemon: wiring only. Rooms: `config` reads what is wished for, `control` compiles and swaps it and follows health,
-//! `serve` moves packets, `api`, `page` and `cli` show, `access` tells who may do what, `store` keeps what must survive,
-//! `intents` takes in what is declared over the paths of ONAP and EMCO,
-//! `once` lets writes be sent again,
-//! `replay` and `impact` tell what a changed configuration would do, `simulate` plays in virtual time, `demo` plays.
+//! The `fairway` program: the command line, and the start and the stop of the daemon.
+//!
+//! `cli` has the commands, `daemon` binds sockets and connects control, transport and the API, `demo` is the demonstration. Everything
+//! else stands in the crates that `ARCHITECTURE.md` draws.
 #![forbid(unsafe_code)]
 
-pub mod api;
 pub mod cli;
 pub mod daemon;
 pub mod demo;
-pub(crate) mod once;
-mod page;
-pub mod problem;

@@ -13,7 +13,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, table},
     variable, wait,
 };
-use crate::api::{explanation, percent};
+use fairway_api::{explanation, percent};
 use fairway_api_types::{
     client::ExplainQuery,
     explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},

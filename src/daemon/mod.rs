@@ -19,7 +19,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::{Instrument, Span};
 
 use crate::daemon::announce::Announcer;
-use crate::{api::Api, api::Webhook};
+use fairway_api::{Api, Webhook};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{Environment, Source};
 use fairway_control::{Control, Stopping, command::Command, shared::Readiness};

@@ -23,7 +23,7 @@ use crate::daemon::{
     replace::{self, Predecessor},
     traces::start_traces,
 };
-use crate::{api::Api, api::Webhook, api::bind_socket, api::metrics::Metrics};
+use fairway_api::{Api, Webhook, bind_socket, metrics::Metrics};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{QueryLogSink, Settings, watch::Fingerprint};
 use fairway_control::begin::{Parts, Past, line_format};

@@ -1,0 +1,183 @@
+//! Renders why an answer was given: what the answering code reported, as the body of `GET /v1/explain`.
+
+use fairway_api_types::explain_wire::{
+    Acceptance, AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step,
+};
+use fairway_model::{Eligibility, OverrideAction};
+use fairway_zones::{
+    Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
+    steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote, Reach},
+};
+
+use super::explain_words::{hex, percent, policy_steps, scope_reason, sight_word};
+
+/// Words for what was explained. `cause` tells why a target's last probe failed, where that is known; `measured` is false
+/// where nothing was probed and health is assumed.
+pub fn explanation(
+    explained: &Explained,
+    measured: bool,
+    cause: &dyn Fn(TargetIndex) -> Option<String>,
+) -> Explanation {
+    let records = |records: &[ExplainedRecord]| records.iter().map(record_of).collect();
+    Explanation {
+        snapshot: hex(explained.ids.snapshot),
+        conditions: hex(explained.ids.runtime),
+        epoch: explained.ids.epoch,
+        name: explained.name.to_string(),
+        rtype: explained.rtype.to_string(),
+        client: explained.client.map(|network| network.to_string()),
+        health: if measured { "measured" } else { "assumed" }.to_owned(),
+        steps: explained.steps.iter().map(|step| step_of(step, cause)).collect(),
+        rcode: explained.rcode.to_owned(),
+        authoritative: explained.authoritative,
+        answer: records(&explained.answer),
+        authority: records(&explained.authority),
+        additional: records(&explained.additional),
+        scope: explained.scope,
+        ttl_reason: explained.ttl_reason.clone(),
+    }
+}
+
+fn step_of(step: &ExplainedStep, cause: &dyn Fn(TargetIndex) -> Option<String>) -> Step {
+    let (node, through) = match &step.node {
+        NodeKind::Static => ("static", None),
+        NodeKind::Steered => ("steered", None),
+        NodeKind::EmptyNonTerminal => ("emptyNonTerminal", None),
+        NodeKind::Wildcard { name, .. } => ("wildcard", Some(name)),
+        NodeKind::Delegation(name) => ("delegation", Some(name)),
+        NodeKind::Dname(name) => ("dname", Some(name)),
+        NodeKind::Nothing => ("nothing", None),
+        NodeKind::Outside => ("outside", None),
+    };
+    Step {
+        name: step.name.to_string(),
+        zone: step.zone.as_ref().map(ToString::to_string),
+        node: node.to_owned(),
+        through: through.map(ToString::to_string),
+        pool: step.pool.as_ref().map(|pool| PoolChoice {
+            place_told_by: step.place.as_ref().map(ToString::to_string),
+            ..pool_choice(pool, cause)
+        }),
+    }
+}
+
+/// Words for what a pool chose.
+pub(super) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex) -> Option<String>) -> PoolChoice {
+    let basis = match pool.choice.basis {
+        Basis::Live => "live",
+        Basis::Pending => "pending",
+        Basis::Panic => "panic",
+        Basis::Down => "down",
+        Basis::NoFamily => "noFamily",
+        Basis::Hidden => "hidden",
+    };
+    let gives = match pool.choice.answer {
+        Answer::Set(_) if !pool.members.iter().any(|m| m.reason.is_in()) => "fallback",
+        Answer::Set(_) | Answer::Member(_) => "members",
+        Answer::FallbackAddresses | Answer::FallbackCname => "fallback",
+        Answer::Nothing => "nothing",
+        Answer::Refuse => "refuse",
+    };
+    let depends_on = match pool.input {
+        HashInput::Everyone => "everyone".to_owned(),
+        HashInput::Client(client) => format!("client {}", client.network()),
+        HashInput::Draw(_) => "draw".to_owned(),
+    };
+    let cluster = |number: &u8| pool.members[usize::from(*number)].cluster.to_string();
+    let reach = pool.reach.map(|reach| match reach {
+        Reach::Near => "near",
+        Reach::Spill => "spill",
+        Reach::Pinned => "pinned",
+        Reach::Rest => "rest",
+    });
+    PoolChoice {
+        name: pool.pool.to_string(),
+        policy: pool.policy.to_string(),
+        policy_steps: policy_steps(&pool.policy),
+        place: place(pool),
+        groups: pool.proof.groups.iter().map(|group| group.iter().map(cluster).collect()).collect(),
+        reach: reach.map(str::to_owned),
+        reach_text: pool.reach.map(|reach| reach.to_string()),
+        held_by: pool.proof.held_by.as_ref().map(cluster),
+        seed: hex(pool.proof.seed),
+        key: hex(pool.proof.pool_key),
+        chosen: pool.choice.members.as_slice().iter().map(cluster).collect(),
+        basis: basis.to_owned(),
+        basis_text: pool.choice.basis.to_string(),
+        gives: gives.to_owned(),
+        depends_on,
+        place_told_by: None,
+        tiers: pool.tiers.clone(),
+        members: pool.members.iter().map(|member| member_choice(member, cause)).collect(),
+    }
+}
+
+fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<String>) -> MemberChoice {
+    MemberChoice {
+        cluster: member.cluster.to_string(),
+        weight: member.weight.0,
+        tier: member.tier,
+        group: member.group,
+        standby: member.standby,
+        is_in: member.reason.is_in(),
+        reason: member.why(),
+        schedule: member.schedule.as_ref().map(|schedule| schedule.to_string()),
+        sight: member.sight.map(|sight| sight_word(sight).to_owned()),
+        key: hex(member.terms.key),
+        share: member.terms.share,
+        acceptance: member.terms.acceptance.map(|taken| Acceptance { near: taken.near, spill: taken.spill }),
+        offer: member.offer.map(offer_of),
+        addresses: member.addresses.iter().map(|note| address_health(note, cause(note.target))).collect(),
+    }
+}
+
+fn offer_of(offer: steer::Offer) -> Offer {
+    Offer {
+        part: if offer.near { "near" } else { "spill" }.to_owned(),
+        acceptance: offer.acceptance,
+        percent: percent(offer.acceptance),
+        draw: offer.draw,
+        taken: offer.is_taken(),
+    }
+}
+
+fn place(pool: &steer::Explanation) -> Place {
+    let (client, place) = (pool.client, &pool.proof.place);
+    Place {
+        network: client.network().to_string(),
+        block: place.block.map(|block| block.to_string()),
+        row: place.row,
+        rows: place.rows,
+        scope: client.scope(),
+        scope_reason: scope_reason(pool),
+    }
+}
+
+fn address_health(note: &AddressNote, cause: Option<String>) -> AddressHealth {
+    let standing = match note.health.eligibility() {
+        Eligibility::Up => "up",
+        Eligibility::Unknown => "unknown",
+        Eligibility::Pending => "pending",
+        Eligibility::Down => "down",
+        Eligibility::Out => "out",
+    };
+    AddressHealth {
+        address: note.address.to_string(),
+        standing: standing.to_owned(),
+        verdict: note.health.status().to_string(),
+        forced: note.health.override_action().as_ref().map(OverrideAction::to_string),
+        cause,
+    }
+}
+
+fn record_of(record: &ExplainedRecord) -> Record {
+    Record {
+        name: record.owner.to_string(),
+        rtype: record.rtype.to_string(),
+        ttl: record.ttl.secs(),
+        data: record.rdata.clone(),
+    }
+}
+
+#[cfg(test)]
+mod proof_tests;

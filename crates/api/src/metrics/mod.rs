@@ -1,0 +1,157 @@
+//! Every metric there is: names, units, labels, and what adds up to what. Gathered on each scrape, stored nowhere.
+//!
+//! - `fairway_queries_total` = the sums of `fairway_responses_total` + `fairway_queries_dropped_total`.
+//! - `fairway_responses_total{rcode=…}` adds up to all responses; truncated, EDNS and ECS ones are among them.
+//! - `fairway_answers_total{pool,cluster}`: an answer that names several clusters counts once for each; answers of pools past
+//!   the counters' bound count under `pool="",cluster=""`.
+//! - `fairway_tcp_accepted_total` = `fairway_tcp_connections` + the sum of `fairway_tcp_closed_total`.
+//! - `fairway_udp_received_total` = answered + dropped + send errors of UDP.
+//! - `fairway_targets{status=…}` adds up to the targets probed.
+//! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
+//! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is there.
+//! - `fairway_webhook_calls_total{call=…,code=…}` adds up to the calls that ended.
+//! - `fairway_trace_spans_total{outcome=…}` adds up to the spans that ended and no longer wait.
+//! - `fairway_load_reads_total{outcome=…}` of a source adds up to the places that were asked.
+//!
+//! Units stand last in a name; `_total` marks what only grows. docs/operations/metrics.md is this page for operators.
+
+mod balance;
+mod health;
+mod load;
+mod publishing;
+mod traces;
+mod webhook;
+mod wire;
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use fairway_model::{HealthStatus, OverrideAction};
+use fairway_telemetry::Sheet;
+use fairway_zones::{ServingState, Tallies};
+use tokio::sync::Mutex;
+
+use fairway_control::{Control, Published, Readiness, Shared};
+
+/// Gathers metrics, one scrape at a time.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    turn: Mutex<()>,
+}
+
+/// The thread that writes them ended early: a fault of this program.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("metrics cannot be written: {0}")]
+pub struct MetricsError(String);
+
+impl Metrics {
+    /// Everything, in the exposition format.
+    pub async fn gather(&self, control: &Control) -> Result<String, MetricsError> {
+        // However many ask, one scrape is made at a time: 10,000 targets are some megabytes.
+        let _turn = self.turn.lock().await;
+        let shared = control.shared();
+        let serving = shared.serving.load();
+        let states = shared.checker.states().await;
+        let observer = shared.checker.observer().await;
+        let (loads, load_totals) = shared.loads.states().await;
+        let shared = Arc::clone(shared);
+        let write = move || {
+            let (view, published) = (&serving.serving, &*serving.published);
+            let mut sheet = Sheet::default();
+            wire::write(&mut sheet, &shared, view);
+            health::write(&mut sheet, view, published, &states, &observer);
+            load::write(&mut sheet, &loads, &load_totals);
+            balance::write(&mut sheet, &shared, view, published, &loads);
+            publishing::write(&mut sheet, &shared);
+            webhook::write(&mut sheet, &shared, published);
+            traces::write(&mut sheet, &shared);
+            write_control(&mut sheet, &shared, view, published);
+            sheet.process();
+            sheet.into_text()
+        };
+        tokio::task::spawn_blocking(write).await.map_err(|error| MetricsError(error.to_string()))
+    }
+}
+
+/// Configuration, overrides, conditions, state files.
+fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, published: &Published) {
+    let counts = &shared.counts;
+    let version = [env!("CARGO_PKG_VERSION")];
+    sheet.gauges("fairway_build_info", "Always 1; the version is a label.", &["version"], [(version, 1.0)]);
+    let ready = f64::from(*shared.readiness.borrow() == Readiness::Ready);
+    sheet.gauge("fairway_ready", "1 if the server is ready, like /readyz.", ready);
+    let callbacks = [(["delivered"], &counts.callbacks_delivered), (["failed"], &counts.callbacks_failed)];
+    let callbacks = callbacks.map(|(outcome, counter)| (outcome, counter.load(Relaxed)));
+    sheet.counters("fairway_ready_callbacks_total", "Requests to ready.callback, by outcome.", &["outcome"], callbacks);
+    let snapshot = [format!("{:016x}", view.snapshot.id())];
+    sheet.gauges(
+        "fairway_config_info",
+        "Always 1; the id of the configured snapshot is a label.",
+        &["snapshot"],
+        [(snapshot, 1.0)],
+    );
+    let generation = published.generation as f64;
+    sheet.gauge("fairway_config_generation", "Configurations accepted since the start.", generation);
+    let loaded = published.loaded_at.secs() as f64;
+    sheet.gauge("fairway_config_loaded_timestamp_seconds", "Time when the configuration in use was accepted.", loaded);
+    let stale = f64::from(published.stale);
+    sheet.gauge("fairway_config_stale", "1 if a newer configuration was rejected and an older one is in use.", stale);
+    let warnings = published.configured.warnings.len() as f64;
+    sheet.gauge("fairway_config_warnings", "Warnings about the configuration in use.", warnings);
+    let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_refused)];
+    let reloads = reloads.map(|(result, counter)| (result, counter.load(Relaxed)));
+    sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
+    let words = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
+    let held = words
+        .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.action == word).count() as f64));
+    sheet.gauges("fairway_overrides", "Active overrides by the status that they set.", &["action"], held);
+    let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
+    let transitions =
+        transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
+    sheet.counters("fairway_health_transitions_total", "Health transitions by the new status.", &["to"], transitions);
+    let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];
+    let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
+    sheet.counters("fairway_schedule_transitions_total", "Members opened or closed by their schedule.", &["to"], turns);
+    write_store(sheet, shared);
+    let changes = counts.conditions.load(Relaxed);
+    sheet.counter(
+        "fairway_runtime_state_changes_total",
+        "Changes of the runtime state that took effect in answers.",
+        changes,
+    );
+    let failures = counts.write_failures.load(Relaxed);
+    sheet.counter("fairway_state_write_failures_total", "Failed writes of state files.", failures);
+}
+
+/// The store of declared objects.
+fn write_store(sheet: &mut Sheet, shared: &Shared) {
+    let Some(Ok(objects)) = shared.objects.get() else { return };
+    let standing = objects.store().standing();
+    sheet.gauges(
+        "fairway_store_info",
+        "Always 1; the kind of the store is a label.",
+        &["kind"],
+        [([standing.kind], 1.0)],
+    );
+    sheet.gauge(
+        "fairway_store_up",
+        "1 if the store of declared objects is available.",
+        f64::from(standing.away.is_none()),
+    );
+    let revision = standing.revision as f64;
+    sheet.gauge("fairway_store_revision", "Last revision of declared objects that this server has.", revision);
+    let behind = standing.latest.saturating_sub(standing.revision) as f64;
+    sheet.gauge("fairway_store_behind_revisions", "Revisions in the store that this server does not have yet.", behind);
+    if let Some((since, _)) = standing.away {
+        let since = since.secs() as f64;
+        sheet.gauge(
+            "fairway_store_unavailable_since_timestamp_seconds",
+            "Time since when the store is unavailable; absent while it is available.",
+            since,
+        );
+    }
+}
+
+/// The counters of all threads.
+fn tallies(shared: &Shared) -> Tallies {
+    shared.transports.tallies()
+}

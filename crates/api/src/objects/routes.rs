@@ -1,0 +1,193 @@
+//! The routes of declared objects, and their export.
+
+use axum::http::Method;
+
+use super::{
+    super::{
+        openapi::element,
+        route::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, Route, Shape},
+    },
+    KINDS, export, history, list, path, read,
+    request::BODY_MAX,
+    write,
+};
+use fairway_access::Verb;
+use fairway_api_types::endpoints::{APPLY, EXPORT, Endpoint};
+use fairway_api_types::objects_wire::{
+    ApplyBody, ApplyReport, HistoryEntry, ListParameters, ObjectList, ObjectsExport, WriteParameters,
+};
+use fairway_store::objects::Kind;
+
+/// The routes of declared objects.
+pub(crate) fn routes() -> Vec<Route> {
+    let of_kind = |kind| {
+        [
+            list_route(kind),
+            create_route(kind),
+            get_route(kind),
+            replace_route(kind),
+            delete_route(kind),
+            history_route(kind),
+        ]
+    };
+    let export = Route::new(EXPORT, "exportObjects", "Export all declared objects as the store has them")
+        .tag("objects")
+        .description("On the control socket only, for a process that takes over.")
+        .returns(200, "All objects.", Shape::output::<ObjectsExport>().json())
+        .local()
+        .handle(export);
+    KINDS.into_iter().flat_map(of_kind).chain([apply_route(), export]).collect()
+}
+
+/// A kind in texts and operation ids.
+struct Words {
+    one: &'static str,
+    many: &'static str,
+    id: &'static str,
+    ids: &'static str,
+}
+
+fn words(kind: Kind) -> Words {
+    let (one, many, id, ids) = match kind {
+        Kind::Cluster => ("a cluster", "clusters", "Cluster", "Clusters"),
+        Kind::Monitor => ("a monitor", "monitors", "Monitor", "Monitors"),
+        Kind::Name => ("a name", "names", "Name", "Names"),
+        Kind::Pool => ("a pool", "pools", "Pool", "Pools"),
+        _ => ("the records of a name", "records by name", "RecordsOfName", "Records"),
+    };
+    Words { one, many, id, ids }
+}
+
+fn list_route(kind: Kind) -> Route {
+    let items = "In the order of their names, with `next` if there are more.";
+    let of = words(kind);
+    new(Method::GET, path(kind), format!("list{}", of.ids), format!("List declared {}", of.many))
+        .description(
+            "With `watch=true` a stream of Server-Sent Events: `changed` with the object, `deleted`, and `reset` if the changes are no \
+             longer remembered.",
+        )
+        .requires(Verb::Read)
+        .query::<ListParameters>()
+        .headers(&[&LAST_EVENT_ID])
+        .returns(200, items, Shape::list::<ObjectList>(element(kind)).json())
+        .returns(200, items, Content::text("text/event-stream"))
+        .handle(move |site, headers, parameters| list(kind, site, headers, parameters))
+}
+
+fn get_route(kind: Kind) -> Route {
+    let of = words(kind);
+    new(Method::GET, one_path(kind), format!("get{}", of.id), format!("Get {}", of.one))
+        .requires(Verb::Read)
+        .returns(200, "The object, with `metadata` and `status`.", body(kind))
+        .returns_header(200, "ETag", REVISION)
+        .errors(NO_SUCH)
+        .handle(move |site, name| read(kind, site, name))
+}
+
+fn history_route(kind: Kind) -> Route {
+    let of = words(kind);
+    let (id, summary) = (format!("get{}History", of.id), format!("Get the history of {}", of.one));
+    new(Method::GET, format!("{}/history", one_path(kind)), id, summary)
+        .description("Who changed it, when and why.")
+        .requires(Verb::Read)
+        .returns(200, "The last 100 changes, the latest first.", Shape::output::<Vec<HistoryEntry>>().json())
+        .errors(&[(404, "There never was an object of this name.")])
+        .handle(move |site, name| history(kind, site, name))
+}
+
+fn create_route(kind: Kind) -> Route {
+    let of = words(kind);
+    new(Method::POST, path(kind), format!("create{}", of.id), format!("Create {}", of.one))
+        .requires(Verb::Write)
+        .query::<WriteParameters>()
+        .headers(&[&IDEMPOTENCY_KEY])
+        .body(body(kind))
+        .returns(200, DRY_RUN, report())
+        .returns(201, "Created.", body(kind))
+        .returns_header(201, "ETag", REVISION)
+        .returns_header(201, "Location", "Path of the object.")
+        .errors(WRITE_ERRORS)
+        .errors(&[(412, "Another write came first.")])
+        .handle(move |site, asked| write::create(kind, site, asked))
+}
+
+fn replace_route(kind: Kind) -> Route {
+    let either = Shape::OneOf(vec![body(kind).shape, Shape::output::<ApplyReport>()]);
+    let of = words(kind);
+    new(Method::PUT, one_path(kind), format!("replace{}", of.id), format!("Create or replace {}", of.one))
+        .description("`PUT` takes what `GET` returns: `metadata` and `status` are ignored.")
+        .requires(Verb::Write)
+        .query::<WriteParameters>()
+        .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
+        .body(body(kind))
+        .returns(200, "Replaced; with `dryRun` what would change.", either.json())
+        .returns(201, "Created.", body(kind))
+        .returns_header(201, "Location", "Path of the object.")
+        .returns_header(200, "ETag", REVISION)
+        .returns_header(201, "ETag", REVISION)
+        .errors(WRITE_ERRORS)
+        .errors(&[(412, "The object has another revision.")])
+        .handle(move |site, name, asked| write::put(kind, site, name, asked))
+}
+
+fn delete_route(kind: Kind) -> Route {
+    let of = words(kind);
+    new(Method::DELETE, one_path(kind), format!("delete{}", of.id), format!("Delete {}", of.one))
+        .requires(Verb::Delete)
+        .query::<WriteParameters>()
+        .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
+        .returns(200, DRY_RUN, report())
+        .returns_empty(204, "Deleted.")
+        .errors(NO_SUCH)
+        .errors(&[
+            (409, "Other objects refer to it."),
+            (412, "The object has another revision."),
+            (413, "The body is larger than 16 MiB."),
+            (422, "The idempotency key was used with another request."),
+        ])
+        .handle(move |site, name, asked| write::delete(kind, site, name, asked))
+}
+
+fn apply_route() -> Route {
+    Route::new(APPLY, "applyObjects", "Create and replace many objects, all or none")
+        .tag("objects")
+        .description(
+            "The body has objects by section, as a configuration has. With `prune=true` objects that the body lacks are deleted, of intents \
+             those that the same caller applied before; that requires the verb `delete` too.",
+        )
+        .requires(super::super::permission::Permission::Apply)
+        .query::<WriteParameters>()
+        .headers(&[&IDEMPOTENCY_KEY])
+        .body(Shape::input::<ApplyBody>().json())
+        .body_limit(BODY_MAX)
+        .returns(200, "What was changed, or would be with `dryRun`.", report())
+        .errors(WRITE_ERRORS)
+        .errors(&[(412, "Another write came first.")])
+        .handle(write::apply)
+}
+
+fn new(method: Method, path: String, id: String, summary: String) -> Route {
+    Route::new(Endpoint::new(method, path), id, summary).tag("objects").body_limit(BODY_MAX)
+}
+
+fn one_path(kind: Kind) -> String {
+    format!("{}/{{name}}", path(kind))
+}
+
+fn body(kind: Kind) -> Content {
+    Shape::Component(element(kind)).json()
+}
+
+fn report() -> Content {
+    Shape::output::<ApplyReport>().json()
+}
+
+const DRY_RUN: &str = "With `dryRun`: what would change.";
+const REVISION: &str = "Revision of the object.";
+const NO_SUCH: &[(u16, &str)] = &[(404, "There is no object of this name.")];
+const WRITE_ERRORS: &[(u16, &str)] = &[
+    (400, "A parameter is invalid, the body is not JSON, or its name is not that of the path."),
+    (409, "It exists already, or other objects would become invalid."),
+    (413, "The body is larger than 16 MiB, or has more than 10,000 changes."),
+    (422, "The object is invalid, or refers to one that does not exist: `errors` has each error with its pointer."),
+];

@@ -1,0 +1,39 @@
+//! The page for browsers: its files.
+
+mod embedded;
+
+use axum::{
+    http::{HeaderMap, Uri},
+    response::Response,
+};
+
+use super::{
+    permission::Permission,
+    route::{Content, Route},
+    routes::unknown,
+};
+use fairway_api_types::endpoints::Endpoint;
+
+/// The routes of the page.
+pub(super) fn routes() -> Vec<Route> {
+    let route = |path, id, summary| {
+        Route::new(Endpoint::get(path), id, summary)
+            .tag("page")
+            .requires(Permission::Open)
+            .returns(200, "The file.", Content::text("*/*"))
+            .returns_empty(304, "The browser has the current file.")
+            .returns_header(200, "ETag", "Changes with the file.")
+            .handle(file)
+    };
+    vec![
+        route("/", "getPage", "Get the page for browsers"),
+        route("/page/{file}", "getPageFile", "Get a file of the page").errors(&[(404, "There is no such file.")]),
+    ]
+}
+
+async fn file(uri: Uri, headers: HeaderMap) -> Response {
+    match embedded::file(uri.path(), &headers) {
+        Some(response) => response,
+        None => unknown(uri).await,
+    }
+}
