@@ -93,7 +93,7 @@ fn tokens(text: &str) -> Vec<(usize, String)> {
     for (at, line) in text.lines().enumerate() {
         let mut before = ' ';
         for sign in line.chars() {
-            let inside = before.is_alphanumeric() && !(sign.is_uppercase() && !before.is_uppercase());
+            let inside = before.is_alphanumeric() && (before.is_uppercase() || !sign.is_uppercase());
             if sign.is_alphanumeric() && !inside {
                 found.push((at + 1, String::new()));
             }

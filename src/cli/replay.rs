@@ -29,7 +29,7 @@ pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let (mut other, mut faulty) = (0, 0);
     let mut lines = LogLines::new(open(&args.log)?);
     let unreadable = || format!("cannot read {}", args.log.display());
-    while let Some(line) = lines.next().with_context(unreadable)? {
+    while let Some(line) = lines.read_next().with_context(unreadable)? {
         match line {
             Line::Query(query) => comparison.play(&query),
             Line::Other => other += 1,

@@ -242,7 +242,7 @@ struct Hook {
 impl Hook {
     fn new(settings: &Settings, listener: Option<TcpListener>, is_alone: bool) -> Self {
         let traces = start_traces(settings);
-        let mut hook = Self { webhook: Webhook::new(), later: listener, traces };
+        let mut hook = Self { webhook: Webhook::default(), later: listener, traces };
         if is_alone {
             hook.answer(settings);
         }

@@ -50,12 +50,14 @@ impl fmt::Debug for Webhook {
     }
 }
 
-impl Webhook {
-    /// No listener yet.
-    pub fn new() -> Self {
+impl Default for Webhook {
+    /// Returns a webhook without a listener.
+    fn default() -> Self {
         Self { ledger: Arc::default(), calls: Arc::default(), ending: watch::channel(false).0, tasks: vec![] }
     }
+}
 
+impl Webhook {
     /// What it keeps, and what was called.
     pub fn parts(&self) -> (Arc<ContributionLedger>, Arc<Calls>) {
         (Arc::clone(&self.ledger), Arc::clone(&self.calls))

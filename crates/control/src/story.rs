@@ -15,7 +15,7 @@ use super::{AppliedTransition, Control, Published};
 /// What a flip moved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Story {
-    /// The pools whose clients it moved, who moved most first; at most [`POOLS_TOLD`].
+    /// The pools whose clients it moved, who moved most first; at most `POOLS_TOLD`.
     pub pools: Vec<PoolMoved>,
     /// How many pools it moved clients of; none where there were too many to ask.
     pub pools_moved: Option<usize>,

@@ -21,7 +21,7 @@ impl Fault {
 /// Why a body was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Every fault, at most [`FAULTS_MAX`], in the order of the body.
+    /// Every fault, at most `FAULTS_MAX`, in the order of the body.
     pub faults: Vec<Fault>,
     /// Whether the name of the object is missing.
     pub nameless: bool,

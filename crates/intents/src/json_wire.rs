@@ -31,7 +31,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// Reads a body. Everything in it is bounded by its length, which the caller bounds, and [`DEPTH_MAX`].
+    /// Reads a body. Everything in it is bounded by its length, which the caller bounds, and `DEPTH_MAX`.
     pub fn read(body: &[u8]) -> Result<Self, Fault> {
         let mut deserializer = serde_json::Deserializer::from_slice(body);
         let read = Depth(0).deserialize(&mut deserializer).and_then(|json| deserializer.end().map(|()| json));

@@ -5,9 +5,9 @@
 //!                       └─ write ── compile ── in force        indented spans are children of the span before
 //! ```
 //! A reload applies a write on another task and later, often together with other writes. So a write leaves its span under its revision
-//! ([`carried`]), and the reload that applies the revision adds its spans to the trace of each write.
+//! (`carried`), and the reload that applies the revision adds its spans to the trace of each write.
 //!
-//! Without traces the cost is one comparison per request. Ended spans go into a bounded queue ([`export`]) and are dropped if it is full;
+//! Without traces the cost is one comparison per request. Ended spans go into a bounded queue (`export`) and are dropped if it is full;
 //! nothing waits. The answer path has no part of it.
 
 mod carried;

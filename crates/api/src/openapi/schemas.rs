@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::super::route::{MakeSchema, Shape};
 use fairway_control::declared::section;
-use fairway_intents;
 use fairway_store::objects::Kind;
 
 /// Schemas, as they are asked for.

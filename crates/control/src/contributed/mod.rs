@@ -4,7 +4,7 @@
 //! webhook ── changes ──► ledger ── parts of a client's rows ──► store ── events ──► Declared ── contributed() ──► a wish of rank webhook
 //!         ◄── rows as they were adjusted ───────────────────────────────────────────┘                 └──► conditions
 //! ```
-//! A client's rows lie in up to [`PARTS`] objects of the store, by a sum of their names: a change writes few of them, and the largest
+//! A client's rows lie in up to `PARTS` objects of the store, by a sum of their names: a change writes few of them, and the largest
 //! body fits one batch.
 
 mod join;

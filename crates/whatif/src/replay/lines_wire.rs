@@ -45,8 +45,8 @@ impl<R: BufRead> LogLines<R> {
         Self { from, number: 0, line: Vec::new() }
     }
 
-    /// The next line; none at the end.
-    pub fn next(&mut self) -> io::Result<Option<Line>> {
+    /// Reads the next line; `None` at the end of the log.
+    pub fn read_next(&mut self) -> io::Result<Option<Line>> {
         self.line.clear();
         self.number += 1;
         let taken = self.from.by_ref().take(LINE_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;
@@ -115,7 +115,7 @@ mod tests {
 
     fn read(text: &str) -> Vec<Line> {
         let mut lines = LogLines::new(text.as_bytes());
-        std::iter::from_fn(|| lines.next().unwrap()).collect()
+        std::iter::from_fn(|| lines.read_next().unwrap()).collect()
     }
 
     #[test]

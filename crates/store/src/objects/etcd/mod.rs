@@ -16,7 +16,8 @@ mod board;
 mod record;
 mod sequence;
 mod standing;
-#[cfg(all(test, feature = "real"))]
+#[cfg(test)]
+#[cfg(feature = "real")]
 mod tests;
 
 use std::{path::Path, sync::Arc, time::Duration};
