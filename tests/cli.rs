@@ -178,7 +178,11 @@ fn without_a_running_server_questions_fail_and_say_where_they_looked() {
         &["override", "add", "eu1", "drain", "--reason", "test", "--for", "1h"],
     ] {
         let output = ends(&[arguments, &["--data-dir", folder]].concat(), 1);
-        assert!(err(&output).starts_with(&format!("fairway: {socket}: ")), "{arguments:?}: {}", err(&output));
+        assert!(
+            err(&output).starts_with(&format!("fairway: cannot connect to {socket}: ")),
+            "{arguments:?}: {}",
+            err(&output)
+        );
     }
 }
 

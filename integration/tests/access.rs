@@ -396,6 +396,15 @@ fn nothing_secret_is_logged_and_every_write_is(server: &Server, secrets: &[Strin
     assert!(history.contains("token:ci"), "{history}");
 }
 
+/// Sets a flag when it is dropped.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 #[test]
 fn certificates_are_renewed_under_load_and_a_damaged_one_is_refused() {
     let mut server = Server::folder();
@@ -408,6 +417,8 @@ fn certificates_are_renewed_under_load_and_a_damaged_one_is_refused() {
     let (asked, ending) = (AtomicUsize::new(0), AtomicBool::new(false));
     let is_by = |authority: &str| server.curl("/healthz", &["--cacert", authority]).status == 200;
     thread::scope(|scope| {
+        // Also if an assertion below fails: the scope waits for its threads.
+        let end = SetAtEnd(&ending);
         for _ in 0..4 {
             scope.spawn(|| {
                 while !ending.load(Relaxed) {
@@ -430,17 +441,17 @@ fn certificates_are_renewed_under_load_and_a_damaged_one_is_refused() {
         // Cut off in the middle: what was served is served on.
         let whole = fs::read(server.path("server.pem")).expect("a file");
         fs::write(server.path("server.pem"), &whole[..whole.len() / 2]).expect("a file");
-        wait_until("it is refused", PATIENCE, || server.log().contains("configuration refused"));
+        wait_until("it is refused", PATIENCE, || server.log().contains("configuration rejected"));
         assert!(is_by("other.pem"), "the one before serves on");
         // A key that is not of the certificate.
         fs::copy(server.path("first.pem"), server.path("server.pem")).expect("a file");
         server.process.as_ref().expect("it runs").signal("HUP");
-        wait_until("it is refused, too", PATIENCE, || server.log().matches("configuration refused").count() >= 2);
+        wait_until("it is refused, too", PATIENCE, || server.log().matches("configuration rejected").count() >= 2);
         assert!(is_by("other.pem"));
         renew("first");
         server.process.as_ref().expect("it runs").signal("HUP");
         wait_until("the first one is shown again", PATIENCE, || is_by("ca.pem"));
-        ending.store(true, Relaxed);
+        drop(end);
     });
     println!("{} requests over new connections, none lost", asked.load(Relaxed));
     assert!(asked.load(Relaxed) > 20);

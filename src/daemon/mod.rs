@@ -22,10 +22,14 @@ use crate::daemon::announce::Announcer;
 use fairway_api::{Api, Webhook};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{Environment, Source};
-use fairway_control::{Control, Stopping, command::Command, shared::Readiness};
+use fairway_control::{
+    Control, Stopping,
+    command::Command,
+    shared::{Readiness, Shared},
+};
 use fairway_store::DataFolder;
 use fairway_transport::{
-    Notifier, Sockets,
+    Notifier, Server, Sockets,
     handover::{Offer, Successor},
 };
 
@@ -147,25 +151,11 @@ impl Daemon {
         self.end(None).await;
     }
 
-    /// Ends; with a successor, the sockets stay open in it, and it is told when the state is at rest.
+    /// Ends. With a successor, the sockets stay open in it, and it is told once the state is written.
     async fn end(self, successor: Option<Successor>) {
-        let Self {
-            control,
-            api,
-            webhook,
-            mut actor,
-            tasks,
-            announcer,
-            query_log,
-            offer,
-            folder,
-            notifier,
-            drain_timeout,
-            logs,
-            ..
-        } = self;
+        let Self { control, api, webhook, mut actor, tasks, announcer, query_log, offer, folder, notifier, .. } = self;
         let shared = Arc::clone(&control.shared);
-        // A successor has said that it is ready: a last word of this process would contradict it.
+        // A successor has announced that it is ready: a last message of this process would contradict it.
         let announcer = announcer.filter(|_| successor.is_none());
         shared.readiness.send_replace(Readiness::Draining);
         match &successor {
@@ -173,51 +163,62 @@ impl Daemon {
             None => notifier.stopping(),
         }
         drop(tasks);
-        // It holds copies of the sockets, and would keep the ports open.
+        // The offer holds copies of the sockets, which would keep the ports open.
         drop(offer);
         let is_replaced = successor.is_some();
-        let serving = shared.transports.take();
-        let drained = async {
-            match serving {
-                Some(server) if is_replaced => server.leave(drain_timeout).await,
-                Some(server) => server.drain(drain_timeout).await,
-                None => {}
-            }
-        };
-        let let_go = async {
+        let drained = drain(shared.transports.take(), self.drain_timeout, is_replaced);
+        let released = async {
             if let Some(successor) = successor {
-                end_actor(&control.commands, &mut actor).await;
-                control.close_objects().await;
-                if let Err(error) = successor.release() {
-                    tracing::warn!(%error, "data folder release not sent to the new process");
-                }
+                release(successor, &control, &mut actor).await;
             }
         };
-        let told = async {
+        let announced = async {
             if let Some(announcer) = announcer {
                 announcer.end().await;
             }
         };
-        tokio::join!(drained, let_go, told);
-        // Joins its thread, which writes what was sampled last.
+        tokio::join!(drained, released, announced);
+        // Dropping it joins its thread, which writes the last samples.
         let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
         end_actor(&control.commands, &mut actor).await;
         api.stop().await;
         control.close_objects().await;
-        // The last to close: whoever calls until then hears that it is stopping.
+        // The webhook closes last: until then a caller is answered that the server stops.
         webhook.stop().await;
-        // After all that could still say something in a trace.
+        // The traces end after everything that could still write a span.
         shared.traces.stop().await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
-            // Nobody listens there any more; what cannot be removed is replaced at the next start.
+            // Nothing listens there any more. A socket that cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));
         }
-        let counted = shared.transports.tallies();
-        let [queries, responses, dropped] =
-            [&counted.queries[..], &counted.rcodes, &counted.drops].map(|counts| counts.iter().sum::<u64>());
-        tracing::info!(queries, responses, dropped, "stopped");
-        drop(logs);
+        log_totals(&shared);
+        drop(self.logs);
     }
+}
+
+/// Answers what was accepted. With a successor, which has the sockets too, nothing more is read from them.
+async fn drain(server: Option<Server>, timeout: Duration, is_replaced: bool) {
+    match server {
+        Some(server) if is_replaced => server.leave(timeout).await,
+        Some(server) => server.drain(timeout).await,
+        None => {}
+    }
+}
+
+/// Writes the state, and lets the successor take the data folder.
+async fn release(successor: Successor, control: &Control, actor: &mut JoinHandle<()>) {
+    end_actor(&control.commands, actor).await;
+    control.close_objects().await;
+    if let Err(error) = successor.release() {
+        tracing::warn!(%error, "data folder release not sent to the new process");
+    }
+}
+
+fn log_totals(shared: &Shared) {
+    let counted = shared.transports.tallies();
+    let [queries, responses, dropped] =
+        [&counted.queries[..], &counted.rcodes, &counted.drops].map(|counts| counts.iter().sum::<u64>());
+    tracing::info!(queries, responses, dropped, "stopped");
 }
 
 /// Lets the control task write what must survive; a disk that hangs is not waited for for ever.

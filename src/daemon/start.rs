@@ -92,21 +92,16 @@ fn lines(faults: &[Diagnostic]) -> String {
     faults.iter().map(|f| format!("  {f}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Starts a daemon; what was begun is undone where a step fails.
+/// Starts a daemon; undoes what was begun if a step fails.
 pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
-    let Options { source, inherited, replace, workers, signals, logs, environment } = options;
     more_open_files();
-    let notifier = Notifier::new(environment("NOTIFY_SOCKET").map(Into::into));
+    let (signals, logs) = (options.signals, options.logs.clone());
+    let notifier = Notifier::new((options.environment)("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
-    let declared = Arc::<ArcSwap<Declared>>::default();
-    let reader = Reader { source, environment, declared: Arc::clone(&declared) };
-    let (configured, snapshot, fingerprint) = first(&reader, clock(), logs.as_ref())?;
-    let settings = configured.settings.clone();
-    let (predecessor, inherited, passed) =
-        if replace { ask(&settings, inherited).await? } else { (None, inherited, Passed::default()) };
-    let mut bound = Bound::new(&settings, inherited, passed, workers).await?;
+    let Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, mut bound } =
+        prepare(options, clock()).await?;
     let (copies, shown) = (bound.copies()?, bound.listeners(settings.data_dir.as_deref()));
-    // The first to answer: that it is starting, where no other process answers for it yet.
+    // The webhook answers first: that it is starting, unless the process that is replaced still answers.
     let mut hook = Hook::new(&settings, bound.webhook.take(), predecessor.is_none());
     become_user(&settings)?;
     let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
@@ -122,33 +117,22 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     if signals {
         tasks.0.push(signals::listen(&control).map_err(StartError::Threads)?);
     }
-    // Set once, here.
+    // Both cells are empty until here, so that setting them cannot fail.
     let _ = control.shared.listeners.set(shown);
     let _ = control.shared.webhook.set(hook.webhook.parts());
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let metrics = Arc::new(Metrics::default());
-    let mut api = Api::new(&control, Arc::clone(&metrics));
-    let Bound { sockets, http: listener, health, .. } = bound;
-    // A daemon that takes over answers HTTP only once it serves: the other one answers for it until then.
-    let (now, later) = if predecessor.is_some() { (None, listener) } else { (listener, None) };
-    now.into_iter().for_each(|listener| api.show(listener));
-    let query_log = serve(&control, &settings, sockets).await?;
-    later.into_iter().for_each(|listener| api.show(listener));
-    health.into_iter().for_each(|listener| hook.webhook.show(listener, &control, Arc::clone(&metrics)));
+    let (mut api, query_log) = answer(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
     let folder = match predecessor {
         Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
         None => folder,
     };
-    let offer = match &folder {
-        Some(folder) => {
-            api.command(control_socket(folder.path())?);
-            offer(&control, folder, &copies)
-        }
-        None => None,
-    };
+    if let Some(folder) = &folder {
+        api.command(control_socket(folder.path())?);
+    }
+    let offer = folder.as_ref().and_then(|folder| offer(&control, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
     tell_serving(&addresses, http, &notifier);
-    // Nobody waits for it.
+    // Nothing waits for the memory to be returned.
     drop(tokio::task::spawn_blocking(give_back_memory));
     let announcer = Announcer::start(&settings, &control.shared, clock);
     Ok(Daemon {
@@ -167,6 +151,58 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         drain_timeout: settings.drain_timeout,
         logs,
     })
+}
+
+/// The configuration as it was first read, and the sockets that it names.
+struct Prepared {
+    reader: Reader,
+    declared: Arc<ArcSwap<Declared>>,
+    configured: Configured,
+    snapshot: Snapshot,
+    fingerprint: Fingerprint,
+    settings: Settings,
+    /// The process that is replaced; `None` if none is.
+    predecessor: Option<Predecessor>,
+    bound: Bound,
+}
+
+/// Reads the configuration, takes the sockets of the process that is replaced, and binds the others.
+async fn prepare(options: Options, now: Timestamp) -> Result<Prepared, StartError> {
+    let Options { source, inherited, replace, workers, logs, environment, .. } = options;
+    let declared = Arc::<ArcSwap<Declared>>::default();
+    let reader = Reader { source, environment, declared: Arc::clone(&declared) };
+    let (configured, snapshot, fingerprint) = first(&reader, now, logs.as_ref())?;
+    let settings = configured.settings.clone();
+    let (predecessor, inherited, passed) =
+        if replace { ask(&settings, inherited).await? } else { (None, inherited, Passed::default()) };
+    let bound = Bound::new(&settings, inherited, passed, workers).await?;
+    Ok(Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, bound })
+}
+
+/// Answers DNS and HTTP on what is bound. A process that takes over answers HTTP only once it answers DNS: until then the other one
+/// answers HTTP for it.
+async fn answer(
+    control: &Control,
+    settings: &Settings,
+    bound: Bound,
+    hook: &mut Hook,
+    takes_over: bool,
+) -> Result<(Api, QueryLog), StartError> {
+    let metrics = Arc::new(Metrics::default());
+    let mut api = Api::new(control, Arc::clone(&metrics));
+    let Bound { sockets, http: listener, health, .. } = bound;
+    let (now, later) = if takes_over { (None, listener) } else { (listener, None) };
+    if let Some(listener) = now {
+        api.show(listener);
+    }
+    let query_log = serve(control, settings, sockets).await?;
+    if let Some(listener) = later {
+        api.show(listener);
+    }
+    if let Some(listener) = health {
+        hook.webhook.show(listener, control, metrics);
+    }
+    Ok((api, query_log))
 }
 
 /// What follows the files, and what publishes, from the start on.

@@ -231,14 +231,14 @@ fn a_collector_that_is_away_costs_writes_nothing_and_is_told_once() {
     assert!(server.metric("fairway_trace_spans_total", "dropped") > 0.0, "the queue is full");
     assert!(server.metric("fairway_trace_export_failures_total", "") >= 1.0);
     assert_eq!(server.metric("fairway_trace_spans_total", "sent"), 0.0);
-    assert_eq!(server.process.output().matches("traces are not taken").count(), 1);
+    assert_eq!(server.process.output().matches("trace export failed").count(), 1);
     // Once it is back, so are traces.
     let collector = Collector::start(port);
     wait_until("it is back", Duration::from_secs(60), || {
         send(server.http, "GET", "/v1/pools", &traceparent("7bf92f3577b34da6a3ce929d0e0e4736", "01"), "");
         !collector.of("7bf92f3577b34da6a3ce929d0e0e4736").is_empty()
     });
-    let told = || server.process.output().matches("traces are taken again").count();
+    let told = || server.process.output().matches("trace export recovered").count();
     wait_until("it is told", LIMIT, || told() > 0);
     assert_eq!(told(), 1);
 }

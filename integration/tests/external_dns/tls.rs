@@ -45,14 +45,14 @@ fn shown(folder: &Path, webhook: SocketAddr) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// Makes the authority that signs the webhook's certificates.
+const AUTHORITY: &str = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority";
+
 #[test]
 fn external_dns_calls_over_tls_shows_its_token_and_takes_a_renewed_certificate() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let certificates = folder.path();
-    openssl(
-        certificates,
-        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority",
-    );
+    openssl(certificates, AUTHORITY);
     certify(certificates, 17);
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let token = "fwt_0123456789abcdef0123456789abcdef";
@@ -98,7 +98,7 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{
     asked_again(&mut client);
 
     // One that was cut off is refused, said once, and the one before serves on.
-    let refused = || server.process.output().matches("configuration refused").count();
+    let refused = || server.process.output().matches("configuration rejected").count();
     let (before, whole) = (refused(), fs::read(&cert).expect("it is there"));
     fs::write(&cert, &whole[..whole.len() / 2]).expect("the folder can be written");
     wait_until("it is refused", LIMIT, || refused() > before);

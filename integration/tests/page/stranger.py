@@ -41,7 +41,7 @@ def main():
     with browser() as started:
         view = Stranger(started)
         page = view.page
-        assert "show who you are" in view.text("#who-why"), view.text("#who-why")
+        assert "authentication required" in view.text("#who-why"), view.text("#who-why")
         equal(page.evaluate("document.activeElement.id"), "token", "where one can begin to type")
         equal(page.evaluate(READABLE), [], "what cannot be read")
         equal(page.locator("#services-grid .row[data-index]:not([hidden])").count(), 0, "rows without a token")

@@ -164,7 +164,10 @@ clusters:
   - { name: c, addresses: [192.0.2.3], capacity: 8, limit: 0% }
 ",
     );
-    for part in ["clusters[0].target: target 90% is over the limit 80%", "clusters[1].limit: a target of 0"] {
+    for part in [
+        "clusters[0].target: load target 90% is over the limit 80%",
+        "clusters[1].limit: load target 0 sends no traffic to the cluster",
+    ] {
         assert!(over.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {over:#?}");
     }
 }

@@ -73,7 +73,7 @@ fn a_pool_is_read_as_a_configuration_would_and_its_faults_are_told_in_the_same_w
     assert_eq!(fault(json!({ "policy": ["weighted", "load"] })), late);
     assert!(fault(json!({ "policy": "random" })).starts_with("pool.policy: "));
     assert!(fault(json!({ "policy": "weighted", "members": [{ "cluster": "c" }] })).contains("cluster c"));
-    assert!(fault(json!({ "policy": "latency" })).contains("table of latencies"));
+    assert!(fault(json!({ "policy": "latency" })).contains("latency table"));
     assert!(fault(json!({ "policy": "geo" })).contains("but no preference"));
     assert_eq!(fault(json!({ "policy": "weighted", "ttl": "5s" })), "pool: ttl is not played; take it out");
     let probed = json!({ "policy": "weighted", "members": [{ "cluster": "a", "probe": "127.0.0.1:1" }] });
