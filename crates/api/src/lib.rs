@@ -2,6 +2,7 @@
 //!
 //! Two listeners speak the same routes. Who may do what over the TCP one (loopback by default) is decided by `access`; over the unix
 //! socket in the data folder root and the daemon's own user may do all. Nothing here decides: `control` does.
+#![forbid(unsafe_code)]
 
 mod contributions;
 pub mod explain;

@@ -182,11 +182,11 @@ impl Message {
 
 impl From<Message> for sse::Event {
     fn from(Message { id, event, data }: Message) -> Self {
-        let made = Self::default().event(event).data(data);
-        match id {
-            Some(id) => made.id(id),
-            None => made,
-        }
+        let made = match id {
+            Some(id) => Self::default().id(id),
+            None => Self::default(),
+        };
+        made.event(event).data(data)
     }
 }
 

@@ -394,7 +394,7 @@ fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_pla
         assert!(why.contains(&endpoint), "{why}");
         assert!(said(&server.command(&["status"])).contains(&endpoint));
         let log = server.process.output();
-        assert!(log.lines().any(|line| line.contains("who decides") && line.contains(&endpoint)), "{log}");
+        assert!(log.lines().any(|line| line.contains("balance leader changed") && line.contains(&endpoint)), "{log}");
         assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 0));
     }
     etcd.again();
@@ -432,7 +432,7 @@ fn where_a_full_etcd_grants_no_lease_each_server_decides_for_itself_and_says_why
     assert!(why.contains(&endpoint) && why.contains("disarm its alarm"), "{why}");
     assert!(said(&servers[0].command(&["status"])).contains("is full"));
     let log = servers[0].process.output();
-    assert!(log.lines().any(|line| line.contains("who decides") && line.contains("is full")), "{log}");
+    assert!(log.lines().any(|line| line.contains("balance leader changed") && line.contains("is full")), "{log}");
     assert_eq!(servers[0].metric("fairway_balance_role", r#"role="local""#), 1.0);
     assert_eq!(lead(&servers[1]).0, "local", "nobody leads it");
     let cluster = r#"{"name": "ap1", "addresses": ["192.0.2.3"]}"#;
