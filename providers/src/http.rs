@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairway_http::{
-    Client, Method, Options, Request, Response, Tls, Url,
+    Client, Failure, Method, Options, Request, Response, Tls, Url,
     header::{CONTENT_TYPE, HeaderName, HeaderValue},
 };
 use fairway_model::Secret;
@@ -44,7 +44,10 @@ impl Api {
             request.headers.insert(HeaderName::from_static(name), value);
         }
         let answer = self.client.send(request).await;
-        answer.map(Answer).map_err(|error| ProviderError::Unavailable(error.to_string()))
+        answer.map(Answer).map_err(|error| match error.failure {
+            Failure::Timeout(limit) => ProviderError::Late(limit),
+            _ => ProviderError::Unavailable(error.to_string()),
+        })
     }
 }
 

@@ -231,7 +231,10 @@ fn a_collector_that_is_away_costs_writes_nothing_and_is_told_once() {
     assert!(server.metric("fairway_trace_spans_total", "dropped") > 0.0, "the queue is full");
     assert!(server.metric("fairway_trace_export_failures_total", "") >= 1.0);
     assert_eq!(server.metric("fairway_trace_spans_total", "sent"), 0.0);
-    assert_eq!(server.process.output().matches("trace export failed").count(), 1);
+    // It is logged once the retries of the first batch have failed, too.
+    let failed = || server.process.output().matches("trace export failed").count();
+    wait_until("the failure is logged", Duration::from_secs(60), || failed() > 0);
+    assert_eq!(failed(), 1);
     // Once it is back, so are traces.
     let collector = Collector::start(port);
     wait_until("it is back", Duration::from_secs(60), || {
