@@ -47,7 +47,7 @@ def main():
         equal(page.locator("#services-grid .row[data-index]:not([hidden])").count(), 0, "rows without a token")
         page.keyboard.type("fairway_" + "0" * 64)
         page.keyboard.press("Enter")
-        view.until("() => document.querySelector('#who-why').textContent.includes('not known')")
+        view.until("() => document.querySelector('#who-why').textContent.includes('unknown or has expired')")
         page.screenshot(path=f"{sys.argv[5]}/token-1440-light.png")
         page.keyboard.type(TOKEN)
         page.keyboard.press("Enter")
