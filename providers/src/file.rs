@@ -4,15 +4,10 @@
 //! the comment `; serial` is raised with each change. What reads the file then is the operator's to tell (`rndc reload`, or a server
 //! that watches it).
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Write},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs, io, path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
+use fairway_files::Readers;
 use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 
@@ -44,13 +39,8 @@ impl Provider for ZoneFile {
 
 impl ZoneFile {
     fn content(&self) -> io::Result<String> {
-        match fs::metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-            Err(error) => Err(error),
-            Ok(found) if !found.is_file() => Err(io::Error::other("it is no regular file")),
-            Ok(found) if found.len() > FILE_MAX => Err(io::Error::other(format!("it is over {FILE_MAX} octets"))),
-            Ok(_) => fs::read_to_string(&self.path),
-        }
+        let content = fairway_files::read(&self.path, FILE_MAX)?.unwrap_or_default();
+        String::from_utf8(content).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     fn change(&self, changes: &Changes) -> io::Result<()> {
@@ -75,23 +65,8 @@ impl ZoneFile {
                 next.push_str(&format!("{name}\t{}\tIN\t{rtype}\t{data}\n", ttl.secs()));
             }
         }
-        self.replace(next.as_bytes())
-    }
-
-    /// Whoever reads sees the old text or the new one, also after a power cut.
-    fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| ".".as_ref());
-        fs::create_dir_all(folder)?;
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".new");
-        let mut file = File::create(&beside)?;
-        file.write_all(text)?;
-        if let Ok(found) = fs::metadata(&self.path) {
-            file.set_permissions(found.permissions())?;
-        }
-        file.sync_all()?;
-        fs::rename(&beside, &self.path)?;
-        File::open(folder)?.sync_all()
+        fs::create_dir_all(fairway_files::folder_of(&self.path))?;
+        fairway_files::replace(&self.path, next.as_bytes(), Readers::Everyone)
     }
 }
 

@@ -11,10 +11,11 @@ use std::{
     time::SystemTime,
 };
 
+use fairway_files::Readers;
 use fairway_model::Timestamp;
 use nix::unistd::User;
 
-use super::{KeptBalance, KeptOverride, Remembered, atomic, balance, health, overrides, state_wire::FileError};
+use super::{KeptBalance, KeptOverride, Remembered, balance, health, overrides, state_wire::FileError};
 
 /// A data folder that this process alone writes to, until the value is dropped.
 #[derive(Debug)]
@@ -118,22 +119,26 @@ impl DataFolder {
 
     /// Replaces what balancing has learnt.
     pub fn write_balance(&self, kept: &KeptBalance) -> io::Result<()> {
-        atomic::replace(&self.path, BALANCE, &balance::encode(kept))
+        self.write(BALANCE, &balance::encode(kept))
     }
 
     /// Replaces what is known of targets.
     pub fn write_health(&self, states: &[fairway_health::TargetState]) -> io::Result<()> {
-        atomic::replace(&self.path, HEALTH, &health::encode(states, SystemTime::now().into()))
+        self.write(HEALTH, &health::encode(states, SystemTime::now().into()))
     }
 
     /// Replaces the overrides; when this returns they survive a power cut.
     pub fn write_overrides(&self, kept: &[KeptOverride]) -> io::Result<()> {
-        atomic::replace(&self.path, OVERRIDES, &overrides::encode(kept, Timestamp::from(SystemTime::now())))
+        self.write(OVERRIDES, &overrides::encode(kept, Timestamp::from(SystemTime::now())))
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        fairway_files::replace(&self.path.join(name), content, Readers::Owner)
     }
 
     /// Reads one file. What cannot be understood is moved aside, so that the next write does not destroy it.
     fn read<T>(&self, name: &str, decode: impl Fn(&[u8]) -> Result<Vec<T>, FileError>) -> Vec<T> {
-        let why = match atomic::read(&self.path, name, FILE_MAX) {
+        let why = match fairway_files::read(&self.path.join(name), FILE_MAX) {
             Ok(None) => return Vec::new(),
             Ok(Some(text)) => match decode(&text) {
                 Ok(content) => return content,
@@ -142,8 +147,9 @@ impl DataFolder {
             Err(e) => e.to_string(),
         };
         let file = self.path.join(name);
-        match atomic::move_aside(&self.path, name) {
-            Ok(aside) => {
+        let aside = format!("{name}.unreadable");
+        match fs::rename(&file, self.path.join(&aside)) {
+            Ok(()) => {
                 tracing::error!(file = %file.display(), error = why, moved_to = aside, "state file moved aside")
             }
             Err(e) => {
@@ -156,19 +162,19 @@ impl DataFolder {
 
 /// What is known of targets, read without the lock: for the process that is about to replace the one that holds it.
 pub fn peek_health(path: &Path) -> Vec<Remembered> {
-    let text = atomic::read(path, HEALTH, FILE_MAX).ok().flatten();
+    let text = fairway_files::read(&path.join(HEALTH), FILE_MAX).ok().flatten();
     text.and_then(|text| health::decode(&text).ok()).unwrap_or_default()
 }
 
 /// The overrides, read without the lock: as [`peek_health`].
 pub fn peek_overrides(path: &Path) -> Vec<KeptOverride> {
-    let text = atomic::read(path, OVERRIDES, FILE_MAX).ok().flatten();
+    let text = fairway_files::read(&path.join(OVERRIDES), FILE_MAX).ok().flatten();
     text.and_then(|text| overrides::decode(&text).ok()).unwrap_or_default()
 }
 
 /// What balancing has learnt, read without the lock: as [`peek_health`].
 pub fn peek_balance(path: &Path) -> Option<KeptBalance> {
-    let text = atomic::read(path, BALANCE, FILE_MAX).ok().flatten();
+    let text = fairway_files::read(&path.join(BALANCE), FILE_MAX).ok().flatten();
     text.and_then(|text| balance::decode(&text).ok())
 }
 

@@ -15,7 +15,6 @@
 //! Configuration and zones are not kept here: they are files of their own.
 #![forbid(unsafe_code)]
 
-mod atomic;
 mod balance;
 mod board;
 mod folder;

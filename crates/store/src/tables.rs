@@ -2,18 +2,18 @@
 
 use std::{io, path::Path};
 
-use super::atomic;
+use fairway_files::Readers;
 
 /// The text of a table; none where there is none. For the process that holds the folder.
 pub fn read_table(folder: &Path, file: &str) -> io::Result<Option<Vec<u8>>> {
-    atomic::read(folder, file, TABLE_MAX)
+    fairway_files::read(&folder.join(file), TABLE_MAX)
 }
 
 /// Replaces a table, or takes it away; when this returns that survives a power cut.
 pub fn replace_table(folder: &Path, file: &str, text: Option<&[u8]>) -> io::Result<()> {
     match text {
-        Some(text) => atomic::replace(folder, file, text),
-        None => atomic::remove(folder, file),
+        Some(text) => fairway_files::replace(&folder.join(file), text, Readers::Owner),
+        None => fairway_files::remove(&folder.join(file)),
     }
 }
 

@@ -14,13 +14,13 @@ mod object_wire;
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use async_trait::async_trait;
+use fairway_files::Readers;
 use fairway_model::{Changes, ProviderRecordSet, RecordSetKey};
 use ring::digest::{SHA256, digest};
 
@@ -94,20 +94,15 @@ impl DnsEndpoints {
             if fs::read(&path).is_ok_and(|there| there == *text) {
                 continue;
             }
-            // Not of a form that kubectl takes for an object.
-            let beside = self.folder.join(format!(".{file}.new"));
-            let mut new = File::create(&beside)?;
-            new.write_all(text)?;
-            new.sync_all()?;
-            fs::rename(&beside, &path)?;
+            // kubectl ignores the temporary file: its name ends in neither .json nor .yaml.
+            fairway_files::replace(&path, text, Readers::Everyone)?;
         }
-        File::open(&self.folder)?.sync_all()?;
         for (file, path) in self.files()? {
             if !objects.contains_key(&file) {
                 fs::remove_file(path)?;
             }
         }
-        File::open(&self.folder)?.sync_all()
+        fairway_files::sync_folder(&self.folder)
     }
 
     /// Files of objects of ours, by their names.

@@ -1,11 +1,8 @@
 //! The file in which a publisher notes what it is about to write.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::{fs, io, path::PathBuf};
 
+use fairway_files::Readers;
 use fairway_model::{Name, RecordSetKey, Rtype};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
@@ -55,15 +52,9 @@ impl Notes {
     /// Replaces them; when this returns, they survive a power cut.
     pub(super) fn write(&self, claims: &Claims) -> io::Result<()> {
         let Some(path) = &self.0 else { return Ok(()) };
-        let folder = path.parent().ok_or_else(|| io::Error::other("it lies in no folder"))?;
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(fairway_files::folder_of(path))?;
         let notes: Vec<_> = claims.iter().map(|(key, rdatas)| note(key, rdatas)).collect();
-        let beside = path.with_extension("new");
-        let mut file = File::create(&beside)?;
-        file.write_all(&serde_json::to_vec(&notes)?)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        File::open(folder)?.sync_all()
+        fairway_files::replace(path, &serde_json::to_vec(&notes)?, Readers::Owner)
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use fairway_files::remove_if_present;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, backends::FileBackend};
 
 use super::{
@@ -125,24 +126,23 @@ impl StoreFile {
         verified.revision = verified.revision.max(was) + 1;
         verified.oldest = verified.revision;
         let io = |e: io::Error| unusable(&path, &e);
-        remove(&beside).map_err(io)?;
+        remove_if_present(&beside).map_err(io)?;
         self.copy(&beside, verified.revision, verified.oldest)?;
         if path.exists() {
-            remove(&replaced).map_err(io)?;
+            remove_if_present(&replaced).map_err(io)?;
             // A second name for it, so that there is no moment without a store.
             fs::hard_link(&path, &replaced).map_err(io)?;
         }
-        fs::rename(&beside, &path).and_then(|()| File::open(folder.path())?.sync_all()).map_err(io)?;
+        fs::rename(&beside, &path).and_then(|()| fairway_files::sync_folder(folder.path())).map_err(io)?;
         Ok(verified)
     }
 
     fn copy(&self, to: &Path, revision: u64, oldest: u64) -> Result<(), StoreError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(to);
         let file = file.map_err(|e| unusable(to, &e))?;
-        let copied = contained(|| self.copy_into(file, revision, oldest)).flatten().and_then(|()| {
-            let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| unusable(to, &e))
-        });
+        let copied = contained(|| self.copy_into(file, revision, oldest))
+            .flatten()
+            .and_then(|()| fairway_files::sync_folder(fairway_files::folder_of(to)).map_err(|e| unusable(to, &e)));
         if copied.is_err() {
             // Half a backup must not be taken for one.
             let _ = fs::remove_file(to);
@@ -189,13 +189,6 @@ fn last_revision(path: &Path) -> Option<u64> {
         Tables::open(&reading)?.number(REVISION)
     };
     contained(read).flatten().ok()
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
 }
 
 fn verify(tables: &Tables) -> Result<Verified, StoreError> {

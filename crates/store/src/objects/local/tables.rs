@@ -7,13 +7,7 @@
 //! log       revision, place ───► key         the same entries in the order of what happened: one of them for one of history
 //! ```
 
-use std::{
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs::OpenOptions, io, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
 
 use redb::{
     Builder, ConcurrencyMode, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
@@ -65,8 +59,7 @@ pub(super) fn file(path: &Path) -> Result<FileBackend, StoreError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     let backend = file.map_err(|e| unusable(path, &e)).and_then(|file| FileBackend::new(file).map_err(told))?;
     // Its name in the folder must survive a power cut, too.
-    let folder = path.parent().map_or_else(|| File::open("."), File::open);
-    folder.and_then(|folder| folder.sync_all()).map_err(|e| unusable(path, &e))?;
+    fairway_files::sync_folder(fairway_files::folder_of(path)).map_err(|e| unusable(path, &e))?;
     Ok(backend)
 }
 
