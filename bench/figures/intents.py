@@ -42,11 +42,11 @@ def intents(bench):
 
 def loading(log, count):
     """Milliseconds that a start took to read what the store holds, as its log tells."""
-    lines = (json.loads(line) for line in read(log).splitlines() if '"millis"' in line)
+    lines = (json.loads(line) for line in read(log).splitlines() if '"duration_ms"' in line)
     found = [line for line in lines if line["msg"] == "declared objects loaded"]
     if [line["objects"] for line in found] != [count]:
         raise RuntimeError(f"{count} objects were to be read: {found}")
-    return found[0]["millis"]
+    return found[0]["duration_ms"]
 
 
 def shared(bench):

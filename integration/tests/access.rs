@@ -243,7 +243,7 @@ fn on_loopback_programs_write_and_pages_of_others_do_not() {
     let outcomes: Vec<_> = written.iter().map(|line| line["outcome"].as_str().unwrap_or_default()).collect();
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == "denied").count(), 6, "{outcomes:?}");
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == "done").count(), 2, "{outcomes:?}");
-    assert_eq!(written[9]["what"], "PUT /v1/clusters/ap1");
+    assert_eq!(written[9]["action"], "PUT /v1/clusters/ap1");
     for path in [
         "/v1/../../etc/passwd",
         "/page/../../../etc/passwd",
@@ -381,12 +381,12 @@ fn nothing_secret_is_logged_and_every_write_is(server: &Server, secrets: &[Strin
         assert!(!log.contains(&**secret), "a token is in the log");
     }
     let audit = server.audit();
-    let line = audit.iter().find(|line| line["what"] == "PUT /v2/projects/pay").expect("a line");
+    let line = audit.iter().find(|line| line["action"] == "PUT /v2/projects/pay").expect("a line");
     assert_eq!(
-        (&line["who"], &line["from"], &line["outcome"]),
+        (&line["identity"], &line["remote"], &line["outcome"]),
         (&json!("token:ci"), &json!("127.0.0.1"), &json!("denied"))
     );
-    let line = audit.iter().find(|line| line["what"] == "PUT /v2/projects/shop").expect("a line");
+    let line = audit.iter().find(|line| line["action"] == "PUT /v2/projects/shop").expect("a line");
     assert_eq!((&line["project"], &line["outcome"], &line["status"]), (&json!("shop"), &json!("done"), &json!(201)));
     let history = Command::new(fairway_binary())
         .args(["store", "history", "project/shop", "--data-dir"])

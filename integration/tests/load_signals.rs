@@ -184,14 +184,14 @@ fn two_hundred_held_requests_are_seen_and_a_frozen_gateway_becomes_stale() {
     scene.wait_load("tuned", "inFlight", 200);
     assert_eq!(scene.load("idle"), Some(("inFlight".to_owned(), 0)));
     scene.gateway("tuned").signal("STOP");
-    let standing = |scene: &Scene| scene.cluster("tuned")["load"][0]["standing"].clone();
+    let standing = |scene: &Scene| scene.cluster("tuned")["load"][0]["status"].clone();
     wait_until("its load is stale", LIMIT, || standing(&scene) == "stale");
     let load = scene.cluster("tuned")["load"][0].clone();
     assert_eq!(
         (load["permille"].as_u64(), load["failure"].as_str()),
         (Some(200), Some("no whole answer within 200ms"))
     );
-    assert_eq!(scene.cluster("idle")["load"][0]["standing"], "counts");
+    assert_eq!(scene.cluster("idle")["load"][0]["status"], "used");
     scene.gateway("tuned").signal("CONT");
     wait_until("its load counts again", LIMIT, || standing(&scene) == "counts");
     drop(held);
@@ -239,7 +239,7 @@ fn a_gateway_restarted_under_load_never_shows_a_negative_or_huge_rate() {
     run(&mut scene, "a rate after", &|rates| {
         restarted.elapsed() > Duration::from_secs(2) && rates.last().is_some_and(|rate| *rate > 0)
     });
-    assert_eq!(scene.cluster("tuned")["load"][0]["standing"], "counts");
+    assert_eq!(scene.cluster("tuned")["load"][0]["status"], "used");
 }
 
 /// Sends one request; tells whether it was answered. Envoy takes a second to close the connection, which is not waited for.

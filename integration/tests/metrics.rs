@@ -147,9 +147,9 @@ fn promtool_finds_nothing_to_complain_about() {
 
     let server = Fairway::start(&format!("{CONFIG}{PUBLISHED}"), &[("pub.zone", "@ SOA ns a 1 2 3 4 5\n")]);
     mix(server.dns);
-    let sets = |condition: &str, reason: &str| {
+    let sets = |status: &str, reason: &str| {
         let rows = server.metrics();
-        let row = format!("fairway_publish_sets{{provider=\"file\",condition=\"{condition}\",reason=\"{reason}\"}} ");
+        let row = format!("fairway_publish_sets{{provider=\"file\",status=\"{status}\",reason=\"{reason}\"}} ");
         rows.lines().find_map(|line| line.strip_prefix(&row)?.parse::<f64>().ok())
     };
     wait_until("it is published", LIMIT, || sets("published", "") == Some(1.0));

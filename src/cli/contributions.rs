@@ -63,8 +63,8 @@ fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> Stri
     let head = ["owner", "path", "set", "names", "endpoints", "since", "last seen", "left"];
     let mut text = table(palette, 0, &head, &items.iter().map(row).collect::<Vec<_>>());
     for item in items {
-        for told in &item.conditions {
-            let line = format!("{} {}: {}: {}", item.owner, item.set, told.name, told.what);
+        for told in &item.warnings {
+            let line = format!("{} {}: {}: {}", item.owner, item.set, told.name, told.message);
             text.push_str(&palette.paint(Tone::Warn, &line));
             text.push('\n');
         }
@@ -75,8 +75,9 @@ fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> Stri
 /// A line a member: the weight that counts, and what it is made of.
 fn members(palette: Palette, items: &[ContributionState]) -> String {
     let row = |item: &ContributionState, member: &ContributedMember| {
-        let said =
-            member.said.map_or_else(|| "1, nothing is said".to_owned(), |said| format!("{said}, webhook-gslb-weight"));
+        let said = member
+            .declared
+            .map_or_else(|| "1, nothing is said".to_owned(), |said| format!("{said}, webhook-gslb-weight"));
         let left = if item.lease_weight < 1.0 {
             format!(", of which {:.0} % is left", item.lease_weight * 100.0)
         } else {
@@ -99,7 +100,7 @@ fn seen(item: &ContributionState, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairway_api_types::contributions_wire::ContributionCondition;
+    use fairway_api_types::contributions_wire::ContributionWarning;
 
     #[test]
     fn a_contribution_has_a_line_and_what_is_not_heeded_stands_below() {
@@ -115,9 +116,9 @@ mod tests {
                 name: "a.example".to_owned(),
                 cluster: "at+192.0.2.1".to_owned(),
                 weight: 24,
-                said: Some(60),
+                declared: Some(60),
             }],
-            conditions: vec![ContributionCondition { name: "a.example".to_owned(), what: "odd".to_owned() }],
+            warnings: vec![ContributionWarning { name: "a.example".to_owned(), message: "odd".to_owned() }],
             ..ContributionState::default()
         };
         let text = members(Palette::PLAIN, std::slice::from_ref(&item));

@@ -16,7 +16,9 @@ use super::{
 use fairway_api::{explanation, percent};
 use fairway_api_types::{
     client::ExplainQuery,
-    explain_wire::{AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step},
+    explain_wire::{
+        AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
+    },
 };
 use fairway_config::Environment;
 use fairway_config::Source;
@@ -105,7 +107,7 @@ fn step_text(palette: Palette, step: &Step) -> String {
 
 fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     let depends_on = match pool.depends_on.as_str() {
-        "everyone" if pool.place.rows > 1 => "all clients of a place get the same".to_owned(),
+        "everyone" if pool.location.classes > 1 => "all clients of a place get the same".to_owned(),
         "everyone" => "every client gets the same".to_owned(),
         "draw" => "each query draws".to_owned(),
         client => format!("the choice is that of {client}"),
@@ -117,24 +119,24 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     if pool.policy_steps.len() > 2 {
         text += &wrapped(4, "; ", pool.policy_steps.iter().cloned());
     }
-    if pool.place.rows > 1 {
-        text += &place_text(&pool.place);
+    if pool.location.classes > 1 {
+        text += &location_text(&pool.location);
     }
-    if let Some(told_by) = &pool.place_told_by {
-        let _ = writeln!(text, "      told by: {told_by}");
+    if let Some(source) = &pool.location_source {
+        let _ = writeln!(text, "      from: {source}");
     }
     if pool.groups.len() > 1 {
         let groups = pool.groups.iter().map(|group| group_text(group)).enumerate();
         text += &wrapped(4, " | ", groups.map(|(at, group)| if at == 0 { format!("order {group}") } else { group }));
     }
-    if let Some(reach) = &pool.reach_text {
-        let _ = writeln!(text, "    {reach}");
+    if let Some(assignment) = &pool.assignment_text {
+        let _ = writeln!(text, "    {assignment}");
     }
-    if let Some(holder) = pool.held_by.as_ref().filter(|_| pool.reach.as_deref() != Some("pinned")) {
-        let _ = writeln!(text, "    the client's demand is held by {holder}, which cannot be answered");
+    if let Some(holder) = pool.pinned_to.as_ref().filter(|_| pool.assignment.as_deref() != Some("pinned")) {
+        let _ = writeln!(text, "    the client's demand is pinned to {holder}, which cannot be answered");
     }
     text += &members_text(palette, pool);
-    match pool.gives.as_str() {
+    match pool.result.as_str() {
         "fallback" => text += "  the pool's fallback is answered\n",
         "refuse" => text += "  SERVFAIL is answered, so that resolvers ask another server\n",
         _ => {}
@@ -149,10 +151,10 @@ fn group_text(group: &[String]) -> String {
     if more == 0 { shown.join(" ") } else { format!("{} and {more} more", shown.join(" ")) }
 }
 
-fn place_text(place: &Place) -> String {
-    let Place { network, row, rows, block, scope, scope_reason } = place;
+fn location_text(location: &ClientLocation) -> String {
+    let ClientLocation { network, class, classes, block, scope, scope_reason } = location;
     let block = block.as_deref().unwrap_or("everywhere");
-    let head = format!("place of {network}: row {row} of {rows}, as all of {block}");
+    let head = format!("location of {network}: class {class} of {classes}, as all of {block}");
     wrapped(4, "; ", [head, format!("ECS scope {scope}: {scope_reason}")])
 }
 
@@ -162,7 +164,7 @@ fn members_text(palette: Palette, pool: &PoolChoice) -> String {
         pool.members.iter().map(|member| member_row(member, pool.groups.len() > 1, with_addresses)).collect()
     };
     let text = table(Palette::PLAIN, 4, &[], &rows(true));
-    if text.lines().all(|line| line.chars().count() <= WIDTH) && pool.reach.is_none() {
+    if text.lines().all(|line| line.chars().count() <= WIDTH) && pool.assignment.is_none() {
         return table(palette, 4, &[], &rows(true));
     }
     let lines = table(palette, 4, &[], &rows(false));
@@ -198,16 +200,15 @@ fn member_row(member: &MemberChoice, with_group: bool, with_addresses: bool) -> 
 
 /// What a member takes, and what came of it when it was asked; nothing of one that takes everything unasked.
 fn load_text(member: &MemberChoice) -> Option<String> {
-    if let Some(Offer { part, percent: takes, draw, taken, .. }) = &member.offer {
-        let whom = if part == "near" { "near" } else { "spilled" };
-        let outcome = if *taken { "takes it" } else { "passes it on" };
-        return Some(format!("takes {takes} % of {whom} clients, this one drew {} %: {outcome}", percent(*draw)));
+    if let Some(AcceptanceTest { share, percent: takes, draw, accepted, .. }) = &member.acceptance_test {
+        let outcome = if *accepted { "takes it" } else { "passes it on" };
+        return Some(format!("takes {takes} % of {share} clients, this one drew {} %: {outcome}", percent(*draw)));
     }
-    let taken = member.acceptance.as_ref().filter(|taken| taken.near.min(taken.spill) < u16::MAX)?;
+    let taken = member.acceptance.as_ref().filter(|taken| taken.local.min(taken.overflow) < u16::MAX)?;
     Some(format!(
-        "takes {} % of near and {} % of spilled clients; not asked",
-        percent(taken.near),
-        percent(taken.spill)
+        "takes {} % of local and {} % of overflow clients; not asked",
+        percent(taken.local),
+        percent(taken.overflow)
     ))
 }
 
@@ -236,10 +237,10 @@ const GROUP_SHOWN: usize = 8;
 const WIDTH: usize = 132;
 
 fn address_text(address: &AddressHealth) -> String {
-    let AddressHealth { address, verdict, forced, cause, .. } = address;
-    let cause = cause.as_ref().filter(|_| verdict == "down").map(|c| format!(": {c}")).unwrap_or_default();
-    let forced = forced.as_ref().map(|f| format!(", forced {f}")).unwrap_or_default();
-    format!("{address} {verdict}{cause}{forced}")
+    let AddressHealth { address, status, override_action, cause, .. } = address;
+    let cause = cause.as_ref().filter(|_| status == "down").map(|c| format!(": {c}")).unwrap_or_default();
+    let action = override_action.as_ref().map(|action| format!(", override {action}")).unwrap_or_default();
+    format!("{address} {status}{cause}{action}")
 }
 
 fn answer_text(palette: Palette, explanation: &Explanation) -> String {
@@ -261,9 +262,9 @@ fn answer_text(palette: Palette, explanation: &Explanation) -> String {
         }
         None => {}
     }
-    let Explanation { snapshot, conditions, epoch, .. } = explanation;
+    let Explanation { snapshot, runtime_state, epoch, .. } = explanation;
     let epoch = epoch.map(|epoch| format!(", shares of epoch {epoch}")).unwrap_or_default();
-    let _ = writeln!(text, "  from snapshot {snapshot}, conditions {conditions}{epoch}");
+    let _ = writeln!(text, "  from snapshot {snapshot}, runtime state {runtime_state}{epoch}");
     text
 }
 
@@ -297,18 +298,18 @@ mod tests {
         }
     }
 
-    fn address(address: &str, verdict: &str) -> AddressHealth {
-        AddressHealth { address: address.into(), verdict: verdict.into(), ..AddressHealth::default() }
+    fn address(address: &str, status: &str) -> AddressHealth {
+        AddressHealth { address: address.into(), status: status.into(), ..AddressHealth::default() }
     }
 
     fn explanation() -> Explanation {
         let down = AddressHealth { cause: Some("connection refused".into()), ..address("192.0.2.1", "down") };
-        let drained = AddressHealth { forced: Some("drain".into()), ..address("192.0.2.3", "up") };
+        let drained = AddressHealth { override_action: Some("drain".into()), ..address("192.0.2.3", "up") };
         let pool = PoolChoice {
             name: "shop".into(),
             policy: "weighted".into(),
             basis_text: "live members".into(),
-            gives: "members".into(),
+            result: "members".into(),
             depends_on: "client 203.0.113.0/24".into(),
             tiers: vec![1],
             members: vec![
@@ -321,7 +322,7 @@ mod tests {
         let name = "shop.gslb.example.";
         Explanation {
             snapshot: "00000000000000a1".into(),
-            conditions: "00000000000000b2".into(),
+            runtime_state: "00000000000000b2".into(),
             name: name.into(),
             rtype: "A".into(),
             client: Some("203.0.113.0/24".into()),
@@ -351,13 +352,13 @@ shop.gslb.example.  zone gslb.example.: a steered name
   pool shop, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
     out  eu1  weight 60  tier 1  down     192.0.2.1 down: connection refused
     in   us1  weight 60  tier 1  chosen   192.0.2.2 up
-    out  ap1  weight 60  tier 1  drained  192.0.2.3 up, forced drain
+    out  ap1  weight 60  tier 1  drained  192.0.2.3 up, override drain
 
 answer  NOERROR, authoritative
   shop.gslb.example.  30  A  192.0.2.2
   TTL 30 s: of pool shop
   the answer is that of the client's /24 (ECS scope 24)
-  from snapshot 00000000000000a1, conditions 00000000000000b2
+  from snapshot 00000000000000a1, runtime state 00000000000000b2
 ";
         assert_eq!(render(Palette::PLAIN, &explanation()), expected);
     }
@@ -365,23 +366,23 @@ answer  NOERROR, authoritative
     /// A pool that goes by place and by load: eu1 passes the client on, us1 takes it, ap1 is not asked.
     fn spilled() -> PoolChoice {
         let step = |text: &str| text.to_owned();
-        let offer = |part: &str, percent: &str, draw| Offer {
-            part: part.into(),
+        let test = |share: &str, percent: &str, draw| AcceptanceTest {
+            share: share.into(),
             percent: percent.into(),
             draw,
-            taken: part == "spill",
-            ..Offer::default()
+            accepted: share == "overflow",
+            ..AcceptanceTest::default()
         };
         let two = |first: &str| vec![address(first, "up"), address("2001:db8::1:2:3", "up")];
-        let asked = |cluster: &str, group, is_in, reason: &str, offer| MemberChoice {
+        let asked = |cluster: &str, group, is_in, reason: &str, test| MemberChoice {
             group: Some(group),
-            offer: Some(offer),
+            acceptance_test: Some(test),
             addresses: two("192.0.2.1"),
             ..member(cluster, is_in, reason, address("", ""))
         };
         let unasked = MemberChoice {
             group: Some(2),
-            acceptance: Some(Acceptance { near: 65_535, spill: 6_554 }),
+            acceptance: Some(Acceptance { local: 65_535, overflow: 6_554 }),
             ..member("ap1", false, "an earlier member comes first", address("192.0.2.3", "up"))
         };
         PoolChoice {
@@ -391,23 +392,23 @@ answer  NOERROR, authoritative
                 .map(step)
                 .into(),
             basis_text: "live members".into(),
-            gives: "members".into(),
+            result: "members".into(),
             depends_on: "client 203.0.113.0/24".into(),
             tiers: vec![1],
-            place: Place {
+            location: ClientLocation {
                 network: "203.0.113.0/24".into(),
                 block: Some("203.0.112.0/20".into()),
-                row: 3,
-                rows: 12,
+                class: 3,
+                classes: 12,
                 scope: 24,
                 scope_reason: "clientPrefix is /24, its place is told by /20".into(),
             },
             groups: vec![vec!["eu1".into(), "eu2".into()], vec!["us1".into()], vec!["ap1".into()]],
-            reach: Some("spill".into()),
-            reach_text: Some("spilled: a better group has candidates, and passed the client on".into()),
+            assignment: Some("overflow".into()),
+            assignment_text: Some("spilled: a better group has candidates, and passed the client on".into()),
             members: vec![
-                asked("eu1", 0, false, "takes no more of the clients that fall to it", offer("near", "40", 41_000)),
-                asked("us1", 1, true, "chosen", offer("spill", "100", 41_000)),
+                asked("eu1", 0, false, "takes no more of the clients that fall to it", test("local", "40", 41_000)),
+                asked("us1", 1, true, "chosen", test("overflow", "100", 41_000)),
                 unasked,
             ],
             ..PoolChoice::default()
@@ -418,15 +419,15 @@ answer  NOERROR, authoritative
     fn place_order_and_load_are_told_where_they_take_part() {
         let expected = "  pool shop, geo, load, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
     tier: the lower first; geo: as the map prefers; load: each takes its part; weighted
-    place of 203.0.113.0/24: row 3 of 12, as all of 203.0.112.0/20; ECS scope 24: clientPrefix is /24, its place is told by /20
+    location of 203.0.113.0/24: class 3 of 12, as all of 203.0.112.0/20; ECS scope 24: clientPrefix is /24, its place is told by /20
     order eu1 eu2 | us1 | ap1
     spilled: a better group has candidates, and passed the client on
     out  eu1  weight 60  tier 1  group 1  takes no more of the clients that fall to it
-         takes 40 % of near clients, this one drew 62.6 %: passes it on; 192.0.2.1 up; 2001:db8::1:2:3 up
+         takes 40 % of local clients, this one drew 62.6 %: passes it on; 192.0.2.1 up; 2001:db8::1:2:3 up
     in   us1  weight 60  tier 1  group 2  chosen
-         takes 100 % of spilled clients, this one drew 62.6 %: takes it; 192.0.2.1 up; 2001:db8::1:2:3 up
+         takes 100 % of overflow clients, this one drew 62.6 %: takes it; 192.0.2.1 up; 2001:db8::1:2:3 up
     out  ap1  weight 60  tier 1  group 3  an earlier member comes first
-         takes 100 % of near and 10 % of spilled clients; not asked; 192.0.2.3 up
+         takes 100 % of local and 10 % of overflow clients; not asked; 192.0.2.3 up
 ";
         assert_eq!(pool_text(Palette::PLAIN, &spilled()), expected);
     }

@@ -9,7 +9,7 @@ pub(super) fn loads(palette: Palette, clusters: &[ClusterState]) -> String {
         clusters.iter().flat_map(|cluster| cluster.load.iter().map(move |load| row(cluster, load))).collect();
     match rows.is_empty() {
         true => String::new(),
-        false => table(palette, 2, &["cluster", "load", "signal", "source", "age", "counts", "gateways say"], &rows),
+        false => table(palette, 2, &["cluster", "load", "signal", "source", "age", "status", "problems"], &rows),
     }
 }
 
@@ -28,13 +28,12 @@ pub(super) fn drains(palette: Palette, clusters: &[ClusterState], now: &str) -> 
 }
 
 fn row(cluster: &ClusterState, load: &LoadState) -> Vec<Cell> {
-    let tone = match load.standing.as_str() {
-        "counts" => Tone::Good,
-        "beside" => Tone::Plain,
+    let tone = match load.status.as_str() {
+        "used" => Tone::Good,
+        "unused" => Tone::Plain,
         _ => Tone::Warn,
     };
     let percent = |permille: u32| format!("{}.{} %", permille / 10, permille % 10);
-    let standing = if load.standing == "counts" { "yes" } else { &load.standing };
     let unanswered = match (load.gateways_answering, load.gateways) {
         (Some(some), Some(all)) if some < all => Some(format!("{some} of {all} answer")),
         _ => None,
@@ -46,8 +45,8 @@ fn row(cluster: &ClusterState, load: &LoadState) -> Vec<Cell> {
         load.permille.map_or_else(|| "-".to_owned(), percent).into(),
         load.signal.clone().unwrap_or_default().into(),
         load.source.clone().unwrap_or_else(|| "(pushed)".to_owned()).into(),
-        load.age_millis.map_or_else(|| "-".to_owned(), |millis| span(millis / 1000)).into(),
-        Cell::new(tone, standing),
+        load.age_ms.map_or_else(|| "-".to_owned(), |millis| span(millis / 1000)).into(),
+        Cell::new(tone, load.status.as_str()),
         said.join("; ").into(),
     ]
 }
@@ -73,23 +72,23 @@ mod tests {
 
     #[test]
     fn each_word_on_a_load_has_its_age_and_whether_it_counts() {
-        let word = |source: Option<&str>, standing: &str| LoadState {
+        let word = |source: Option<&str>, status: &str| LoadState {
             source: source.map(str::to_owned),
             permille: Some(725),
             signal: Some("inFlight".to_owned()),
-            age_millis: Some(12_345),
-            standing: standing.to_owned(),
+            age_ms: Some(12_345),
+            status: status.to_owned(),
             ..LoadState::default()
         };
         let failing = LoadState {
             failure: Some("status 503".to_owned()),
             gateways_answering: Some(1),
             gateways: Some(2),
-            ..word(Some("gw"), "beside")
+            ..word(Some("gw"), "unused")
         };
         let cluster = ClusterState {
             name: "eu1".to_owned(),
-            load: vec![word(None, "counts"), failing],
+            load: vec![word(None, "used"), failing],
             warnings: vec!["it drains".to_owned()],
             ..ClusterState::default()
         };
@@ -99,10 +98,10 @@ mod tests {
             .skip(1)
             .map(|line| line.split("  ").map(str::trim).filter(|part| !part.is_empty()).collect())
             .collect();
-        assert_eq!(lines[0], ["eu1", "72.5 %", "inFlight", "(pushed)", "12 s", "yes"]);
+        assert_eq!(lines[0], ["eu1", "72.5 %", "inFlight", "(pushed)", "12 s", "used"]);
         assert_eq!(
             lines[1],
-            ["eu1", "72.5 %", "inFlight", "gw", "12 s", "beside", "status 503; 1 of 2 answer; it drains"]
+            ["eu1", "72.5 %", "inFlight", "gw", "12 s", "unused", "status 503; 1 of 2 answer; it drains"]
         );
         assert_eq!(loads(Palette::PLAIN, &[ClusterState::default()]), "");
     }

@@ -118,8 +118,8 @@ fn told(palette: Palette, report: &ApplyReport) -> String {
         text += &format!("{} as before\n", count(report.unchanged, "object is", "objects are"));
     }
     report.effect.iter().for_each(|line| text += &format!("effect   {line}\n"));
-    for line in &report.not_accepted {
-        text += &format!("{}  {line}\n", palette.paint(Tone::Warn, "left out"));
+    for line in &report.rejected {
+        text += &format!("{}  {line}\n", palette.paint(Tone::Warn, "rejected"));
     }
     let is_nothing = report.created.is_empty() && report.changed.is_empty() && report.deleted.is_empty();
     text += match (report.dry_run, is_nothing, report.served) {
@@ -145,7 +145,7 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
             "Conflict" => condition.status == "True",
             _ => condition.status != "True",
         });
-        let standing = match trouble {
+        let status_cell = match trouble {
             None => Cell::new(Tone::Good, "served"),
             Some(condition) => Cell::new(Tone::Warn, condition.reason.as_str()),
         };
@@ -157,7 +157,7 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .into(),
-            standing,
+            status_cell,
             known.generation.to_string().into(),
             known.changed.into(),
             known.changed_by.into(),
@@ -165,7 +165,7 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
             trouble.map(|condition| condition.message.clone()).unwrap_or_default().into(),
         ]
     };
-    let head = ["name", "standing", "generation", "changed", "by", "reason", ""];
+    let head = ["name", "status", "generation", "changed", "by", "reason", ""];
     table(palette, 0, &head, &objects.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -220,13 +220,13 @@ mod tests {
         let body = |name: &str, accepted: &str| {
             let text = format!(
                 r#"{{"name": "{name}", "metadata": {{"generation": 2, "changedBy": "local user 0"}}, "status": {{"conditions":
-                [{{"type": "Accepted", "status": "{accepted}", "reason": "DoesNotFit", "message": "cluster eu9 is not declared"}}]}}}}"#
+                [{{"type": "Accepted", "status": "{accepted}", "reason": "Invalid", "message": "cluster eu9 is not declared"}}]}}}}"#
             );
             serde_json::from_str(&text).unwrap()
         };
         let text = list_text(Palette::PLAIN, &[body("shop", "True"), body("pay", "False")]);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].starts_with("shop  served") && !lines[1].contains("eu9"), "{text}");
-        assert!(lines[2].contains("DoesNotFit") && lines[2].ends_with("cluster eu9 is not declared"), "{text}");
+        assert!(lines[2].contains("Invalid") && lines[2].ends_with("cluster eu9 is not declared"), "{text}");
     }
 }

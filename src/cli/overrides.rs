@@ -24,22 +24,26 @@ pub(super) fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<Ex
 
 fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
     let client = ask::asked(&args.server)?;
-    let force = match args.state {
+    let action = match args.state {
         ForceState::Up => "up",
         ForceState::Down => "down",
         ForceState::Drain => "drain",
     };
-    let new =
-        NewOverride { scope: args.scope, force: force.to_owned(), reason: args.reason, for_secs: args.lasts.as_secs() };
+    let new = NewOverride {
+        scope: args.scope,
+        action: action.to_owned(),
+        reason: args.reason,
+        for_secs: args.lasts.as_secs(),
+    };
     let added = wait(async { Ok(client.add_override(&new).await?) })?;
     let id = added.id.as_deref().unwrap_or("-");
     let (scope, expires) = (&added.scope, &added.expires);
-    out.line(&format!("override {id}: {scope} is forced {force} until {expires}"))?;
-    if added.holds_for.is_empty() {
+    out.line(&format!("override {id}: {scope} is overridden: {action} until {expires}"))?;
+    if added.addresses.is_empty() {
         let nothing = format!("it matches nothing now; `fairway override remove {id}` takes it back");
         out.line(&format!("  {}", out.palette.paint(Tone::Warn, &nothing)))?;
     }
-    for address in &added.holds_for {
+    for address in &added.addresses {
         out.line(&format!("  {address}"))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -61,7 +65,7 @@ fn list(out: Out, args: &OverrideListArgs) -> anyhow::Result<ExitCode> {
 fn remove(out: Out, args: &OverrideRemoveArgs) -> anyhow::Result<ExitCode> {
     let client = ask::asked(&args.server)?;
     let removed = wait(async { Ok(client.remove_override(&args.id).await?) })?;
-    out.line(&format!("removed: {} is no longer forced {}", removed.scope, removed.force))?;
+    out.line(&format!("removed: {} is no longer overridden: {}", removed.scope, removed.action))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,13 +78,13 @@ pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str
         vec![
             Cell::from(o.id.as_deref().unwrap_or(o.source.as_str())),
             o.scope.as_str().into(),
-            Cell::new(Tone::Warn, o.force.as_str()),
+            Cell::new(Tone::Warn, o.action.as_str()),
             left(&o.expires, now).into(),
-            o.holds_for.len().to_string().into(),
+            o.addresses.len().to_string().into(),
             o.reason.as_str().into(),
         ]
     };
-    let head = ["id", "scope", "forced", "ends", "addresses", "reason"];
+    let head = ["id", "scope", "action", "ends", "addresses", "reason"];
     table(palette, 2, &head, &overrides.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -101,10 +105,10 @@ mod tests {
         let one = OverrideState {
             id: Some("7".into()),
             scope: "eu*".into(),
-            force: "drain".into(),
+            action: "drain".into(),
             reason: "kernel update".into(),
             expires: "2026-01-01T02:00:00Z".into(),
-            holds_for: vec!["eu1/192.0.2.1".into()],
+            addresses: vec!["eu1/192.0.2.1".into()],
             ..OverrideState::default()
         };
         let text = list_text(Palette::PLAIN, &[one], "2026-01-01T00:30:00Z");

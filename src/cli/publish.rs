@@ -158,26 +158,26 @@ fn status(out: Out, args: &StatusArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn provider_text(out: Out, provider: &PublisherState) -> String {
-    let tone = match provider.standing.as_str() {
+    let tone = match provider.status.as_str() {
         "ok" => Tone::Good,
         "failing" => Tone::Bad,
         _ => Tone::Warn,
     };
-    let standing = out.palette.paint(tone, &provider.standing);
+    let status = out.palette.paint(tone, &provider.status);
     let since = provider.behind_since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
     let next = provider.next_sync_at.as_ref().map_or_else(String::new, |next| format!(", next look {next}"));
     let (name, owned, foreign) = (&provider.name, provider.owned, provider.foreign);
-    let mut text = format!("{name}: {standing}{since}, {owned} record sets of ours, {foreign} of others{next}\n");
+    let mut text = format!("{name}: {status}{since}, {owned} record sets of ours, {foreign} of others{next}\n");
     if let Some(error) = &provider.error {
         text += &format!("  {}\n", out.palette.paint(Tone::Warn, error));
     }
-    let unpublished = provider.records.iter().filter(|record| record.condition != "published");
+    let unpublished = provider.records.iter().filter(|record| record.status != "published");
     let rows: Vec<_> = unpublished
         .map(|record| {
-            let condition = Cell::new(Tone::Warn, record.condition.as_str());
+            let status = Cell::new(Tone::Warn, record.status.as_str());
             let since = record.since.as_deref().unwrap_or_default();
             let [name, rtype, reason] = [&record.name, &record.rtype, &record.reason].map(|text| text.as_str().into());
-            vec![name, rtype, condition, since.into(), reason]
+            vec![name, rtype, status, since.into(), reason]
         })
         .collect();
     if !rows.is_empty() {
@@ -234,16 +234,15 @@ fn take(out: Out, args: &TakeArgs) -> anyhow::Result<ExitCode> {
     } else {
         out.print(&take_text(out, &report, &order))?;
     }
-    let is_refused = report.records.iter().any(|record| record.condition == "refused");
+    let is_refused = report.records.iter().any(|record| record.status == "refused");
     Ok(if report.error.is_some() || is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
     let rows = report.records.iter().map(|record| {
-        let tone =
-            if matches!(&*record.condition, "announced" | "taken" | "returned") { Tone::Good } else { Tone::Warn };
-        let condition = Cell::new(tone, record.condition.as_str());
-        vec![record.name.as_str().into(), record.rtype.as_str().into(), condition, record.reason.as_str().into()]
+        let tone = if matches!(&*record.status, "announced" | "taken" | "returned") { Tone::Good } else { Tone::Warn };
+        let status = Cell::new(tone, record.status.as_str());
+        vec![record.name.as_str().into(), record.rtype.as_str().into(), status, record.reason.as_str().into()]
     });
     let rows: Vec<_> = rows.collect();
     let mut text =
@@ -251,7 +250,7 @@ fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
     if let Some(error) = &report.error {
         text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {error}")));
     }
-    let done = report.records.iter().filter(|record| record.condition != "left").count();
+    let done = report.records.iter().filter(|record| record.status != "left").count();
     let (provider, step, from) = (&report.provider, &order.step, &order.from);
     let verb = if report.dry_run { "to do" } else { "done" };
     text += &format!(

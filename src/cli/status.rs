@@ -67,17 +67,17 @@ fn head(palette: Palette, state: &State) -> String {
     };
     let up = span(state.uptime_secs);
     let mut text = format!("fairway {}, process {}, up {up}: {ready}\n", state.version, state.pid);
-    let ConfigState { source, generation, loaded_at, snapshot, conditions, .. } = &state.config;
+    let ConfigState { source, generation, loaded_at, snapshot, runtime_state, .. } = &state.config;
     let loaded = ago(loaded_at, &state.now);
     let _ = writeln!(text, "  config   {source}, generation {generation}, loaded {loaded}");
-    let _ = writeln!(text, "  answers  snapshot {snapshot}, conditions {conditions}");
+    let _ = writeln!(text, "  answers  snapshot {snapshot}, runtime state {runtime_state}");
     text.extend(state.store.as_ref().map(|store| store_text(palette, store, &state.now)));
     text.extend(state.balance.as_ref().and_then(balance_text));
     if let Some(report) = state.config.last_reload.as_ref().filter(|_| state.config.stale) {
         let when = ago(&report.at, &state.now);
         let stale = format!("a newer configuration was refused {when}; the old one serves on:");
         let _ = writeln!(text, "  {}", palette.paint(Tone::Bad, &stale));
-        for fault in &report.faults {
+        for fault in &report.errors {
             let _ = writeln!(text, "    {fault}");
         }
     }
@@ -91,7 +91,7 @@ fn store_text(palette: Palette, store: &StoreState, now: &str) -> String {
     let at = store.endpoint.as_ref().map(|endpoint| format!(" at {endpoint}")).unwrap_or_default();
     let behind = if store.behind > 0 { format!(", {} behind", store.behind) } else { String::new() };
     let mut text = format!("  store    {}{at}, revision {}{behind}\n", store.kind, store.revision);
-    if let (Some(since), Some(why)) = (&store.away_since, &store.away) {
+    if let (Some(since), Some(why)) = (&store.unavailable_since, &store.error) {
         let away =
             format!("it is away ({}): nothing can be declared, and what is known is served on: {why}", ago(since, now));
         let _ = writeln!(text, "    {}", palette.paint(Tone::Bad, &away));
@@ -101,7 +101,7 @@ fn store_text(palette: Palette, store: &StoreState, now: &str) -> String {
 
 /// Whose decisions of balancing hold, where that is worth a word.
 fn balance_text(balance: &BalanceState) -> Option<String> {
-    match balance.lead.as_str() {
+    match balance.role.as_str() {
         "leads" => Some("  balance  decided here, for all that share the store\n".to_owned()),
         "follows" => Some("  balance  decided by another server of the store\n".to_owned()),
         "local" => {
@@ -139,14 +139,18 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             .addresses
             .iter()
             .map(|a| {
-                if a.standing == member.standing { a.address.clone() } else { format!("{} {}", a.address, a.standing) }
+                if a.eligibility == member.eligibility {
+                    a.address.clone()
+                } else {
+                    format!("{} {}", a.address, a.eligibility)
+                }
             })
             .collect();
         vec![
             member.cluster.as_str().into(),
             weight(pool, member).into(),
             format!("tier {}", member.tier).into(),
-            standing(&member.standing),
+            eligibility(&member.eligibility),
             Cell::new(Tone::Quiet, shares(&member.share)),
             addresses.join(", ").into(),
             Cell::new(Tone::Quiet, member.schedule.as_deref().unwrap_or_default()),
@@ -177,27 +181,26 @@ fn weight(pool: &PoolState, member: &MemberState) -> String {
 
 /// Targets that are not simply up come first, all of them; then those that are up, as many as are worth showing.
 fn targets(palette: Palette, targets: &[TargetState], now: &str) -> String {
-    let fine = |t: &&TargetState| t.verdict == "up" && t.forced.is_none();
+    let fine = |t: &&TargetState| t.status == "up" && t.override_action.is_none();
     let (up, other): (Vec<_>, Vec<_>) = targets.iter().partition(fine);
     let row = |t: &&TargetState| {
-        let verdict = t
-            .forced
+        let status = t
+            .override_action
             .as_ref()
-            .map_or_else(|| standing(&t.verdict), |f| Cell::new(Tone::Warn, format!("{} (forced {f})", t.verdict)));
+            .map_or_else(|| eligibility(&t.status), |f| Cell::new(Tone::Warn, format!("{} (override {f})", t.status)));
         let took = t.last_micros.map_or_else(|| "-".to_owned(), |micros| format!("{:.1} ms", micros as f64 / 1_000.0));
         vec![
             t.address.as_str().into(),
             t.monitor.as_str().into(),
             some_of(&t.clusters).into(),
-            verdict,
+            status,
             ago(&t.since, now).into(),
             took.into(),
             t.last_cause.clone().unwrap_or_default().into(),
         ]
     };
     let rows: Vec<Vec<Cell>> = other.iter().chain(up.iter().take(UP_TARGETS_SHOWN)).map(row).collect();
-    let mut text =
-        titled(palette, &["target", "monitor", "clusters", "verdict", "since", "last probe", "cause"], &rows);
+    let mut text = titled(palette, &["target", "monitor", "clusters", "status", "since", "last probe", "cause"], &rows);
     if let Some(hidden) = up.len().checked_sub(UP_TARGETS_SHOWN).filter(|hidden| *hidden > 0) {
         let hidden = count(u64::try_from(hidden).unwrap_or(u64::MAX), "more is", "more are");
         let _ = writeln!(text, "  {hidden} up; --json lists all");
@@ -212,11 +215,11 @@ fn report_text(palette: Palette, report: &ReloadReport) -> String {
             "{}: generation {} serves after {} ms\n",
             palette.paint(Tone::Good, "reloaded"),
             report.generation,
-            thousands(report.millis)
+            thousands(report.duration_ms)
         ),
         false => format!("{}: generation {} serves on\n", palette.paint(Tone::Bad, "refused"), report.generation),
     };
-    for line in report.changes.iter().chain(&report.faults).chain(&report.warnings) {
+    for line in report.changes.iter().chain(&report.errors).chain(&report.warnings) {
         let _ = writeln!(text, "  {line}");
     }
     if report.accepted && report.changes.is_empty() {
@@ -229,8 +232,8 @@ fn titled(palette: Palette, head: &[&str], rows: &[Vec<Cell>]) -> String {
     if rows.is_empty() { String::new() } else { table(palette, 2, head, rows) }
 }
 
-/// A standing or verdict in its colour.
-fn standing(word: &str) -> Cell {
+/// Returns the eligibility or the health status in its colour.
+fn eligibility(word: &str) -> Cell {
     let tone = match word {
         "up" => Tone::Good,
         "down" | "out" => Tone::Bad,
@@ -264,23 +267,23 @@ mod tests {
     use super::*;
     use fairway_api_types::state_wire::{AddressState, ListenerState, OverrideState, ZoneState};
 
-    fn target(address: &str, verdict: &str) -> TargetState {
+    fn target(address: &str, status: &str) -> TargetState {
         TargetState {
             address: address.into(),
             monitor: "gateway".into(),
             clusters: vec!["eu1".into()],
-            verdict: verdict.into(),
+            status: status.into(),
             since: "2026-01-01T00:00:00Z".into(),
             last_micros: Some(1_250),
-            last_cause: (verdict == "down").then(|| "status 503".into()),
+            last_cause: (status == "down").then(|| "status 503".into()),
             ..TargetState::default()
         }
     }
 
     fn state() -> State {
-        let address = |address: &str, standing: &str| AddressState {
+        let address = |address: &str, eligibility: &str| AddressState {
             address: address.into(),
-            standing: standing.into(),
+            eligibility: eligibility.into(),
             ..AddressState::default()
         };
         State {
@@ -304,7 +307,7 @@ mod tests {
                     weight: 60,
                     weight_from: None,
                     tier: 1,
-                    standing: "up".into(),
+                    eligibility: "up".into(),
                     schedule: None,
                     addresses: vec![address("192.0.2.1", "up"), address("2001:db8::1", "down")],
                 }],
@@ -324,7 +327,7 @@ mod tests {
             "  gslb.example.  9       1,204\n",
             "  shop  weighted, answers shop.gslb.example.\n",
             "    eu1  weight 60  tier 1  up  answered 58 %, arrived 71 %  192.0.2.1, 2001:db8::1 down\n",
-            "  2001:db8::1  gateway  eu1       down     2 min 5 s ago  1.2 ms      status 503\n",
+            "  2001:db8::1  gateway  eu1       down    2 min 5 s ago  1.2 ms      status 503\n",
             "\nOverrides\n",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
@@ -352,7 +355,7 @@ mod tests {
         stale.config.stale = true;
         stale.config.last_reload = Some(ReloadReport {
             at: "2026-01-01T00:02:00Z".into(),
-            faults: vec!["f.yaml:3:1: unknown key".into()],
+            errors: vec!["f.yaml:3:1: unknown key".into()],
             ..ReloadReport::default()
         });
         let text = render(Palette::PLAIN, &stale);
@@ -361,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_reload_without_change_says_so() {
-        let report = ReloadReport { accepted: true, generation: 4, millis: 12, ..ReloadReport::default() };
+        let report = ReloadReport { accepted: true, generation: 4, duration_ms: 12, ..ReloadReport::default() };
         assert_eq!(
             report_text(Palette::PLAIN, &report),
             "reloaded: generation 4 serves after 12 ms\n  nothing changed\n"

@@ -59,7 +59,7 @@ impl Event {
     /// Kind and content of its line.
     pub(super) fn line(&self) -> (&'static str, Vec<(Tone, String)>) {
         match self {
-            Self::HealthStatus(applied) => ("verdict", status(applied)),
+            Self::HealthStatus(applied) => ("health", status(applied)),
             Self::Answer(Change { now, from, .. }) => {
                 let name = now.name.to_string();
                 // Everybody gets the same from a failover pool; who asks matters for the shared one only.

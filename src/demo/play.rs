@@ -95,7 +95,7 @@ impl Show<'_> {
         let Some(report) = report else { return Ok(()) };
         let (tone, word, lines) = match report.accepted {
             true => (Tone::Good, "reloaded", &report.changes),
-            false => (Tone::Bad, "refused; the old configuration serves on", &report.faults),
+            false => (Tone::Bad, "refused; the old configuration serves on", &report.errors),
         };
         self.tell_now(began, "config", &[(tone, word.to_owned())])?;
         for line in lines {

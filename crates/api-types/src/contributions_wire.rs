@@ -42,7 +42,7 @@ pub struct ContributionState {
     #[serde(default)]
     pub members: Vec<ContributedMember>,
     /// What of it is not heeded or odd, at most 100.
-    pub conditions: Vec<ContributionCondition>,
+    pub warnings: Vec<ContributionWarning>,
 }
 
 /// A member that a contribution brings to a steered name.
@@ -57,17 +57,17 @@ pub struct ContributedMember {
     pub weight: u16,
     /// The weight that `webhook-gslb-weight` says; none where it says nothing, which counts as 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub said: Option<u16>,
+    pub declared: Option<u16>,
 }
 
 /// Something of a contribution that is not heeded, or odd.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ContributionCondition {
+pub struct ContributionWarning {
     /// The name.
     pub name: String,
     /// What it is, and what to do about it.
-    pub what: String,
+    pub message: String,
 }
 
 /// What is to be taken out.

@@ -12,7 +12,7 @@ pub struct Explanation {
     /// Id of the snapshot that it was answered from.
     pub snapshot: String,
     /// Id of the conditions that it was answered from.
-    pub conditions: String,
+    pub runtime_state: String,
     /// Which decision of balancing these conditions hold; none where nothing was balanced.
     pub epoch: Option<u64>,
     /// The name asked for.
@@ -73,22 +73,22 @@ pub struct PoolChoice {
     /// The same in words.
     pub basis_text: String,
     /// What is answered: `members`, `fallback`, `nothing`, `refuse`.
-    pub gives: String,
+    pub result: String,
     /// What the choice depends on beside health: `everyone` (the same for all), `client 203.0.113.0/24`, or `draw`.
     pub depends_on: String,
     /// What told the client's place: the entry of the map, latencies, the preference that holds; none for a pool that does
     /// not go by place.
-    pub place_told_by: Option<String>,
+    pub location_source: Option<String>,
     /// Where the client is, as the pool tells places apart.
-    pub place: Place,
+    pub location: ClientLocation,
     /// The clusters of members, group by group in the order of the client's row.
     pub groups: Vec<Vec<String>>,
-    /// How the client came to its member, in a pool that heeds load: `near`, `spill`, `pinned`, `rest`.
-    pub reach: Option<String>,
+    /// How the client came to its member, in a pool that heeds load: `local`, `overflow`, `pinned`, `remainder`.
+    pub assignment: Option<String>,
     /// The same in words.
-    pub reach_text: Option<String>,
+    pub assignment_text: Option<String>,
     /// The cluster that holds the client's demand, whether or not it can be answered.
-    pub held_by: Option<String>,
+    pub pinned_to: Option<String>,
     /// What stands for the client in the formulas, as 16 hexadecimal digits; zeros where every client gets the same.
     pub seed: String,
     /// Stable hash of the pool's name, as 16 hexadecimal digits.
@@ -104,15 +104,15 @@ pub struct PoolChoice {
 /// Where a client is, as a pool tells places apart, and how much of its address the answer depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Place {
+pub struct ClientLocation {
     /// The network that the client is taken for.
     pub network: String,
     /// The block of the pool's territory that it is in; none where everybody is in one row.
     pub block: Option<String>,
     /// The row of that block, counted from 0.
-    pub row: u16,
+    pub class: u16,
     /// How many rows there are.
-    pub rows: u16,
+    pub classes: u16,
     /// How many bits of its address the answer depends on: the ECS scope of this pool.
     pub scope: u8,
     /// Why so many.
@@ -140,17 +140,17 @@ pub struct MemberChoice {
     pub reason: String,
     /// How its schedule stands, and until when; none for a member that is always open.
     pub schedule: Option<String>,
-    /// What it was to the stage that gave the answer: `candidate`, `part`, `elsewhere`, `excluded`, `closed`, `unfit`; none where that
+    /// What it was to the stage that gave the answer: `candidate`, `partial`, `elsewhere`, `excluded`, `closed`, `ineligible`; none where that
     /// did not come to it.
-    pub sight: Option<String>,
+    pub candidacy: Option<String>,
     /// Stable hash of the names of pool and cluster, as 16 hexadecimal digits.
     pub key: String,
     /// Its weight as it counts: 1 for standby members, and where all weights are 0.
-    pub share: u16,
+    pub effective_weight: u16,
     /// What it takes, in a pool that heeds load.
     pub acceptance: Option<Acceptance>,
     /// What came of it when it was asked to take the client.
-    pub offer: Option<Offer>,
+    pub acceptance_test: Option<AcceptanceTest>,
     /// Its addresses.
     pub addresses: Vec<AddressHealth>,
 }
@@ -160,17 +160,17 @@ pub struct MemberChoice {
 #[serde(rename_all = "camelCase", default)]
 pub struct Acceptance {
     /// Of clients to whom its group is the best.
-    pub near: u16,
+    pub local: u16,
     /// Of clients whom a better group passed on.
-    pub spill: u16,
+    pub overflow: u16,
 }
 
 /// A member that was asked whether it takes the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Offer {
-    /// Which part of its acceptance holds: `near` or `spill`.
-    pub part: String,
+pub struct AcceptanceTest {
+    /// Which part of its acceptance holds: `local` or `overflow`.
+    pub share: String,
     /// That part, in 65535ths.
     pub acceptance: u16,
     /// The same in percent, for people.
@@ -178,7 +178,7 @@ pub struct Offer {
     /// What is held against it: taken where it is below.
     pub draw: u16,
     /// Whether the member takes the client.
-    pub taken: bool,
+    pub accepted: bool,
 }
 
 /// Health of one address of a member.
@@ -188,11 +188,11 @@ pub struct AddressHealth {
     /// The address.
     pub address: String,
     /// How it counts: `up`, `unknown`, `pending`, `down`, `out`.
-    pub standing: String,
+    pub eligibility: String,
     /// What its probes say.
-    pub verdict: String,
+    pub status: String,
     /// What an operator says over it: `up`, `down`, `drain`.
-    pub forced: Option<String>,
+    pub override_action: Option<String>,
     /// Why its last probe failed, where it did and where that is known.
     pub cause: Option<String>,
 }

@@ -14,9 +14,9 @@ pub struct LoadState {
     /// What that was read from: `declared`, `inFlight`, `connections`, `requestRate`.
     pub signal: Option<String>,
     /// Age of that, in milliseconds.
-    pub age_millis: Option<u64>,
-    /// How it counts: `counts`; `beside` another word that does; `stale`: it is unknown by now; `unknown`: it always was.
-    pub standing: String,
+    pub age_ms: Option<u64>,
+    /// How it counts: `used`, `unused` (a better source is used), `stale` (too old to be used) or `unknown` (never reported).
+    pub status: String,
     /// Why the last reading gave no load; none where it did.
     pub failure: Option<String>,
     /// Gateways that answered the last reading.

@@ -128,7 +128,7 @@ pub struct ApplyReport {
     /// What is other in what is served.
     pub effect: Vec<String>,
     /// Objects that are kept and not heeded, with the reasons.
-    pub not_accepted: Vec<String>,
+    pub rejected: Vec<String>,
     /// The revision of it; 0 where nothing was written.
     pub revision: u64,
     /// Whether it is in the answers.

@@ -24,7 +24,7 @@ pub struct PublisherState {
     /// Whether changes are carried out as they come.
     pub auto: bool,
     /// `ok`, `behind`, `failing` or `starting`.
-    pub standing: String,
+    pub status: String,
     /// Since when what is wanted is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind_since: Option<String>,
@@ -69,7 +69,7 @@ pub struct PublishedRecord {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub set_identifier: String,
     /// `published`, `waiting`, `leaving` or `refused`; of a handover `announced`, `taken`, `returned` or `left`.
-    pub condition: String,
+    pub status: String,
     /// Since when; of one that is published, since its records are these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,

@@ -67,9 +67,9 @@ pub struct StoreState {
     /// How many revisions are in the store, as far as was heard, and not yet held here.
     pub behind: u64,
     /// Since when it does not answer; none while it does. Then nothing can be declared, and what is held here is served on.
-    pub away_since: Option<String>,
+    pub unavailable_since: Option<String>,
     /// Why.
-    pub away: Option<String>,
+    pub error: Option<String>,
 }
 
 /// Balancing by load, as far as it is about all clusters.
@@ -78,7 +78,7 @@ pub struct StoreState {
 pub struct BalanceState {
     /// Whose decisions hold: `alone` (this server's; nobody shares its store), `leads` (this server's, and those that share its store
     /// follow them), `follows` (those of the server that leads), `local` (this server's, since nobody leads or the store is away).
-    pub lead: String,
+    pub role: String,
     /// Why it is `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -96,10 +96,10 @@ pub struct ConfigState {
     pub generation: u64,
     /// When this one was accepted.
     pub loaded_at: String,
-    /// Id of what is configured, compiled: 16 hexadecimal digits. With `conditions` it fixes every answer.
+    /// Id of what is configured, compiled: 16 hexadecimal digits. With `runtimeState` it fixes every answer.
     pub snapshot: String,
     /// Id of what is measured: 16 hexadecimal digits.
-    pub conditions: String,
+    pub runtime_state: String,
     /// Whether a newer configuration was refused and this older one still serves.
     pub stale: bool,
     /// The last attempt to reload; none since the start.
@@ -117,17 +117,17 @@ pub struct ReloadReport {
     /// When it ended.
     pub at: String,
     /// What asked for it: `signal`, `files`, `command`.
-    pub asked_by: String,
+    pub trigger: String,
     /// Whether the new configuration serves now. Refused: the old one goes on.
     pub accepted: bool,
     /// The generation that serves after it.
     pub generation: u64,
     /// How long reading and compiling took, in milliseconds.
-    pub millis: u64,
+    pub duration_ms: u64,
     /// What changed, counted: `pools: 1 added, 2 changed`. Empty where nothing did.
     pub changes: Vec<String>,
     /// Why it was refused: `file:line:column: what; way out`.
-    pub faults: Vec<String>,
+    pub errors: Vec<String>,
     /// What its author should know all the same.
     pub warnings: Vec<String>,
 }
@@ -183,9 +183,9 @@ pub struct ClusterState {
     /// How far its drain is; none while it is answered.
     pub drain: Option<DrainState>,
     /// How much it takes of clients to whom it is the best, in percent; 100 unless it is balanced.
-    pub accepts_near: f64,
+    pub accepts_local: f64,
     /// How much it takes of clients whom a better one did not take, in percent.
-    pub accepts_spill: f64,
+    pub accepts_overflow: f64,
 }
 
 /// A cluster that is taken out: clients keep answers that were given before.
@@ -233,7 +233,7 @@ pub struct MemberState {
     /// Declared tier.
     pub tier: u8,
     /// The best standing among its addresses: `up`, `unknown`, `pending`, `down`, `out`; `closed` outside of its windows.
-    pub standing: String,
+    pub eligibility: String,
     /// How its schedule stands, and until when; none for a member that is always open.
     pub schedule: Option<String>,
     /// Its share: declared, answered, arrived.
@@ -252,7 +252,7 @@ pub struct WeightFrom {
     pub set: String,
     /// The weight that `webhook-gslb-weight` says; none where it says nothing, which counts as 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub said: Option<u16>,
+    pub declared: Option<u16>,
     /// What is left of it, from 1 to 0.
     pub lease_weight: f64,
 }
@@ -276,7 +276,7 @@ pub struct AddressState {
     /// The address that is answered.
     pub address: String,
     /// How it counts: `up`, `unknown`, `pending`, `down`, `out`.
-    pub standing: String,
+    pub eligibility: String,
     /// Why, in a few words.
     pub reason: String,
     /// Places in `targets` of what it is judged by: one, or one a zone where zones have monitors of their own.
@@ -296,9 +296,9 @@ pub struct TargetState {
     /// Pools judged by it.
     pub pools: Vec<String>,
     /// What its probes say: `up`, `down`, `pending`, `unknown`.
-    pub verdict: String,
+    pub status: String,
     /// What an operator says over it: `up`, `down`, `drain`.
-    pub forced: Option<String>,
+    pub override_action: Option<String>,
     /// Since when the verdict holds.
     pub since: String,
     /// Passes or failures in a row, ending with the last probe.
@@ -342,13 +342,13 @@ pub struct OverrideState {
     /// What it holds for.
     pub scope: String,
     /// `up`, `down` or `drain`.
-    pub force: String,
+    pub action: String,
     /// Why.
     pub reason: String,
     /// When it ends by itself.
     pub expires: String,
     /// Addresses it holds for now, as `CLUSTER/ADDRESS`; none at all is worth a second look at the scope.
-    pub holds_for: Vec<String>,
+    pub addresses: Vec<String>,
 }
 
 /// `POST /v1/overrides`: what an operator asks for.
@@ -358,7 +358,7 @@ pub struct NewOverride {
     /// `eu*` or `eu1/203.0.113.10`.
     pub scope: String,
     /// `up`, `down` or `drain`.
-    pub force: String,
+    pub action: String,
     /// Why.
     pub reason: String,
     /// Seconds until it ends by itself; 1 to 2,592,000 (30 days).

@@ -1,7 +1,7 @@
 //! Renders why an answer was given: what the answering code reported, as the body of `GET /v1/explain`.
 
 use fairway_api_types::explain_wire::{
-    Acceptance, AddressHealth, Explanation, MemberChoice, Offer, Place, PoolChoice, Record, Step,
+    Acceptance, AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
 };
 use fairway_model::{Eligibility, OverrideAction};
 use fairway_zones::{
@@ -9,7 +9,7 @@ use fairway_zones::{
     steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote, Reach},
 };
 
-use super::explain_words::{hex, percent, policy_steps, scope_reason, sight_word};
+use super::explain_words::{candidacy, hex, percent, policy_steps, scope_reason};
 
 /// Words for what was explained. `cause` tells why a target's last probe failed, where that is known; `measured` is false
 /// where nothing was probed and health is assumed.
@@ -21,7 +21,7 @@ pub fn explanation(
     let records = |records: &[ExplainedRecord]| records.iter().map(record_of).collect();
     Explanation {
         snapshot: hex(explained.ids.snapshot),
-        conditions: hex(explained.ids.runtime),
+        runtime_state: hex(explained.ids.runtime),
         epoch: explained.ids.epoch,
         name: explained.name.to_string(),
         rtype: explained.rtype.to_string(),
@@ -55,7 +55,7 @@ fn step_of(step: &ExplainedStep, cause: &dyn Fn(TargetIndex) -> Option<String>) 
         node: node.to_owned(),
         through: through.map(ToString::to_string),
         pool: step.pool.as_ref().map(|pool| PoolChoice {
-            place_told_by: step.place.as_ref().map(ToString::to_string),
+            location_source: step.place.as_ref().map(ToString::to_string),
             ..pool_choice(pool, cause)
         }),
     }
@@ -71,7 +71,7 @@ pub(super) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex)
         Basis::NoFamily => "noFamily",
         Basis::Hidden => "hidden",
     };
-    let gives = match pool.choice.answer {
+    let result = match pool.choice.answer {
         Answer::Set(_) if !pool.members.iter().any(|m| m.reason.is_in()) => "fallback",
         Answer::Set(_) | Answer::Member(_) => "members",
         Answer::FallbackAddresses | Answer::FallbackCname => "fallback",
@@ -84,29 +84,29 @@ pub(super) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex)
         HashInput::Draw(_) => "draw".to_owned(),
     };
     let cluster = |number: &u8| pool.members[usize::from(*number)].cluster.to_string();
-    let reach = pool.reach.map(|reach| match reach {
-        Reach::Near => "near",
-        Reach::Spill => "spill",
+    let assignment = pool.reach.map(|reach| match reach {
+        Reach::Near => "local",
+        Reach::Spill => "overflow",
         Reach::Pinned => "pinned",
-        Reach::Rest => "rest",
+        Reach::Rest => "remainder",
     });
     PoolChoice {
         name: pool.pool.to_string(),
         policy: pool.policy.to_string(),
         policy_steps: policy_steps(&pool.policy),
-        place: place(pool),
+        location: location(pool),
         groups: pool.proof.groups.iter().map(|group| group.iter().map(cluster).collect()).collect(),
-        reach: reach.map(str::to_owned),
-        reach_text: pool.reach.map(|reach| reach.to_string()),
-        held_by: pool.proof.held_by.as_ref().map(cluster),
+        assignment: assignment.map(str::to_owned),
+        assignment_text: pool.reach.map(|reach| reach.to_string()),
+        pinned_to: pool.proof.held_by.as_ref().map(cluster),
         seed: hex(pool.proof.seed),
         key: hex(pool.proof.pool_key),
         chosen: pool.choice.members.as_slice().iter().map(cluster).collect(),
         basis: basis.to_owned(),
         basis_text: pool.choice.basis.to_string(),
-        gives: gives.to_owned(),
+        result: result.to_owned(),
         depends_on,
-        place_told_by: None,
+        location_source: None,
         tiers: pool.tiers.clone(),
         members: pool.members.iter().map(|member| member_choice(member, cause)).collect(),
     }
@@ -122,39 +122,39 @@ fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<Stri
         is_in: member.reason.is_in(),
         reason: member.why(),
         schedule: member.schedule.as_ref().map(|schedule| schedule.to_string()),
-        sight: member.sight.map(|sight| sight_word(sight).to_owned()),
+        candidacy: member.sight.map(|sight| candidacy(sight).to_owned()),
         key: hex(member.terms.key),
-        share: member.terms.share,
-        acceptance: member.terms.acceptance.map(|taken| Acceptance { near: taken.near, spill: taken.spill }),
-        offer: member.offer.map(offer_of),
+        effective_weight: member.terms.share,
+        acceptance: member.terms.acceptance.map(|taken| Acceptance { local: taken.near, overflow: taken.spill }),
+        acceptance_test: member.offer.map(acceptance_test),
         addresses: member.addresses.iter().map(|note| address_health(note, cause(note.target))).collect(),
     }
 }
 
-fn offer_of(offer: steer::Offer) -> Offer {
-    Offer {
-        part: if offer.near { "near" } else { "spill" }.to_owned(),
+fn acceptance_test(offer: steer::Offer) -> AcceptanceTest {
+    AcceptanceTest {
+        share: if offer.near { "local" } else { "overflow" }.to_owned(),
         acceptance: offer.acceptance,
         percent: percent(offer.acceptance),
         draw: offer.draw,
-        taken: offer.is_taken(),
+        accepted: offer.is_taken(),
     }
 }
 
-fn place(pool: &steer::Explanation) -> Place {
+fn location(pool: &steer::Explanation) -> ClientLocation {
     let (client, place) = (pool.client, &pool.proof.place);
-    Place {
+    ClientLocation {
         network: client.network().to_string(),
         block: place.block.map(|block| block.to_string()),
-        row: place.row,
-        rows: place.rows,
+        class: place.row,
+        classes: place.rows,
         scope: client.scope(),
         scope_reason: scope_reason(pool),
     }
 }
 
 fn address_health(note: &AddressNote, cause: Option<String>) -> AddressHealth {
-    let standing = match note.health.eligibility() {
+    let eligibility = match note.health.eligibility() {
         Eligibility::Up => "up",
         Eligibility::Unknown => "unknown",
         Eligibility::Pending => "pending",
@@ -163,9 +163,9 @@ fn address_health(note: &AddressNote, cause: Option<String>) -> AddressHealth {
     };
     AddressHealth {
         address: note.address.to_string(),
-        standing: standing.to_owned(),
-        verdict: note.health.status().to_string(),
-        forced: note.health.override_action().as_ref().map(OverrideAction::to_string),
+        eligibility: eligibility.to_owned(),
+        status: note.health.status().to_string(),
+        override_action: note.health.override_action().as_ref().map(OverrideAction::to_string),
         cause,
     }
 }

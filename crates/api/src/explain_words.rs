@@ -39,14 +39,14 @@ pub(super) fn policy_steps(policy: &Policy) -> Vec<String> {
 }
 
 /// What a member was to a stage, as one word.
-pub(super) fn sight_word(sight: Sight) -> &'static str {
+pub(super) fn candidacy(sight: Sight) -> &'static str {
     match sight {
         Sight::Candidate => "candidate",
-        Sight::Part => "part",
+        Sight::Part => "partial",
         Sight::Elsewhere => "elsewhere",
         Sight::Excluded => "excluded",
         Sight::Closed => "closed",
-        Sight::Unfit => "unfit",
+        Sight::Unfit => "ineligible",
     }
 }
 

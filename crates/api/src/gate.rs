@@ -239,8 +239,8 @@ fn later(why: &str) -> Response {
 
 /// One line for each write, also for one that was turned away: who, what, from where, with which outcome. What is written is
 /// in the store's history.
-fn audit(who: &str, via: &Via, what: &str, required: &RequiredPermission, status: StatusCode) {
-    let from = match via {
+fn audit(identity: &str, via: &Via, action: &str, required: &RequiredPermission, status: StatusCode) {
+    let remote = match via {
         Via::Socket(_) => "control socket".to_owned(),
         Via::Http { peer, .. } => shown(peer.ip()),
     };
@@ -252,7 +252,7 @@ fn audit(who: &str, via: &Via, what: &str, required: &RequiredPermission, status
     };
     let (verbs, project) = (required.verbs.to_string(), required.project.as_deref().unwrap_or("-"));
     let status = status.as_u16();
-    tracing::info!(target: "fairway::audit", who, from, what, verbs, project, outcome, status, "write");
+    tracing::info!(target: "fairway::audit", identity, remote, action, verbs, project, outcome, status, "write");
 }
 
 fn shown(address: IpAddr) -> String {

@@ -95,11 +95,11 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
         Step::Finish => "taken",
         Step::Abort => "returned",
     };
-    let record = |key: &RecordSetKey, condition: &str, reason: &str| PublishedRecord {
+    let record = |key: &RecordSetKey, status: &str, reason: &str| PublishedRecord {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
         set_identifier: key.set_identifier.clone(),
-        condition: condition.to_owned(),
+        status: status.to_owned(),
         reason: reason.to_owned(),
         ..PublishedRecord::default()
     };
@@ -119,12 +119,12 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
 }
 
 /// A line for each record set that a step was about.
-fn audit(who: &str, order: &TakeOrder, report: &TakeReport) {
+fn audit(identity: &str, order: &TakeOrder, report: &TakeReport) {
     let TakeOrder { from, step, reason, .. } = order;
     let provider = &*report.provider;
-    for record in report.records.iter().filter(|record| record.condition != "left") {
-        let PublishedRecord { name, rtype, condition, .. } = record;
-        tracing::info!(target: "fairway::audit", who, provider, step, from, name, rtype, outcome = condition, reason, "take");
+    for record in report.records.iter().filter(|record| record.status != "left") {
+        let PublishedRecord { name, rtype, status, .. } = record;
+        tracing::info!(target: "fairway::audit", identity, provider, step, previous_owner = from, name, rtype, outcome = status, reason, "take");
     }
 }
 

@@ -64,7 +64,7 @@ async fn create(
     };
     let new = match serde_json::from_slice::<NewOverride>(&body) {
         Ok(new) => new,
-        Err(error) => return bad(format!("{error}; give scope, force, reason and forSecs as one JSON object")),
+        Err(error) => return bad(format!("{error}; give scope, action, reason and forSecs as one JSON object")),
     };
     let new = match parse(&new, Timestamp::from(SystemTime::now())) {
         Ok(new) => new,
@@ -94,7 +94,7 @@ fn bad(detail: String) -> Response {
 /// Parses a body into the model; each error names its field.
 fn parse(new: &NewOverride, now: Timestamp) -> Result<Override, String> {
     let scope = new.scope.parse().map_err(|error| format!("scope: {error}"))?;
-    let forced = new.force.parse().map_err(|error| format!("force: {error}"))?;
+    let forced = new.action.parse().map_err(|error| format!("action: {error}"))?;
     if new.for_secs == 0 {
         return Err("forSecs: 0 would end at once; give 1 to 2592000 (30 days)".to_owned());
     }

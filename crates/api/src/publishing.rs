@@ -119,7 +119,7 @@ fn shown(publisher: &Publisher) -> PublisherState {
         name: setup.name.clone(),
         zones: setup.rules.zones.iter().map(ToString::to_string).collect(),
         auto: setup.auto,
-        standing: status.word().to_owned(),
+        status: status.word().to_owned(),
         behind_since: moment(status.behind_since),
         synced_at: moment(status.synced_at),
         succeeded_at: moment(status.succeeded_at),
@@ -150,7 +150,7 @@ fn record(key: &RecordSetKey, condition: &Condition) -> PublishedRecord {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
         set_identifier: key.set_identifier.clone(),
-        condition: condition.words().0.to_owned(),
+        status: condition.words().0.to_owned(),
         since: None,
         reason,
     }
@@ -180,7 +180,7 @@ fn applied(provider: String, outcome: &Outcome) -> PublishPlan {
     let mut plan = planned(provider, &outcome.draft);
     let refused = |(name, why): (&fairway_model::Name, &String)| PublishedRecord {
         name: name.to_string(),
-        condition: "refused".to_owned(),
+        status: "refused".to_owned(),
         reason: why.clone(),
         ..PublishedRecord::default()
     };

@@ -71,7 +71,7 @@ pub(super) fn routes() -> Vec<Route> {
             .errors(&[(400, "The name, the type or the client is missing or invalid.")])
             .handle(explain),
         Route::new(RELOAD, "reload", "Reload the configuration")
-            .description("Waits for the result. A rejected configuration is also 200, with `accepted: false` and `faults`.")
+            .description("Waits for the result. A rejected configuration is also 200, with `accepted: false` and `errors`.")
             .requires(Verb::Operate)
             .returns(200, "The result.", Shape::output::<ReloadReport>().json())
             .handle(reload),

@@ -35,7 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Endpoint::get("/v1/watch"), "watchEvents", "Stream events as they happen")
             .description(
-                "Server-Sent Events `flip`, `reload`, `state` and `reset`. A stream ends after 110 s; continue with the id of the last event.",
+                "Server-Sent Events `transition`, `reload`, `state` and `reset`. A stream ends after 110 s; continue with the id of the last event.",
             )
             .requires(Verb::Observe)
             .query::<WatchParameters>()
@@ -96,7 +96,7 @@ fn take(
 async fn tell_flips(control: &Control, hub: &Hub, batch: &[AppliedTransition]) {
     let stories = control.stories(batch).await;
     for (told, story) in batch.iter().zip(&stories) {
-        hub.tell("flip", &TransitionEvent::new(told, story));
+        hub.tell("transition", &TransitionEvent::new(told, story));
     }
     hub.mark(&mark(control).await);
     tokio::time::sleep(FLIPS_REST).await;
@@ -113,7 +113,7 @@ async fn mark(control: &Control) -> StateEvent {
     StateEvent {
         generation: published.generation,
         snapshot: format!("{:016x}", view.snapshot.id()),
-        conditions: format!("{:016x}", view.runtime.id()),
+        runtime_state: format!("{:016x}", view.runtime.id()),
         stale: published.stale,
         ready: control.readiness() == Readiness::Ready,
         overrides: published.book.all().map(|(_, said)| format!("{} until {}", said.scope, said.expires)).collect(),

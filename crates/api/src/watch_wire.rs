@@ -43,7 +43,7 @@ pub struct TransitionEvent {
     /// Why.
     pub cause: String,
     /// How many pools are judged by the target.
-    pub pools_judged: usize,
+    pub pools_total: usize,
     /// How many of them answer some clients otherwise than without the flip; none where there were too many to ask.
     pub pools_moved: Option<usize>,
     /// How many names these answer.
@@ -89,7 +89,7 @@ pub struct StateEvent {
     /// Id of what is configured.
     pub snapshot: String,
     /// Id of what is measured.
-    pub conditions: String,
+    pub runtime_state: String,
     /// Whether a newer configuration was refused.
     pub stale: bool,
     /// Whether the server wants to be asked.
@@ -110,7 +110,7 @@ pub struct ReloadEvent {
     #[serde(flatten)]
     pub report: ReloadReport,
     /// How many faults there are in all.
-    pub faults_in_all: usize,
+    pub error_count: usize,
 }
 
 impl TransitionEvent {
@@ -126,7 +126,7 @@ impl TransitionEvent {
             from: transition.from.to_string(),
             to: transition.to.to_string(),
             cause: transition.cause.to_string(),
-            pools_judged: pools.len(),
+            pools_total: pools.len(),
             pools_moved: story.pools_moved,
             names_moved: story.names_moved,
             pools: story.pools.iter().map(PoolMovedState::new).collect(),
@@ -155,11 +155,11 @@ impl PoolMovedState {
 impl ReloadEvent {
     pub(super) fn new(report: &ReloadReport) -> Self {
         let mut report = report.clone();
-        let faults_in_all = report.faults.len();
-        report.faults.truncate(LISTED_MAX);
+        let error_count = report.errors.len();
+        report.errors.truncate(LISTED_MAX);
         report.changes.truncate(LISTED_MAX);
         report.warnings.truncate(LISTED_MAX);
-        Self { report, faults_in_all }
+        Self { report, error_count }
     }
 }
 

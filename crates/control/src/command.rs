@@ -112,9 +112,9 @@ impl Actor {
         self.apply_force();
         let published = self.shared.serving.published();
         let state = shown(Some(&new.id), &new.said, &published.configured.uses);
-        let OverrideState { scope, force, reason, expires, .. } = &state;
-        let holds_for = state.holds_for.join(",");
-        trace.of(|| tracing::warn!(id = new.id, scope, action = force, reason, expires, holds_for, "override added"));
+        let OverrideState { scope, action, reason, expires, .. } = &state;
+        let addresses = state.addresses.join(",");
+        trace.of(|| tracing::warn!(id = new.id, scope, action, reason, expires, addresses, "override added"));
         Ok(state)
     }
 
@@ -127,7 +127,7 @@ impl Actor {
         self.apply_force();
         let published = self.shared.serving.published();
         let state = shown(Some(&gone.id), &gone.said, &published.configured.uses);
-        trace.of(|| tracing::warn!(id, scope = state.scope, action = state.force, "override removed"));
+        trace.of(|| tracing::warn!(id, scope = state.scope, action = state.action, "override removed"));
         Ok(state)
     }
 
@@ -177,10 +177,10 @@ pub fn shown(id: Option<&str>, said: &Override, uses: &Uses) -> OverrideState {
         id: id.map(str::to_owned),
         source: if id.is_some() { "command" } else { "config" }.to_owned(),
         scope: said.scope.to_string(),
-        force: said.action.to_string(),
+        action: said.action.to_string(),
         reason: said.reason.clone(),
         expires: said.expires.to_string(),
-        holds_for: held_by(said, uses),
+        addresses: held_by(said, uses),
     }
 }
 

@@ -61,7 +61,7 @@ impl Beholder<'_> {
         if !matches!(key.kind(), Kind::Inbound | Kind::Compound) {
             status.conditions = vec![match why {
                 None => said("Accepted", true, "Kept", String::new()),
-                Some(why) => said("Accepted", false, "DoesNotFit", why),
+                Some(why) => said("Accepted", false, "Invalid", why),
             }];
             return status;
         }
@@ -101,8 +101,8 @@ impl Beholder<'_> {
         let asked = asked(self.configured, key, record);
         let why = why.or_else(|| asked.as_ref()?.as_ref().err().map(ToString::to_string));
         let accepted = match (&why, &asked) {
-            (Some(why), _) => said("Accepted", false, "DoesNotFit", why.clone()),
-            (None, Some(_)) => said("Accepted", true, "Fits", String::new()),
+            (Some(why), _) => said("Accepted", false, "Invalid", why.clone()),
+            (None, Some(_)) => said("Accepted", true, "Valid", String::new()),
             (None, None) => said("Accepted", true, "Kept", String::new()),
         };
         let published = match asked {
@@ -182,17 +182,17 @@ impl Beholder<'_> {
 
 fn accepted(intent: &Intent, claim: Claim, why: Option<&str>) -> Condition {
     match (claim, why) {
-        (Claim::Held, _) => said("Accepted", true, "Fits", String::new()),
+        (Claim::Held, _) => said("Accepted", true, "Valid", String::new()),
         (Claim::Joined, _) => said("Accepted", true, "JoinedAnother", String::new()),
         (Claim::None, _) if !is_external(intent) => said("Accepted", true, "NotExternal", String::new()),
-        (Claim::None, Some(why)) => said("Accepted", false, "DoesNotFit", why.to_owned()),
-        (Claim::None, None) => said("Accepted", true, "NotYetInTheAnswers", String::new()),
+        (Claim::None, Some(why)) => said("Accepted", false, "Invalid", why.to_owned()),
+        (Claim::None, None) => said("Accepted", true, "Pending", String::new()),
     }
 }
 
 fn conflict(claim: Claim, why: Option<&str>, others: &[&Key]) -> Condition {
     match (claim, others) {
-        (Claim::Joined, _) => said("Conflict", true, "Overruled", why.unwrap_or_default().to_owned()),
+        (Claim::Joined, _) => said("Conflict", true, "Shadowed", why.unwrap_or_default().to_owned()),
         (Claim::Held, [_, ..]) => {
             let (shown, more) =
                 (others.iter().take(NAMED_MAX).map(|key| key.as_str()), others.len().saturating_sub(NAMED_MAX));
@@ -211,10 +211,10 @@ fn conflict(claim: Claim, why: Option<&str>, others: &[&Key]) -> Condition {
 fn ready(intent: &Intent, claim: Claim, is_served: bool, is_up: bool) -> Condition {
     let (holds, reason) = match claim {
         Claim::None if !is_external(intent) => (false, "NotExternal"),
-        _ if !is_served => (false, "NotYetInTheAnswers"),
-        Claim::None => (false, "LeftOut"),
+        _ if !is_served => (false, "Pending"),
+        Claim::None => (false, "Rejected"),
         _ if !is_up => (false, "NoMemberUp"),
-        _ => (true, "InTheAnswers"),
+        _ => (true, "Served"),
     };
     said("Ready", holds, reason, String::new())
 }

@@ -35,7 +35,7 @@ impl Control {
         }
         on_thread(move || replace_table(&folder, &file, before.as_deref())).await?.map_err(not_kept)?;
         self.reload().await?;
-        Err(ControlError::TableRefused(report.faults))
+        Err(ControlError::TableRefused(report.errors))
     }
 
     /// A table that is fed here, and the folder that keeps it.

@@ -85,8 +85,8 @@ impl Objects {
             parts.push(Part::read(fetched.objects));
         }
         let listed = Declared::of_parts(revision.unwrap_or_default(), parts);
-        let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(objects = count, millis, "declared objects loaded");
+        let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(objects = count, duration_ms, "declared objects loaded");
         self.hear(|before| listed.with_strengths(before.strengths().clone()));
         Ok(())
     }

@@ -57,12 +57,12 @@ impl Actor {
     /// Takes a finished reading into force or refuses it, and tells everyone who asked.
     pub async fn finish(&mut self, reading: Option<Reading>) {
         let Askers { trace, what, asked_by, replies } = std::mem::take(&mut self.askers);
-        let asked_by = asked_by.map_or_else(String::new, |asked_by| asked_by.word().to_owned());
-        let mut report = ReloadReport { trace: trace.to_string(), asked_by, ..ReloadReport::default() };
+        let trigger = asked_by.map_or_else(String::new, |trigger| trigger.word().to_owned());
+        let mut report = ReloadReport { trace: trace.to_string(), trigger, ..ReloadReport::default() };
         match reading {
             Some(Reading { fingerprint, took, outcome }) => {
                 fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
-                report.millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                report.duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 match outcome {
                     Ok(compiled) => {
                         let before = Arc::clone(&self.shared.serving.published().configured);
@@ -71,12 +71,12 @@ impl Actor {
                         let progress = Progress::now(took, &compiled, trace);
                         self.accept(compiled.configured, compiled.snapshot, progress, &mut report).await;
                     }
-                    Err(faults) => report.faults = faults.iter().map(ToString::to_string).collect(),
+                    Err(faults) => report.errors = faults.iter().map(ToString::to_string).collect(),
                 }
             }
-            None => report.faults = vec!["the configuration could not be read: no thread to read it on".to_owned()],
+            None => report.errors = vec!["the configuration could not be read: no thread to read it on".to_owned()],
         }
-        report.accepted = report.faults.is_empty();
+        report.accepted = report.errors.is_empty();
         report.at = format!("{:.3}", (self.clock)());
         report.generation = self.shared.serving.published().generation;
         // Files that are refused keep no object from being served.
@@ -97,24 +97,24 @@ impl Actor {
         let counts = &self.shared.counts;
         let counter = if report.accepted { &counts.reloads_accepted } else { &counts.reloads_refused };
         counter.fetch_add(u64::from(what == What::Files), Relaxed);
-        let ReloadReport { asked_by, generation, millis, .. } = &report;
+        let ReloadReport { trigger, generation, duration_ms, .. } = &report;
         if report.accepted {
             let changes = report.changes.join("; ");
-            tracing::info!(asked_by, generation, millis, changes, "configuration applied");
+            tracing::info!(trigger, generation, duration_ms, changes, "configuration applied");
         } else {
-            let faults = report.faults.len();
+            let errors = report.errors.len();
             tracing::error!(
-                asked_by,
+                trigger,
                 generation,
-                millis,
-                faults,
+                duration_ms,
+                errors,
                 "configuration rejected; the previous one stays in use"
             );
         }
-        report.faults.iter().take(LINES_MAX).for_each(|fault| tracing::error!(fault, "configuration error"));
+        report.errors.iter().take(LINES_MAX).for_each(|fault| tracing::error!(error = fault, "configuration error"));
         // Of the files nothing new is known where only objects were read.
         let doubts = report.warnings.iter().filter(|_| what == What::Files).take(LINES_MAX);
-        doubts.for_each(|fault| tracing::warn!(fault, "configuration warning"));
+        doubts.for_each(|fault| tracing::warn!(warning = fault, "configuration warning"));
         for asker in replies {
             // Whoever has gone away reads it in the log.
             let _ = asker.send(report.clone());

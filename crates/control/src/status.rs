@@ -63,7 +63,7 @@ pub(crate) fn render(
             generation: published.generation,
             loaded_at: published.loaded_at.to_string(),
             snapshot: format!("{:016x}", view.snapshot.id()),
-            conditions: format!("{:016x}", view.runtime.id()),
+            runtime_state: format!("{:016x}", view.runtime.id()),
             stale: published.stale,
             last_reload: published.last_reload.clone(),
             warnings: configured.warnings.iter().map(ToString::to_string).collect(),
@@ -83,15 +83,15 @@ pub(crate) fn render(
 /// The store of declared objects, if there is one.
 fn store(shared: &Shared) -> Option<StoreState> {
     let standing = shared.objects.get()?.as_ref().ok()?.store().standing();
-    let (away_since, away) = standing.away.map(|(since, why)| (since.to_string(), why)).unzip();
+    let (unavailable_since, error) = standing.away.map(|(since, why)| (since.to_string(), why)).unzip();
     Some(StoreState {
         kind: standing.kind.to_owned(),
         endpoint: standing.endpoint,
         revision: standing.revision,
         served: *shared.served.borrow(),
         behind: standing.latest.saturating_sub(standing.revision),
-        away_since,
-        away,
+        unavailable_since,
+        error,
     })
 }
 
@@ -100,7 +100,7 @@ fn balance(shared: &Shared, view: &ServingState) -> Option<BalanceState> {
     let epoch = view.runtime.shares().map_or(0, |shares| shares.epoch);
     view.snapshot.heeds_load().then(|| {
         let decides = shared.decides.load();
-        BalanceState { lead: decides.lead.to_owned(), reason: decides.reason.as_deref().map(str::to_owned), epoch }
+        BalanceState { role: decides.lead.to_owned(), reason: decides.reason.as_deref().map(str::to_owned), epoch }
     })
 }
 
@@ -133,7 +133,7 @@ fn accepted(clusters: &mut [ClusterState], view: &ServingState) {
     for cluster in clusters {
         let taken = shares.and_then(|shares| shares.acceptance.iter().find(|(name, _)| name.as_str() == cluster.name));
         let taken = taken.map_or(AcceptedShare::ALL, |(_, taken)| *taken);
-        (cluster.accepts_near, cluster.accepts_spill) = (percent(taken.near), percent(taken.spill));
+        (cluster.accepts_local, cluster.accepts_overflow) = (percent(taken.near), percent(taken.spill));
     }
 }
 
@@ -208,11 +208,11 @@ impl Page<'_> {
             weight_from: self.origins.get(&(&pool.name, &member.cluster)).map(|origin| WeightFrom {
                 owner: origin.owner.to_string(),
                 set: origin.set.to_string(),
-                said: origin.said.map(|weight| weight.0),
+                declared: origin.said.map(|weight| weight.0),
                 lease_weight: f64::from(origin.lease_weight.thousandths()) / 1000.0,
             }),
             tier: member.tier.number(),
-            standing: if is_closed { "closed" } else { word(best) }.to_owned(),
+            eligibility: if is_closed { "closed" } else { word(best) }.to_owned(),
             schedule: schedule.map(ToString::to_string),
             share: ShareState::default(),
             addresses: shown.into_iter().map(|(_, state)| state).collect(),
@@ -230,7 +230,7 @@ impl Page<'_> {
         };
         let state = AddressState {
             address: site.1.to_string(),
-            standing: word(health.eligibility()).to_owned(),
+            eligibility: word(health.eligibility()).to_owned(),
             reason,
             targets: targets.iter().map(|target| target.0 as usize).collect(),
         };
@@ -276,8 +276,8 @@ impl Page<'_> {
             monitor: target.label.to_string(),
             clusters: uses.clusters(number).iter().map(ToString::to_string).collect(),
             pools: uses.pools(number).keys().map(ToString::to_string).collect(),
-            verdict: health.status().to_string(),
-            forced: health.override_action().map(|forced| forced.to_string()),
+            status: health.status().to_string(),
+            override_action: health.override_action().map(|action| action.to_string()),
             since: known.map(|state| moment(state.since)).unwrap_or_default(),
             streak: known.map_or(0, |state| state.streak),
             last_cause: known.and_then(|state| state.last_cause.as_ref().map(ToString::to_string)),

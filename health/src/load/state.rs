@@ -57,8 +57,8 @@ impl WordStanding {
     /// In one word.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Beside => "beside",
-            Self::Counts => "counts",
+            Self::Beside => "unused",
+            Self::Counts => "used",
             Self::Stale => "stale",
             Self::Unknown => "unknown",
         }

@@ -95,7 +95,7 @@ fn gateways_that_stream_for_ever_touch_nothing_else() {
     let state = state(server.http);
     for target in state["targets"].as_array().expect("targets are a list") {
         let good = target["address"].as_str().is_some_and(|address| address.contains("127.0.0.6"));
-        assert_eq!(target["verdict"], if good { "up" } else { "down" }, "{target}");
+        assert_eq!(target["status"], if good { "up" } else { "down" }, "{target}");
         assert!(good || target["lastCause"].as_str().is_some_and(|cause| cause.len() < 200), "{target}");
     }
     pouring.iter().for_each(Pouring::expect_little_taken);

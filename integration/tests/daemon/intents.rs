@@ -47,9 +47,9 @@ fn an_intent_says_where_it_is_answered_by_whom_and_who_else_claims_its_name() {
 
     let made = told(&server, "POST", W, &intent("shop", "shop", "shop.gslb.example"), 201);
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
-    assert_eq!(condition(&made, "Accepted"), ("True", "Fits", ""));
+    assert_eq!(condition(&made, "Accepted"), ("True", "Valid", ""));
     assert_eq!(condition(&made, "Conflict"), ("False", "None", ""));
-    assert_eq!(condition(&made, "Ready"), ("True", "InTheAnswers", ""));
+    assert_eq!(condition(&made, "Ready"), ("True", "Served", ""));
     let status = &made["status"];
     assert_eq!((&status["observedGeneration"], &status["answered"]["name"]), (&json!(1), &json!("shop.gslb.example.")));
     let member = json!({"cluster": "eu1", "eligible": true, "reason": "up", "tier": 1, "share": 100.0,
@@ -59,7 +59,7 @@ fn an_intent_says_where_it_is_answered_by_whom_and_who_else_claims_its_name() {
     // A younger one with the same name, seen over the other family of paths: its members join, and both say so.
     let younger = told(&server, "POST", E, &intent("late", "pay", "shop.gslb.example"), 201);
     let (is, why, words) = condition(&younger, "Conflict");
-    assert!((is, why) == ("True", "Overruled") && words.contains("/shop, which is older"), "{words}");
+    assert!((is, why) == ("True", "Shadowed") && words.contains("/shop, which is older"), "{words}");
     assert_eq!(condition(&younger, "Accepted"), ("True", "JoinedAnother", ""));
     let older = told(&server, "GET", &format!("{E}/shop"), "", 200);
     let (is, why, words) = condition(&older, "Conflict");
@@ -76,11 +76,11 @@ fn an_intent_says_where_it_is_answered_by_whom_and_who_else_claims_its_name() {
     {
         let body = intent(name, service, external);
         let dry = told(&server, "POST", &format!("{W}?dryRun=true"), &body, 200);
-        assert!(dry["notAccepted"][0].as_str().is_some_and(|text| text.contains(why)), "{dry}");
+        assert!(dry["rejected"][0].as_str().is_some_and(|text| text.contains(why)), "{dry}");
         let made = told(&server, "POST", W, &body, 201);
         let (is, reason, words) = condition(&made, "Accepted");
-        assert!((is, reason) == ("False", "DoesNotFit") && words.contains(why), "{words}");
-        assert_eq!(condition(&made, "Ready").1, "LeftOut");
+        assert!((is, reason) == ("False", "Invalid") && words.contains(why), "{words}");
+        assert_eq!(condition(&made, "Ready").1, "Rejected");
         assert!(made["status"].get("answered").is_none());
     }
     let inner = json!({"metadata": {"name": "in"}, "spec": {"app": "a", "serviceName": "shop"}}).to_string();

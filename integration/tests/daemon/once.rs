@@ -112,7 +112,7 @@ fn what_a_kill_left_unanswered_is_answered_when_it_is_asked_again() {
 #[test]
 fn an_override_that_is_asked_for_again_is_there_once_also_after_a_kill() {
     let mut server = Fairway::start(&super::answering(&["192.0.2.1"]), &[]);
-    let body = |force: &str| json!({"scope": "eu1", "force": force, "reason": "work", "forSecs": 600}).to_string();
+    let body = |action: &str| json!({"scope": "eu1", "action": action, "reason": "work", "forSecs": 600}).to_string();
     let added = ask(&server, "POST", "/v1/overrides", "a", &body("drain"));
     assert_eq!(added.0, 201, "{added:?}");
     assert_eq!(ask(&server, "POST", "/v1/overrides", "a", &body("drain")), added);

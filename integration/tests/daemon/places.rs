@@ -52,7 +52,7 @@ fn a_new_database_moves_clients_and_a_damaged_one_changes_nothing() {
 
     put(&of("DE")[..100]);
     wait_until("the damaged database is refused", LIMIT, || state(server.http)["config"]["stale"] == true);
-    let faults = state(server.http)["config"]["lastReload"]["faults"].clone();
+    let faults = state(server.http)["config"]["lastReload"]["errors"].clone();
     let told = faults.to_string();
     assert!(told.contains("places.mmdb is no MMDB database, or a damaged one"), "{told}");
     assert_eq!(faults.as_array().map(Vec::len), Some(1), "one clear error: {told}");

@@ -48,7 +48,7 @@ fn a_changed_file_is_loaded_by_itself_and_loses_no_answer() {
     load.wait_for(50);
     load.stop().expect_whole(50);
     // The answers change a moment before it is told.
-    wait_until("it is told", LIMIT, || state(server.http)["config"]["lastReload"]["askedBy"] == "files");
+    wait_until("it is told", LIMIT, || state(server.http)["config"]["lastReload"]["trigger"] == "files");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_faulty_configuration_changes_no_answer_and_says_why_everywhere() {
     wait_until("the reload is refused", LIMIT, || state(server.http)["config"]["stale"] == true);
     let report = state(server.http)["config"]["lastReload"].clone();
     assert_eq!(report["accepted"], false);
-    let faults = report["faults"].to_string();
+    let faults = report["errors"].to_string();
     assert!(faults.contains("fairway.yaml:6:") && faults.contains("fastest"), "{faults}");
     // What the log tells of it goes by the trace that the report names.
     let trace = report["trace"].as_str().expect("it has one");

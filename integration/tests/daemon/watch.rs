@@ -73,7 +73,7 @@ fn a_flip_is_told_with_what_it_moved_and_again_to_who_names_the_event_before() {
     drop(eu1);
     // First verdicts may still be on their way.
     let is_down = |(_, flip): &(String, serde_json::Value)| flip["to"] == "down";
-    let (_, flip) = std::iter::repeat_with(|| watcher.event("flip")).find(is_down).expect("it never ends");
+    let (_, flip) = std::iter::repeat_with(|| watcher.event("transition")).find(is_down).expect("it never ends");
     assert_eq!(flip["clusters"][0], "eu1");
     assert_eq!((&flip["to"], &flip["cause"]), (&"down".into(), &"connection refused".into()));
     assert_eq!((&flip["poolsMoved"], &flip["namesMoved"]), (&1.into(), &1.into()));
@@ -83,10 +83,10 @@ fn a_flip_is_told_with_what_it_moved_and_again_to_who_names_the_event_before() {
     assert_eq!((share("eu1"), share("us1")), (Some(0.0.into()), Some(100.0.into())));
     // The state may have been told before the flip: who comes now hears of what holds.
     let (_, after) = Watcher::new(server.http, "", "").event("state");
-    assert_ne!(after["conditions"], state["conditions"]);
+    assert_ne!(after["runtimeState"], state["runtimeState"]);
 
     let mut later = Watcher::new(server.http, "", &format!("Last-Event-ID: {before}\r\n"));
-    assert_eq!(std::iter::repeat_with(|| later.event("flip")).find(is_down).expect("it never ends").1, flip);
+    assert_eq!(std::iter::repeat_with(|| later.event("transition")).find(is_down).expect("it never ends").1, flip);
     let mut stranger = Watcher::new(server.http, "?after=00000000.7", "");
     stranger.event("reset");
 }
@@ -99,7 +99,7 @@ fn a_reload_is_told_with_what_became_of_it() {
     server.write_config("polcy: 1\n");
     let (_, refused) = watcher.event("reload");
     assert_eq!(refused["accepted"], false);
-    assert!(refused["faultsInAll"].as_u64() > Some(0), "{refused}");
+    assert!(refused["errorCount"].as_u64() > Some(0), "{refused}");
     assert_eq!(watcher.event("state").1["stale"], true);
     server.write_config(&answering(&["192.0.2.2"]));
     assert_eq!(watcher.event("reload").1["accepted"], true);

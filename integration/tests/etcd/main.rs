@@ -183,7 +183,7 @@ fn a_write_that_is_sent_again_to_another_server_is_done_once() {
     let first = declare_once(&servers[0], "a", body);
     assert!(first.starts_with("HTTP/1.1 201"), "{first}");
     wait_until("the other server serves it", LIMIT, || {
-        http_get(servers[1].http, "/v1/clusters/eu1").is_some_and(|(_, body)| body.contains("InTheAnswers"))
+        http_get(servers[1].http, "/v1/clusters/eu1").is_some_and(|(_, body)| body.contains("\"reason\":\"Served\""))
     });
     assert_eq!(declare_once(&servers[1], "a", body), first);
     let other = declare_once(&servers[1], "a", &body.replace("192.0.2.1", "192.0.2.2"));
@@ -218,7 +218,7 @@ fn a_write_to_any_server_is_served_by_all_and_etcd_may_go_and_come_back() {
     assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("application/problem+json"), "{refused}");
     assert!(refused.contains("etcd at"), "{refused}");
     for server in &servers {
-        wait_until("it is said", LIMIT, || state(server)["store"]["away"].is_string());
+        wait_until("it is said", LIMIT, || state(server)["store"]["error"].is_string());
         assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.3"])));
         let status = said(&server.command(&["status"]));
         assert!(status.contains("store") && status.contains("it is away"), "{status}");
@@ -233,7 +233,7 @@ fn a_write_to_any_server_is_served_by_all_and_etcd_may_go_and_come_back() {
 
     etcd.again();
     for server in &servers {
-        wait_until("etcd is back", LIMIT, || state(server)["store"]["away"].is_null());
+        wait_until("etcd is back", LIMIT, || state(server)["store"]["error"].is_null());
     }
     done(&declare(&servers[1], "192.0.2.4"));
     servers.iter().for_each(|server| wait_answer(server.dns, NAME, &["192.0.2.4"], LIMIT));
@@ -275,7 +275,7 @@ fn with_equal_ids_answers_and_authority_are_the_same_on_every_server() {
     }
     let ids = |server: &Fairway| {
         let config = state(server)["config"].clone();
-        (config["snapshot"].clone(), config["conditions"].clone())
+        (config["snapshot"].clone(), config["runtimeState"].clone())
     };
     wait_until("all have the same ids", LIMIT, || {
         let all = servers.each_ref().map(ids);
@@ -344,8 +344,8 @@ fn push(server: &Fairway, sequence: u64, [eu1, us1]: [u32; 2]) {
 fn lead(server: &Fairway) -> (String, u64, Vec<Value>) {
     let state = state(server);
     let clusters = state["clusters"].as_array().cloned().unwrap_or_default();
-    let taken = clusters.iter().map(|cluster| cluster["acceptsNear"].clone()).collect();
-    let lead = state["balance"]["lead"].as_str().unwrap_or_default().to_owned();
+    let taken = clusters.iter().map(|cluster| cluster["acceptsLocal"].clone()).collect();
+    let lead = state["balance"]["role"].as_str().unwrap_or_default().to_owned();
     (lead, state["balance"]["epoch"].as_u64().unwrap_or_default(), taken)
 }
 
@@ -368,7 +368,7 @@ fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_pla
     });
     assert_eq!(servers[1].metric("fairway_balance_role", r#"role="follows""#), 1.0);
     assert!(said(&servers[2].command(&["status"])).contains("decided by another server"));
-    let ids = servers.each_ref().map(|server| state(server)["config"]["conditions"].clone());
+    let ids = servers.each_ref().map(|server| state(server)["config"]["runtimeState"].clone());
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
 
     // It ends without a word; the next one that hears of load takes its place once the lease has run out.

@@ -67,7 +67,7 @@ def shares(said):
 def values_are_those_of_the_server(view):
     """Every row beside `/v1/state`, taken until both are of one moment."""
     now = state()
-    view.until("id => document.querySelector('#config-body').textContent.includes(id)", now["config"]["conditions"])
+    view.until("id => document.querySelector('#config-body').textContent.includes(id)", now["config"]["runtimeState"])
     equal(view.text("#version"), now["version"], "version")
     pools = {pool["name"]: pool for pool in now["pools"]}
     wanted = sorted((name, pool["name"]) for pool in now["pools"] for name in pool["names"])
@@ -80,7 +80,7 @@ def values_are_those_of_the_server(view):
         for kind in ("declared", "arrived"):
             said = {m["cluster"]: m["share"][kind] for m in members}
             equal(told[kind], None if None in said.values() else said, f"{name} {kind}")
-        up = sum(m["standing"] in ("up", "unknown") for m in members)
+        up = sum(m["eligibility"] in ("up", "unknown") for m in members)
         assert f"{up} of {len(members)} up" in shown[name].locator(".cell.health").text_content(), name
     rows = view.page.locator("#clusters-grid .rows > .row:not([hidden])").all()
     equal([row.locator(".name").text_content() for row in rows], [c["name"] for c in now["clusters"]], "clusters")
@@ -191,7 +191,7 @@ def filter_and_keyboard(view):
 
 def overrides_and_reload(view):
     """A reason with markup in it is a text; a refused change is told with its faults."""
-    said = command("POST", "/v1/overrides", {"scope": "ap1", "force": "drain", "reason": HOSTILE, "forSecs": 3600})
+    said = command("POST", "/v1/overrides", {"scope": "ap1", "action": "drain", "reason": HOSTILE, "forSecs": 3600})
     view.page.wait_for_selector("#overrides-body table")
     row = view.page.locator("#overrides-body tbody tr")
     assert HOSTILE in row.text_content() and said["id"] in row.text_content(), row.text_content()
@@ -206,7 +206,7 @@ def overrides_and_reload(view):
     write(path, good.replace("policy: weighted", "polcy: weighted"))
     view.page.wait_for_selector("#flips-list [data-to=refused]")
     view.until("() => document.querySelector('#config-body').textContent.includes('refused')")
-    faults = state()["config"]["lastReload"]["faults"]
+    faults = state()["config"]["lastReload"]["errors"]
     equal(view.texts("#config-body .faults li"), faults, "faults")
     values_are_those_of_the_server(view)
     view.page.evaluate("scrollTo(0, 0)")

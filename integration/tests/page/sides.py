@@ -44,13 +44,13 @@ def contributions_are_those_of_the_server(view, owners):
         equal(since, item["since"], "since")
         words = "full weight" if item["leaseWeight"] >= 1 else f"{100 * item['leaseWeight']:.1f} % of its weight"
         assert words in cells[5] and re.search(r"fades in (\d+ s|\d+ min)", cells[5]), cells[5]
-        told = [f"{said['name']} {said['what']}" for said in item["conditions"]]
+        told = [f"{said['name']} {said['message']}" for said in item["warnings"]]
         equal(row.locator(".warnings li").all_text_contents(), told, "conditions")
 
 
 def contributions_come_and_go(view):
     contributions_are_those_of_the_server(view, 2)
-    second = next(item for item in contributions() if item["conditions"])
+    second = next(item for item in contributions() if item["warnings"])
     row = view.page.locator("#contributions-table tbody tr", has_text=second["owner"])
     row.locator("summary").click()
     assert row.locator(".warnings").is_visible()
@@ -83,7 +83,7 @@ def publishing_is_that_of_the_server(view):
     for name, said in providers().items():
         article = view.page.locator(f"[data-provider={name}]")
         facts = dict(zip(article.locator("dt").all_text_contents(), article.locator("dd").all_text_contents()))
-        equal(article.locator("h3 .standing").text_content(), said["standing"], f"standing of {name}")
+        equal(article.locator("h3 .standing").text_content(), said["status"], f"standing of {name}")
         equal(facts["Zones"], ", ".join(said["zones"]), "zones")
         equal(facts["Record sets there"], f"{said['owned']} of ours, {said['foreign']} of others", "sets")
         equal(facts["Failures in a row"], str(said["failures"]), "failures")
@@ -93,7 +93,7 @@ def publishing_is_that_of_the_server(view):
         assert ("behindSince" in said) == facts["Lag"].startswith("behind for"), (facts["Lag"], said)
         rows = article.locator("tbody tr").all()
         shown = [tuple(row.locator("th, td").all_text_contents()) for row in rows]
-        wanted = [(r["name"], r["type"], r["condition"], r.get("reason", "")) for r in said["records"] if r["condition"] != "published"]
+        wanted = [(r["name"], r["type"], r["status"], r.get("reason", "")) for r in said["records"] if r["status"] != "published"]
         equal(shown, wanted, f"what is not published by {name}")
 
 

@@ -177,13 +177,13 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: {}, tls: {{ cert: {{ fil
         let state: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         state["providers"][number].clone()
     };
-    wait_until("it is well", LIMIT, || standing(0)["standing"] == "ok");
+    wait_until("it is well", LIMIT, || standing(0)["status"] == "ok");
     let (_, text) = http_get(server.http, "/v1/contributions").expect("it answers");
     let kept: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     let weights = kept["items"].as_array().into_iter().flatten().map(|item| &item["members"][0]["weight"]);
     assert_eq!(weights.collect::<Vec<_>>(), [70, 30], "each set keeps its weight: {text}");
     for (number, name, why) in [(1, "unknown", "401"), (2, "untrusting", "invalid peer certificate")] {
-        wait_until("it fails", LIMIT, || standing(number)["standing"] == "failing");
+        wait_until("it fails", LIMIT, || standing(number)["status"] == "failing");
         let state = standing(number);
         let error = state["error"].as_str().unwrap_or_default().to_owned();
         assert!(error.contains(why) && !error.contains("fwt_"), "{state}");

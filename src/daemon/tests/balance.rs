@@ -148,7 +148,7 @@ async fn a_drain_goes_on_until_nothing_is_left(scene: &Scene, world: &World) {
     assert_eq!(drain().await, None);
     let new = NewOverride {
         scope: "eu1".to_owned(),
-        force: "drain".to_owned(),
+        action: "drain".to_owned(),
         reason: "planned work".to_owned(),
         for_secs: 60,
     };

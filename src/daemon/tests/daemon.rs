@@ -44,7 +44,7 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
     assert!(answer.ends_with(&[127, 0, 0, 1]) && answer[3] & 15 == 0, "{answer:?}");
     let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
     let state = http.state().await.unwrap();
-    assert!(state.ready && state.listeners.len() == 3 && state.pools[0].members[0].standing == "up", "{state:#?}");
+    assert!(state.ready && state.listeners.len() == 3 && state.pools[0].members[0].eligibility == "up", "{state:#?}");
     assert_eq!(http.version().await.unwrap().pid, std::process::id());
     let query = ExplainQuery { name: "shop.gslb.example".to_owned(), ..ExplainQuery::default() };
     let explanation = http.explain(&query).await.unwrap();
@@ -106,7 +106,7 @@ async fn commands_are_taken_on_the_control_socket_and_on_loopback() {
     let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
     let new = NewOverride {
         scope: "eu1".to_owned(),
-        force: "drain".to_owned(),
+        action: "drain".to_owned(),
         reason: "planned work".to_owned(),
         for_secs: 60,
     };
@@ -121,7 +121,7 @@ async fn commands_are_taken_on_the_control_socket_and_on_loopback() {
     let here = http.add_override(&new).await.unwrap();
     http.remove_override(&here.id.unwrap()).await.unwrap();
     refused(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }).await, 400);
-    refused(socket.add_override(&NewOverride { force: "sideways".to_owned(), ..new.clone() }).await, 400);
+    refused(socket.add_override(&NewOverride { action: "sideways".to_owned(), ..new.clone() }).await, 400);
     refused(socket.add_override(&NewOverride { reason: "x".repeat(20 << 10), ..new.clone() }).await, 413);
     refused(socket.remove_override("none").await, 404);
     let added = socket.add_override(&new).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_changed_file_is_taken_by_itself_once_it_rests() {
     until("the new configuration", async || control.state().await.is_ok_and(|s| s.config.generation == 2)).await;
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]));
     let last = control.state().await.unwrap().config.last_reload.unwrap();
-    assert_eq!((last.asked_by.as_str(), last.accepted), ("files", true));
+    assert_eq!((last.trigger.as_str(), last.accepted), ("files", true));
     daemon.stop().await;
 }
 
@@ -174,7 +174,7 @@ async fn a_daemon_that_takes_over_answers_without_a_gap_and_keeps_what_operators
     let socket = Client::new(Reach::of_data_dir(&scene.data()));
     let new = NewOverride {
         scope: "eu1".to_owned(),
-        force: "drain".to_owned(),
+        action: "drain".to_owned(),
         reason: "planned work".to_owned(),
         for_secs: 60,
     };

@@ -54,7 +54,7 @@ async fn load_is_read_shown_and_measured_and_a_reload_ends_it() {
     let scene = Scene::new(&config_with_load(statistics(73).await));
     let daemon = start(&scene).await;
     let client = control_socket(&scene);
-    let wanted = |load: &LoadState| load.permille == Some(730) && load.standing == "counts";
+    let wanted = |load: &LoadState| load.permille == Some(730) && load.status == "used";
     until("the load of eu1", async || cluster(&client, "eu1").await.load.first().is_some_and(wanted)).await;
     let eu1 = cluster(&client, "eu1").await;
     let load = &eu1.load[0];
@@ -84,7 +84,7 @@ async fn a_push_counts_at_once_and_a_bad_one_touches_nothing() {
     let client = control_socket(&scene);
     let new = NewLoad { used: Some(95), sequence: Some(7), valid_for: Some("1m".to_owned()), ..NewLoad::default() };
     let state = client.push_load("eu1", &new).await.unwrap();
-    assert_eq!((state.source, state.permille, state.standing.as_str()), (None, Some(950), "counts"));
+    assert_eq!((state.source, state.permille, state.status.as_str()), (None, Some(950), "used"));
     let bad = |change: fn(&mut NewLoad)| {
         let mut bad = NewLoad { sequence: Some(8), ..new.clone() };
         change(&mut bad);
@@ -104,7 +104,7 @@ async fn a_push_counts_at_once_and_a_bad_one_touches_nothing() {
         assert!(found == status && detail.contains(part), "{found} {detail}");
     }
     let eu1 = cluster(&client, "eu1").await;
-    assert_eq!((eu1.load[0].permille, eu1.load[0].standing.as_str()), (Some(950), "counts"));
+    assert_eq!((eu1.load[0].permille, eu1.load[0].status.as_str()), (Some(950), "used"));
     assert_eq!(cluster(&client, "us1").await.load, []);
     let http = Client::new(Reach::Http(daemon.http_address().unwrap()));
     assert_eq!(refused(&http, "us1", &new).await.0, 409, "the same on loopback");

@@ -261,7 +261,7 @@ async fn the_word_of_a_file_holds_and_the_conflict_shows_on_both() {
     let other = json!({"name": "eu1", "addresses": ["192.0.2.9"]});
     let made = server.put("/v1/clusters/eu1", &other).expect(201);
     let (status, why) = made.condition("Conflict");
-    assert!(status == "True" && why.contains("Overruled") && why.contains("fairway.yaml"), "{why}");
+    assert!(status == "True" && why.contains("Shadowed") && why.contains("fairway.yaml"), "{why}");
     assert_eq!(made.condition("Served").0, "False");
     assert_eq!(server.answer("shop.gslb.example"), Some([127, 0, 0, 1]));
     let state = server.daemon.control().state().await.unwrap();

@@ -77,7 +77,7 @@ async fn a_record_is_run_changed_taken_up_again_and_ended() {
         condition(&server.get(&one), "Published") == ("True".to_owned(), "Published".to_owned())
     })
     .await;
-    assert_eq!(condition(&server.get(&one), "Accepted").1, "Fits");
+    assert_eq!(condition(&server.get(&one), "Accepted").1, "Valid");
     assert_eq!(publishers(&server), ["p", "p/zone"], "beside those of the configuration, in an order that holds");
     server.get("/v1/publishing/p%2Fzone/plan").expect(200);
     assert!(server.scene.data().join("publish/declared/p/zone.json").exists(), "notes in a folder of their own");

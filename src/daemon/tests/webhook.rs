@@ -190,8 +190,8 @@ async fn the_weight_of_a_member_is_told_with_where_it_comes_from() {
     server.create("/owners/west", vec![west]);
     let items = server.get("/v1/contributions").expect(200).body["items"].clone();
     let member = |at: usize| items[at]["members"][0].clone();
-    assert_eq!((&member(0)["weight"], &member(0)["said"]), (&60.into(), &60.into()), "{items}");
-    assert_eq!((&member(1)["weight"], &member(1)["said"]), (&1.into(), &Value::Null), "{items}");
+    assert_eq!((&member(0)["weight"], &member(0)["declared"]), (&60.into(), &60.into()), "{items}");
+    assert_eq!((&member(1)["weight"], &member(1)["declared"]), (&1.into(), &Value::Null), "{items}");
     let state = server.get("/v1/state").expect(200).body;
     let pool = state["pools"].as_array().unwrap().iter().find(|pool| pool["names"][0] == "shop.gslb.example.").unwrap();
     assert_eq!(pool["members"][0]["weightFrom"]["owner"], "east", "{pool}");
@@ -303,7 +303,7 @@ async fn who_brings_what_is_listed_and_what_is_evicted_is_gone_alone() {
     let of = |index: usize, field: &str| listed["items"][index][field].clone();
     assert_eq!((of(0, "owner"), of(0, "endpoints"), of(1, "path")), ("east".into(), 1.into(), "/owners/west".into()));
     assert_eq!((of(1, "names"), of(1, "leaseWeight"), of(1, "fadesAt")), (2.into(), 1.0.into(), Value::Null));
-    assert_eq!(listed["items"][1]["conditions"][0]["name"], "odd.gslb.example");
+    assert_eq!(listed["items"][1]["warnings"][0]["name"], "odd.gslb.example");
     assert!(of(0, "lastSeen").is_string());
     let evict = |query: &str| server.send("DELETE", &format!("/v1/contributions?{query}"), "", &Value::Null);
     evict("owner=nobody").expect(404);

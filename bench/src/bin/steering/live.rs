@@ -328,7 +328,7 @@ impl World<'_> {
         let (Some(client), news) = (self.server.as_ref().map(Server::client), self.news.0.clone()) else { return };
         let (scope, start) = (self.scenario.clusters[place].name.as_str().to_owned(), self.start);
         let new =
-            NewOverride { scope: scope.clone(), force: "drain".to_owned(), reason: "test".to_owned(), for_secs: 3600 };
+            NewOverride { scope: scope.clone(), action: "drain".to_owned(), reason: "test".to_owned(), for_secs: 3600 };
         tokio::spawn(async move {
             if client.add_override(&new).await.is_ok()
                 && let Some(left) = drain_left(&client, &scope).await

@@ -33,14 +33,15 @@ fn every_answer_follows_from_its_explanation_alone() {
             let (json, chosen) = scene.ask(&mut dice);
             let pool: Value = serde_json::from_str(&json).unwrap();
             assert_eq!(first_of(&pool).as_deref(), chosen.as_deref(), "pool {number}: {json}");
-            *seen.entry(format!("{} {}", pool["policySteps"].as_array().unwrap().len(), pool["reach"])).or_default() +=
-                1;
-            *seen.entry(pool["reach"].to_string()).or_default() += 1;
+            *seen
+                .entry(format!("{} {}", pool["policySteps"].as_array().unwrap().len(), pool["assignment"]))
+                .or_default() += 1;
+            *seen.entry(pool["assignment"].to_string()).or_default() += 1;
             *seen.entry(pool["basis"].to_string()).or_default() += 1;
             *seen.entry("\"closed\"".to_owned()).or_default() += closed(&pool);
         }
     }
-    for wanted in ["near", "spill", "pinned", "rest", "live", "pending", "down", "closed"] {
+    for wanted in ["local", "overflow", "pinned", "remainder", "live", "pending", "down", "closed"] {
         let count = seen.get(&format!("{wanted:?}")).copied().unwrap_or_default();
         assert!(count >= 20, "{wanted} was seen {count} times only: {seen:?}");
     }
@@ -51,7 +52,7 @@ fn closed(pool: &Value) -> u32 {
     let closed = |member: &&Value| member["schedule"].as_str().is_some_and(|schedule| schedule.starts_with("closed: "));
     let members = pool["members"].as_array().unwrap();
     for member in members {
-        let (is_closed, sight) = (closed(&member), member["sight"].as_str());
+        let (is_closed, sight) = (closed(&member), member["candidacy"].as_str());
         assert_eq!(is_closed, sight.map_or(is_closed, |sight| sight == "closed"), "{member}");
         assert!(!is_closed || member["in"] == false && said(member).is_none(), "{member}");
         let lacks_family = member["reason"] == "has no address of this family";
@@ -75,7 +76,7 @@ struct Said<'a> {
 /// The first cluster of the answer, by the formulas; none where the answer names none.
 fn first_of(pool: &Value) -> Option<String> {
     let text = |value: &'_ Value| value.as_str().unwrap().to_owned();
-    if pool["gives"] != "members" || pool["chosen"].as_array().unwrap().is_empty() {
+    if pool["result"] != "members" || pool["chosen"].as_array().unwrap().is_empty() {
         return None;
     }
     let seed = hex(&pool["seed"]);
@@ -102,7 +103,7 @@ fn first_of(pool: &Value) -> Option<String> {
 fn by_load<'a>(pool: &Value, seed: u64, groups: &[Vec<&str>], candidates: &'a [Said<'a>]) -> Option<&'a Said<'a>> {
     let all_standby = candidates.iter().all(|said| said.standby);
     let in_play = || candidates.iter().filter(|said| all_standby || !said.standby);
-    if let Some(holder) = in_play().find(|said| pool["heldBy"] == said.cluster) {
+    if let Some(holder) = in_play().find(|said| pool["pinnedTo"] == said.cluster) {
         return Some(holder);
     }
     let key = |cluster: &str| {
@@ -139,17 +140,17 @@ fn best<'a>(
 }
 
 fn said(member: &Value) -> Option<Said<'_>> {
-    let sight = member["sight"].as_str()?;
+    let sight = member["candidacy"].as_str()?;
     let number = |value: &Value| value.as_f64().unwrap();
     let accepts = |part: &str| member["acceptance"].get(part).map_or(65_535.0, number);
-    matches!(sight, "candidate" | "part").then(|| Said {
+    matches!(sight, "candidate" | "partial").then(|| Said {
         cluster: member["cluster"].as_str().unwrap(),
         standby: member["standby"].as_bool().unwrap(),
-        part: sight == "part",
+        part: sight == "partial",
         key: hex(&member["key"]),
-        share: number(&member["share"]),
-        near: accepts("near"),
-        spill: accepts("spill"),
+        share: number(&member["effectiveWeight"]),
+        near: accepts("local"),
+        spill: accepts("overflow"),
     })
 }
 

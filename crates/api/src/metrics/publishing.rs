@@ -37,8 +37,8 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {
             *sets.entry([name.clone(), condition.to_owned(), reason.to_owned()]).or_default() += 1.0;
         }
     }
-    let help = "Record sets by their condition at the provider, and the reason if refused.";
-    sheet.gauges("fairway_publish_sets", help, &["provider", "condition", "reason"], sets);
+    let help = "Record sets by their status at the provider, and the reason if refused.";
+    sheet.gauges("fairway_publish_sets", help, &["provider", "status", "reason"], sets);
     let counts = |value: &dyn Fn(&fairway_providers::publish::Counts) -> u64| -> Vec<([String; 1], u64)> {
         all.iter().map(|(name, status)| ([name.clone()], value(&status.counts))).collect()
     };

@@ -67,14 +67,14 @@ fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Cond
     // Of a pool that is overruled the members count still.
     let is_heard = overruled.is_none() || object.key.kind() == Kind::Pool;
     let (is_served, why) = match served >= object.revision {
-        _ if faults.is_some() => (false, "LeftOut"),
-        _ if !is_heard => (false, "Overruled"),
-        true => (true, "InTheAnswers"),
-        false => (false, "NotYetInTheAnswers"),
+        _ if faults.is_some() => (false, "Rejected"),
+        _ if !is_heard => (false, "Shadowed"),
+        true => (true, "Served"),
+        false => (false, "Pending"),
     };
     vec![
-        said("Accepted", faults.is_none(), if faults.is_none() { "Fits" } else { "DoesNotFit" }, faults.as_ref()),
-        said("Conflict", overruled.is_some(), if overruled.is_some() { "Overruled" } else { "None" }, overruled),
+        said("Accepted", faults.is_none(), if faults.is_none() { "Valid" } else { "Invalid" }, faults.as_ref()),
+        said("Conflict", overruled.is_some(), if overruled.is_some() { "Shadowed" } else { "NoConflict" }, overruled),
         said("Served", is_served, why, None),
     ]
 }

@@ -95,8 +95,8 @@ async fn write(site: &Site, change: Change, asked: Asked, once: Option<Once>) ->
     let (report, left_out, _trial) = tried(site, objects, std::slice::from_ref(&change), asked.dry_run).await?;
     if asked.dry_run {
         let differences = differences(&objects.declared(), std::slice::from_ref(&change));
-        let not_accepted = told(flaws(&left_out, false));
-        return Ok(Json(ApplyReport { dry_run: true, differences, not_accepted, ..report }).into_response());
+        let rejected = told(flaws(&left_out, false));
+        return Ok(Json(ApplyReport { dry_run: true, differences, rejected, ..report }).into_response());
     }
     let committed = match &once {
         Some(once) => commit_once(site, objects, change, &asked.by, once).await?,
@@ -146,8 +146,8 @@ pub(super) async fn apply(State(site): State<Site>, asked: Asked) -> Result<Resp
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, what).into());
     }
     let (tried, left_out, _trial) = tried(&site, objects, &changes, true).await?;
-    let not_accepted = told(flaws(&left_out, false));
-    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, not_accepted, ..tried };
+    let rejected = told(flaws(&left_out, false));
+    let mut report = ApplyReport { unchanged, dry_run: asked.dry_run, rejected, ..tried };
     if asked.dry_run {
         report.differences = differences(&objects.declared(), &changes);
         return Ok(Json(report).into_response());
@@ -268,9 +268,9 @@ pub(crate) async fn supposed(control: &Control, change: &Change) -> Result<Apply
         control.try_objects(Attempt { declared, written: None }).await?;
     let before = Arc::clone(&control.shared().serving.published().configured);
     let others = new_in(&left_out, &before.left_out).filter(|(key, _)| **key != change.key);
-    let not_accepted = told(flaws(left_out.get_key_value(&change.key).into_iter().chain(others), false));
-    let not_accepted = faults.into_iter().chain(not_accepted).collect();
-    Ok(ApplyReport { dry_run: true, differences, effect, not_accepted, ..report })
+    let rejected = told(flaws(left_out.get_key_value(&change.key).into_iter().chain(others), false));
+    let rejected = faults.into_iter().chain(rejected).collect();
+    Ok(ApplyReport { dry_run: true, differences, effect, rejected, ..report })
 }
 
 /// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.

@@ -162,10 +162,10 @@ mod tests {
         let hub = Hub::new();
         let place = hub.recent(0);
         hub.mark(&mark(1));
-        hub.tell("flip", &mark(0));
+        hub.tell("transition", &mark(0));
         hub.mark(&mark(2));
         let (events, place) = texts(&hub, place);
-        assert_eq!(events, ["flip", "state"]);
+        assert_eq!(events, ["transition", "state"]);
         hub.mark(&mark(2));
         assert_eq!(texts(&hub, place), (vec![], place), "an equal mark is no news");
     }
@@ -173,18 +173,18 @@ mod tests {
     #[test]
     fn who_comes_back_gets_what_came_after_the_id_it_names() {
         let hub = Hub::new();
-        hub.tell("flip", &mark(0));
+        hub.tell("transition", &mark(0));
         let (messages, _) = hub.pull(hub.recent(1));
         let id = messages[0].id.clone().unwrap();
         hub.tell("reload", &mark(0));
         assert_eq!(texts(&hub, hub.after(&id)).0, ["reload"]);
-        assert_eq!(texts(&hub, hub.recent(5)).0, ["flip", "reload"]);
+        assert_eq!(texts(&hub, hub.recent(5)).0, ["transition", "reload"]);
     }
 
     #[test]
     fn an_id_of_another_run_and_one_that_makes_no_sense_are_told_to_look_anew() {
         let hub = Hub::new();
-        hub.tell("flip", &mark(0));
+        hub.tell("transition", &mark(0));
         for id in ["00.1", "", ".", "x.y.z", &format!("{}.2", hub.run), &format!("{}.-1", hub.run)] {
             assert_eq!(texts(&hub, hub.after(id)).0, ["reset"], "{id:?}");
         }
@@ -194,15 +194,15 @@ mod tests {
     fn of_more_events_than_are_kept_a_slow_watcher_is_told_that_some_are_gone() {
         let hub = Hub::new();
         let (first, second) = (hub.recent(0), {
-            hub.tell("flip", &mark(0));
+            hub.tell("transition", &mark(0));
             hub.recent(0)
         });
-        (0..KEPT).for_each(|_| hub.tell("flip", &mark(0)));
+        (0..KEPT).for_each(|_| hub.tell("transition", &mark(0)));
         assert_eq!(texts(&hub, second).0.len(), KEPT, "all that it lacks is kept");
         let (events, place) = texts(&hub, first);
         assert_eq!(events, ["reset"]);
-        hub.tell("flip", &mark(0));
-        assert_eq!(texts(&hub, place).0, ["flip"], "and it goes on from there");
+        hub.tell("transition", &mark(0));
+        assert_eq!(texts(&hub, place).0, ["transition"], "and it goes on from there");
         assert_eq!(hub.kept().events.len(), KEPT);
     }
 }

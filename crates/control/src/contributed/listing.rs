@@ -11,7 +11,7 @@ use fairway_providers::webhook_server::{Edits, Refused, Scope};
 
 use super::{ContributionLedger, Owners};
 use crate::{Control, ControlError, Published, configured::Contributor, declared::Declared};
-use fairway_api_types::contributions_wire::{ContributedMember, ContributionCondition, ContributionState, Eviction};
+use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, ContributionWarning, Eviction};
 use fairway_store::objects::Author;
 
 /// One contribution, while it is counted.
@@ -89,7 +89,7 @@ fn listed(declared: &Declared, published: &Published, ledger: &ContributionLedge
                 name: name.to_string(),
                 cluster: member.cluster.to_string(),
                 weight: member.weight.0,
-                said: origin.said.map(|weight| weight.0),
+                declared: origin.said.map(|weight| weight.0),
             });
         }
     }
@@ -97,8 +97,8 @@ fn listed(declared: &Declared, published: &Published, ledger: &ContributionLedge
         state.members = members.get(&(&*state.owner, &*state.set)).cloned().unwrap_or_default();
         let all = all.iter();
         let own = all.filter(|told| *told.owner == *state.owner && *told.set == *state.set).take(CONDITIONS_MAX);
-        state.conditions =
-            own.map(|told| ContributionCondition { name: told.name.to_string(), what: told.what.clone() }).collect();
+        state.warnings =
+            own.map(|told| ContributionWarning { name: told.name.to_string(), message: told.what.clone() }).collect();
     }
     listed
 }
@@ -130,7 +130,7 @@ impl Clock {
             fades_at: after(1),
             gone_at: after(2),
             members: vec![],
-            conditions: vec![],
+            warnings: vec![],
         }
     }
 }

@@ -15,7 +15,7 @@ async fn an_override_is_in_the_answers_and_on_disk_when_it_is_acknowledged() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;
     let state = control.add_override(said(&scene, "eu*", OverrideAction::Drain, 3_600)).await.unwrap();
-    assert_eq!((state.source.as_str(), &state.holds_for[..]), ("command", &["eu1/127.0.0.1".to_owned()][..]));
+    assert_eq!((state.source.as_str(), &state.addresses[..]), ("command", &["eu1/127.0.0.1".to_owned()][..]));
     assert_eq!(health(&control, "127.0.0.1").override_action(), Some(OverrideAction::Drain));
     assert_eq!(health(&control, "127.0.0.2").override_action(), None);
     let text = fs::read_to_string(scene.data().join("overrides.json")).unwrap();

@@ -11,7 +11,7 @@ async fn a_refused_reload_keeps_the_old_configuration_and_says_why() {
     let before = control.shared.serving.load().snapshot.id();
     scene.write(&silent().replace("cluster: us1", "cluster: us9"));
     let report = control.reload().await.unwrap();
-    assert!(!report.accepted && report.faults.iter().any(|fault| fault.contains("us9")), "{report:?}");
+    assert!(!report.accepted && report.errors.iter().any(|fault| fault.contains("us9")), "{report:?}");
     assert_eq!(control.shared.serving.load().snapshot.id(), before);
     let state = control.state().await.unwrap();
     assert!(state.config.stale && state.config.generation == 1);
@@ -25,7 +25,7 @@ async fn a_vanished_file_is_a_refused_reload_and_not_an_empty_one() {
     let (control, _actor) = scene.run().await;
     fs::remove_file(scene.file()).unwrap();
     let report = control.reload().await.unwrap();
-    assert!(!report.accepted && !report.faults.is_empty());
+    assert!(!report.accepted && !report.errors.is_empty());
     assert_eq!(control.state().await.unwrap().pools.len(), 1);
 }
 

@@ -135,6 +135,6 @@ async fn force_does_not_open_a_member_and_the_state_tells_when_it_does() {
     assert_eq!(answered(&control), "us1");
     let member = &control.state().await.unwrap().pools[0].members[0];
     let told = "closed: opens 2026-11-23T08:00:00+01:00[Europe/Berlin]";
-    assert_eq!((member.standing.as_str(), member.schedule.as_deref()), ("closed", Some(told)));
+    assert_eq!((member.eligibility.as_str(), member.schedule.as_deref()), ("closed", Some(told)));
     running.abort();
 }

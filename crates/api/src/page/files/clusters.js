@@ -68,11 +68,11 @@ function pastCell({ strip: pieces, past, since, now, target, limit, load }) {
 function loadCell({ load, loadWord, target, limit, capacity, takes }) {
   const taken = takes.near < 100 || takes.spill < 100 ? ` · takes ${percent(takes.near)} of its clients` : "";
   if (load === null) {
-    const why = loadWord?.failure ?? (loadWord ? `load ${loadWord.standing}` : "no load reported");
+    const why = loadWord?.failure ?? (loadWord ? `load ${loadWord.status}` : "no load reported");
     return [gauge(null, target, limit), h("span", { class: "muted sub" }, why + taken)];
   }
   const used = capacity ? `${number(Math.round((load / 100) * capacity))} of ${number(capacity)}` : "";
-  const age = loadWord?.ageMillis > 15_000 ? ` · ${span(loadWord.ageMillis)} old` : "";
+  const age = loadWord?.ageMs > 15_000 ? ` · ${span(loadWord.ageMs)} old` : "";
   return [
     h("span", { class: "load" }, h("b", {}, percent(load)), " ", h("span", { class: "muted" }, used)),
     gauge(load, target, limit),

@@ -89,9 +89,9 @@ function lease({ lastSeen, leaseWeight, fadesAt, goneAt }, countdowns) {
   return h("span", {}, standing(leaseWeight >= 1 ? "up" : leaseWeight > 0 ? "partly" : "down", leaseWeight >= 1 ? "full weight" : `${percent(100 * leaseWeight)} of its weight`), left, seen);
 }
 
-function conditions({ conditions: all }, key) {
+function conditions({ warnings: all }, key) {
   if (all.length === 0) return standing("up", "heeded");
-  const said = all.map(({ name, what }) => h("li", {}, h("b", {}, name), ` ${what}`));
+  const said = all.map(({ name, message }) => h("li", {}, h("b", {}, name), ` ${message}`));
   const words = h("summary", { "data-key": `conditions of ${key}` }, standing("partly", counted(all.length, "condition")));
   return h("details", { "data-key": key }, words, h("ul", { class: "warnings" }, said));
 }

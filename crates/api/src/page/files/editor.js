@@ -93,7 +93,7 @@ export function editor(wrote) {
       const changes = differences(now.base, now.draft);
       conflict.replaceChildren();
       outcome.replaceChildren(...effects(answer.body, changes));
-      const left = answer.body.notAccepted.length > 0;
+      const left = answer.body.rejected.length > 0;
       settle(left ? "doubt" : "fine", changes.length === 0 ? "Nothing is changed yet." : left ? "It would be kept, and not heeded as it stands." : `It fits: ${counted(changes.length, "value")} would change.`, changes.length > 0);
     } else if (answer.status === 401 || answer.status === 403) lock(why(answer));
     else if (answer.status === 412) clash();
@@ -249,7 +249,7 @@ export function editor(wrote) {
 }
 
 /** What would come of it: values of the body, objects, what is served, and what would not be heeded. */
-function effects({ created, changed, deleted, effect, notAccepted }, changes) {
+function effects({ created, changed, deleted, effect, rejected }, changes) {
   const objects = [...created.map((of) => `${of} is made`), ...changed.map((of) => `${of} is changed`), ...deleted.map((of) => `${of} is deleted`)];
   const list = (words, lines, kind) => (lines.length === 0 ? [] : [h("h4", {}, words), h("ul", { class: kind }, lines.slice(0, LINES).map((line) => h("li", {}, line)))]);
   return [
@@ -257,7 +257,7 @@ function effects({ created, changed, deleted, effect, notAccepted }, changes) {
     ...list("Plan", objects, "plan-objects"),
     h("h4", {}, "In the answers"),
     effect.length === 0 ? h("p", { "data-part": "effect" }, "Nothing changes.") : h("ul", { "data-part": "effect" }, effect.slice(0, LINES).map((line) => h("li", {}, line))),
-    ...list("Would not be heeded", notAccepted, "warnings"),
+    ...list("Would not be heeded", rejected, "warnings"),
   ].filter(Boolean);
 }
 

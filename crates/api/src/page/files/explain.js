@@ -78,7 +78,7 @@ function explained(body, path) {
       ttlReason ? fact("TTL", ttlReason) : null,
       scope === null ? null : fact("ECS scope", `/${scope}`),
       fact("Snapshot", h("code", {}, body.snapshot)),
-      fact("Conditions", h("code", {}, body.conditions)),
+      fact("Runtime state", h("code", {}, body.runtimeState)),
     ),
     h("p", {}, h("a", { href: path }, "The same as JSON, with every term of the formulas")),
   ];
@@ -91,14 +91,14 @@ function step({ name, zone, node, through, pool }) {
 
 /** A pool's choice, filter by filter, and how every member came out of it. */
 function poolChoice(pool) {
-  const { members, groups, place } = pool;
+  const { members, groups, location } = pool;
   const rows = members.map((member) => [
     member.cluster,
     standing(member.in ? "up" : "out", member.in ? "in" : "out"),
     member.reason,
     `${member.weight}`,
     `${member.tier}`,
-    h("ul", { class: "plain" }, member.addresses.map((a) => h("li", {}, h("code", {}, a.address), ` ${a.standing}${a.cause ? `: ${a.cause}` : ""}`))),
+    h("ul", { class: "plain" }, member.addresses.map((a) => h("li", {}, h("code", {}, a.address), ` ${a.eligibility}${a.cause ? `: ${a.cause}` : ""}`))),
   ]);
   return h(
     "div",
@@ -110,11 +110,11 @@ function poolChoice(pool) {
       { class: "facts" },
       fact("Rests on", pool.basisText),
       fact("Depends on", pool.dependsOn === "everyone" ? "nothing of the client: everyone gets the same" : pool.dependsOn),
-      pool.placeToldBy ? fact("Place told by", pool.placeToldBy) : null,
-      place.rows > 1 ? fact("Row", `${place.row + 1} of ${place.rows}`) : null,
+      pool.locationSource ? fact("Location from", pool.locationSource) : null,
+      location.classes > 1 ? fact("Location class", `${location.class + 1} of ${location.classes}`) : null,
       groups.length > 1 ? fact("Order", groups.map((group) => group.join(", ")).join("; then ")) : null,
-      pool.reachText ? fact("Load", pool.reachText) : null,
-      fact("Scope", place.scopeReason),
+      pool.assignmentText ? fact("Load", pool.assignmentText) : null,
+      fact("Scope", location.scopeReason),
     ),
     table(`Members of pool ${pool.name} in this answer`, ["Cluster", "Answer", "Why", "Weight", "Tier", "Addresses"], rows, { class: "stack members" }),
   );

@@ -27,7 +27,7 @@ export function flips() {
         if (seen.has(body.id)) return;
         seen.add(body.id);
       }
-      const made = { flip: flip, reload: reload, reset: missed }[kind]?.(body);
+      const made = { transition: flip, reload: reload, reset: missed }[kind]?.(body);
       if (!made) return;
       list.querySelector(".empty")?.remove();
       list.prepend(made.story);
@@ -40,17 +40,17 @@ export function flips() {
 }
 
 function flip(body) {
-  const { at, applied, address, monitor, clusters, from, to, cause, poolsJudged, poolsMoved, namesMoved, pools } = body;
+  const { at, applied, address, monitor, clusters, from, to, cause, poolsTotal, poolsMoved, namesMoved, pools } = body;
   const who = clusters.join(", ") || address;
   const late = Date.parse(applied) - Date.parse(at);
   const why = cause;
   const moved =
-    poolsJudged === 0
+    poolsTotal === 0
       ? "No pool is judged by it now."
       : poolsMoved === null
-      ? `${counted(poolsJudged, "pool")} judged by it; too many to ask what moved.`
+      ? `${counted(poolsTotal, "pool")} judged by it; too many to ask what moved.`
       : poolsMoved === 0
-        ? `No answer changed (${counted(poolsJudged, "pool")} asked).`
+        ? `No answer changed (${counted(poolsTotal, "pool")} asked).`
         : `${counted(namesMoved, "name")} of ${counted(poolsMoved, "pool")} answered otherwise${late >= 0 ? `, ${late < 1 ? "within 1 ms" : `${late} ms`} after the verdict` : ""}.`;
   const story = h(
     "li",
@@ -91,16 +91,16 @@ function level(kind, part) {
 }
 
 function reload(body) {
-  const { at, askedBy, accepted, generation, millis, changes, faults, faultsInAll } = body;
-  const words = accepted ? `Configuration ${generation} serves` : `A configuration was refused: ${counted(faultsInAll, "fault")}`;
+  const { at, trigger, accepted, generation, durationMs: millis, changes, errors: faults, errorCount } = body;
+  const words = accepted ? `Configuration ${generation} serves` : `A configuration was refused: ${counted(errorCount, "fault")}`;
   const story = h(
     "li",
     { class: "story", "data-to": accepted ? "reload" : "refused" },
     h("p", { class: "story-head" }, standing(accepted ? "info" : "down", words), " ", moment(at)),
-    h("p", { class: "muted" }, `asked by ${askedBy}, took ${span(millis) === "0 s" ? `${millis} ms` : span(millis)}`),
+    h("p", { class: "muted" }, `trigger: ${trigger}, took ${span(millis) === "0 s" ? `${millis} ms` : span(millis)}`),
     changes.length > 0 ? h("ul", {}, changes.map((change) => h("li", {}, change))) : null,
     faults.length > 0 ? h("ul", { class: "faults" }, faults.map((fault) => h("li", {}, h("code", {}, fault)))) : null,
-    faultsInAll > faults.length ? h("p", { class: "muted" }, `and ${faultsInAll - faults.length} more`) : null,
+    errorCount > faults.length ? h("p", { class: "muted" }, `and ${errorCount - faults.length} more`) : null,
   );
   return { story, words };
 }

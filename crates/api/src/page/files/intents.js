@@ -4,7 +4,7 @@ import { byId, button, counted, h, moment, number, percent, redraw, standing, te
 import { editor } from "./editor.js";
 
 /** How the state of an intent looks. */
-const READY = { InTheAnswers: ["up", "in the answers"], NotYetInTheAnswers: ["pending", "on its way"], NotExternal: ["unused", "not external"], LeftOut: ["down", "left out"], NoMemberUp: ["down", "no member up"] };
+const READY = { Served: ["up", "in the answers"], Pending: ["pending", "on its way"], NotExternal: ["unused", "not external"], Rejected: ["down", "rejected"], NoMemberUp: ["down", "no member up"] };
 
 export function intents(post) {
   const body = byId("intents-body");

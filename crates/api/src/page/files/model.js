@@ -52,7 +52,7 @@ export class Model {
     const members = pool.members.map((member) => ({
       cluster: member.cluster,
       index: this.indexes.get(member.cluster) ?? 0,
-      standing: member.standing,
+      standing: member.eligibility,
       weight: member.weight,
       tier: member.tier,
       share: member.share,
@@ -97,7 +97,7 @@ export class Model {
       clusterNames: state.clusters.slice(0, 200).map((cluster) => cluster.name),
       clustersUp: clusters.filter((word) => word === "up").length,
       clustersProbed: clusters.filter((word) => word !== "unused").length,
-      overrides: state.overrides.map((said) => ({ ...said, holdsFor: short(said.holdsFor) })),
+      overrides: state.overrides.map((said) => ({ ...said, addresses: short(said.addresses) })),
       config: { ...state.config, warnings: short(state.config.warnings) },
       conflicts: short(state.conflicts),
       listeners: short(state.listeners),
@@ -143,7 +143,7 @@ export class Model {
 
   clusterRow(cluster) {
     const { name, region, addresses, capacity, target, limit, exhausted, drain, warnings } = cluster;
-    const word = cluster.load.find((load) => load.standing === "counts") ?? cluster.load[0] ?? null;
+    const word = cluster.load.find((load) => load.status === "used") ?? cluster.load[0] ?? null;
     const past = this.loads.get(name) ?? [];
     return {
       key: name,
@@ -157,9 +157,9 @@ export class Model {
       exhausted,
       drain,
       warnings: warnings.slice(0, 3),
-      takes: { near: cluster.acceptsNear, spill: cluster.acceptsSpill },
+      takes: { near: cluster.acceptsLocal, spill: cluster.acceptsOverflow },
       load: counting(cluster),
-      loadWord: word && { source: word.source, signal: word.signal, standing: word.standing, failure: word.failure, ageMillis: word.ageMillis },
+      loadWord: word && { source: word.source, signal: word.signal, status: word.status, failure: word.failure, ageMs: word.ageMs },
       past,
       now: this.now,
       since: this.since,
@@ -173,10 +173,10 @@ export class Model {
     const targets = this.targetsOf.get(name) ?? [];
     const up = targets.filter((target) => counts(target) === "up").length;
     const bad = targets.find((target) => counts(target) !== "up");
-    const forced = targets.some((target) => target.forced);
+    const forced = targets.some((target) => target.overrideAction);
     let word = "unused";
     if (targets.length > 0) word = up === targets.length ? "up" : up > 0 ? "partly" : counts(bad);
-    return { word, up, targets: targets.length, forced, cause: bad ? (bad.forced ? `forced ${bad.forced}` : (bad.lastCause ?? "")) : "", since: bad?.since ?? targets[0]?.since ?? null };
+    return { word, up, targets: targets.length, forced, cause: bad ? (bad.overrideAction ? `override ${bad.overrideAction}` : (bad.lastCause ?? "")) : "", since: bad?.since ?? targets[0]?.since ?? null };
   }
 
   /** What probes said of a cluster over time: pieces of one word each. */
@@ -185,7 +185,7 @@ export class Model {
     if (targets.length === 0) return [];
     const changes = targets.flatMap((target, at) => target.history.map((change) => [Date.parse(change.at), at, change.to]));
     changes.sort((a, b) => a[0] - b[0]);
-    const verdicts = targets.map((target) => (target.history.length > 0 ? "pending" : target.verdict));
+    const verdicts = targets.map((target) => (target.history.length > 0 ? "pending" : target.status));
     const pieces = [];
     let from = Math.max(this.since, Date.parse(this.state.startedAt));
     for (const [at, place, to] of [...changes, [this.now, 0, null]]) {
@@ -201,14 +201,14 @@ export class Model {
 
 /** The load that counts, in percent of the capacity. */
 function counting(cluster) {
-  const word = cluster.load.find((load) => load.standing === "counts");
+  const word = cluster.load.find((load) => load.status === "used");
   return word?.permille !== null && word?.permille !== undefined ? word.permille / 10 : null;
 }
 
 /** How a target counts: what is forced, else what probes say. */
 function counts(target) {
-  if (target.forced) return target.forced === "up" ? "up" : "out";
-  return target.verdict;
+  if (target.overrideAction) return target.overrideAction === "up" ? "up" : "out";
+  return target.status;
 }
 
 function joined(verdicts) {

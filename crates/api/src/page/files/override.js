@@ -10,10 +10,10 @@ export function override(post) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const { scope, force, minutes, reason } = form.elements;
-    const body = { scope: scope.value.trim(), force: force.value, reason: reason.value.trim(), forSecs: 60 * Number(minutes.value) };
+    const body = { scope: scope.value.trim(), action: force.value, reason: reason.value.trim(), forSecs: 60 * Number(minutes.value) };
     const answer = await request("POST", "/v1/overrides", { body });
     said.dataset.level = answer.ok ? "fine" : "bad";
-    text(said, answer.ok ? `${body.scope}: ${body.force} is in force.` : why(answer));
+    text(said, answer.ok ? `${body.scope}: ${body.action} is in force.` : why(answer));
     if (!answer.ok) return;
     form.reset();
     post({ kind: "written" });

@@ -62,11 +62,11 @@ function overrides(all, countdowns, remove) {
   const row = (said) => {
     const countdown = h("span", { class: "countdown" });
     countdowns.push({ element: countdown, ends: Date.parse(said.expires) });
-    const { some, count } = said.holdsFor;
+    const { some, count } = said.addresses;
     const holds = count > 0 ? some.slice(0, 5).join(", ") + (count > 5 ? ` and ${number(count - 5)} more` : "") : "nothing: look at the scope";
     return [
       h("code", {}, said.scope),
-      standing(said.force === "up" ? "up" : said.force === "down" ? "down" : "out", said.force),
+      standing(said.action === "up" ? "up" : said.action === "down" ? "down" : "out", said.action),
       said.reason,
       h("span", {}, countdown, " (", moment(said.expires), ")"),
       holds,
@@ -81,7 +81,7 @@ function configuration({ config, conflicts, listeners, zones, startedAt, now }) 
   const { lastReload } = config;
   const list = (title, { count, some }, kind) =>
     count === 0 ? [] : [h("h3", {}, `${title} (${number(count)})`), h("ul", { class: kind }, some.map((line) => h("li", {}, line)), count > some.length ? h("li", { class: "muted" }, `and ${number(count - some.length)} more`) : null)];
-  const faults = lastReload && !lastReload.accepted ? lastReload.faults : [];
+  const faults = lastReload && !lastReload.accepted ? lastReload.errors : [];
   return [
     config.stale ? h("p", { class: "problem", role: "status" }, "The last change was refused: what serves is older than what is written.") : null,
     h(
@@ -90,9 +90,9 @@ function configuration({ config, conflicts, listeners, zones, startedAt, now }) 
       fact("Generation", number(config.generation)),
       fact("Read from", h("code", {}, config.source)),
       fact("In force since", moment(config.loadedAt)),
-      fact("Last reload", lastReload ? h("span", {}, standing(lastReload.accepted ? "up" : "down", lastReload.accepted ? "taken" : "refused"), " ", moment(lastReload.at), `, asked by ${lastReload.askedBy}`) : "none since the start"),
+      fact("Last reload", lastReload ? h("span", {}, standing(lastReload.accepted ? "up" : "down", lastReload.accepted ? "taken" : "refused"), " ", moment(lastReload.at), `, trigger: ${lastReload.trigger}`) : "none since the start"),
       fact("Snapshot", h("code", {}, config.snapshot)),
-      fact("Conditions", h("code", {}, config.conditions)),
+      fact("Runtime state", h("code", {}, config.runtimeState)),
       fact("Running for", span(now - Date.parse(startedAt))),
       fact("Listens on", listeners.some.map(({ kind, address }) => h("span", { class: "line" }, `${kind} `, h("code", {}, address)))),
     ),

@@ -67,7 +67,7 @@ export function publishing(post) {
   }
 
   function article(provider, wanted) {
-    const { name, zones, auto, standing: word, behindSince, syncedAt, succeededAt, nextSyncAt, error, failures, owned, foreign, changed, drifted } = provider;
+    const { name, zones, auto, status: word, behindSince, syncedAt, succeededAt, nextSyncAt, error, failures, owned, foreign, changed, drifted } = provider;
     const ago = (millis) => `${span(millis)} ago`;
     const shownPlan = plans.get(name);
     return h(
@@ -111,7 +111,7 @@ export function publishing(post) {
 /** How it stands with each record set: those that are not there, or those that were looked for. */
 function records({ name, counts, records: some, found, inAll }, wanted) {
   const words = Object.entries(counts).map(([condition, count]) => `${number(count)} ${condition}`);
-  const row = (record) => [h("span", { class: "break" }, record.name), record.type ?? "", standing(CONDITION[record.condition] ?? "unknown", record.condition), record.reason ?? ""];
+  const row = (record) => [h("span", { class: "break" }, record.name), record.type ?? "", standing(CONDITION[record.status] ?? "unknown", record.status), record.reason ?? ""];
   return [
     h("p", { class: "muted", "data-part": "counts" }, inAll === 0 ? "No record set is wanted there." : `${counted(inAll, "record set")}: ${words.join(", ")}`),
     wanted && found === 0 ? h("p", {}, `None is called like ${wanted}.`) : null,
