@@ -61,9 +61,9 @@ pub use schema::{schema as schema_value, sound_example as format_example};
 pub use sections::sections;
 pub use settings::address_sets;
 pub use settings::{
-    AliasForm, CallTls, Destination, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias,
-    QueryLogSettings, QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceProtocol,
-    TraceSettings, UdpSettings, WebhookSettings,
+    AliasForm, Destination, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias, QueryLogSettings,
+    QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceProtocol, TraceSettings,
+    UdpSettings, WebhookSettings,
 };
 
 /// Asked for environment variables, so that tests need no environment.

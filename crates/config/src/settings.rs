@@ -9,8 +9,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_etcd::Source;
-use fairway_http::Url;
+use fairway_http::{Tls, Url};
 use fairway_model::{Name, Network, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
     publish::{Pacing, Rules, Weights},
@@ -163,7 +162,7 @@ pub enum Destination {
         /// What stands behind `Authorization`.
         authorization: Option<Secret>,
         /// Whom it is trusted for, and what is shown to it.
-        tls: CallTls,
+        tls: Tls,
         /// How it is told weights.
         weights: Option<Weights>,
         /// Longest time of a call. Default 30 s.
@@ -180,35 +179,6 @@ pub enum Destination {
     },
     /// A zone file.
     File(PathBuf),
-}
-
-/// TLS of calls, as PEM.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CallTls {
-    /// Trust anchors; the system's if none are given.
-    pub ca: Option<Secret>,
-    /// Certificate chain and key that are shown.
-    pub own: Option<(Secret, Secret)>,
-}
-
-impl CallTls {
-    /// Settings of an etcd that is published to. Each endpoint has an equal share of the time of a call.
-    pub fn etcd(
-        self,
-        endpoints: Vec<fairway_etcd::Endpoint>,
-        user: Option<(String, Secret)>,
-        timeout: Duration,
-    ) -> fairway_etcd::Settings {
-        let shares = u32::try_from(endpoints.len()).unwrap_or(u32::MAX).max(1);
-        fairway_etcd::Settings {
-            endpoints,
-            user: user.map(|(user, password)| (user, Source::Text(password))),
-            ca: self.ca.map(Source::Text),
-            identity: self.own.map(|(certificate, key)| (Source::Text(certificate), Source::Text(key))),
-            endpoint_timeout: timeout / shares,
-            call_timeout: timeout,
-        }
-    }
 }
 
 /// A name elsewhere that leads to a steered one.
@@ -388,7 +358,7 @@ pub struct TraceSettings {
     /// Headers of each request, which may be as good as a password.
     pub headers: Vec<(HeaderName, Secret)>,
     /// Whom the collector is trusted for, and what is shown to it.
-    pub tls: CallTls,
+    pub tls: Tls,
     /// Longest time of a request. Default 10 s.
     pub timeout: Duration,
     /// How many of a million traces that begin here are recorded; of those that come from elsewhere, the ones that are recorded there.
@@ -422,7 +392,7 @@ impl TraceSettings {
             endpoint,
             protocol: TraceProtocol::default(),
             headers: Vec::new(),
-            tls: CallTls::default(),
+            tls: Tls::default(),
             timeout: Self::TIMEOUT,
             per_million: 1_000_000,
             service: "fairway".to_owned(),

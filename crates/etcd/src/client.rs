@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use fairway_http::Url;
 use tokio::time::{Instant, timeout_at};
 use tonic::{
     Streaming,
@@ -15,7 +16,7 @@ use tonic::{
 };
 
 use crate::{
-    Endpoint, Error, Settings, Txn, TxnOutcome,
+    Error, Settings, Txn, TxnOutcome,
     connection::Connection,
     error::Failure,
     etcdserverpb::{
@@ -74,7 +75,7 @@ impl Client {
     }
 
     /// The endpoint that is asked now.
-    pub fn endpoint(&self) -> &Endpoint {
+    pub fn endpoint(&self) -> &Url {
         &self.settings.endpoints[self.current.load(Ordering::Relaxed)]
     }
 

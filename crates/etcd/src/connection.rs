@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use fairway_http::{Url, tls};
 use tonic::{
     Request, Status,
     metadata::{Ascii, MetadataValue},
     service::{Interceptor, interceptor::InterceptedService},
-    transport::{self, Certificate, Channel, ClientTlsConfig, Identity},
+    transport::{self, Channel, ClientTlsConfig, Identity},
 };
 
 use crate::{
-    Endpoint, Settings,
+    Settings,
     error::{Failure, with_sources},
     etcdserverpb::{
         AuthenticateRequest, auth_client::AuthClient, kv_client::KvClient, lease_client::LeaseClient,
@@ -43,7 +44,7 @@ impl Interceptor for Headers {
 
 impl Connection {
     /// Prepares a connection; asks for a token if there is a user.
-    pub(crate) async fn open(settings: &Settings, endpoint: &Endpoint) -> Result<Self, Failure> {
+    pub(crate) async fn open(settings: &Settings, endpoint: &Url) -> Result<Self, Failure> {
         let channel = channel(settings, endpoint).map_err(Failure::Unavailable)?;
         let anonymous = InterceptedService::new(channel.clone(), Headers { token: None });
         let Some((name, password)) = &settings.user else { return Ok(Self(anonymous)) };
@@ -68,26 +69,27 @@ impl Connection {
     }
 }
 
-fn channel(settings: &Settings, endpoint: &Endpoint) -> Result<Channel, String> {
+fn channel(settings: &Settings, endpoint: &Url) -> Result<Channel, String> {
     let failed = |error: transport::Error| with_sources(&error);
-    let mut channel = transport::Endpoint::from_shared(endpoint.as_str().to_owned())
+    let mut channel = transport::Endpoint::from_shared(endpoint.origin().to_owned())
         .map_err(failed)?
         .connect_timeout(settings.endpoint_timeout)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(settings.endpoint_timeout.max(Duration::from_secs(1)))
         .keep_alive_while_idle(true);
-    if endpoint.is_tls() {
-        channel = channel.tls_config(tls(settings)?).map_err(failed)?;
+    if endpoint.is_https() {
+        channel = channel.tls_config(client_tls(settings)?).map_err(failed)?;
     }
     Ok(channel.connect_lazy())
 }
 
-fn tls(settings: &Settings) -> Result<ClientTlsConfig, String> {
-    let tls = match &settings.ca {
-        Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca.read()?)),
-        None => ClientTlsConfig::new().with_native_roots(),
+fn client_tls(settings: &Settings) -> Result<ClientTlsConfig, String> {
+    let anchors = match &settings.ca {
+        Some(ca) => tls::trust_anchors(&ca.read()?).map_err(|error| format!("CA: {error}"))?.roots,
+        None => tls::system_roots().map_err(|error| error.to_string())?.roots.clone(),
     };
+    let tls = ClientTlsConfig::new().trust_anchors(anchors);
     Ok(match &settings.identity {
         Some((certificate, key)) => tls.identity(Identity::from_pem(certificate.read()?, key.read()?)),
         None => tls,

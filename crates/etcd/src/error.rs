@@ -1,8 +1,7 @@
 //! Why a call failed.
 
+use fairway_http::Url;
 use tonic::{Code, Status};
-
-use crate::Endpoint;
 
 /// Why a call failed, with the endpoint that was asked last.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,8 +74,8 @@ impl Failure {
         Self::Unavailable(format!("the {stream} stream ended without an answer"))
     }
 
-    pub(crate) fn into_error(self, endpoint: &Endpoint) -> Error {
-        let endpoint = endpoint.to_string();
+    pub(crate) fn into_error(self, endpoint: &Url) -> Error {
+        let endpoint = endpoint.origin().to_owned();
         let status = match self {
             Self::Unavailable(reason) | Self::TokenRejected(reason) => return Error::Unavailable { endpoint, reason },
             Self::Final(status) => status,
@@ -139,7 +138,7 @@ mod tests {
     #[test]
     fn status_becomes_the_error_that_a_caller_acts_on() {
         let at = || "http://a:2379".to_owned();
-        let endpoint: Endpoint = at().parse().unwrap();
+        let endpoint: Url = at().parse().unwrap();
         let error = |code, message: &str| Failure::from(Status::new(code, message)).into_error(&endpoint);
         let reason = || "etcdserver: mvcc: database space exceeded".to_owned();
         assert_eq!(

@@ -25,7 +25,7 @@ pub use self::{
     client::{Client, LeaseId, Page, Watch},
     error::Error,
     etcdserverpb::{KeyValue, RangeRequest},
-    settings::{Endpoint, EndpointError, Settings, Source},
+    settings::{Settings, Source},
     txn::{Txn, TxnOutcome},
 };
 

@@ -1,15 +1,15 @@
 //! How an etcd is reached.
 
-use std::{fmt, fs, path::PathBuf, str::FromStr, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
+use fairway_http::{Tls, Url};
 use fairway_model::Secret;
-use http::{Uri, uri::PathAndQuery};
 
 /// The servers of one etcd and the credentials for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// At least one. When one fails, the next one is asked.
-    pub endpoints: Vec<Endpoint>,
+    /// At least one, each without a path. When one fails, the next one is asked.
+    pub endpoints: Vec<Url>,
     /// User name and password. `None`: etcd asks for none, or takes the user from the client certificate.
     pub user: Option<(String, Source)>,
     /// Trust anchors for the servers' certificates (PEM). `None`: those of the system.
@@ -20,6 +20,21 @@ pub struct Settings {
     pub endpoint_timeout: Duration,
     /// Maximum time of a call, with attempts at other endpoints. At least `endpoint_timeout`.
     pub call_timeout: Duration,
+}
+
+impl Settings {
+    /// Settings with passwords and PEM texts in them. Each endpoint has an equal share of the time of a call.
+    pub fn new(endpoints: Vec<Url>, tls: Tls, user: Option<(String, Secret)>, call_timeout: Duration) -> Self {
+        let shares = u32::try_from(endpoints.len()).unwrap_or(u32::MAX).max(1);
+        Self {
+            endpoints,
+            user: user.map(|(user, password)| (user, Source::Text(password))),
+            ca: tls.ca.map(Source::Text),
+            identity: tls.identity.map(|(certificate, key)| (Source::Text(certificate), Source::Text(key))),
+            endpoint_timeout: call_timeout / shares,
+            call_timeout,
+        }
+    }
 }
 
 /// Where a password or a PEM text is.
@@ -45,83 +60,9 @@ impl Source {
     }
 }
 
-/// URL of one etcd server: `http://HOST:PORT` or `https://HOST:PORT`, without a slash at its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint(String);
-
-impl Endpoint {
-    /// The URL.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// True if the connection is encrypted.
-    pub fn is_tls(&self) -> bool {
-        self.0.starts_with("https:")
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for Endpoint {
-    type Err = EndpointError;
-
-    fn from_str(text: &str) -> Result<Self, EndpointError> {
-        let uri: Uri = text.parse().map_err(|_| EndpointError::NotUrl)?;
-        let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-            return Err(EndpointError::NoScheme);
-        };
-        if authority.as_str().contains('@') {
-            return Err(EndpointError::Credentials);
-        }
-        if !matches!(uri.path_and_query().map_or("/", PathAndQuery::as_str), "" | "/") {
-            return Err(EndpointError::Path);
-        }
-        Ok(Self(format!("{scheme}://{authority}")))
-    }
-}
-
-/// Why a text is no endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EndpointError {
-    /// It cannot be read as a URL.
-    #[error("not a URL")]
-    NotUrl,
-    /// It has no scheme `http` or `https`, or no host.
-    #[error("the URL has no scheme http or https, or no host")]
-    NoScheme,
-    /// It holds a user or a password.
-    #[error("the URL holds a user or a password")]
-    Credentials,
-    /// It has a path or a query, which gRPC has no use for.
-    #[error("the URL has a path or a query")]
-    Path,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn endpoint_url_is_parsed_or_rejected() {
-        for (text, expected) in [
-            ("http://[::1]:2379/", Ok("http://[::1]:2379")),
-            ("https://etcd.example:2379", Ok("https://etcd.example:2379")),
-            ("", Err(EndpointError::NotUrl)),
-            ("etcd:2379", Err(EndpointError::NoScheme)),
-            ("unix://etcd", Err(EndpointError::NoScheme)),
-            ("http://ann:secret@etcd:2379", Err(EndpointError::Credentials)),
-            ("http://etcd:2379/v3", Err(EndpointError::Path)),
-            ("http://etcd:2379?a", Err(EndpointError::Path)),
-        ] {
-            let parsed = text.parse::<Endpoint>();
-            assert_eq!(parsed.as_ref().map(Endpoint::as_str), expected.as_ref().copied(), "{text}");
-        }
-    }
 
     #[test]
     fn password_is_read_without_its_line_break() {

@@ -20,6 +20,9 @@ pub enum UrlError {
     /// The text does not parse (RFC 3986).
     #[error("not a URL: {0}")]
     Malformed(&'static str),
+    /// A path, where only scheme, host and port are allowed.
+    #[error("the URL has a path")]
+    Path,
     /// A query, where only a path is allowed.
     #[error("the URL has a query")]
     Query,
@@ -38,6 +41,7 @@ impl UrlError {
             Self::Fragment => "remove the # and the text after it",
             Self::InClear => "write https://",
             Self::Malformed(_) | Self::Scheme => "write http://HOST:PORT or https://HOST:PORT",
+            Self::Path => "end it after the port",
             Self::Query => "remove the ? and the text after it",
             Self::UserInfo => "remove the text before the @",
         }
@@ -80,6 +84,12 @@ impl Url {
     pub fn parse_base(text: &str) -> Result<Self, UrlError> {
         let url = Self::parse(text)?;
         if url.0.query().is_some() { Err(UrlError::Query) } else { Ok(url) }
+    }
+
+    /// Parses a URL of scheme, host and port only: one of a gRPC server.
+    pub fn parse_origin(text: &str) -> Result<Self, UrlError> {
+        let url = Self::parse_base(text)?;
+        if url.path() == "/" { Ok(url) } else { Err(UrlError::Path) }
     }
 
     /// Parses a URL whose answer nobody on the network may change: `https`, or any scheme to this machine. It has no query.
@@ -225,6 +235,8 @@ mod tests {
             assert_eq!(Url::parse(text), Err(error), "{text}");
         }
         assert_eq!(Url::parse_base("http://dns.example/?a"), Err(UrlError::Query));
+        assert_eq!(Url::parse_origin("http://dns.example/v3"), Err(UrlError::Path));
+        assert_eq!(Url::parse_origin("http://[::1]:2379/").unwrap().origin(), "http://[::1]:2379");
     }
 
     #[test]

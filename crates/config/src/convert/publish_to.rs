@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use fairway_http::{Url, tls::client_config};
+use fairway_http::{Tls, Url};
 use fairway_model::Secret;
 use fairway_providers::{
     publish::Weights,
@@ -11,7 +11,7 @@ use fairway_providers::{
 
 use super::{Meaning, monitors::secret, store::endpoint};
 use crate::{
-    CallTls, Destination,
+    Destination,
     bounds_wire::{List, Text},
     publish_to_wire as wire,
     publish_wire::Provider,
@@ -98,12 +98,12 @@ fn etcd(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::SkyDns) -> Op
         }
     };
     let endpoints = endpoints.into_iter().collect::<Option<Vec<_>>>()?;
-    if endpoints.iter().any(|endpoint| !endpoint.is_tls()) {
+    if endpoints.iter().any(|endpoint| !endpoint.is_https()) {
         refuse_unused(meaning, &format!("{pointer}/tls"), &from.tls);
     }
     let tls = tls(meaning, &format!("{pointer}/tls"), &from.tls)?;
     let timeout = timeout(meaning, pointer, from.timeout.as_ref());
-    let etcd = tls.etcd(endpoints, user, timeout);
+    let etcd = fairway_etcd::Settings::new(endpoints, tls, user, timeout);
     Some(Destination::Etcd { prefix: format!("/{}/", prefix.trim_matches('/')), etcd })
 }
 
@@ -167,7 +167,7 @@ fn refuse_unused(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Call
 }
 
 /// TLS of calls, tried out.
-pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) -> Option<CallTls> {
+pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) -> Option<Tls> {
     let mut read = |name: &str, given: &Option<Reference>| match given {
         Some(given) => secret(meaning, &format!("{pointer}/{name}"), given).map(Some),
         None => Some(None),
@@ -177,10 +177,9 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Cal
         meaning.error(pointer, "cert and key mean nothing without each other", "give both or none");
         return None;
     }
-    let tls = CallTls { ca, own: cert.zip(key) };
-    let own = tls.own.as_ref().map(|(cert, key)| (cert, key));
-    if tls != CallTls::default()
-        && let Err(error) = client_config(tls.ca.as_ref(), own)
+    let tls = Tls { ca, identity: cert.zip(key) };
+    if tls != Tls::default()
+        && let Err(error) = tls.config()
     {
         meaning.error(pointer, error.to_string(), "give certificates and a key that belongs to them, all in PEM");
         return None;

@@ -2,7 +2,8 @@
 
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
-use fairway_etcd::{Endpoint, EndpointError, Settings, Source};
+use fairway_etcd::{Settings, Source};
+use fairway_http::{Url, UrlError};
 
 use super::Meaning;
 use crate::{
@@ -46,16 +47,16 @@ pub(super) fn endpoint<const MOST: usize>(
     meaning: &mut Meaning<'_, '_>,
     pointer: impl Display,
     Text(text): &Text<1, MOST>,
-) -> Option<Endpoint> {
-    let report = |error: EndpointError| {
+) -> Option<Url> {
+    let report = |error: UrlError| {
         let shown = text.rsplit('@').next().unwrap_or_default();
         let hint = match error {
-            EndpointError::Credentials => "give user and password in keys of their own",
+            UrlError::UserInfo => "give user and password in keys of their own",
             _ => "write http://HOST:PORT or https://HOST:PORT, without a path",
         };
         meaning.error(pointer, format!("{shown:.100}: {error}"), hint);
     };
-    text.parse().map_err(report).ok()
+    Url::parse_origin(text).map_err(report).ok()
 }
 
 /// Refuses keys that mean nothing without another one.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use fairway_etcd::Source;
+use fairway_etcd::{Settings, Source};
+use fairway_http::Tls;
 use fairway_providers::publish::{Ownership, Weights};
 
 use super::{
     sources::{CERTIFICATE, KEY},
     *,
 };
-use crate::{CallTls, Destination, PublishTo};
+use crate::{Destination, PublishTo};
 
 fn text(section: &str) -> String {
     format!("version: 1\npublish:\n  providers:\n    - name: p\n      zones: [example.com]\n      {section}\n")
@@ -29,7 +30,7 @@ fn published(section: &str) -> PublishTo {
 fn an_etcd_is_reached_as_it_is_told() {
     let plain = published("etcd: { endpoints: [\"http://a:2379\", \"http://[::1]:2379/\"] }").destination;
     let endpoints = ["http://a:2379", "http://[::1]:2379"].map(|url| url.parse().unwrap()).into();
-    let etcd = CallTls::default().etcd(endpoints, None, Duration::from_secs(30));
+    let etcd = Settings::new(endpoints, Tls::default(), None, Duration::from_secs(30));
     assert_eq!((etcd.endpoint_timeout, etcd.call_timeout), (Duration::from_secs(15), Duration::from_secs(30)));
     assert_eq!(plain, Destination::Etcd { prefix: "/skydns/".to_owned(), etcd });
     let Destination::Etcd { prefix, etcd } = published(
@@ -66,7 +67,7 @@ fn each_fault_has_its_place_and_a_way_out() {
     for (section, part) in [
         ("auto: true", "publish.providers[0]: it says no place to publish to; give it rfc2136"),
         ("file: a\n      dnsendpoint: { folder: b }", "several places"),
-        ("etcd: { endpoints: [\"a:2379\"] }", "etcd.endpoints[0]: a:2379: the URL has no scheme"),
+        ("etcd: { endpoints: [\"a:2379\"] }", "etcd.endpoints[0]: a:2379: not a URL: no scheme"),
         ("etcd: { endpoints: [\"http://a:2379/v3\"] }", "etcd.endpoints[0]: http://a:2379/v3: the URL has a path"),
         ("etcd: { endpoints: [\"http://a:2379\"], prefix: \"/ü/\" }", "not printable ASCII"),
         ("etcd: { endpoints: [\"http://a:2379\"], user: ann }", "without each other"),

@@ -60,7 +60,7 @@ store:
     );
     let told = told.join("\n");
     for part in [
-        "store.etcd.endpoints[0]: etcd:2379: the URL has no scheme",
+        "store.etcd.endpoints[0]: etcd:2379: not a URL: no scheme",
         "store.etcd.endpoints[1]: etcd:2379: the URL holds a user or a password; give user and password in keys of",
         "store.etcd.endpoints[2]: http://etcd:2379/path: the URL has a path",
         "store.etcd.endpoints: certificates are given, and an endpoint that is spoken to without TLS",

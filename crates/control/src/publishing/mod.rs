@@ -31,7 +31,7 @@ use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 pub use self::declared::{DECLARED_MAX, asked};
 use self::{wanted::Served, weights::Shown};
 use super::shared::{Readiness, Shared};
-use fairway_config::{CallTls, Destination, PublishTo};
+use fairway_config::{Destination, PublishTo};
 use fairway_intents::instance;
 
 /// A publisher with its task, which ends when this is dropped.
@@ -73,7 +73,7 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
             Box::new(Rfc2136 { server: *server, zones: to.rules.zones.clone(), key: key.clone(), timeout: *timeout })
         }
         Destination::PowerDns { url, key, timeout } => Box::new(PowerDns {
-            api: api(url, &CallTls::default(), Some(("x-api-key", key.clone())), *timeout),
+            api: api(url, &Tls::default(), Some(("x-api-key", key.clone())), *timeout),
             zones: to.rules.zones.clone(),
             timeout: *timeout,
         }),
@@ -95,8 +95,8 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
     }
 }
 
-fn api(url: &Url, tls: &CallTls, secret: Option<(&'static str, Secret)>, timeout: Duration) -> Api {
-    Api::new(url.clone(), Tls { ca: tls.ca.clone(), identity: tls.own.clone() }, secret, timeout)
+fn api(url: &Url, tls: &Tls, secret: Option<(&'static str, Secret)>, timeout: Duration) -> Api {
+    Api::new(url.clone(), tls.clone(), secret, timeout)
 }
 
 /// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of

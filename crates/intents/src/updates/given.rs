@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
-use fairway_etcd::{Endpoint, EndpointError};
 use fairway_http::Url;
 use fairway_model::{Name, closest, intent::DnsUpdateRecord};
 use fairway_providers::spoken::{Native, Spoken, Use};
@@ -163,9 +162,9 @@ impl<'a> Given<'a> {
     }
 
     /// An endpoint of etcd. Like [`Self::url`], it goes into no message.
-    pub(super) fn endpoint(&mut self, flag: &str, text: &str) -> Option<Endpoint> {
+    pub(super) fn endpoint(&mut self, flag: &str, text: &str) -> Option<Url> {
         let hint = "write http://HOST:PORT or https://HOST:PORT, without a path";
-        text.parse().map_err(|error: EndpointError| self.flaw(flag, format!("{error}; {hint}"))).ok()
+        Url::parse_origin(text).map_err(|error| self.flaw(flag, format!("{error}; {hint}"))).ok()
     }
 }
 

@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use fairway_etcd::Endpoint;
-use fairway_http::tls::client_config;
+use fairway_etcd::Settings;
+use fairway_http::{Tls, Url};
 use fairway_model::{Name, Secret};
 use fairway_providers::{
     publish::Weights,
@@ -19,7 +19,7 @@ use fairway_providers::{
 };
 
 use super::given::Given;
-use fairway_config::{CallTls, Destination, show_duration};
+use fairway_config::{Destination, show_duration};
 
 /// The place. `folder` is the one for files of the record.
 pub(super) fn destination(given: &mut Given<'_>, folder: Option<&Path>) -> Option<Destination> {
@@ -111,9 +111,9 @@ fn etcd(given: &mut Given<'_>) -> Option<Destination> {
             None
         }
     };
-    let is_tls = endpoints.iter().all(Endpoint::is_tls);
+    let is_tls = endpoints.iter().all(Url::is_https);
     let tls = tls(given, ["etcd-ca-file", "etcd-cert-file", "etcd-key-file"], is_tls)?;
-    Some(Destination::Etcd { prefix: format!("/{prefix}/"), etcd: tls.etcd(endpoints, user, TIMEOUT) })
+    Some(Destination::Etcd { prefix: format!("/{prefix}/"), etcd: Settings::new(endpoints, tls, user, TIMEOUT) })
 }
 
 fn webhook(given: &mut Given<'_>) -> Option<Destination> {
@@ -190,9 +190,9 @@ fn inside(given: &mut Given<'_>, flag: &str, default: &str, folder: Option<&Path
 }
 
 /// TLS of calls: authority, certificate and key, each as PEM.
-fn tls(given: &mut Given<'_>, flags: [&str; 3], is_tls: bool) -> Option<CallTls> {
+fn tls(given: &mut Given<'_>, flags: [&str; 3], is_tls: bool) -> Option<Tls> {
     let said: Vec<&str> = flags.into_iter().filter(|flag| given.has(flag)).collect();
-    let Some(first) = said.first() else { return Some(CallTls::default()) };
+    let Some(first) = said.first() else { return Some(Tls::default()) };
     if !is_tls {
         given.flaw(first, "a certificate is given for a URL without TLS; write https://, or take it out");
         return None;
@@ -206,8 +206,8 @@ fn tls(given: &mut Given<'_>, flags: [&str; 3], is_tls: bool) -> Option<CallTls>
         given.flaw(flags[if cert.is_some() { 1 } else { 2 }], "certificate and key go together; give both or none");
         return None;
     }
-    let tls = CallTls { ca: ca.map(Secret::new), own: cert.map(Secret::new).zip(key.map(Secret::new)) };
-    if let Err(error) = client_config(tls.ca.as_ref(), tls.own.as_ref().map(|(cert, key)| (cert, key))) {
+    let tls = Tls { ca: ca.map(Secret::new), identity: cert.map(Secret::new).zip(key.map(Secret::new)) };
+    if let Err(error) = tls.config() {
         given.flaw(first, format!("{error}; give certificates and a key that belongs to them, all in PEM"));
         return None;
     }

@@ -2,7 +2,8 @@
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
-use fairway_http::Url;
+use fairway_etcd::Settings;
+use fairway_http::{Tls, Url};
 use fairway_model::{Name, Secret, intent::Intent};
 use fairway_providers::{
     publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, Weights},
@@ -15,7 +16,7 @@ use crate::{
     body::{read, read_kept},
     fault::Refused,
 };
-use fairway_config::{CallTls, Destination, PublishTo, Steered};
+use fairway_config::{Destination, PublishTo, Steered};
 use fairway_store::objects::Kind;
 
 const SECRET: &str = "c2VjcmV0LW9mLXRoZS10ZXN0cy0zMi1vY3RldHMhIQ==";
@@ -110,15 +111,17 @@ fn a_record_comes_to_what_the_section_publish_has_by_default() {
     assert_eq!(taken("pdns", powerdns), to(destination));
     let endpoints = ["http://a:2379", "http://b:2379"].map(|url| url.parse().unwrap()).into();
     let user = Some(("root".to_owned(), Secret::new("hush")));
-    let destination =
-        Destination::Etcd { prefix: "/skydns/".to_owned(), etcd: CallTls::default().etcd(endpoints, user, TIMEOUT) };
+    let destination = Destination::Etcd {
+        prefix: "/skydns/".to_owned(),
+        etcd: Settings::new(endpoints, Tls::default(), user, TIMEOUT),
+    };
     let etcd = json!({"etcd-urls": "http://a:2379, http://b:2379", "etcd-username": "root", "etcd-password": "hush",
         "coredns-prefix": "skydns", "domain-filter": "example.com"});
     assert_eq!(taken("coredns", etcd), to(destination));
     let destination = |authorization: Option<&str>, weights, timeout| Destination::Webhook {
         url: url("http://a:8888/owners/p"),
         authorization: authorization.map(Secret::new),
-        tls: CallTls::default(),
+        tls: Tls::default(),
         weights,
         timeout,
     };

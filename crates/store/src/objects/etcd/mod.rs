@@ -197,7 +197,7 @@ impl ObjectStore for EtcdStore {
         let known = self.asking.shared.known();
         Standing {
             kind: "etcd",
-            endpoint: Some(self.asking.client.endpoint().to_string()),
+            endpoint: Some(self.asking.client.endpoint().origin().to_owned()),
             revision: known.holds.unwrap_or_default().revision,
             latest: known.latest,
             away: known.away.map(|(since, why)| (since.into(), why)),
