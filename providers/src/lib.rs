@@ -9,12 +9,10 @@ mod endpoint;
 mod endpoint_wire;
 pub mod etcd;
 pub mod file;
-pub mod flags;
 pub mod http;
 mod powerdns_wire;
 pub mod publish;
 pub mod rfc2136;
-pub mod spoken;
 pub mod webhook;
 pub mod webhook_server;
 

@@ -41,6 +41,6 @@ pub use paths::{Form, INTENT_KINDS, KEY_FORM, PathError, Place, What, forms, his
 pub use relations::{lacks, needs};
 pub use schema::{NAME, body_schemas, component};
 pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};
-pub use updates::{Site as UpdateSite, instance, publish_to};
+pub use updates::{PublisherContext, instance, is_secret_name, publish_to};
 pub use wish::{Clusters, Elements, StoredIntent, Unanswered, Wish, object_name, wishes};
 pub use wish::{answered_name, is_of_intent, runs, weight_source};

@@ -4,7 +4,7 @@ use fairway_model::intent::DnsUpdateRecord;
 
 use crate::configured::Configured;
 use fairway_config::PublishTo;
-use fairway_intents::{Refused, UpdateSite, publish_to};
+use fairway_intents::{PublisherContext, Refused, publish_to};
 use fairway_store::objects::Key;
 
 /// All of them, in the order of the configuration and then of the records' keys, of these at most [`DECLARED_MAX`]. A record that cannot
@@ -19,7 +19,7 @@ pub(super) fn places(configured: &Configured) -> Vec<PublishTo> {
 /// The place that a record asks for, or why it has none; nothing where it is for external-dns.
 pub fn asked(configured: &Configured, key: &Key, record: &DnsUpdateRecord) -> Option<Result<PublishTo, Refused>> {
     let settings = &configured.settings;
-    let site = UpdateSite {
+    let site = PublisherContext {
         project: key.names().next().unwrap_or_default(),
         owner: &settings.publish_owner,
         data_dir: settings.data_dir.as_deref(),

@@ -1,4 +1,4 @@
-//! What records come to: each provider, each flaw, and what none of them can have.
+//! Publishers of records of each provider, and each error.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use fairway_providers::{
 };
 use serde_json::{Value, json};
 
-use super::{Site, instance, publish_to};
+use super::{PublisherContext, instance, publish_to};
 use crate::{
     body::{read, read_kept},
     fault::Refused,
@@ -26,25 +26,24 @@ fn body(provider: &str, parameters: &Value) -> Vec<u8> {
     json!({"metadata": {"name": "r"}, "spec": spec}).to_string().into_bytes()
 }
 
-/// The server that runs what is declared.
-fn site() -> Site<'static> {
-    Site { project: "shop", owner: "us", data_dir: Some(Path::new("/data")) }
+fn context() -> PublisherContext<'static> {
+    PublisherContext { project: "shop", owner: "us", data_dir: Some(Path::new("/data")) }
 }
 
-fn run(intent: &Intent, site: &Site<'_>) -> Option<Result<PublishTo, Refused>> {
+fn run(intent: &Intent, context: &PublisherContext<'_>) -> Option<Result<PublishTo, Refused>> {
     let Intent::DnsUpdateRecord(record) = intent else { panic!("{intent:?}") };
-    publish_to(record, site)
+    publish_to(record, context)
 }
 
-fn taken(provider: &str, parameters: Value) -> PublishTo {
+fn accepted(provider: &str, parameters: Value) -> PublishTo {
     let intent = read(Kind::DnsUpdateRecord, &body(provider, &parameters), None);
     let intent = intent.unwrap_or_else(|refused| panic!("{parameters}: {refused}"));
-    run(&intent, &site()).unwrap().unwrap_or_else(|refused| panic!("{parameters}: {refused}"))
+    run(&intent, &context()).unwrap().unwrap_or_else(|refused| panic!("{parameters}: {refused}"))
 }
 
 fn refused(provider: &str, parameters: Value) -> Vec<(String, String)> {
     let read = read(Kind::DnsUpdateRecord, &body(provider, &parameters), None);
-    let Err(Refused { faults, .. }) = read else { panic!("{provider} {parameters} is taken") };
+    let Err(Refused { faults, .. }) = read else { panic!("{provider} {parameters} was accepted") };
     faults.into_iter().map(|fault| (fault.pointer, fault.detail)).collect()
 }
 
@@ -56,8 +55,8 @@ fn url(text: &str) -> Url {
     Url::parse_base(text).unwrap()
 }
 
-/// What a record comes to that says no more than it must: what `publish` of a configuration has by default.
-fn plain(zones: &[&str], destination: Destination) -> PublishTo {
+/// Returns the publisher with the defaults of the section `publish`.
+fn default_publisher(zones: &[&str], destination: Destination) -> PublishTo {
     let owner = "us/shop/r".to_owned();
     PublishTo {
         name: "shop/r".to_owned(),
@@ -86,19 +85,19 @@ fn rfc2136(more: Value) -> Value {
 }
 
 #[test]
-fn a_record_comes_to_what_the_section_publish_has_by_default() {
+fn record_without_options_has_the_defaults_of_section_publish() {
     const TIMEOUT: Duration = Duration::from_secs(30);
     let key =
         TsigKey { name: "fairway".parse().unwrap(), algorithm: TsigAlgorithm::Sha256, secret: Secret::new(SECRET) };
     let server: SocketAddr = "192.0.2.53:53".parse().unwrap();
     let zone = &["example.com"];
-    let to = |destination| plain(zone, destination);
+    let to = |destination| default_publisher(zone, destination);
     assert_eq!(
-        taken("rfc2136", rfc2136(json!({}))),
+        accepted("rfc2136", rfc2136(json!({}))),
         to(Destination::Rfc2136 { server, key: Some(key), timeout: TIMEOUT })
     );
     assert_eq!(
-        taken(
+        accepted(
             "rfc2136",
             json!({"host": "[2001:db8::53]", "--port": 5353, "domain-filter": "example.com", "insecure": true})
         ),
@@ -108,7 +107,7 @@ fn a_record_comes_to_what_the_section_publish_has_by_default() {
         "pdns-server-id": "localhost", "pdns-skip-tls-verify": false});
     let destination =
         Destination::PowerDns { url: url("http://192.0.2.53:8081"), key: Secret::new("hush"), timeout: TIMEOUT };
-    assert_eq!(taken("pdns", powerdns), to(destination));
+    assert_eq!(accepted("pdns", powerdns), to(destination));
     let endpoints = ["http://a:2379", "http://b:2379"].map(|url| url.parse().unwrap()).into();
     let user = Some(("root".to_owned(), Secret::new("hush")));
     let destination = Destination::Etcd {
@@ -117,7 +116,7 @@ fn a_record_comes_to_what_the_section_publish_has_by_default() {
     };
     let etcd = json!({"etcd-urls": "http://a:2379, http://b:2379", "etcd-username": "root", "etcd-password": "hush",
         "coredns-prefix": "skydns", "domain-filter": "example.com"});
-    assert_eq!(taken("coredns", etcd), to(destination));
+    assert_eq!(accepted("coredns", etcd), to(destination));
     let destination = |authorization: Option<&str>, weights, timeout| Destination::Webhook {
         url: url("http://a:8888/owners/p"),
         authorization: authorization.map(Secret::new),
@@ -126,26 +125,27 @@ fn a_record_comes_to_what_the_section_publish_has_by_default() {
         timeout,
     };
     let mut webhook = json!({"webhook-provider-url": "http://a:8888/owners/p", "domain-filter": "example.com"});
-    assert_eq!(taken("webhook", webhook.clone()), to(destination(None, None, TIMEOUT)));
+    assert_eq!(accepted("webhook", webhook.clone()), to(destination(None, None, TIMEOUT)));
     let more = json!({"webhook-provider-read-timeout": "50s", "token": "t0ken", "weights": "fairway"});
     webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let (weights, timeout) = (Some(Weights::Fairway), Duration::from_secs(60));
-    assert_eq!(taken("webhook", webhook), to(destination(Some("Bearer t0ken"), weights, timeout)));
+    assert_eq!(accepted("webhook", webhook), to(destination(Some("Bearer t0ken"), weights, timeout)));
 }
 
 #[test]
-fn files_of_a_record_lie_in_a_folder_of_its_own() {
+fn files_of_a_record_stay_below_its_own_folder() {
     let zone = json!({"domain-filter": "example.com"});
-    let file = |path: &str| plain(&["example.com"], Destination::File(path.into()));
-    assert_eq!(taken("file", zone.clone()), file("/data/published/shop/r/records.zone"));
+    let file = |path: &str| default_publisher(&["example.com"], Destination::File(path.into()));
+    assert_eq!(accepted("file", zone.clone()), file("/data/published/shop/r/records.zone"));
     let deeper = json!({"domain-filter": "example.com", "path": "zones/example.com_1.zone"});
-    assert_eq!(taken("file", deeper), file("/data/published/shop/r/zones/example.com_1.zone"));
-    let objects = taken("dnsendpoint", json!({"domain-filter": "example.com", "namespace": "dns", "weights": "aws"}));
+    assert_eq!(accepted("file", deeper), file("/data/published/shop/r/zones/example.com_1.zone"));
+    let objects =
+        accepted("dnsendpoint", json!({"domain-filter": "example.com", "namespace": "dns", "weights": "aws"}));
     assert_eq!(objects.rules.ownership, Ownership::Whole);
     let folder = "/data/published/shop/r/objects".into();
     let destination = Destination::DnsEndpoints { folder, namespace: "dns".to_owned(), weights: Some(Weights::Aws) };
     assert_eq!(objects.destination, destination);
-    // Names of one record are not those of another that only reads alike, and they fit into a label.
+    // Labels of two records differ even if the names look alike, and fit into a label of Kubernetes.
     let [one, other] = ["a/b-c", "a-b/c"].map(instance);
     assert!(one != other && one.starts_with("a-b-c-") && instance(&"x".repeat(300)).len() == 57, "{one}");
     let long = "a/".repeat(8) + "a";
@@ -164,21 +164,21 @@ fn files_of_a_record_lie_in_a_folder_of_its_own() {
         "%2e%2e/x",
         long.as_str(),
     ] {
-        for (provider, flag) in [("file", "path"), ("dnsendpoint", "folder")] {
-            let told = refused(provider, json!({"domain-filter": "example.com", flag: path}));
-            let pointer = format!("/spec/external-dns-parameters/{flag}");
-            assert!(told[0].0 == pointer && told[0].1.contains("the record's own folder"), "{path}: {told:?}");
+        for (provider, name) in [("file", "path"), ("dnsendpoint", "folder")] {
+            let errors = refused(provider, json!({"domain-filter": "example.com", name: path}));
+            let pointer = format!("/spec/external-dns-parameters/{name}");
+            assert!(errors[0].0 == pointer && errors[0].1.contains("the record's own folder"), "{path}: {errors:?}");
         }
     }
-    // A server without a data folder says so where it would be run.
+    // A server without a data folder rejects the record when it would run.
     let intent = read(Kind::DnsUpdateRecord, &body("file", &zone), None).unwrap();
-    let told = run(&intent, &Site { data_dir: None, ..site() }).unwrap().unwrap_err().to_string();
-    assert!(told.contains("no data folder"), "{told}");
+    let errors = run(&intent, &PublisherContext { data_dir: None, ..context() }).unwrap().unwrap_err().to_string();
+    assert!(errors.contains("no data folder"), "{errors}");
 }
 
 #[test]
-fn flags_of_all_providers_come_to_settings() {
-    let to = taken(
+fn common_parameters_become_settings() {
+    let to = accepted(
         "rfc2136",
         rfc2136(json!({
             "rfc2136-zone": "example.com,example.org", "rfc2136-tsig-secret-alg": "hmac-sha512", "rfc2136-tsig-axfr": true,
@@ -199,69 +199,71 @@ fn flags_of_all_providers_come_to_settings() {
     assert_eq!((to.steered, to.auto), (steered, false));
     let pacing = Pacing { resync: Duration::from_secs(60), call_gap: Duration::from_secs(1) };
     assert_eq!(to.pacing, pacing);
-    let Ownership::Txt { affix, owner, key: Some(_) } = to.rules.ownership else { panic!("no sealed registry") };
+    let Ownership::Txt { affix, owner, key: Some(_) } = to.rules.ownership else {
+        panic!("expected an encrypted registry")
+    };
     assert_eq!((affix, owner.as_str()), (Affix::new("%{record_type}.", "", "any").unwrap(), "me"));
-    let Destination::Rfc2136 { key: Some(key), .. } = to.destination else { panic!("no key") };
+    let Destination::Rfc2136 { key: Some(key), .. } = to.destination else { panic!("expected a TSIG key") };
     assert_eq!(key.algorithm, TsigAlgorithm::Sha512);
     for (word, ownership) in [("noop", Ownership::Unknown), ("store", Ownership::Store)] {
-        assert_eq!(taken("rfc2136", rfc2136(json!({"registry": word}))).rules.ownership, ownership);
+        assert_eq!(accepted("rfc2136", rfc2136(json!({"registry": word}))).rules.ownership, ownership);
     }
 }
 
-/// A flag of rfc2136 with a value, and what is told of it.
-const FLAWS: &[(&str, &str, &str)] = &[
-    ("rfc2136-host", "ns1.example.com", "names are not looked up"),
-    ("rfc2136-host", "192.0.2.1,192.0.2.2", "make a record of each"),
+/// A parameter of rfc2136 with a value, and a part of the error.
+const ERRORS: &[(&str, &str, &str)] = &[
+    ("rfc2136-host", "ns1.example.com", "host names are not looked up"),
+    ("rfc2136-host", "192.0.2.1,192.0.2.2", "create one record per server"),
     ("rfc2136-port", "0", "not within 1 to 65535"),
     ("rfc2136-port", "dns", "no whole number"),
-    ("rfc2136-zone", "a..b", "no domain name"),
+    ("rfc2136-zone", "a..b", "not a domain name"),
     ("rfc2136-insecure", "perhaps", "give true, false"),
-    ("rfc2136-tsig-keyname", "a..b", "no domain name"),
-    ("rfc2136-tsig-secret", "***", "no base64"),
+    ("rfc2136-tsig-keyname", "a..b", "not a domain name"),
+    ("rfc2136-tsig-secret", "***", "not base64"),
     ("rfc2136-tsig-secret-alg", "hmac-md5", "give hmac-sha256, hmac-sha384, hmac-sha512"),
-    ("rfc2136-tsig-axfr", "false", "can only be true here"),
-    ("rfc2136-gss-tsig", "true", "can only be false here"),
-    ("rfc2136-use-tls", "true", "can only be false here"),
-    ("rfc2136-kerberos-realm", "X", "has no meaning here"),
+    ("rfc2136-tsig-axfr", "false", "can only be true: "),
+    ("rfc2136-gss-tsig", "true", "can only be false: "),
+    ("rfc2136-use-tls", "true", "can only be false: "),
+    ("rfc2136-kerberos-realm", "X", "is not a parameter"),
     ("rfc2136-min-ttl", "1m", "gslb.ttl"),
-    ("rfc2136-batch-change-size", "50", "has no meaning here"),
-    ("rfc2136-load-balancing-strategy", "random", "can only be disabled here"),
-    ("rfc2136-hots", "x", "is rfc2136-host meant?"),
-    ("pdns-server", "http://a", "is no parameter of the provider rfc2136"),
-    ("domain-filter", "example.net", "lies in no zone of rfc2136-zone"),
-    ("exclude-domains", "*..", "no domain name"),
+    ("rfc2136-batch-change-size", "50", "is not a parameter"),
+    ("rfc2136-load-balancing-strategy", "random", "can only be disabled: "),
+    ("rfc2136-hots", "x", "did you mean rfc2136-host?"),
+    ("pdns-server", "http://a", "is not a parameter of the provider rfc2136"),
+    ("domain-filter", "example.net", "is in no zone of rfc2136-zone"),
+    ("exclude-domains", "*..", "not a domain name"),
     ("policy", "replace", "give sync, upsert-only, create-only"),
     ("interval", "1s", "not within 10s to 1d"),
     ("interval", "soon", "write it like 30s"),
     ("batch-change-interval", "2m", "not within 0s to 1m"),
     ("dry-run", "1", "give true, false"),
-    ("managed-record-types", "A,CNAME", "leaves out A or AAAA"),
+    ("managed-record-types", "A,CNAME", "excludes A or AAAA"),
     ("registry", "dynamodb", "give txt, store, noop"),
-    ("txt-owner-id", "a,b", "cannot stand in a registry record"),
+    ("txt-owner-id", "a,b", "cannot be part of a registry record"),
     ("txt-prefix", "a..", "no name can be made with it"),
-    ("txt-encrypt-aes-key", "short", "seals nothing without txt-encrypt-enabled"),
+    ("txt-encrypt-aes-key", "short", "has no effect without txt-encrypt-enabled"),
     ("migrate-from-txt-owner", "x", "fairway publish take"),
-    ("once", "true", "can only be false here"),
-    ("label-filter", "a=b", "those of the project's intents"),
-    ("log-level", "debug", "a process of external-dns"),
-    ("regex-domain-filter", ".*", "list domains in domain-filter"),
+    ("once", "true", "can only be false: "),
+    ("label-filter", "a=b", "is not a parameter"),
+    ("log-level", "debug", "is not a parameter"),
+    ("regex-domain-filter", ".*", "list the domains in domain-filter"),
     ("host", "192.0.2.54", "keep one"),
 ];
 
 #[test]
-fn what_has_no_meaning_or_does_not_fit_is_told_where_it_stands() {
-    for (flag, value, part) in FLAWS {
-        let told = refused("rfc2136", rfc2136(json!({*flag: value})));
-        let [(pointer, detail)] = &told[..] else { panic!("{flag}: {told:?}") };
-        // Of two that mean one flag, the second in the order of their names is at fault.
-        let at = if *flag == "host" { "rfc2136-host" } else { flag };
+fn invalid_parameter_is_reported_with_its_pointer() {
+    for (name, value, part) in ERRORS {
+        let errors = refused("rfc2136", rfc2136(json!({*name: value})));
+        let [(pointer, detail)] = &errors[..] else { panic!("{name}: {errors:?}") };
+        // Of two names of one parameter, the second in alphabetical order has the error.
+        let at = if *name == "host" { "rfc2136-host" } else { name };
         assert_eq!(*pointer, format!("/spec/external-dns-parameters/{at}"), "{detail}");
-        assert!(detail.contains(part), "{flag}: {detail}");
+        assert!(detail.contains(part), "{name}: {detail}");
     }
 }
 
 #[test]
-fn what_is_missing_is_told_at_all_of_them() {
+fn missing_parameters_are_reported_together() {
     for (provider, parameters, wanted) in [
         (
             "rfc2136",
@@ -275,10 +277,10 @@ fn what_is_missing_is_told_at_all_of_them() {
         ("file", json!({}), vec!["domain-filter"]),
         ("dnsendpoint", json!({}), vec!["domain-filter"]),
     ] {
-        let told = refused(provider, parameters);
-        assert!(told.iter().all(|(pointer, _)| pointer == "/spec/external-dns-parameters"), "{told:?}");
-        let flags: Vec<_> = told.iter().map(|(_, detail)| detail.split(':').next().unwrap()).collect();
-        assert_eq!(flags, wanted, "{told:?}");
+        let errors = refused(provider, parameters);
+        assert!(errors.iter().all(|(pointer, _)| pointer == "/spec/external-dns-parameters"), "{errors:?}");
+        let flags: Vec<_> = errors.iter().map(|(_, detail)| detail.split(':').next().unwrap()).collect();
+        assert_eq!(flags, wanted, "{errors:?}");
     }
     let nothing = json!({"metadata": {"name": "r"}, "spec": {"provider": "file"}}).to_string();
     let Err(Refused { faults, .. }) = read(Kind::DnsUpdateRecord, nothing.as_bytes(), None) else { panic!() };
@@ -286,7 +288,7 @@ fn what_is_missing_is_told_at_all_of_them() {
 }
 
 #[test]
-fn fields_that_belong_together_are_asked_for_together() {
+fn parameters_that_need_each_other_are_checked() {
     let etcd = |more: Value| {
         let mut all = json!({"etcd-urls": "https://a:2379", "domain-filter": "x.example"});
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -298,57 +300,60 @@ fn fields_that_belong_together_are_asked_for_together() {
         refused("webhook", all).remove(0)
     };
     let pem = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
-    for ((pointer, detail), flag, part) in [
+    for ((pointer, detail), name, part) in [
         (etcd(json!({"etcd-username": "root"})), "etcd-username", "give both or none"),
         (etcd(json!({"etcd-urls": "a:2379"})), "etcd-urls", "write http://"),
-        (etcd(json!({"etcd-ca-file": "/etc/ssl/ca.pem"})), "etcd-ca-file", "names no file of the server"),
+        (etcd(json!({"etcd-ca-file": "/etc/ssl/ca.pem"})), "etcd-ca-file", "cannot name a file of the server"),
         (etcd(json!({"etcd-cert-file": pem})), "etcd-cert-file", "give both or none"),
         (etcd(json!({"etcd-ca-file": pem})), "etcd-ca-file", "all in PEM"),
-        (etcd(json!({"etcd-tls-insecure": "true"})), "etcd-tls-insecure", "always checked"),
+        (etcd(json!({"etcd-tls-insecure": "true"})), "etcd-tls-insecure", "always verified"),
         (webhook(json!({"tls-ca": pem})), "tls-ca", "without TLS"),
         (webhook(json!({"webhook-provider-read-timeout": "119s"})), "webhook-provider-read-timeout", "together"),
         (webhook(json!({"webhook-provider-url": "http://u:hush@a"})), "webhook-provider-url", "holds a user"),
         (webhook(json!({"weights": "even"})), "weights", "give aws, fairway"),
-        (webhook(json!({"token": "hush\nhush"})), "token", "several lines"),
+        (webhook(json!({"token": "hush\nhush"})), "token", "line breaks"),
     ] {
-        assert_eq!(pointer, format!("/spec/external-dns-parameters/{flag}"), "{detail}");
-        assert!(detail.contains(part) && !detail.contains("hush"), "{flag}: {detail}");
+        assert_eq!(pointer, format!("/spec/external-dns-parameters/{name}"), "{detail}");
+        assert!(detail.contains(part) && !detail.contains("hush"), "{name}: {detail}");
     }
-    for (registry, flag) in [("noop", "txt-owner-id"), ("store", "txt-encrypt-aes-key")] {
-        let told = refused("rfc2136", rfc2136(json!({"registry": registry, flag: "x"})));
-        assert!(told[0].0.ends_with(flag) && told[0].1.contains("without the registry txt"), "{told:?}");
+    for (registry, name) in [("noop", "txt-owner-id"), ("store", "txt-encrypt-aes-key")] {
+        let errors = refused("rfc2136", rfc2136(json!({"registry": registry, name: "x"})));
+        assert!(errors[0].0.ends_with(name) && errors[0].1.contains("without the registry txt"), "{errors:?}");
     }
-    let told = refused("rfc2136", rfc2136(json!({"rfc2136-insecure": "true"})));
-    assert!(told.len() == 2 && told[0].1.contains("signs nothing"), "{told:?}");
-    let told = refused("dnsendpoint", json!({"domain-filter": "x.example", "namespace": "No", "registry": "txt"}));
-    assert!(told.len() == 2 && told.iter().any(|(_, detail)| detail.contains("no name of a namespace")), "{told:?}");
+    let errors = refused("rfc2136", rfc2136(json!({"rfc2136-insecure": "true"})));
+    assert!(errors.len() == 2 && errors[0].1.contains("has no effect with rfc2136-insecure"), "{errors:?}");
+    let errors = refused("dnsendpoint", json!({"domain-filter": "x.example", "namespace": "No", "registry": "txt"}));
+    assert!(
+        errors.len() == 2 && errors.iter().any(|(_, detail)| detail.contains("not the name of a namespace")),
+        "{errors:?}"
+    );
 }
 
 #[test]
 fn secrets_are_in_no_text_that_is_shown() {
     let intent = read(Kind::DnsUpdateRecord, &body("rfc2136", &rfc2136(json!({"txt-prefix": "x"}))), None).unwrap();
-    let to = run(&intent, &site()).unwrap().unwrap();
+    let to = run(&intent, &context()).unwrap().unwrap();
     let shown = String::from_utf8(crate::body::to_show(&intent).to_text()).unwrap();
     for text in [format!("{intent:?}"), format!("{to:?}"), shown] {
         assert!(!text.contains(SECRET), "{text}");
     }
-    // A secret of a provider that only external-dns speaks to, and one that nobody knows.
+    // Secrets of a provider that only external-dns supports, one of them unknown.
     let other = json!({"akamai-client-token": "hush-1", "some-api-key": "hush-2", "akamai-edgerc-path": "/x"});
     let intent = read(Kind::DnsUpdateRecord, &body("akamai", &other), None).unwrap();
-    assert!(run(&intent, &site()).is_none());
+    assert!(run(&intent, &context()).is_none());
     let shown = String::from_utf8(crate::body::to_show(&intent).to_text()).unwrap();
     assert!(!shown.contains("hush") && shown.contains("\"/x\""), "{shown}");
     for value in [json!(["hush"]), json!("hush\u{1}"), json!(null), json!(true)] {
-        let told = refused("rfc2136", rfc2136(json!({"rfc2136-tsig-secret": value})));
-        assert!(!told[0].1.contains("hush") && !told[0].1.contains("true"), "{told:?}");
+        let errors = refused("rfc2136", rfc2136(json!({"rfc2136-tsig-secret": value})));
+        assert!(!errors[0].1.contains("hush") && !errors[0].1.contains("true"), "{errors:?}");
     }
 }
 
 #[test]
-fn what_an_earlier_version_kept_is_read_and_says_what_keeps_it_from_being_run() {
-    let before = body("rfc2136", &json!({"rfc2136-host": "192.0.2.53", "some-flag": "x"}));
+fn stored_record_with_an_unknown_parameter_is_read_but_not_run() {
+    let before = body("rfc2136", &json!({"rfc2136-host": "192.0.2.53", "some-name": "x"}));
     assert!(read(Kind::DnsUpdateRecord, &before, None).is_err());
     let intent = read_kept(Kind::DnsUpdateRecord, &before).unwrap();
-    let told = run(&intent, &site()).unwrap().unwrap_err().to_string();
-    assert!(told.contains("some-flag"), "{told}");
+    let errors = run(&intent, &context()).unwrap().unwrap_err().to_string();
+    assert!(errors.contains("some-name"), "{errors}");
 }
