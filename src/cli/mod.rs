@@ -37,7 +37,7 @@ use clap::{CommandFactory, Parser};
 use self::args::{Cli, Command};
 pub(crate) use self::output::{Cell, Out, Palette, PrintError, Tone, table, thousands};
 use crate::demo;
-use fairway_transport::let_answers_first;
+use fairway_transport::lower_priority;
 
 /// The definition of the command line, for manual pages and completions.
 pub fn command() -> clap::Command {
@@ -116,7 +116,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Runs a task to its end on a runtime of its own, a thread a core. They stand back for those that the task starts itself to answer queries.
 fn wait<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(let_answers_first).build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(lower_priority).build();
     runtime.context("no thread can be started; see the process limits (ulimit -u)")?.block_on(task)
 }
 

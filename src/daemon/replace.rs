@@ -17,7 +17,7 @@ use fairway_control::{Control, command::Command};
 use fairway_store::DataFolder;
 use fairway_transport::{
     Server, Sockets,
-    handover::{HandoverError, Offer, Parcel, Release, Taken, take},
+    handover::{HandoverError, HandoverSet, Offer, Release, Taken, take},
 };
 
 /// Name of the socket in the data folder that a replacing process connects to.
@@ -47,7 +47,7 @@ impl Predecessor {
             let listener = TcpListener::from(descriptor);
             Some(listener).filter(|listener| at.is_some() && listener.local_addr().ok() == at)
         };
-        for (name, descriptor) in taken.parcel.others.drain(..) {
+        for (name, descriptor) in taken.set.others.drain(..) {
             match name.as_str() {
                 LOCK => lock = Some(descriptor),
                 HTTP => passed.http = wanted(descriptor, settings.http),
@@ -57,7 +57,7 @@ impl Predecessor {
                 _ => {}
             }
         }
-        let sockets = std::mem::take(&mut taken.parcel.sockets);
+        let sockets = std::mem::take(&mut taken.set.sockets);
         let folder = folder.to_owned();
         Ok(Some((Self { taken, folder, lock }, sockets, passed)))
     }
@@ -90,15 +90,15 @@ pub(crate) fn offer(
     listeners: &[(&str, OwnedFd)],
 ) -> Result<Offer, HandoverError> {
     let path = folder.path().join(HANDOVER_SOCKET);
-    let parcel = || -> io::Result<Parcel> {
+    let set = || -> io::Result<HandoverSet> {
         let mut others = vec![(LOCK.to_owned(), folder.lock_copy()?)];
         for (name, listener) in listeners {
             others.push(((*name).to_owned(), listener.as_fd().try_clone_to_owned()?));
         }
-        Ok(Parcel { sockets: server.sockets()?, others })
+        Ok(HandoverSet { sockets: server.sockets()?, others })
     };
-    match parcel() {
-        Ok(parcel) => Offer::listen(&path, parcel),
+    match set() {
+        Ok(set) => Offer::listen(&path, set),
         Err(source) => Err(HandoverError::Listen { path, source }),
     }
 }

@@ -23,7 +23,7 @@ use fairway_access::{
     Subject, Verbs, is_foreign,
 };
 use fairway_control::Control;
-use fairway_transport::Computing;
+use fairway_transport::ComputeGuard;
 use tower_http::timeout::TimeoutBody;
 
 /// How a request came.
@@ -87,7 +87,7 @@ impl Gate {
 /// Lets a request pass, or answers it; a write is told in the audit log, whatever becomes of it.
 pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     // What is read may be as large as what is written.
-    let _computing = Computing::begin();
+    let _computing = ComputeGuard::begin();
     let required = gate.permissions.required(&request);
     let Some(via) = request.extensions().get::<Via>().cloned() else {
         return problem(StatusCode::INTERNAL_SERVER_ERROR, "the request came over no listener; please report it");

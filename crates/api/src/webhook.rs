@@ -33,7 +33,7 @@ use fairway_access::{ServerTls, TokenHash};
 use fairway_config::WebhookSettings;
 use fairway_control::{Control, contributed::ContributionLedger};
 use fairway_telemetry::traces::Traces;
-use fairway_transport::Computing;
+use fairway_transport::ComputeGuard;
 
 /// The webhook of a daemon.
 pub struct Webhook {
@@ -111,7 +111,7 @@ impl Webhook {
 
 /// Has threads stand by at the DNS sockets meanwhile: the records of a call may be tens of thousands.
 async fn answered_beside(request: Request, next: Next) -> Response {
-    let _computing = Computing::begin();
+    let _computing = ComputeGuard::begin();
     next.run(request).await
 }
 

@@ -22,7 +22,7 @@ use super::{
 };
 use fairway_config::Environment;
 use fairway_config::{Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
-use fairway_transport::let_all_others_first;
+use fairway_transport::lower_priority_of_computation;
 
 /// A configuration that was accepted, apart from its snapshot.
 #[derive(Clone, Debug)]
@@ -213,7 +213,7 @@ impl Reader {
 async fn on_a_thread(work: impl FnOnce() -> Option<Reading> + Send + 'static) -> Option<Reading> {
     let (reply, reading) = oneshot::channel();
     let work = move || {
-        let _computing = let_all_others_first();
+        let _computing = lower_priority_of_computation();
         let reading = work();
         let leaves_little = reading
             .as_ref()

@@ -4,9 +4,9 @@ use std::io;
 
 use listenfd::ListenFd;
 
-use super::{Sockets, sockets::gather};
+use super::{Sockets, sockets::group_by_address};
 
-/// A passed descriptor that is none of ours.
+/// Why passed descriptors cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ActivationError {
     /// Neither an Internet stream listener nor an Internet datagram socket.
@@ -15,20 +15,20 @@ pub enum ActivationError {
          ListenDatagram= lines with ports in the socket unit"
     )]
     WrongKind {
-        /// Its place, from 0.
+        /// Index in `LISTEN_FDS`, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The kernel does not tell the address.
-    #[error("the sockets of LISTEN_FDS cannot be used: {0}")]
+    /// The address of a socket cannot be read.
+    #[error("cannot read the address of a socket of LISTEN_FDS: {0}")]
     Unusable(io::Error),
 }
 
 impl Sockets {
-    /// The sockets that a service manager passed to this process; empty if there is no service manager that does.
+    /// Returns the sockets that a service manager passed to this process; empty if it passed none.
     ///
-    /// To be called before other threads start, since it clears `LISTEN_FDS` from the environment.
+    /// Call it before other threads start, because it removes `LISTEN_FDS` from the environment.
     pub fn inherited() -> Result<Self, ActivationError> {
         let mut passed = ListenFd::from_env();
         let (mut udp, mut tcp) = (vec![], vec![]);
@@ -42,6 +42,6 @@ impl Sockets {
                 Err(source) => return Err(ActivationError::WrongKind { index, source }),
             }
         }
-        gather(udp, tcp, true).map_err(ActivationError::Unusable)
+        group_by_address(udp, tcp, true).map_err(ActivationError::Unusable)
     }
 }

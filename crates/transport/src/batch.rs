@@ -1,9 +1,9 @@
-//! Receives and sends a batch of datagrams by one system call each (`recvmmsg`, `sendmmsg`), and sets a thread's share of a core.
+//! Receives and sends a batch of datagrams with one system call each (`recvmmsg`, `sendmmsg`), and sets the scheduling of a thread.
 //!
 //! nix has safe wrappers of both calls, but its `sendmmsg` takes one set of control messages for the whole batch. On a wildcard
 //! address each answer has to state its own source address (`IP_PKTINFO`), so each message needs a control buffer of its own.
 //!
-//! The only file of this crate with `unsafe`. Left out: when to receive, what to answer, and what an error means.
+//! The only file of this crate with `unsafe`. Callers decide when to receive, what to answer, and how to treat an error.
 #![allow(unsafe_code, reason = "sendmmsg with control data per message, and sched_setattr, have no safe interface")]
 
 use std::{
@@ -16,30 +16,30 @@ use std::{
 
 use fairway_zones::{Client, Transport};
 
-/// Datagrams a system call. Measured in CPU a query: 16 costs 2 % more, 64 the same, 128 4 % more (the caches overflow).
+/// Datagrams per system call. Measured in CPU per query: 16 costs 2 % more, 64 the same, 128 4 % more (the caches overflow).
 pub(super) const BATCH: usize = 32;
 
-/// Octets kept of a query: more than an Ethernet frame carries. Slots are an odd number of 64-octet cache lines, so that the
+/// Octets of a query that are kept: more than an Ethernet frame carries. Slots are an odd number of 64-octet cache lines, so that the
 /// first lines of all 32 do not fall into the same sets of the cache.
 pub(super) const QUERY_MAX: usize = 31 * 64;
 
 /// Octets of an answer: 1,280 (smallest IPv6 MTU) - 40 - 8, so that none needs fragmenting (DNS flag day 2020, RFC 9715).
 pub(super) const ANSWER_MAX: usize = 1_232;
 
-/// Octets of a socket address: `sockaddr_in6`, the larger of the two.
+/// Bytes of a socket address: `sockaddr_in6`, the larger of the two.
 const NAME: usize = size_of::<libc::sockaddr_in6>();
 
-/// Octets of control data: one `IP_PKTINFO` or `IPV6_PKTINFO`, with room to spare.
+/// Bytes of control data: one `IP_PKTINFO` (28) or `IPV6_PKTINFO` (40), rounded up to a cache line.
 const CONTROL: usize = 64;
 
-/// Where the data of a control message begins: behind its header, aligned as the header is.
+/// Offset of the data in a control message: after its header, aligned as the header is.
 const CONTROL_DATA: usize = size_of::<libc::cmsghdr>().next_multiple_of(align_of::<libc::cmsghdr>());
 
-/// One received datagram, as it lies in memory.
+/// Buffer of one received datagram.
 #[repr(C, align(64))]
 struct QuerySlot([u8; QUERY_MAX]);
 
-/// One answer, at a stride of 21 cache lines (see [`QUERY_MAX`]).
+/// Buffer of one answer, at a stride of 21 cache lines (an odd number, as for [`QUERY_MAX`]).
 #[repr(C, align(64))]
 struct AnswerSlot([u8; 21 * 64]);
 
@@ -51,7 +51,7 @@ struct NameSlot([u8; NAME]);
 #[repr(C, align(8))]
 struct ControlSlot([u8; CONTROL]);
 
-/// Everything a batch points into; it never moves.
+/// All memory that the headers of a batch point into. It never moves.
 struct Arena {
     queries: [QuerySlot; BATCH],
     answers: [AnswerSlot; BATCH],
@@ -63,32 +63,32 @@ struct Arena {
     queued: [libc::mmsghdr; BATCH],
 }
 
-/// Buffers and headers of one worker, made in its thread and reused for every batch.
+/// Buffers and headers of one worker, created in its thread and reused for every batch.
 pub(super) struct Batch {
-    /// Owned; from `Box::into_raw`. Every access goes through it, since the headers hold pointers into the same memory.
+    /// Owned; from `Box::leak`. Every access goes through this pointer, because the headers hold pointers into the same memory.
     arena: NonNull<Arena>,
-    /// Messages received and not yet forgotten; at most [`BATCH`].
+    /// Messages of the last receive; at most [`BATCH`].
     received: usize,
     /// Answers queued; at most `received`.
     queued: usize,
-    /// Whether control data is asked for.
+    /// True if the kernel reports the destination of each datagram as control data.
     control: bool,
 }
 
-/// One query of a batch, with the place for its answer.
+/// One query of a batch and the buffer for its answer.
 pub(super) struct Exchange<'a> {
-    /// Who asks.
+    /// Sender of the query.
     pub(super) client: Client,
-    /// What was received; cut to [`QUERY_MAX`].
+    /// The datagram, truncated to [`QUERY_MAX`].
     pub(super) query: &'a [u8],
-    /// Whether it was cut.
+    /// True if the kernel truncated the datagram.
     pub(super) cut: bool,
-    /// Where the answer goes: [`ANSWER_MAX`] octets.
+    /// Buffer for the answer: [`ANSWER_MAX`] octets.
     pub(super) answer: &'a mut [u8],
 }
 
 impl Batch {
-    /// An empty batch. `control`: the socket is bound to a wildcard address, so each answer must say where it leaves from.
+    /// Returns an empty batch. `control`: the socket is bound to a wildcard address, so each answer must state its source address.
     pub(super) fn new(control: bool) -> Self {
         // SAFETY: every field of `Arena` is an array of integers, or of libc structures of integers and raw pointers, for
         // all of which zeroes are a valid value.
@@ -101,12 +101,12 @@ impl Batch {
         batch
     }
 
-    /// Sets the pointers of one slot's headers, which stay as they are from then on.
+    /// Sets the pointers in the headers of one slot. They never change afterwards.
     fn point(&mut self, index: usize) {
         assert!(index < BATCH);
         let arena = self.arena.as_ptr();
         // SAFETY: `arena` is valid and ours alone, `index` is within every array. Only places are computed from the raw
-        // pointer, so that the pointers stored stay valid beside the references that are made from it later.
+        // pointer, so that the stored pointers stay valid while references are made from it later.
         unsafe {
             let query_part = addr_of_mut!((*arena).query_parts[index]);
             (*query_part).iov_base = addr_of_mut!((*arena).queries[index]).cast();
@@ -124,7 +124,7 @@ impl Batch {
         self.open(index);
     }
 
-    /// Gives a slot's header its full lengths again, which the kernel replaces by those received.
+    /// Resets the lengths in a slot's header, which the kernel replaces with those it received.
     fn open(&mut self, index: usize) {
         let control = if self.control { CONTROL } else { 0 };
         // SAFETY: the arena is valid and ours alone; no reference into it is alive.
@@ -134,9 +134,9 @@ impl Batch {
         header.msg_flags = 0;
     }
 
-    /// Receives at least one datagram and as many more as are there; forgets those before. The number received.
+    /// Receives up to [`BATCH`] datagrams in place of the last ones. Returns their number.
     ///
-    /// `wait`: blocks for the first one, as long as the socket's receive timeout says.
+    /// `wait`: blocks for the first one, at most for the receive timeout of the socket.
     pub(super) fn receive(&mut self, socket: &UdpSocket, wait: bool) -> io::Result<usize> {
         for index in 0..self.received {
             self.open(index);
@@ -153,7 +153,7 @@ impl Batch {
         Ok(self.received)
     }
 
-    /// What was received in one of the queries.
+    /// Returns the packet of one received query.
     #[inline]
     pub(super) fn query(&self, index: usize) -> &[u8] {
         assert!(index < self.received);
@@ -163,7 +163,7 @@ impl Batch {
         &query[..(header.msg_len as usize).min(QUERY_MAX)]
     }
 
-    /// One of the queries received, with whom it came from and the place for its answer.
+    /// Returns one received query with its sender and the buffer for its answer.
     #[inline]
     pub(super) fn exchange(&mut self, index: usize) -> Exchange<'_> {
         assert!(index < self.received);
@@ -182,7 +182,7 @@ impl Batch {
         }
     }
 
-    /// Queues the first `length` octets of a query's answer, to be sent to whom asked from the address that was asked.
+    /// Queues the first `length` octets of a query's answer, from the address that was queried to the client.
     #[inline]
     pub(super) fn reply(&mut self, index: usize, length: usize) {
         assert!(index < self.received && self.queued < BATCH && length <= ANSWER_MAX);
@@ -198,15 +198,15 @@ impl Batch {
             queued.msg_namelen = received.msg_namelen;
             if self.control {
                 let control = &mut (*arena).controls[index].0;
-                let is_told = received.msg_controllen >= CONTROL_DATA as _ && leave_by_any_interface(control);
-                queued.msg_control = if is_told { received.msg_control } else { null_mut() };
-                queued.msg_controllen = if is_told { received.msg_controllen } else { 0 };
+                let has_source = received.msg_controllen >= CONTROL_DATA as _ && leave_by_any_interface(control);
+                queued.msg_control = if has_source { received.msg_control } else { null_mut() };
+                queued.msg_controllen = if has_source { received.msg_controllen } else { 0 };
             }
         }
         self.queued += 1;
     }
 
-    /// Sends what is queued. A message that cannot be sent is given to `failed` and skipped; the rest is sent all the same.
+    /// Sends all queued answers. Calls `failed` for each one that cannot be sent, and continues with the next.
     pub(super) fn send(&mut self, socket: &UdpSocket, mut failed: impl FnMut(io::Error)) {
         let mut at = 0;
         while at < self.queued {
@@ -222,7 +222,7 @@ impl Batch {
         self.queued = 0;
     }
 
-    /// The number of messages sent from the one at `at` on; an error is that of the first of them.
+    /// Sends queued messages from index `at` on. Returns how many were sent; an error belongs to the first of them.
     fn send_from(&mut self, socket: RawFd, at: usize) -> io::Result<usize> {
         assert!(at < self.queued);
         // SAFETY: the arena is valid and ours alone, no reference into it is alive. The headers from `at` to `queued` were
@@ -242,8 +242,8 @@ impl Drop for Batch {
     }
 }
 
-/// Asks the kernel to tell each datagram's destination, for sockets bound to a wildcard address. An IPv6 socket that takes
-/// IPv4 too is told IPv4 destinations as IPv4-mapped addresses, and understands them when it sends.
+/// Makes the kernel report the destination of each datagram, for sockets bound to a wildcard address. A dual-stack IPv6 socket
+/// reports and accepts IPv4 destinations as IPv4-mapped addresses.
 pub(super) fn ask_for_destination(socket: &UdpSocket, v6: bool) -> io::Result<()> {
     let (level, option) =
         if v6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) } else { (libc::IPPROTO_IP, libc::IP_PKTINFO) };
@@ -256,21 +256,21 @@ pub(super) fn ask_for_destination(socket: &UdpSocket, v6: bool) -> io::Result<()
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How the calling thread shares a core with others; a courtesy of the system, which may refuse it (a sandbox, a real-time policy).
+/// Scheduling parameters of a thread. The system may refuse them (a sandbox, a real-time policy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
-    /// `SCHED_BATCH` instead of `SCHED_OTHER`: waking up takes the core from nobody (sched(7)).
+pub(super) struct Scheduling {
+    /// `SCHED_BATCH` instead of `SCHED_OTHER`: a wake-up preempts no other thread (sched(7)).
     pub(super) is_batch: bool,
-    /// Added to the niceness that the process began with, which its first thread keeps; 19 is the last.
+    /// Added to the niceness of the process; the sum is capped at 19.
     pub(super) nicer_by: i32,
-    /// Computes no longer in one go while others wait, and is the sooner back (Linux 6.12 and newer, 0.1 to 100 ms; older ones take no
-    /// notice): its share stays as large as it is. None: what the system gives to all.
+    /// Time slice: 0.1 to 100 ms (Linux 6.12 and newer; older kernels ignore it). A short slice makes the thread run again sooner and
+    /// does not change its share of the core. `None`: the default of the system.
     pub(super) slice: Option<Duration>,
 }
 
-impl Share {
-    /// Asks for it (sched_setattr(2)).
-    pub(super) fn take(self) -> io::Result<()> {
+impl Scheduling {
+    /// Applies the parameters to the calling thread (sched_setattr(2)).
+    pub(super) fn apply(self) -> io::Result<()> {
         let nice = rustix::process::getpriority_process(Some(rustix::process::getpid()))?;
         let attributes = libc::sched_attr {
             size: size_of::<libc::sched_attr>() as u32,
@@ -300,15 +300,15 @@ fn client(name: &[u8; NAME]) -> Client {
     Client { address: address.into(), port, transport: Transport::Udp }
 }
 
-/// The same of an IPv6 socket. A call of its own: woven into the other way, the two are put together octet by octet.
+/// Reads an address of an IPv6 socket. Not inlined: inlined into [`client`], the compiler copies both forms octet by octet.
 #[inline(never)]
 fn client_v6(name: &[u8; NAME], port: u16) -> Client {
     let octets: [u8; 16] = name[8..24].try_into().expect("16 octets");
     Client::new(Ipv6Addr::from(octets).into(), port, Transport::Udp)
 }
 
-/// Makes a received `IP_PKTINFO` or `IPV6_PKTINFO` one to send with: the address asked stays, the interface goes, since
-/// the way back is a matter of routing (link-local destinations have their scope in the address). False for anything else.
+/// Turns a received `IP_PKTINFO` or `IPV6_PKTINFO` into one for sending: keeps the address and clears the interface, because routing
+/// chooses the way back (link-local destinations have their scope in the address). Returns false for any other control data.
 fn leave_by_any_interface(control: &mut [u8; CONTROL]) -> bool {
     let word = |at: usize| i32::from_ne_bytes([control[at], control[at + 1], control[at + 2], control[at + 3]]);
     // `cmsghdr` is a length of one machine word, then level and type.
@@ -326,8 +326,8 @@ fn leave_by_any_interface(control: &mut [u8; CONTROL]) -> bool {
 mod tests {
     use super::*;
 
-    /// How the system schedules the calling thread (sched_getattr(2)).
-    fn share_held() -> libc::sched_attr {
+    /// Returns the scheduling of the calling thread (sched_getattr(2)).
+    fn current_scheduling() -> libc::sched_attr {
         let mut held = libc::sched_attr {
             size: 0,
             sched_policy: 0,
@@ -345,31 +345,31 @@ mod tests {
         held
     }
 
-    /// Whether the system knows slices of a thread's own: Linux 6.12 and newer.
-    fn knows_slices() -> bool {
+    /// True if the kernel supports time slices per thread: Linux 6.12 and newer.
+    fn supports_slices() -> bool {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let mut parts = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
         (parts.next(), parts.next()) >= (Some(6), Some(12))
     }
 
     #[test]
-    fn a_share_is_held_by_the_thread_that_asked_and_by_those_it_starts() {
-        let before = share_held();
+    fn scheduling_applies_to_the_calling_thread_and_the_threads_it_starts() {
+        let before = current_scheduling();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let slice = Some(Duration::from_micros(100));
-                Share { is_batch: false, nicer_by: 0, slice }.take().unwrap();
-                let held = share_held();
+                Scheduling { is_batch: false, nicer_by: 0, slice }.apply().unwrap();
+                let held = current_scheduling();
                 assert_eq!((held.sched_policy, held.sched_nice), (libc::SCHED_OTHER as u32, before.sched_nice));
-                assert_eq!(held.sched_runtime, if knows_slices() { 100_000 } else { 0 });
+                assert_eq!(held.sched_runtime, if supports_slices() { 100_000 } else { 0 });
             });
             scope.spawn(|| {
-                Share { is_batch: true, nicer_by: 10, slice: None }.take().unwrap();
-                let held = std::thread::spawn(share_held).join().unwrap();
+                Scheduling { is_batch: true, nicer_by: 10, slice: None }.apply().unwrap();
+                let held = std::thread::spawn(current_scheduling).join().unwrap();
                 let nice = (before.sched_nice + 10).min(19);
                 assert_eq!((held.sched_policy, held.sched_nice), (libc::SCHED_BATCH as u32, nice));
             });
         });
-        assert_eq!(share_held().sched_nice, before.sched_nice);
+        assert_eq!(current_scheduling().sched_nice, before.sched_nice);
     }
 }

@@ -1,5 +1,5 @@
-//! Binds what is not inherited, and sets what every socket needs. Overlaps between addresses are found before the kernel
-//! would find them, for a clearer error.
+//! Binds sockets that were not inherited, and sets the options of all. Overlapping addresses are found before the kernel finds them,
+//! for a clearer error.
 
 use std::{
     io,
@@ -11,52 +11,52 @@ use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{
-    BindError, BindErrors, BindFault, Protocol, Sockets, batch,
+    BindError, BindErrorKind, BindErrors, Protocol, Sockets, batch,
     sockets::{Bound, Shared},
 };
 
-/// A receive that finds nothing returns after this long, so that a worker sees that it is to stop.
+/// Receive timeout, so that a worker without queries sees a stop.
 pub(super) const RECEIVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Octets of receive and send buffer asked for. The kernel's default of 208 KiB drops a burst of some 250 queries, since it
-/// counts 768 octets or more for the smallest packet; 4 MiB holds about 5,000.
+/// Bytes of receive and send buffer to request. The kernel counts at least 768 bytes for the smallest packet: its default of 208 KiB
+/// overflows in a burst of some 250 queries, 4 MiB hold about 5,000.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Octets of a connection's answers that the kernel keeps before they are sent.
+/// Bytes of unsent answers that the kernel buffers per connection (`TCP_NOTSENT_LOWAT`).
 const UNSENT_MAX: u32 = 64 << 10;
 
-/// Connections that wait to be accepted; the kernel caps it at `net.core.somaxconn`.
+/// Backlog of connections that wait to be accepted; the kernel caps it at `net.core.somaxconn` (4,096 by default).
 const BACKLOG: i32 = 4_096;
 
-/// Port 0 asks TCP for a free port and then UDP for the same one; so many times before it gives up.
+/// Attempts to find a port that is free for both TCP and UDP, where port 0 is configured.
 const PORT_TRIES: usize = 32;
 
-/// See [`Sockets::complete`].
+/// Implements [`Sockets::complete`].
 pub(super) fn complete(have: Sockets, addresses: &[SocketAddr], workers: usize) -> Result<Sockets, BindErrors> {
-    let mut faults = overlaps(addresses);
+    let mut errors = overlaps(addresses);
     let (mut have, mut bound) = (have.bound, vec![]);
-    if faults.is_empty() {
+    if errors.is_empty() {
         for &address in addresses {
             let inherited = have.iter().position(|b| matches(address, b.address)).map(|index| have.swap_remove(index));
             match complete_one(inherited, address, addresses, workers.max(1)) {
                 Ok(one) => bound.push(one),
-                Err(fault) => faults.push(BindError { address, fault }),
+                Err(kind) => errors.push(BindError { address, kind }),
             }
         }
     }
     for left in have {
         tracing::warn!(address = %left.address, "inherited sockets closed: address is not in listen.dns");
     }
-    if faults.is_empty() { Ok(Sockets { bound }) } else { Err(BindErrors(faults)) }
+    if errors.is_empty() { Ok(Sockets { bound }) } else { Err(BindErrors(errors)) }
 }
 
-/// A configured address with port 0 matches any port of that address.
+/// True if a bound address is the configured one. Port 0 matches any port.
 fn matches(configured: SocketAddr, bound: SocketAddr) -> bool {
-    same_place(configured, bound) && (configured.port() == bound.port() || configured.port() == 0)
+    same_ip(configured, bound) && (configured.port() == bound.port() || configured.port() == 0)
 }
 
-/// Same IP address on the same link; flow labels do not count.
-fn same_place(a: SocketAddr, b: SocketAddr) -> bool {
+/// True for the same IP address on the same link; flow labels are ignored.
+fn same_ip(a: SocketAddr, b: SocketAddr) -> bool {
     let scope = |address| match address {
         SocketAddr::V4(_) => 0,
         SocketAddr::V6(v6) => v6.scope_id(),
@@ -64,26 +64,26 @@ fn same_place(a: SocketAddr, b: SocketAddr) -> bool {
     a.ip() == b.ip() && scope(a) == scope(b)
 }
 
-/// Every address that is listed twice or taken in by a wildcard that is listed too.
+/// Returns each address that is listed twice, or is covered by a listed wildcard.
 fn overlaps(addresses: &[SocketAddr]) -> Vec<BindError> {
     let mut found = vec![];
     for (index, &address) in addresses.iter().enumerate().filter(|(_, address)| address.port() != 0) {
         let rivals = addresses.iter().enumerate().filter(|(_, rival)| rival.port() == address.port());
         for (other, &rival) in rivals {
-            let fault = if other < index && same_place(address, rival) {
-                BindFault::Twice
+            let kind = if other < index && same_ip(address, rival) {
+                BindErrorKind::Duplicate
             } else if other != index && covers(rival, address, addresses) {
-                BindFault::Covered { by: rival }
+                BindErrorKind::Covered { by: rival }
             } else {
                 continue;
             };
-            found.push(BindError { address, fault });
+            found.push(BindError { address, kind });
         }
     }
     found
 }
 
-/// Whether a socket on `wide` would get what is sent to `narrow`; the two have one port and are not the same.
+/// True if a socket on `wide` would receive the packets for `narrow`. The two differ and have the same port.
 fn covers(wide: SocketAddr, narrow: SocketAddr, addresses: &[SocketAddr]) -> bool {
     if !wide.ip().is_unspecified() || narrow.ip().is_unspecified() {
         return false;
@@ -91,7 +91,7 @@ fn covers(wide: SocketAddr, narrow: SocketAddr, addresses: &[SocketAddr]) -> boo
     wide.is_ipv4() == narrow.is_ipv4() || (wide.is_ipv6() && !only_v6(wide, addresses))
 }
 
-/// `[::]` serves IPv4 too, unless the IPv4 wildcard of the same port is listed as well.
+/// True if the socket must be IPv6-only. `[::]` also serves IPv4, unless the IPv4 wildcard with the same port is listed too.
 fn only_v6(address: SocketAddr, addresses: &[SocketAddr]) -> bool {
     let v4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
     !address.ip().is_unspecified() || addresses.contains(&v4)
@@ -102,13 +102,13 @@ fn complete_one(
     address: SocketAddr,
     addresses: &[SocketAddr],
     workers: usize,
-) -> Result<Bound, BindFault> {
+) -> Result<Bound, BindErrorKind> {
     let only_v6 = only_v6(address, addresses);
     let mut bound = match inherited {
         Some(bound) => complete_inherited(bound, only_v6, workers)?,
         None => match bind_both(address, only_v6, workers) {
             // A kernel without IPv6 still serves the default of `[::]:53`: by IPv4.
-            Err(BindFault::Other { source, .. }) if has_no_ipv6(&source) && !only_v6 => {
+            Err(BindErrorKind::Other { source, .. }) if has_no_ipv6(&source) && !only_v6 => {
                 tracing::warn!(%address, "IPv6 unavailable: listening on the IPv4 wildcard instead");
                 bind_both(SocketAddr::from(([0, 0, 0, 0], address.port())), false, workers)?
             }
@@ -116,14 +116,14 @@ fn complete_one(
         },
     };
     while bound.udp.len() < workers {
-        let copy = bound.udp[0].try_clone().map_err(|e| BindFault::new(Protocol::Udp, address.port(), e))?;
+        let copy = bound.udp[0].try_clone().map_err(|e| BindErrorKind::new(Protocol::Udp, address.port(), e))?;
         bound.udp.push(copy);
     }
     for socket in &bound.udp {
-        prepare_udp(socket).map_err(|e| BindFault::new(Protocol::Udp, address.port(), e))?;
+        prepare_udp(socket).map_err(|e| BindErrorKind::new(Protocol::Udp, address.port(), e))?;
     }
     for listener in &bound.tcp {
-        prepare_tcp(listener).map_err(|e| BindFault::new(Protocol::Tcp, address.port(), e))?;
+        prepare_tcp(listener).map_err(|e| BindErrorKind::new(Protocol::Tcp, address.port(), e))?;
     }
     Ok(bound)
 }
@@ -132,8 +132,8 @@ fn has_no_ipv6(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EAFNOSUPPORT)
 }
 
-/// An address of which a service manager may have given only one of UDP and TCP.
-fn complete_inherited(mut bound: Bound, only_v6: bool, workers: usize) -> Result<Bound, BindFault> {
+/// Binds the protocol that a service manager did not pass for an address.
+fn complete_inherited(mut bound: Bound, only_v6: bool, workers: usize) -> Result<Bound, BindErrorKind> {
     let address = bound.address;
     if bound.tcp.is_empty() {
         bound.tcp.push(bind_tcp(address, only_v6)?);
@@ -149,7 +149,7 @@ fn complete_inherited(mut bound: Bound, only_v6: bool, workers: usize) -> Result
     Ok(bound)
 }
 
-fn bind_both(address: SocketAddr, only_v6: bool, workers: usize) -> Result<Bound, BindFault> {
+fn bind_both(address: SocketAddr, only_v6: bool, workers: usize) -> Result<Bound, BindErrorKind> {
     if address.port() != 0 {
         let tcp = bind_tcp(address, only_v6)?;
         let udp = bind_udp(address, only_v6, workers)?;
@@ -157,32 +157,32 @@ fn bind_both(address: SocketAddr, only_v6: bool, workers: usize) -> Result<Bound
     }
     for _ in 0..PORT_TRIES {
         let tcp = bind_tcp(address, only_v6)?;
-        let given = tcp.local_addr().map_err(|e| BindFault::new(Protocol::Tcp, 0, e))?;
+        let given = tcp.local_addr().map_err(|e| BindErrorKind::new(Protocol::Tcp, 0, e))?;
         match bind_udp(given, only_v6, workers) {
             Ok(udp) => return Ok(Bound { address: given, udp, tcp: vec![tcp], shared: Shared::new(false) }),
-            Err(BindFault::InUse { .. }) => {}
-            Err(fault) => return Err(fault),
+            Err(BindErrorKind::InUse { .. }) => {}
+            Err(kind) => return Err(kind),
         }
     }
-    Err(BindFault::NoPort)
+    Err(BindErrorKind::NoPort)
 }
 
-fn bind_tcp(address: SocketAddr, only_v6: bool) -> Result<TcpListener, BindFault> {
+fn bind_tcp(address: SocketAddr, only_v6: bool) -> Result<TcpListener, BindErrorKind> {
     let bind = || {
         let socket = new_socket(address, Type::STREAM, only_v6)?;
-        // Connections of an earlier process that wait in TIME_WAIT do not keep the port; one that listens does.
+        // Without it, connections of an earlier process in TIME_WAIT would block the port. A listener still does.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(TcpListener::from(socket))
     };
-    bind().map_err(|e| BindFault::new(Protocol::Tcp, address.port(), e))
+    bind().map_err(|e| BindErrorKind::new(Protocol::Tcp, address.port(), e))
 }
 
-fn bind_udp(address: SocketAddr, only_v6: bool, workers: usize) -> Result<Vec<UdpSocket>, BindFault> {
+fn bind_udp(address: SocketAddr, only_v6: bool, workers: usize) -> Result<Vec<UdpSocket>, BindErrorKind> {
     let bind = || {
-        // SO_REUSEPORT would let a second process of this user join in silence and take part of the queries. A socket
-        // without it finds that out: it can be bound only if there is none.
+        // With SO_REUSEPORT a second process of the same user would silently receive part of the queries. A socket without it can be
+        // bound only if no other process has the port, so this one is the check.
         new_socket(address, Type::DGRAM, only_v6)?.bind(&address.into())?;
         let mut sockets = Vec::with_capacity(workers);
         for _ in 0..workers {
@@ -193,7 +193,7 @@ fn bind_udp(address: SocketAddr, only_v6: bool, workers: usize) -> Result<Vec<Ud
         }
         Ok(sockets)
     };
-    bind().map_err(|e| BindFault::new(Protocol::Udp, address.port(), e))
+    bind().map_err(|e| BindErrorKind::new(Protocol::Udp, address.port(), e))
 }
 
 fn new_socket(address: SocketAddr, kind: Type, only_v6: bool) -> io::Result<Socket> {
@@ -204,30 +204,30 @@ fn new_socket(address: SocketAddr, kind: Type, only_v6: bool) -> io::Result<Sock
     Ok(socket)
 }
 
-/// Sets what the TCP thread relies on; connections inherit the two options. Repeating it does no harm.
+/// Sets the options of a listener; connections inherit them. Idempotent.
 fn prepare_tcp(listener: &TcpListener) -> io::Result<()> {
-    // Accepting must never block: another process may have taken the connection that made it ready.
+    // Accepting must never block: another process may already have accepted the connection.
     listener.set_nonblocking(true)?;
-    // An answer leaves at once, not when the one before is acknowledged.
+    // Sends each answer at once, not after the acknowledgement of the one before.
     sockopt::set_tcp_nodelay(listener, true)?;
-    // The kernel takes no more than this beyond what is on its way, so a client that does not read costs little there too.
+    // Bounds what a client that does not read costs in kernel memory.
     SockRef::from(listener).set_tcp_notsent_lowat(UNSENT_MAX)
 }
 
-/// Sets what a worker relies on. Repeating it does no harm.
+/// Sets the options of a UDP socket. Idempotent.
 fn prepare_udp(socket: &UdpSocket) -> io::Result<()> {
     let address = socket.local_addr()?;
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
-    // Only with CAP_NET_ADMIN may the buffers exceed `net.core.rmem_max`; the rest is as much as the kernel grants.
+    // The buffers may exceed `net.core.rmem_max` only with CAP_NET_ADMIN. Otherwise the kernel grants what it allows.
     if sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(socket, SOCKET_BUFFER)?;
     }
     if sockopt::set_socket_send_buffer_size_force(socket, SOCKET_BUFFER).is_err() {
         sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER)?;
     }
-    // Don't-fragment (RFC 9715), with PROBE: a path MTU learned from an ICMP message, which anyone can forge, is not believed.
-    // Answers are at most 1,232 octets, so that no path of IPv6's smallest MTU needs to fragment them.
+    // Don't fragment (RFC 9715). PROBE ignores a path MTU learned from ICMP messages, which anyone can forge. Answers have at most
+    // 1,232 octets, so that they fit the smallest MTU of IPv6.
     let v4 = address.is_ipv4() || !SockRef::from(socket).only_v6()?;
     if v4 {
         sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::PROBE)?;

@@ -1,13 +1,13 @@
-//! Why an address could not be bound, and what the operator can do about it.
+//! Errors of binding an address, each with what the operator can do.
 
 use std::{error::Error, fmt, io, net::SocketAddr};
 
-/// What a socket speaks.
+/// Transport protocol of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Datagrams.
+    /// UDP.
     Udp,
-    /// Streams.
+    /// TCP.
     Tcp,
 }
 
@@ -20,10 +20,10 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Why an address cannot be listened on.
+/// Reason why an address cannot be bound.
 #[derive(Debug, thiserror::Error)]
-pub enum BindFault {
-    /// Another socket has the port.
+pub enum BindErrorKind {
+    /// Another process has the port.
     #[error(
         "{protocol} port {port} is in use by another process; stop it (`ss -lnp 'sport = :{port}'` shows it), \
          listen on another address, or replace a running fairway instead of starting a second one"
@@ -44,15 +44,15 @@ pub enum BindFault {
         port: u16,
     },
     /// No interface has the address.
-    #[error("no interface of this machine has this address; mend it, or listen on a wildcard such as [::]:{port}")]
-    NotOurs {
+    #[error("no interface of this machine has this address; correct it, or listen on a wildcard such as [::]:{port}")]
+    NotLocal {
         /// The port.
         port: u16,
     },
     /// The same address is configured twice.
     #[error("listed twice; remove one")]
-    Twice,
-    /// A wildcard address takes this address' packets already.
+    Duplicate,
+    /// A listed wildcard address already receives the packets of this address.
     #[error("covered by {by}, which is listed too; remove one of the two")]
     Covered {
         /// The wildcard.
@@ -61,39 +61,39 @@ pub enum BindFault {
     /// No port was free for both UDP and TCP.
     #[error("no port found that is free for both UDP and TCP; give a port instead of 0")]
     NoPort,
-    /// Anything else the kernel said.
+    /// Any other error of the system.
     #[error("{protocol}: {source}")]
     Other {
         /// Which of the two it is.
         protocol: Protocol,
-        /// What the kernel said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-impl BindFault {
-    /// Gives a kernel's error its meaning.
+impl BindErrorKind {
+    /// Converts an error of the system.
     pub(super) fn new(protocol: Protocol, port: u16, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::InUse { protocol, port },
             io::ErrorKind::PermissionDenied => Self::Denied { port },
-            io::ErrorKind::AddrNotAvailable => Self::NotOurs { port },
+            io::ErrorKind::AddrNotAvailable => Self::NotLocal { port },
             _ => Self::Other { protocol, source },
         }
     }
 }
 
-/// One address that cannot be listened on.
+/// An address that cannot be bound.
 #[derive(Debug, thiserror::Error)]
-#[error("listen.dns {address}: {fault}")]
+#[error("listen.dns {address}: {kind}")]
 pub struct BindError {
     /// The address as configured.
     pub address: SocketAddr,
-    /// Why not.
-    pub fault: BindFault,
+    /// Reason.
+    pub kind: BindErrorKind,
 }
 
-/// Every address that cannot be listened on; never empty. Nothing stays bound then.
+/// All addresses that cannot be bound; never empty. After this error, nothing is bound.
 #[derive(Debug)]
 pub struct BindErrors(pub Vec<BindError>);
 

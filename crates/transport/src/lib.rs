@@ -1,18 +1,19 @@
-//! Moves packets: UDP in batches on a thread a worker, TCP on a thread of its own. Every transport calls
-//! [`fairway_zones::respond()`]; nothing here knows what is in a packet beyond its length.
+//! The sockets of DNS: UDP in batches with one thread per worker, TCP on a thread of its own. Every transport calls the stages of
+//! [`fairway_zones::respond()`]; this crate knows the length of a packet and nothing of its content.
 //!
 //! ```text
 //!              Sockets (bound | from systemd | handed over)
-//!                 |  one UDP socket a worker        |  TCP listeners
-//!          fairway-udp-0 .. n, standby         fairway-tcp
+//!                 |  one UDP socket per worker       |  TCP listeners
+//!          fairway-udp-0 .. n, spare           fairway-tcp
 //!          recvmmsg > respond > sendmmsg       accept > table > connection tasks
-//!                 \____________ Serving state, loaded once a batch or a read ____/
+//!                 \____________ serving state, loaded once per batch or read ____/
 //! ```
 //!
-//! Where something computes beside, more threads stand by at each UDP socket ([`Computing`]).
-//! Each thread has its own counters and one answer buffer; threads share nothing but the pointer to the serving state, and those that stand by their socket.
-//! Beside the transports stand what surrounds them: privileges, the service manager's notifications, and the hand-over of
-//! all sockets to a process that replaces this one. DNS over TLS, HTTPS and QUIC are not here.
+//! While the process runs a long computation, spare workers also serve each UDP socket ([`ComputeGuard`]).
+//! Each thread has its own counters and one answer buffer. Threads share only the pointer to the serving state; spare workers also share
+//! the socket of their worker.
+//! The crate also has what belongs to sockets: dropping privileges, notifications of the service manager, and the hand-over of all
+//! sockets to a process that replaces this one. DNS over TLS, HTTPS and QUIC do not exist yet.
 
 mod activation;
 mod batch;
@@ -21,28 +22,28 @@ mod bind_error;
 mod draws;
 pub mod handover;
 mod notify;
+mod priority;
 mod privileges;
 mod responder;
 mod server;
-mod share;
 mod sockets;
-mod standby;
+mod spare;
 mod stats;
 mod stop;
 mod tcp;
 mod udp;
 
 pub use activation::ActivationError;
-pub use bind_error::{BindError, BindErrors, BindFault, Protocol};
+pub use bind_error::{BindError, BindErrorKind, BindErrors, Protocol};
 pub use notify::Notifier;
+pub use priority::{lower_priority, lower_priority_of_computation};
 pub use privileges::{PrivilegeError, drop_to, raise_open_files};
 pub use responder::{Responder, Zones};
 pub use server::Server;
-pub use share::{let_all_others_first, let_answers_first};
 pub use sockets::Sockets;
-pub use standby::Computing;
+pub use spare::ComputeGuard;
 pub use stats::{Counters, Stats, TcpStats, UdpStats};
-pub use tcp::{Close, TcpSettings};
+pub use tcp::{CloseReason, TcpSettings};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! Tells a service manager how the process stands (sd_notify(3)): lines of text to a datagram socket it names in
-//! `NOTIFY_SOCKET`. Without a service manager nothing happens.
+//! Notifies a service manager of the state of the process (sd_notify(3)): lines of text to the datagram socket in
+//! `NOTIFY_SOCKET`. Without a service manager it does nothing.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,16 +13,16 @@ use std::{
     },
 };
 
-/// The way to the service manager, if there is one.
+/// Connection to the service manager, if there is one.
 #[derive(Debug, Default)]
 pub struct Notifier {
-    /// Where it listens.
+    /// Socket, and the address of the service manager.
     to: Option<(UnixDatagram, SocketAddr)>,
 }
 
 impl Notifier {
-    /// Notifies the socket of that name: a path, or an abstract name behind an `@`. None, or a name that is neither, is no
-    /// service manager. The caller asks the environment for `NOTIFY_SOCKET`.
+    /// Returns a notifier for a socket: a path, or an abstract name after `@`. `None` or any other name means that there is no service
+    /// manager. The caller reads `NOTIFY_SOCKET` from the environment.
     pub fn new(socket: Option<OsString>) -> Self {
         let to = socket.and_then(|name| Self::connect(&name).ok());
         Self { to }
@@ -35,22 +35,22 @@ impl Notifier {
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let socket = UnixDatagram::unbound()?;
-        // A service manager that is stuck must not hold up this process.
+        // A service manager that hangs must not block this process.
         socket.set_nonblocking(true)?;
         Ok((socket, address))
     }
 
-    /// Serving.
+    /// Reports that the process serves.
     pub fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
-    /// Draining; the process ends soon.
+    /// Reports that the process drains and will end.
     pub fn stopping(&self) {
         self.send("STOPPING=1\nSTATUS=Answering what was accepted");
     }
 
-    /// This process replaces the one that the service manager knows.
+    /// Reports the process that replaces this one.
     pub fn main_process(&self, pid: u32) {
         self.send(&format!("MAINPID={pid}"));
     }
@@ -64,7 +64,7 @@ impl Notifier {
     }
 }
 
-/// A line break would begin another assignment.
+/// Replaces line breaks, which would start another assignment.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

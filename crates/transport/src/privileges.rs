@@ -1,4 +1,4 @@
-//! What a process may do, once its sockets are bound: as little as possible.
+//! Drops privileges after the sockets are bound, and raises the limit of open files.
 
 use nix::{
     errno::Errno,
@@ -6,57 +6,59 @@ use nix::{
     unistd::{Gid, Uid, User, geteuid, setgid, setgroups, setuid},
 };
 
-/// Why the process cannot become the user.
+/// Why the process cannot switch to a user.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {
     /// There is no such user.
-    #[error("user {user}: there is no such user; create it (`useradd --system {user}`) or leave `user` out")]
+    #[error("cannot switch to user \"{user}\": no such user; create it (`useradd --system {user}`) or remove `user`")]
     Unknown {
         /// The user.
         user: String,
     },
     /// The user has user id 0.
-    #[error("user {user}: is root, which keeps every privilege; name an unprivileged user")]
+    #[error("cannot switch to user \"{user}\": it has user id 0 and keeps every privilege; use an unprivileged user")]
     Root {
         /// The user.
         user: String,
     },
-    /// Only root becomes somebody else.
-    #[error("user {user}: only root can become another user; start as root, or leave `user` out")]
+    /// Only root can switch users.
+    #[error("cannot switch to user \"{user}\": only root can switch users; start as root, or remove `user`")]
     NotRoot {
         /// The user.
         user: String,
     },
     /// The kernel refused one of the steps.
-    #[error("user {user}: {step}: {source}; the process has no CAP_SETUID or CAP_SETGID")]
+    #[error("cannot switch to user \"{user}\": {step}: {source}; the process lacks CAP_SETUID or CAP_SETGID")]
     Refused {
         /// The user.
         user: String,
         /// The system call.
         step: &'static str,
-        /// What it said.
+        /// Its error.
         source: Errno,
     },
     /// The user database cannot be read.
-    #[error("user {user}: the user database cannot be read: {source}")]
+    #[error("cannot switch to user \"{user}\": the user database cannot be read: {source}")]
     Unreadable {
         /// The user.
         user: String,
-        /// What the system said.
+        /// Error of the system.
         source: Errno,
     },
-    /// Root could be had back.
-    #[error("user {user}: privileges could be had back, so nothing is won; is the process in an odd user namespace?")]
+    /// The process could become root again.
+    #[error(
+        "cannot switch to user \"{user}\": root can be regained after setuid; refusing to start (check the user namespace)"
+    )]
     Kept {
         /// The user.
         user: String,
     },
 }
 
-/// Makes the whole process, with all its threads, run as `user` with that user's primary group alone, for good.
+/// Switches the whole process, with all its threads, to `user` and the primary group of that user, permanently.
 ///
-/// To be called after everything privileged is done: ports bound, files of root read. Capabilities go with the user id;
-/// sockets stay. A process that runs as `user` already is left as it is.
+/// Call it after everything that needs privileges: ports bound, files of root read. Capabilities are lost with the user id; sockets stay
+/// open. Does nothing if the process already runs as `user`.
 pub fn drop_to(user: &str) -> Result<(), PrivilegeError> {
     let name = || user.to_owned();
     let found = User::from_name(user).map_err(|source| PrivilegeError::Unreadable { user: name(), source })?;
@@ -72,22 +74,22 @@ pub fn drop_to(user: &str) -> Result<(), PrivilegeError> {
     }
     let refused = |step| move |source| PrivilegeError::Refused { user: name(), step, source };
     become_user(found.uid, found.gid).map_err(|(step, source)| refused(step)(source))?;
-    // The test of the pudding: a saved user id or a capability that was kept would let this pass.
+    // A saved user id or a remaining capability would let this succeed.
     if setuid(Uid::from_raw(0)).is_ok() {
         return Err(PrivilegeError::Kept { user: name() });
     }
     Ok(())
 }
 
-/// Groups first: without root they could not be changed any more.
+/// Sets the groups first, because only root can change them.
 fn become_user(uid: Uid, gid: Gid) -> Result<(), (&'static str, Errno)> {
     setgroups(&[gid]).map_err(|e| ("setgroups", e))?;
     setgid(gid).map_err(|e| ("setgid", e))?;
     setuid(uid).map_err(|e| ("setuid", e))
 }
 
-/// Raises the number of open files to what the system allows, and tells it: every TCP connection and probe takes one, and the
-/// usual 1,024 are fewer than the default bounds of both.
+/// Raises the limit of open files to the hard limit, and returns it. Each TCP connection and each probe needs one, and the usual soft
+/// limit of 1,024 is below the default bounds of both.
 pub fn raise_open_files() -> Result<u64, Errno> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

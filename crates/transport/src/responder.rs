@@ -1,33 +1,33 @@
-//! The seam between transports and DNS, so that a transport can be tested with any answer. It costs nothing: each transport
-//! is compiled for its responder.
+//! The interface between transports and DNS. Tests replace it to give any answer. It has no run-time cost, because each transport is
+//! generic over its responder.
 
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
 use fairway_zones::{Outcome, Request, ServingState, Tally};
 
-/// Answers packets for one thread, in the three stages of [`fairway_zones`], so that a batch can read all its packets before it looks
-/// anything up: what the later stages need is fetched from memory for all of them together.
+/// Answers packets for one thread, in the three stages of [`fairway_zones`]. A batch parses all its packets first, so that the memory
+/// that the later stages need is prefetched for all of them together.
 pub trait Responder: Send + 'static {
-    /// What answers are made from.
+    /// The data that answers are made from.
     type State;
 
-    /// A packet between the stages.
+    /// A query between the stages.
     type Query: Default;
 
-    /// What answers are made from now; taken once a batch, so that a batch is answered from one state.
+    /// Returns the current data. Called once per batch, so that a batch is answered from one state.
     fn serving(&mut self) -> &Self::State;
 
-    /// Stage one: parses over what `query` held, without looking anything up.
+    /// Stage one: parses a packet into `query`, replacing its content. Looks nothing up.
     fn read(packet: &[u8], query: &mut Self::Query);
 
-    /// Reads ahead for a batch after stage one, so that all its packets wait for memory together.
+    /// Prefetches memory for a whole batch after stage one, so that its cache misses overlap.
     fn read_ahead(serving: &Self::State, queries: &mut [Self::Query]);
 
-    /// Stage two: looks the name up. `packet` is that of stage one.
+    /// Stage two: looks the name up. `packet` must be that of stage one.
     fn find(serving: &Self::State, packet: &[u8], query: &mut Self::Query);
 
-    /// Stage three: writes the answer. `request.packet` and `serving` are those of the stages before.
+    /// Stage three: writes the answer. `request.packet` and `serving` must be those of the stages before.
     fn write(
         serving: &Self::State,
         request: &Request<'_>,
@@ -36,7 +36,7 @@ pub trait Responder: Send + 'static {
         out: &mut [u8],
     ) -> Outcome;
 
-    /// All stages for one packet.
+    /// Runs all stages for one packet.
     fn respond(serving: &Self::State, request: &Request<'_>, tally: &Tally, out: &mut [u8]) -> Outcome {
         let mut query = Self::Query::default();
         Self::read(request.packet, &mut query);
@@ -45,15 +45,15 @@ pub trait Responder: Send + 'static {
     }
 }
 
-/// Answers from zones and health. `S` holds the serving state, with whatever the caller swaps together with it.
+/// Answers from the serving state. `S` contains it, with anything else that the caller swaps together with it.
 #[derive(Debug)]
 pub struct Zones<S> {
-    /// The pointer that reload and health swap, and what it held last: looking whether it moved is one load.
+    /// The pointer that reloads and health transitions swap, with its last value: checking for a change costs one load.
     serving: Cache<Arc<ArcSwap<S>>, Arc<S>>,
 }
 
 impl<S> Zones<S> {
-    /// A responder of its own for one thread.
+    /// Returns a responder for one thread.
     pub fn new(serving: Arc<ArcSwap<S>>) -> Self {
         Self { serving: Cache::new(serving) }
     }

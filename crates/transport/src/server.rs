@@ -1,4 +1,4 @@
-//! Starts the threads, sums their counters, ends them.
+//! Starts the threads of all sockets, sums their counters, and stops them.
 
 use std::{
     fmt, io,
@@ -15,23 +15,23 @@ use tokio::sync::{mpsc, watch};
 use super::{
     Counters, Responder, Sockets, TcpSettings, Zones,
     sockets::Shared,
-    standby::{STANDBY, WakeAtEnd, at_each_of},
+    spare::{SPARE_WORKERS, WakeAtEnd, spare_per_socket},
     stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
     tcp,
     udp::Worker,
 };
 
-/// The running transports. Dropping it ends them at once; [`Server::drain`] ends them in good order.
+/// The running transports. Dropping it stops them at once; [`Server::drain`] answers first what has arrived.
 pub struct Server {
     sockets: Sockets,
     phase: watch::Sender<Phase>,
-    /// Dropped right after that: threads that are parked see it then.
+    /// Dropped right after `phase`, so that parked threads see the end.
     _wake: WakeAtEnd,
     stop: Stop,
     counters: Counters,
     threads: Vec<JoinHandle<()>>,
-    /// Closed once every thread has ended.
+    /// Closes once every thread has ended.
     ended: mpsc::Receiver<()>,
     running: mpsc::Sender<()>,
 }
@@ -43,7 +43,7 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts the threads of each UDP socket and one for TCP. Every batch and every message reads `serving` anew.
+    /// Starts the threads of each UDP socket and one thread for TCP. Every batch and every TCP read loads `serving` again.
     pub fn start<S: AsRef<ServingState> + Send + Sync + 'static>(
         sockets: Sockets,
         serving: Arc<ArcSwap<S>>,
@@ -52,7 +52,7 @@ impl Server {
         Self::start_with(sockets, tcp, move || Zones::new(Arc::clone(&serving)))
     }
 
-    /// Starts with responders of the caller's, one a thread.
+    /// Starts with the caller's responders, one per thread.
     pub fn start_with<R: Responder>(
         sockets: Sockets,
         tcp: TcpSettings,
@@ -79,16 +79,16 @@ impl Server {
             ended,
             running,
         };
-        let beside = at_each_of(datagrams.len());
+        let spare = spare_per_socket(datagrams.len());
         for (socket, shared) in datagrams {
-            for _ in 0..beside {
+            for _ in 0..spare {
                 let responder = responder.clone();
-                let name = "fairway-standby".to_owned();
+                let name = "fairway-spare".to_owned();
                 server.start_udp(name, (socket.try_clone()?, shared.clone()), move |worker| {
-                    worker.stand_by(&responder)
+                    worker.run_spare(&responder)
                 })?;
             }
-            let (responder, name) = (responder(), format!("fairway-udp-{}", server.counters.udp.len() / (beside + 1)));
+            let (responder, name) = (responder(), format!("fairway-udp-{}", server.counters.udp.len() / (spare + 1)));
             server.start_udp(name, (socket, shared), move |worker| worker.run(responder))?;
         }
         if !streams.is_empty() {
@@ -126,46 +126,46 @@ impl Server {
         self.counters.udp.push(Arc::clone(&counters));
         self.threads.push(thread::Builder::new().name(name).spawn(move || {
             work(Worker { socket: &socket, shared: &shared, tally: &tally, counters: &counters, stop: &stop });
-            // The end is told only once the port is free.
+            // `running` reports the end, so the port must be free before.
             drop(socket);
             drop(running);
         })?);
         Ok(())
     }
 
-    /// What its threads count; whoever keeps it can read the counters when the server has ended.
+    /// Returns the counters of all threads. A clone can still be read after the server has ended.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// More descriptors of all sockets, to hand over.
+    /// Returns duplicates of all sockets, for a hand-over.
     pub fn sockets(&self) -> io::Result<Sockets> {
         self.sockets.try_clone()
     }
 
-    /// Stops taking new work, answers what has arrived, ends; at most `limit`.
+    /// Stops receiving, answers what has arrived, and ends, within `limit`.
     ///
-    /// Sockets that a service manager holds stay open there, and what reaches them later waits for the next process.
+    /// Sockets that a service manager holds stay open there. Queries that reach them later wait for the next process.
     pub async fn drain(self, limit: Duration) {
         self.end(Phase::Drain, limit).await;
     }
 
-    /// Leaves the sockets, with all that is queued in them, to the process that took them over. TCP connections that are
-    /// open are served until they are idle or `limit` has passed.
+    /// Leaves the sockets and the queries queued in them to the process that took them over. Serves open TCP connections until they
+    /// are idle or `limit` has passed.
     pub async fn leave(self, limit: Duration) {
         self.end(Phase::Leave, limit).await;
     }
 
     async fn end(mut self, phase: Phase, limit: Duration) {
         self.phase.send_replace(phase);
-        STANDBY.wake();
-        // The copies kept for a hand-over would keep the sockets open after the threads have closed theirs.
+        SPARE_WORKERS.wake();
+        // These duplicates would keep the sockets open after the threads have closed theirs.
         self.sockets = Sockets::default();
         drop(self.running);
         if tokio::time::timeout(limit, self.ended.recv()).await.is_err() {
             tracing::warn!(?limit, "drain limit reached with queries unanswered");
             self.phase.send_replace(Phase::End);
-            // A worker looks at least every receive timeout.
+            // A worker checks the phase at least once per receive timeout (200 ms).
             let _ = tokio::time::timeout(Duration::from_secs(1), self.ended.recv()).await;
         }
         self.threads.into_iter().filter(JoinHandle::is_finished).for_each(|thread| drop(thread.join()));

@@ -1,4 +1,4 @@
-//! The sockets that are served, whoever made them: bound here, inherited from a service manager, or handed over.
+//! The listening sockets: bound here, inherited from a service manager, or handed over by an old process.
 
 use std::{
     io,
@@ -20,77 +20,76 @@ pub struct Sockets {
 /// The sockets of one address.
 #[derive(Debug)]
 pub(super) struct Bound {
-    /// The address they are bound to, with the port that was given for port 0.
+    /// Bound address; a configured port 0 is replaced by the assigned port.
     pub(super) address: SocketAddr,
-    /// One a worker; all are served, since the kernel spreads clients over them.
+    /// One per worker. All must be served, because the kernel distributes clients over them.
     pub(super) udp: Vec<UdpSocket>,
-    /// One, unless a service manager gave more.
+    /// One, unless a service manager passed more.
     pub(super) tcp: Vec<TcpListener>,
-    /// Whether they outlive this process.
+    /// Tells if another process also has the sockets.
     pub(super) shared: Shared,
 }
 
-/// Whether somebody outside this process holds a socket too and will serve it on: a service manager for good, a process
-/// that takes it over while it prepares. What is queued in the socket then outlives this process, and the socket must not
-/// be changed at the end. Copies speak of the same socket.
+/// Tells if another process holds a socket too and will serve it: a service manager (permanently), or a process that prepares to replace
+/// this one. The queue of the socket then outlives this process, and the socket must not be changed when this process ends. Clones share
+/// the state.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
-    /// By a service manager.
-    for_good: bool,
-    /// By a process that takes over.
-    lent: Arc<AtomicBool>,
+    /// Held by a service manager.
+    is_held_by_service_manager: bool,
+    /// Held by a process that replaces this one.
+    is_lent: Arc<AtomicBool>,
 }
 
 impl Shared {
-    /// Held by a service manager or not, and by nobody else yet.
-    pub(super) fn new(for_good: bool) -> Self {
-        Self { for_good, lent: Arc::default() }
+    /// Returns the state of a socket that no other process took over yet.
+    pub(super) fn new(is_held_by_service_manager: bool) -> Self {
+        Self { is_held_by_service_manager, is_lent: Arc::default() }
     }
 
-    /// Whether a service manager holds the socket.
-    pub(super) fn for_good(&self) -> bool {
-        self.for_good
+    /// True if a service manager holds the socket.
+    pub(super) fn is_held_by_service_manager(&self) -> bool {
+        self.is_held_by_service_manager
     }
 
-    /// Whether anybody else holds the socket now.
-    pub(super) fn now(&self) -> bool {
-        self.for_good || self.lent.load(Ordering::Acquire)
+    /// True if any other process holds the socket now.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_held_by_service_manager || self.is_lent.load(Ordering::Acquire)
     }
 
-    /// Notes that a process that takes over has it, or has died.
-    pub(super) fn lend(&self, lent: bool) {
-        self.lent.store(lent, Ordering::Release);
+    /// Records that a replacing process holds the socket, or has ended.
+    pub(super) fn set_lent(&self, is_lent: bool) {
+        self.is_lent.store(is_lent, Ordering::Release);
     }
 }
 
 impl Sockets {
     /// Binds UDP (`workers` sockets, SO_REUSEPORT) and TCP on each address.
     ///
-    /// Port 0 gives UDP and TCP the same free port. An address used by another process is an error, also if that process
-    /// is another fairway; all faults come together and leave nothing bound.
+    /// Port 0 chooses a free port, the same for UDP and TCP. An address in use by another process is an error, even if that process is
+    /// also fairway. All errors are returned together, and then nothing stays bound.
     pub fn bind(addresses: &[SocketAddr], workers: usize) -> Result<Self, BindErrors> {
         Self::default().complete(addresses, workers)
     }
 
-    /// These sockets, as far as they match `addresses`, and newly bound ones for the rest.
+    /// Keeps the sockets that match `addresses`, closes the others, and binds what is missing.
     ///
-    /// What matches none of `addresses` is closed. An address with fewer UDP sockets than workers gets duplicates, which
-    /// share one queue.
+    /// An address with fewer UDP sockets than workers gets duplicates, which share one queue.
     pub fn complete(self, addresses: &[SocketAddr], workers: usize) -> Result<Self, BindErrors> {
         bind::complete(self, addresses, workers)
     }
 
-    /// The addresses bound, in the order configured, with the port that was given for port 0.
+    /// Returns the bound addresses in the configured order; a port 0 is replaced by the assigned port.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.bound.iter().map(|bound| bound.address).collect()
     }
 
-    /// Whether there is none.
+    /// True if there are no sockets.
     pub fn is_empty(&self) -> bool {
         self.bound.is_empty()
     }
 
-    /// Takes out the listener of an address at which no datagrams are received: it is there for something else than DNS.
+    /// Removes and returns the listener of an address without UDP sockets: it serves HTTP, not DNS.
     pub fn take_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let at = self.bound.iter().position(|bound| bound.address == address && bound.udp.is_empty())?;
         self.bound.remove(at).tcp.pop()
@@ -104,7 +103,7 @@ impl Sockets {
         &mut self.bound[index]
     }
 
-    /// More descriptors of the same sockets, to hand over.
+    /// Returns duplicates of all sockets, for a hand-over.
     pub fn try_clone(&self) -> io::Result<Self> {
         let bound = self.bound.iter().map(Bound::try_clone).collect::<io::Result<_>>()?;
         Ok(Self { bound })
@@ -122,8 +121,8 @@ impl Bound {
     }
 }
 
-/// Single sockets grouped by their own address, in order of first use.
-pub(super) fn gather(udp: Vec<UdpSocket>, tcp: Vec<TcpListener>, shared: bool) -> io::Result<Sockets> {
+/// Groups sockets by their address, in order of first use.
+pub(super) fn group_by_address(udp: Vec<UdpSocket>, tcp: Vec<TcpListener>, shared: bool) -> io::Result<Sockets> {
     let mut all = Sockets::default();
     for socket in udp {
         let address = socket.local_addr()?;

@@ -1,4 +1,4 @@
-//! Counters of the transports. Each thread writes its own; a reader sums them.
+//! Counters of the transports. Each thread writes its own counters; a reader adds them up.
 
 use std::sync::{
     Arc, OnceLock,
@@ -7,12 +7,12 @@ use std::sync::{
 
 use fairway_zones::{Tallies, Tally};
 
-use super::tcp::Close;
+use super::tcp::CloseReason;
 
-/// The counters of a thread, once it serves: they take a quarter of a MiB, and some threads never do.
+/// Counters of one thread, allocated when it first serves: they take 256 KiB, and spare workers may never serve.
 pub(super) type LateTally = OnceLock<Arc<Tally>>;
 
-/// The counters of all threads of a server: the same ones while it runs, while it drains and when it has ended.
+/// Counters of all threads of a server. They stay readable while it drains and after it has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     pub(super) tallies: Vec<Arc<LateTally>>,
@@ -21,19 +21,19 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// What was asked and answered, summed now.
+    /// Returns the sum of the query counters of all threads.
     pub fn tallies(&self) -> Tallies {
         let mut sum = Tallies::default();
         self.tallies_by_thread().for_each(|tally| tally.add_to(&mut sum));
         sum
     }
 
-    /// The counters of each thread that has served: samples of queries are taken thread by thread.
+    /// Returns the query counters of each thread that has served. Samples of queries are read per thread.
     pub fn tallies_by_thread(&self) -> impl Iterator<Item = &Arc<Tally>> {
         self.tallies.iter().filter_map(|tally| tally.get())
     }
 
-    /// What the transports did, summed now.
+    /// Returns the sum of the transport counters of all threads.
     pub fn stats(&self) -> Stats {
         let mut sum = Stats { tcp: self.tcp.read(), ..Stats::default() };
         self.udp.iter().for_each(|counters| counters.add_to(&mut sum.udp));
@@ -41,75 +41,75 @@ impl Counters {
     }
 }
 
-/// A counter with one writer: a plain load and store, no locked instruction.
+/// Counter with one writer, which therefore needs no locked instruction.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds; only ever called by the one thread that owns the counter.
+    /// Adds to the counter. Only the thread that owns the counter may call this.
     pub(super) fn add(&self, count: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// The value now.
+    /// Returns the current value.
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What the transports did since they started.
+/// Counts since the transports started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Datagrams.
+    /// UDP.
     pub udp: UdpStats,
-    /// Streams.
+    /// TCP.
     pub tcp: TcpStats,
 }
 
-/// What the UDP workers did. `received` = `answered` + `dropped` + `send_errors`.
+/// Counts of the UDP workers. `received` = `answered` + `dropped` + `send_errors`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpStats {
-    /// Datagrams taken from the sockets.
+    /// Datagrams received.
     pub received: u64,
     /// Datagrams sent.
     pub answered: u64,
-    /// Datagrams that deserve no answer: responses, fragments of headers, source port 0.
+    /// Datagrams that get no answer: responses, incomplete headers, source port 0.
     pub dropped: u64,
-    /// Datagrams longer than a slot, cut by the kernel; they are among the others too.
+    /// Datagrams that the kernel truncated to the receive buffer; also counted in the other fields.
     pub cut: u64,
     /// Answers that the kernel refused to send.
     pub send_errors: u64,
-    /// Receives that failed otherwise than by the timeout.
+    /// Receives that failed for a reason other than the timeout.
     pub receive_errors: u64,
-    /// Batches received; `received` / `batches` tells how busy the workers are (32 = full).
+    /// Batches received; `received` / `batches` is the mean batch size, at most 32.
     pub batches: u64,
-    /// Panics survived; anything but 0 is a fault of this program worth reporting.
+    /// Panics caught. Any value but 0 is a bug to report.
     pub panics: u64,
 }
 
-/// What the TCP thread did. `accepted` = `active` + the sum of `closed`.
+/// Counts of the TCP thread. `accepted` = `active` + the sum of `closed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpStats {
-    /// Connections taken.
+    /// Connections accepted.
     pub accepted: u64,
     /// Connections open now.
     pub active: u64,
-    /// Messages received whole.
+    /// Complete messages received.
     pub messages: u64,
-    /// Connections that could not be taken: out of descriptors or memory, or broken before they were.
+    /// Failed accepts: out of file descriptors or memory, or the connection broke before.
     pub accept_errors: u64,
-    /// Connections ended, in the order of [`Close::ALL`].
-    pub closed: [u64; Close::ALL.len()],
+    /// Closed connections by reason, in the order of [`CloseReason::ALL`].
+    pub closed: [u64; CloseReason::ALL.len()],
 }
 
 impl TcpStats {
-    /// Connections ended for one reason.
-    pub fn closed(&self, why: Close) -> u64 {
-        self.closed[why as usize]
+    /// Returns the number of connections that closed for one reason.
+    pub fn closed(&self, reason: CloseReason) -> u64 {
+        self.closed[reason as usize]
     }
 }
 
-/// The counters of the TCP thread.
+/// Counters of the TCP thread.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct TcpCounters {
@@ -120,14 +120,14 @@ pub(super) struct TcpCounters {
     /// See [`TcpStats::accept_errors`].
     pub(super) accept_errors: Counter,
     /// See [`TcpStats::closed`].
-    pub(super) closed: [Counter; Close::ALL.len()],
+    pub(super) closed: [Counter; CloseReason::ALL.len()],
 }
 
 impl TcpCounters {
-    /// The counters now.
+    /// Returns the current counts.
     pub(super) fn read(&self) -> TcpStats {
-        // Read before `accepted`, so that no connection seems closed before it was accepted.
-        let closed = std::array::from_fn(|why| self.closed[why].get());
+        // Read before `accepted`: a connection must not count as closed before it counts as accepted.
+        let closed = std::array::from_fn(|reason| self.closed[reason].get());
         let accepted = self.accepted.get();
         TcpStats {
             accepted,
@@ -139,7 +139,7 @@ impl TcpCounters {
     }
 }
 
-/// The counters of one UDP worker, on cache lines of their own.
+/// Counters of one UDP worker. Aligned, so that no two workers share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct UdpCounters {

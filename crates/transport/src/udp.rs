@@ -1,4 +1,4 @@
-//! A UDP worker: receive a batch, answer it, send it, without a lock, an allocation or a channel between.
+//! A UDP worker: receives a batch, answers it, sends it, without locks, allocations or channels.
 
 use std::{
     io,
@@ -13,67 +13,67 @@ use fairway_zones::{Now, Outcome, Request, Tally};
 use super::{
     Responder,
     batch::{BATCH, Batch, Exchange},
-    draws::Draws,
-    share,
+    draws::DrawSource,
+    priority,
     sockets::Shared,
-    standby::{REST, STANDBY},
+    spare::{FULL_BATCH_PAUSE, SPARE_WORKERS},
     stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
 };
 
-/// How long the last receive of a drain waits: what was on its way into the queue when the socket was closed to newcomers
-/// has arrived by then.
+/// Receive timeout of a drain after the socket was closed to new clients. Packets that were on their way into the queue arrive within
+/// this time.
 const LAST_WAIT: Duration = Duration::from_millis(10);
 
-/// How long a socket that others serve on is emptied, if its queue never runs empty.
+/// Longest drain of a socket that another process also serves, in case its queue never becomes empty.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// A worker whose socket fails again and again tries so often.
+/// Pause after a failed receive, so that a socket that always fails causes no busy loop.
 const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a worker works with.
+/// A UDP worker and what it uses.
 pub(super) struct Worker<'a> {
-    /// Its socket, blocking, with a receive timeout.
+    /// Blocking socket with a receive timeout.
     pub(super) socket: &'a UdpSocket,
-    /// Whether its socket outlives this process.
+    /// Tells if another process also has the socket.
     pub(super) shared: &'a Shared,
-    /// Counters of what was asked and answered.
+    /// Counters of queries and answers.
     pub(super) tally: &'a LateTally,
     /// Counters of the transport.
     pub(super) counters: &'a UdpCounters,
-    /// Tells when to end.
+    /// Signal to end.
     pub(super) stop: &'a Stop,
 }
 
-/// What a worker works on: one batch, reused for all.
-struct Table<'a, R: Responder> {
+/// Buffers of a worker, reused for every batch.
+struct Buffers<'a, R: Responder> {
     tally: &'a Tally,
     batch: Batch,
-    /// The queries between the stages, in the order of the batch.
+    /// Parsed queries, in the order of the batch.
     queries: Box<[R::Query]>,
-    draws: Draws,
+    draws: DrawSource,
 }
 
 impl Worker<'_> {
-    /// Serves until told to stop.
+    /// Serves until the server stops.
     ///
-    /// A panic is a fault of ours, not a reason to fall silent: it costs the batch in which it happened.
+    /// A panic is a bug, but no reason to stop answering: it costs the batch in which it happened.
     pub(super) fn run<R: Responder>(&self, mut responder: R) {
-        share::answer_first();
+        priority::raise();
         self.survive_panics(|| self.serve(&mut responder, false));
     }
 
-    /// Serves whenever threads are to stand by, until told to stop.
-    pub(super) fn stand_by<R: Responder>(&self, responder: impl Fn() -> R) {
-        share::answer_first();
-        while STANDBY.wait(self.stop) {
-            // What it answers from goes with it: nobody is to hold on to what is of the past.
+    /// Serves whenever spare workers are needed, until the server stops.
+    pub(super) fn run_spare<R: Responder>(&self, responder: impl Fn() -> R) {
+        priority::raise();
+        while SPARE_WORKERS.wait(self.stop) {
+            // Dropped with each round, so that a parked worker does not keep an old serving state alive.
             let mut responder = responder();
             self.survive_panics(|| self.serve(&mut responder, true));
             drop(responder);
-            // A full batch: the core is taken by answering, and more threads that answer would take it from all else.
-            if STANDBY.is_needed() {
-                std::thread::park_timeout(REST);
+            // The batch was full: answering already uses the core, and more workers would take it from all other threads.
+            if SPARE_WORKERS.is_needed() {
+                std::thread::park_timeout(FULL_BATCH_PAUSE);
             }
         }
     }
@@ -84,37 +84,37 @@ impl Worker<'_> {
         }
     }
 
-    /// Serves until told to stop; one that `stands_by`, as long as it is needed and finds no full batch.
-    fn serve<R: Responder>(&self, responder: &mut R, stands_by: bool) {
-        let mut table = Table::<R> {
+    /// Serves until the server stops. A spare worker also returns when it is not needed or after a full batch.
+    fn serve<R: Responder>(&self, responder: &mut R, is_spare: bool) {
+        let mut buffers = Buffers::<R> {
             tally: self.tally.get_or_init(Arc::default),
             batch: Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified())),
             queries: (0..BATCH).map(|_| R::Query::default()).collect(),
-            draws: Draws::new(),
+            draws: DrawSource::new(),
         };
         let mut last = 0;
-        while !self.stop.asked() && !(stands_by && (last == BATCH || !STANDBY.is_needed())) {
-            match table.batch.receive(self.socket, true) {
+        while !self.stop.is_requested() && !(is_spare && (last == BATCH || !SPARE_WORKERS.is_needed())) {
+            match buffers.batch.receive(self.socket, true) {
                 Ok(count) => {
-                    self.answer(responder, &mut table, count);
+                    self.answer(responder, &mut buffers, count);
                     last = count;
                 }
                 Err(error) => {
                     last = 0;
-                    // Nobody asks, perhaps: what was served last may be of the past by now, and large.
+                    // Without queries nothing else would release the last serving state, which may be old and large.
                     responder.serving();
-                    self.survive(&error);
+                    self.handle_receive_error(&error);
                 }
             }
         }
         if self.stop.phase() == Phase::Drain {
-            self.drain(responder, &mut table);
+            self.drain(responder, &mut buffers);
         }
     }
 
-    /// Answers a batch: reads all its queries, then ahead of them what they will need, then finds and writes each answer, then sends all.
-    fn answer<R: Responder>(&self, responder: &mut R, table: &mut Table<'_, R>, count: usize) {
-        let Table { tally, batch, queries, draws } = table;
+    /// Answers a batch: parses all queries, prefetches what they need, then looks up and writes each answer, then sends all answers.
+    fn answer<R: Responder>(&self, responder: &mut R, buffers: &mut Buffers<'_, R>, count: usize) {
+        let Buffers { tally, batch, queries, draws } = buffers;
         let serving = responder.serving();
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
         let (mut dropped, mut failed, mut cut) = (0, 0, 0);
@@ -147,9 +147,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Goes on after a receive that failed: the timeout is how a stop is noticed, ICMP errors belong to no query of ours,
-    /// and whatever else there is must not become a busy loop.
-    fn survive(&self, error: &io::Error) {
+    /// Handles a failed receive. A timeout is normal (it lets the worker see a stop), ICMP errors concern earlier answers, and any
+    /// other error is followed by a pause, to avoid a busy loop.
+    fn handle_receive_error(&self, error: &io::Error) {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => return,
             _ => self.counters.receive_errors.add(1),
@@ -159,16 +159,15 @@ impl Worker<'_> {
         }
     }
 
-    /// Answers what is queued. A socket that is ours alone is closed to newcomers first, who learn at once that nobody
-    /// listens: nobody else will answer what is left in it, and its queue only becomes shorter. One that others serve on is
-    /// emptied for a while.
-    fn drain<R: Responder>(&self, responder: &mut R, table: &mut Table<'_, R>) {
-        let closed = !self.shared.now() && close_to_newcomers(self.socket).is_ok();
+    /// Answers the queued queries. A socket that only this process has is first closed to new clients, which then get "connection
+    /// refused" at once; its queue can only become shorter. A socket that another process serves too is emptied for a limited time.
+    fn drain<R: Responder>(&self, responder: &mut R, buffers: &mut Buffers<'_, R>) {
+        let closed = !self.shared.is_shared() && refuse_new_clients(self.socket).is_ok();
         let wait = closed && self.socket.set_read_timeout(Some(LAST_WAIT)).is_ok();
         let until = Instant::now() + DRAIN_MAX;
         while self.stop.phase() == Phase::Drain && (closed || Instant::now() < until) {
-            match table.batch.receive(self.socket, wait) {
-                Ok(count) => self.answer(responder, table, count),
+            match buffers.batch.receive(self.socket, wait) {
+                Ok(count) => self.answer(responder, buffers, count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || is_icmp(&error) => {}
                 Err(_) => break,
             }
@@ -181,9 +180,9 @@ fn is_icmp(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }
 
-/// Connects a socket to itself. The kernel then gives it only what comes from its own address and port, which is nothing,
-/// and keeps what is queued; other sockets of its SO_REUSEPORT group still get theirs. Closing it would lose the queue.
-fn close_to_newcomers(socket: &UdpSocket) -> io::Result<()> {
+/// Connects a socket to itself. The kernel then delivers only packets from the socket's own address, which do not exist, and keeps the
+/// queue; other sockets of its SO_REUSEPORT group still receive. Closing the socket would lose the queue.
+fn refuse_new_clients(socket: &UdpSocket) -> io::Result<()> {
     let mut address = socket.local_addr()?;
     if address.ip().is_unspecified() {
         address.set_ip(match address {

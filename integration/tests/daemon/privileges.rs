@@ -30,7 +30,7 @@ fn config(addresses: &[&str]) -> String {
 fn started_as_root() -> Option<Fairway> {
     if status(Path::new("/proc/self"), "Uid:")[1] != "0" {
         // Past the harness, which keeps what a passing test prints to itself.
-        let _ = writeln!(io::stderr(), "NOT TESTED: only root can become another user; run this test as root");
+        let _ = writeln!(io::stderr(), "NOT TESTED: only root can switch users; run this test as root");
         return None;
     }
     let folder = TempDir::new().expect("a temporary folder");

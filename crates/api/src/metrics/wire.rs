@@ -4,7 +4,7 @@ use fairway_zones::{Dropped, ServingState};
 
 use super::{Sheet, tallies};
 use fairway_control::Shared;
-use fairway_transport::Close;
+use fairway_transport::CloseReason;
 
 /// Writes the metrics of packets.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
@@ -63,7 +63,7 @@ fn write_transports(sheet: &mut Sheet, shared: &Shared) {
         sheet.counter(name, help, value);
     }
     sheet.gauge("fairway_tcp_connections", "Open connections.", stats.tcp.active as f64);
-    let closed = Close::ALL.map(|why| ([why.as_str()], stats.tcp.closed(why)));
+    let closed = CloseReason::ALL.map(|why| ([why.as_str()], stats.tcp.closed(why)));
     sheet.counters("fairway_tcp_closed_total", "Closed connections by reason.", &["reason"], closed);
 }
 

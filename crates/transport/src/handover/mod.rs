@@ -1,21 +1,20 @@
-//! Replaces a running process without losing a query: the old one gives its sockets to the new one (SCM_RIGHTS over a unix
-//! socket in the data folder), so that whatever is queued in them is answered by one or the other.
+//! Replaces a running process without losing a query. The old process passes its sockets to the new one (SCM_RIGHTS over a unix socket
+//! in the data folder), so that one of the two answers every queued query.
 //!
 //! ```text
 //! old                                   new
 //! Offer::listen                         take
 //!   <------------------- hello: version ---
-//!   --- what there is, descriptors ------->   loads, compiles, probes, starts serving
+//!   --- descriptions, descriptors -------->   loads, compiles, probes, starts serving
 //!   <-------------------------- ready -----   complete() ...
-//! Successor: stops receiving at once, brings its state to rest
+//! Successor: stops receiving at once, saves its state
 //!   --- released ------------------------->   ... returns: the data folder is the new one's
 //! serves open TCP connections, exits
 //! ```
-//! Until `ready`, the old process serves as if nothing happened, whatever becomes of the new one. From then on it is going,
-//! and the new one never waits for it to serve: both serve the same sockets for that moment. A second replacer is refused
-//! while there is a first.
+//! Until `ready`, the old process serves as before, even if the new one fails. From then on it only ends; the new process already
+//! serves, and both serve the same sockets for that moment. A second new process is refused while there is a first.
 //!
-//! What the sockets and other descriptors are for is their owner's matter; serving is [`super::Server`]'s.
+//! [`super::Server`] serves the sockets; the caller knows the purpose of the other descriptors.
 
 mod descriptors;
 mod frames;
@@ -30,46 +29,46 @@ pub use take::{Release, Taken, take};
 
 use super::Sockets;
 
-/// Everything that changes hands.
+/// All descriptors to hand over.
 #[derive(Debug, Default)]
-pub struct Parcel {
-    /// The sockets DNS is served on.
+pub struct HandoverSet {
+    /// Sockets of DNS.
     pub sockets: Sockets,
-    /// Other descriptors, each with a name that both versions know: the data folder's lock, the HTTP listener.
+    /// Other descriptors, each with a name that both versions know: the lock of the data folder, the HTTP listener.
     pub others: Vec<(String, OwnedFd)>,
 }
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its process, as the kernel tells it.
+    /// Process id, as the kernel reports it.
     pub pid: i32,
-    /// Its version, as it tells itself.
+    /// Version, as the process reports it.
     pub version: String,
 }
 
-/// Why sockets could not be handed over.
+/// Errors of a hand-over.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoverError {
-    /// The socket for replacers cannot be made.
+    /// The unix socket for new processes cannot be created.
     #[error(
-        "{path}: cannot listen for a process that replaces this one: {source}; replacing will cost queries until then"
+        "{path}: cannot listen for a process that replaces this one: {source}; replacing this process will lose queries"
     )]
     Listen {
         /// The unix socket.
         path: PathBuf,
-        /// What the kernel said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The running process does not speak.
+    /// The running process did not follow the protocol.
     #[error("{path}: the running process did not hand over its sockets: {source}; stop it first, then start this one")]
     Broken {
         /// The unix socket.
         path: PathBuf,
-        /// What happened.
+        /// Cause.
         source: io::Error,
     },
-    /// The running process refuses.
+    /// The running process refused.
     #[error("{path}: the running process refuses to be replaced: {reason}")]
     Refused {
         /// The unix socket.
@@ -77,18 +76,18 @@ pub enum HandoverError {
         /// Its words.
         reason: String,
     },
-    /// The unix socket is somebody else's.
+    /// The unix socket belongs to another user.
     #[error(
-        "{path}: belongs to a process of user {uid}, from whom this process takes no sockets; run both as one user"
+        "{path}: belongs to a process of user {uid}; sockets are taken over only from the same user; run both as one user"
     )]
-    Stranger {
+    OtherUser {
         /// The unix socket.
         path: PathBuf,
         /// The user.
         uid: u32,
     },
-    /// The old process took its offer back.
-    #[error("the running process took its sockets back ({reason}) and serves on; end this one and try again")]
+    /// The old process withdrew its offer.
+    #[error("the running process withdrew its sockets ({reason}) and keeps serving; end this one and try again")]
     Withdrawn {
         /// Its words.
         reason: String,

@@ -1,4 +1,4 @@
-//! The running process: waits for the one that replaces it.
+//! The running process: waits for the process that replaces it.
 
 use std::{
     fmt, fs, io,
@@ -18,24 +18,24 @@ use nix::unistd::geteuid;
 use tokio::sync::mpsc;
 
 use super::{
-    HandoverError, Parcel, Peer,
+    HandoverError, HandoverSet, Peer,
     descriptors::pack,
     frames,
-    v1::{Answer, Hello, PROTOCOL, Say},
+    v1::{Hello, NewProcessMessage, OldProcessMessage, PROTOCOL},
 };
 
-/// A peer that says nothing is given up after this long.
-const WORDS_WITHIN: Duration = Duration::from_secs(5);
+/// Timeout of each message of the peer.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A new process that is not ready after this long does not get the sockets.
-const READY_WITHIN: Duration = Duration::from_secs(300);
+/// Time for the new process to load and become ready. Reading a million names takes seconds; probes and slow stores have ample time.
+const READY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Waits for a process that replaces this one. Dropping it ends the waiting; a replacer that is still preparing then finds
-/// this process gone, and serves in its place once it is ready.
+/// Waits for a process that replaces this one. Dropping it ends the wait; a new process that is still preparing then finds this process
+/// gone, and serves in its place once it is ready.
 ///
-/// It holds copies of the sockets: drop it before draining the server, or the ports stay open until the process ends.
+/// It holds duplicates of the sockets: drop it before draining the server, or the ports stay open until the process ends.
 pub struct Offer {
-    place: Place,
+    file: SocketFile,
     state: Arc<State>,
     successors: mpsc::Receiver<Successor>,
     thread: Option<JoinHandle<()>>,
@@ -43,44 +43,44 @@ pub struct Offer {
 
 struct State {
     listener: UnixListener,
-    parcel: Parcel,
-    /// The conversation with a replacer; one at a time, and none after a successful one.
-    talk: Mutex<Talk>,
+    set: HandoverSet,
+    /// The session with a new process: one at a time, and none after a successful one.
+    session: Mutex<Session>,
     successors: mpsc::Sender<Successor>,
 }
 
 #[derive(Default)]
-enum Talk {
-    /// Nobody replaces this process.
+enum Session {
+    /// No process is replacing this one.
     #[default]
     Idle,
-    /// This process does.
-    With(i32, UnixStream),
-    /// The offer is over.
-    Over,
+    /// The process with this id is replacing this one.
+    Active(i32, UnixStream),
+    /// The offer has ended.
+    Closed,
 }
 
-/// A process that serves already and waits for this one to go.
+/// A process that already serves and waits for this one to end.
 #[derive(Debug)]
 pub struct Successor {
-    /// Who it is.
+    /// The process.
     pub peer: Peer,
-    /// Ties the log lines of the hand-over together.
+    /// Trace id of the log lines of the hand-over.
     pub trace: Trace,
     stream: UnixStream,
-    place: Place,
+    file: SocketFile,
 }
 
-/// The file of a unix socket: its path, and what tells it from a later one at the same path.
+/// The file of a unix socket: its path, and the inode that distinguishes it from a later one at the same path.
 #[derive(Clone, Debug)]
-struct Place {
+struct SocketFile {
     path: PathBuf,
     inode: u64,
 }
 
-impl Place {
-    /// Removes the file, unless another process has put its own there.
-    fn clear(&self) {
+impl SocketFile {
+    /// Removes the file, unless another process has replaced it with its own.
+    fn remove(&self) {
         if fs::symlink_metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
@@ -89,19 +89,19 @@ impl Place {
 
 impl fmt::Debug for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offer").field("path", &self.place.path).finish_non_exhaustive()
+        f.debug_struct("Offer").field("path", &self.file.path).finish_non_exhaustive()
     }
 }
 
 impl Offer {
-    /// Listens at `path`, which only this user may use. The caller owns the folder: what is left there from an earlier
-    /// process is removed.
-    pub fn listen(path: &Path, parcel: Parcel) -> Result<Self, HandoverError> {
+    /// Listens at `path`, with access for this user only. Removes a socket that an earlier process left there; the caller must own the
+    /// folder.
+    pub fn listen(path: &Path, set: HandoverSet) -> Result<Self, HandoverError> {
         let (sender, successors) = mpsc::channel(1);
         let listen = || {
-            let count = pack(&parcel).1.len();
+            let count = pack(&set).1.len();
             if count > frames::DESCRIPTORS_MAX {
-                return Err(frames::invalid("more sockets than can be handed over"));
+                return Err(frames::invalid("more than 4,096 sockets"));
             }
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -109,28 +109,27 @@ impl Offer {
             }
             let listener = UnixListener::bind(path)?;
             fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-            let state = Arc::new(State { listener, parcel, talk: Mutex::default(), successors: sender });
-            let place = Place { path: path.to_owned(), inode: fs::symlink_metadata(path)?.ino() };
-            let accepting = (Arc::clone(&state), place.clone());
+            let state = Arc::new(State { listener, set, session: Mutex::default(), successors: sender });
+            let file = SocketFile { path: path.to_owned(), inode: fs::symlink_metadata(path)?.ino() };
+            let accepting = (Arc::clone(&state), file.clone());
             let thread = thread::Builder::new()
                 .name("fairway-handover".to_owned())
                 .spawn(move || accept(&accepting.0, &accepting.1))?;
-            Ok((place, state, thread))
+            Ok((file, state, thread))
         };
         match listen() {
-            Ok((place, state, thread)) => Ok(Self { place, state, successors, thread: Some(thread) }),
+            Ok((file, state, thread)) => Ok(Self { file, state, successors, thread: Some(thread) }),
             Err(source) => Err(HandoverError::Listen { path: path.to_owned(), source }),
         }
     }
 
-    /// Waits for a process that is ready to serve in this one's place.
+    /// Waits for a process that is ready to replace this one.
     ///
-    /// From then on this process has to go: stop receiving ([`super::super::Server::leave`]), bring all state to rest,
-    /// [`Successor::release`].
+    /// This process then has to end: stop receiving ([`super::super::Server::leave`]), save all state, call [`Successor::release`].
     pub async fn successor(&mut self) -> Successor {
         match self.successors.recv().await {
             Some(successor) => successor,
-            // The sender lives as long as the state, which is ours.
+            // Unreachable: the sender lives in `state`, which this value owns.
             None => std::future::pending().await,
         }
     }
@@ -138,114 +137,114 @@ impl Offer {
 
 impl Drop for Offer {
     fn drop(&mut self) {
-        let talk = std::mem::replace(&mut *lock(&self.state.talk), Talk::Over);
-        if let Talk::With(_, stream) = talk {
+        let session = std::mem::replace(&mut *lock(&self.state.session), Session::Closed);
+        if let Session::Active(_, stream) = session {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Wakes the accepting thread, which then sees that the offer is over.
+        // Wakes the accepting thread, which then sees that the offer has ended.
         let _ = rustix::net::shutdown(&self.state.listener, rustix::net::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.place.clear();
+        self.file.remove();
     }
 }
 
 impl Successor {
-    /// Tells the successor that the data folder is its own now. The path is free for its own offer.
+    /// Reports to the successor that the data folder is free, and removes the unix socket for its own offer.
     pub fn release(self) -> io::Result<()> {
-        self.place.clear();
-        frames::send(&self.stream, serde_json::to_value(Say::Released)?)
+        self.file.remove();
+        frames::send(&self.stream, serde_json::to_value(OldProcessMessage::Released)?)
     }
 }
 
-fn lock(talk: &Mutex<Talk>) -> std::sync::MutexGuard<'_, Talk> {
-    talk.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(session: &Mutex<Session>) -> std::sync::MutexGuard<'_, Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Accepts until the offer is over. Conversations are in threads of their own, so that a second replacer is told no at once.
-fn accept(state: &Arc<State>, place: &Place) {
+/// Accepts connections until the offer ends. Each session has its own thread, so that a second process is refused at once.
+fn accept(state: &Arc<State>, file: &SocketFile) {
     loop {
         let stream = match state.listener.accept() {
             Ok((stream, _)) => stream,
-            Err(_) if matches!(*lock(&state.talk), Talk::Over) => return,
+            Err(_) if matches!(*lock(&state.session), Session::Closed) => return,
             Err(error) => {
                 tracing::warn!(%error, "handover connection not accepted");
                 thread::park_timeout(Duration::from_secs(1));
                 continue;
             }
         };
-        if let Err(error) = begin(state, stream, place) {
+        if let Err(error) = begin(state, stream, file) {
             tracing::warn!(%error, "handover refused");
         }
     }
 }
 
-/// Lets one replacer in, if it may and there is no other.
-fn begin(state: &Arc<State>, stream: UnixStream, place: &Place) -> io::Result<()> {
-    stream.set_read_timeout(Some(WORDS_WITHIN))?;
-    stream.set_write_timeout(Some(WORDS_WITHIN))?;
+/// Starts the session of a new process, if its user is allowed and there is no other session.
+fn begin(state: &Arc<State>, stream: UnixStream, file: &SocketFile) -> io::Result<()> {
+    stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
+    stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
     let (pid, uid) = frames::peer(&stream)?;
     let mine = geteuid().as_raw();
     if uid != mine && uid != 0 {
         return refuse(&stream, format!("it runs as user {mine}, the replacement as user {uid}; run both as one user"));
     }
     let refusal = {
-        let mut talk = lock(&state.talk);
-        match &*talk {
-            Talk::Idle => {
-                *talk = Talk::With(pid, stream.try_clone()?);
+        let mut session = lock(&state.session);
+        match &*session {
+            Session::Idle => {
+                *session = Session::Active(pid, stream.try_clone()?);
                 None
             }
-            Talk::With(other, _) => {
+            Session::Active(other, _) => {
                 Some(format!("process {other} is replacing it already; wait for that one or end it"))
             }
-            Talk::Over => Some("it is ending".to_owned()),
+            Session::Closed => Some("it is ending".to_owned()),
         }
     };
     if let Some(reason) = refusal {
         return refuse(&stream, reason);
     }
-    let (talking, place) = (Arc::clone(state), place.clone());
+    let (shared_state, file) = (Arc::clone(state), file.clone());
     let trace = Trace::new();
     let spawned = thread::Builder::new().name("fairway-handover".to_owned()).spawn(move || {
         let _span = trace.span().entered();
-        lend(&talking, true);
-        match converse(&talking, &stream, pid) {
+        set_lent(&shared_state, true);
+        match negotiate(&shared_state, &stream, pid) {
             Ok(peer) => {
                 tracing::info!(pid, version = peer.version, "handover completed: replaced by a new process");
-                *lock(&talking.talk) = Talk::Over;
-                // There is room for the one successor there can be; if nobody waits for it, this process is ending anyway.
-                let _ = talking.successors.try_send(Successor { peer, trace, stream, place });
+                *lock(&shared_state.session) = Session::Closed;
+                // The channel has capacity for the only successor. If nobody receives it, this process is ending already.
+                let _ = shared_state.successors.try_send(Successor { peer, trace, stream, file });
             }
             Err(error) => {
                 tracing::warn!(pid, %error, "handover failed: the new process did not become ready");
-                let mut talk = lock(&talking.talk);
-                // Where this process broke off because it is ending, the other one goes on with the sockets.
-                if matches!(*talk, Talk::With(..)) {
-                    lend(&talking, false);
-                    *talk = Talk::Idle;
+                let mut session = lock(&shared_state.session);
+                // If this process ended the session because it is ending, the new process keeps the sockets.
+                if matches!(*session, Session::Active(..)) {
+                    set_lent(&shared_state, false);
+                    *session = Session::Idle;
                 }
             }
         }
     });
     if spawned.is_err() {
-        *lock(&state.talk) = Talk::Idle;
+        *lock(&state.session) = Session::Idle;
     }
     spawned.map(|_| ())
 }
 
-/// Marks every socket as served by another process too, or no longer.
-fn lend(state: &State, lent: bool) {
-    state.parcel.sockets.bound.iter().for_each(|bound| bound.shared.lend(lent));
+/// Records for every socket if another process holds it too.
+fn set_lent(state: &State, is_lent: bool) {
+    state.set.sockets.bound.iter().for_each(|bound| bound.shared.set_lent(is_lent));
 }
 
 fn refuse(stream: &UnixStream, reason: String) -> io::Result<()> {
-    frames::send(stream, serde_json::to_value(Say::Refused { reason })?)
+    frames::send(stream, serde_json::to_value(OldProcessMessage::Refused { reason })?)
 }
 
-/// From the first word to `ready`.
-fn converse(state: &State, stream: &UnixStream, pid: i32) -> io::Result<Peer> {
+/// Exchanges the messages from `hello` to `ready`.
+fn negotiate(state: &State, stream: &UnixStream, pid: i32) -> io::Result<Peer> {
     let hello: Hello = serde_json::from_value(frames::receive(stream)?)?;
     if hello.protocol != PROTOCOL {
         let (version, theirs) = (env!("CARGO_PKG_VERSION"), hello.protocol);
@@ -253,23 +252,23 @@ fn converse(state: &State, stream: &UnixStream, pid: i32) -> io::Result<Peer> {
             stream,
             format!("version {version} hands over by protocol {PROTOCOL}, not {theirs}; stop it, then start"),
         )?;
-        return Err(frames::invalid("another protocol"));
+        return Err(frames::invalid("the protocols differ"));
     }
     tracing::info!(pid, version = hello.version, "handover started");
-    let (descriptions, descriptors) = pack(&state.parcel);
-    let offer = Say::Offer { version: env!("CARGO_PKG_VERSION").to_owned(), descriptors: descriptions };
+    let (descriptions, descriptors) = pack(&state.set);
+    let offer = OldProcessMessage::Offer { version: env!("CARGO_PKG_VERSION").to_owned(), descriptors: descriptions };
     frames::send(stream, serde_json::to_value(offer)?)?;
     frames::send_descriptors(stream, &descriptors)?;
-    stream.set_read_timeout(Some(READY_WITHIN))?;
+    stream.set_read_timeout(Some(READY_TIMEOUT))?;
     match frames::receive(stream) {
         Ok(answer) => {
-            let Answer::Ready = serde_json::from_value(answer)?;
+            let NewProcessMessage::Ready = serde_json::from_value(answer)?;
             Ok(Peer { pid, version: hello.version })
         }
         Err(error) => {
             if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
-                let reason = format!("not ready within {READY_WITHIN:?}");
-                frames::send(stream, serde_json::to_value(Say::Withdrawn { reason })?)?;
+                let reason = format!("not ready within {READY_TIMEOUT:?}");
+                frames::send(stream, serde_json::to_value(OldProcessMessage::Withdrawn { reason })?)?;
             }
             Err(error)
         }

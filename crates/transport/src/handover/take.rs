@@ -1,4 +1,4 @@
-//! The new process: takes the sockets of the running one.
+//! The new process: takes over the sockets of the running one.
 
 use std::{
     io,
@@ -10,39 +10,40 @@ use std::{
 use nix::unistd::geteuid;
 
 use super::{
-    HandoverError, Parcel, Peer,
+    HandoverError, HandoverSet, Peer,
     descriptors::unpack,
     frames,
-    v1::{Answer, Hello, PROTOCOL, Say},
+    v1::{Hello, NewProcessMessage, OldProcessMessage, PROTOCOL},
 };
 
-/// The running process answers this fast, or is stuck.
-const WORDS_WITHIN: Duration = Duration::from_secs(10);
+/// Timeout of each message. The running process answers at once unless it hangs.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sockets of a running process, which serves them on until [`Taken::complete`].
+/// Sockets of a running process, which keeps serving them until [`Taken::complete`].
 #[derive(Debug)]
 pub struct Taken {
-    /// What it handed over.
-    pub parcel: Parcel,
+    /// The descriptors.
+    pub set: HandoverSet,
     /// The process being replaced.
     pub predecessor: Peer,
     stream: UnixStream,
     path: PathBuf,
 }
 
-/// How the running process gave way.
+/// End of the running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// It stopped receiving and brought its state to rest.
+    /// It stopped receiving and saved its state.
     Orderly,
-    /// It ended before it could say so; what it left is as after a crash.
+    /// It ended without a message; its files are as after a crash.
     PredecessorGone,
 }
 
-/// Asks the process that listens at `path` for its sockets; none if there is no such process. Blocks for 10 s at most.
+/// Requests the sockets of the process that listens at `path`. Returns `None` if there is no such process. Blocks for at most 10 s per
+/// message.
 ///
-/// The caller then loads everything, starts serving, and calls [`Taken::complete`]. Dropping what was taken instead leaves
-/// the running process as it was.
+/// The caller then loads everything, starts serving, and calls [`Taken::complete`]. If it drops the result instead, the running process
+/// continues as before.
 pub fn take(path: &Path) -> Result<Option<Taken>, HandoverError> {
     let stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
@@ -55,41 +56,41 @@ pub fn take(path: &Path) -> Result<Option<Taken>, HandoverError> {
     let (pid, uid) = frames::peer(&stream).map_err(broken)?;
     let mine = geteuid();
     if uid != mine.as_raw() && !mine.is_root() {
-        return Err(HandoverError::Stranger { path: path.to_owned(), uid });
+        return Err(HandoverError::OtherUser { path: path.to_owned(), uid });
     }
     match ask(&stream).map_err(broken)? {
-        Ok((version, parcel)) => {
-            Ok(Some(Taken { parcel, predecessor: Peer { pid, version }, stream, path: path.to_owned() }))
+        Ok((version, set)) => {
+            Ok(Some(Taken { set, predecessor: Peer { pid, version }, stream, path: path.to_owned() }))
         }
         Err(reason) => Err(HandoverError::Refused { path: path.to_owned(), reason }),
     }
 }
 
-/// The old process' version and parcel, or its reason not to give it.
-fn ask(stream: &UnixStream) -> io::Result<Result<(String, Parcel), String>> {
-    stream.set_read_timeout(Some(WORDS_WITHIN))?;
-    stream.set_write_timeout(Some(WORDS_WITHIN))?;
+/// Returns the old process' version and descriptors, or its reason to refuse.
+fn ask(stream: &UnixStream) -> io::Result<Result<(String, HandoverSet), String>> {
+    stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
+    stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
     let hello = Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() };
     match frames::send(stream, serde_json::to_value(hello)?) {
-        // It closed after a refusal, which can be read all the same.
+        // The old process closed the stream after a refusal, which can still be read.
         Err(error) if !is_gone(&error) => return Err(error),
         _ => {}
     }
     match serde_json::from_value(frames::receive(stream)?)? {
-        Say::Offer { version, descriptors } => {
+        OldProcessMessage::Offer { version, descriptors } => {
             let received = frames::receive_descriptors(stream, descriptors.len())?;
             Ok(Ok((version, unpack(descriptors, received)?)))
         }
-        Say::Refused { reason } | Say::Withdrawn { reason } => Ok(Err(reason)),
-        Say::Released => Err(frames::invalid("an answer out of order")),
+        OldProcessMessage::Refused { reason } | OldProcessMessage::Withdrawn { reason } => Ok(Err(reason)),
+        OldProcessMessage::Released => Err(frames::invalid("message out of order")),
     }
 }
 
 impl Taken {
-    /// Tells the running process that this one serves, and waits until it has given way.
+    /// Reports to the running process that this one serves, and waits until that one has stopped.
     ///
-    /// There is no time limit: this process serves meanwhile, and the old one is bound to go. An error means that it is
-    /// not, and serves on: this process should end.
+    /// There is no time limit, because this process already serves. An error means that the old process keeps serving: this process
+    /// should end.
     pub async fn complete(self) -> Result<Release, HandoverError> {
         let path = self.path.clone();
         let waiting = tokio::task::spawn_blocking(move || self.complete_blocking());
@@ -100,14 +101,16 @@ impl Taken {
     fn complete_blocking(self) -> Result<Release, HandoverError> {
         let exchange = || {
             self.stream.set_read_timeout(None)?;
-            frames::send(&self.stream, serde_json::to_value(Answer::Ready)?)?;
+            frames::send(&self.stream, serde_json::to_value(NewProcessMessage::Ready)?)?;
             Ok(serde_json::from_value(frames::receive(&self.stream)?)?)
         };
         match exchange() {
-            Ok(Say::Released) => Ok(Release::Orderly),
-            Ok(Say::Withdrawn { reason } | Say::Refused { reason }) => Err(HandoverError::Withdrawn { reason }),
-            Ok(Say::Offer { .. }) => Err(self.broken(frames::invalid("an answer out of order"))),
-            Err(error) if is_gone(&error) => match self.last_words() {
+            Ok(OldProcessMessage::Released) => Ok(Release::Orderly),
+            Ok(OldProcessMessage::Withdrawn { reason } | OldProcessMessage::Refused { reason }) => {
+                Err(HandoverError::Withdrawn { reason })
+            }
+            Ok(OldProcessMessage::Offer { .. }) => Err(self.broken(frames::invalid("message out of order"))),
+            Err(error) if is_gone(&error) => match self.final_message() {
                 Some(reason) => Err(HandoverError::Withdrawn { reason }),
                 None => Ok(Release::PredecessorGone),
             },
@@ -115,10 +118,10 @@ impl Taken {
         }
     }
 
-    /// What the old process said before it closed, if `ready` could not even be sent.
-    fn last_words(&self) -> Option<String> {
+    /// Returns the reason that the old process sent before it closed the stream, if `ready` could not be sent.
+    fn final_message(&self) -> Option<String> {
         match serde_json::from_value(frames::receive(&self.stream).ok()?).ok()? {
-            Say::Withdrawn { reason } => Some(reason),
+            OldProcessMessage::Withdrawn { reason } => Some(reason),
             _ => None,
         }
     }

@@ -1,77 +1,77 @@
-//! What two processes of different versions say to each other while one replaces the other. Fields are only ever added, and
-//! those unknown are ignored; anything else is a new protocol number.
+//! Messages between the old and the new process, which may have different versions. Fields may be added, and unknown ones are ignored;
+//! any other change needs a new protocol number.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// The protocol spoken here.
+/// Protocol number of this version.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// The first words of the new process.
+/// First message of the new process.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Hello {
-    /// The protocol it speaks.
+    /// Its protocol number.
     pub(super) protocol: u32,
     /// Its version.
     pub(super) version: String,
 }
 
-/// What the old process says.
+/// Messages of the old process.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(super) enum Say {
+pub(super) enum OldProcessMessage {
     /// The descriptors that follow, in order.
     Offer {
         /// Its version.
         version: String,
-        /// What each descriptor is.
+        /// Descriptions of the descriptors.
         descriptors: Vec<Descriptor>,
     },
-    /// No, and why.
+    /// The hand-over is refused.
     Refused {
-        /// For the operator.
+        /// Reason, for the operator.
         reason: String,
     },
-    /// The new process took too long.
+    /// The new process was not ready in time.
     Withdrawn {
-        /// For the operator.
+        /// Reason, for the operator.
         reason: String,
     },
-    /// The old process uses nothing of it any more but its open TCP connections.
+    /// The old process no longer uses the descriptors, except for open TCP connections.
     Released,
 }
 
-/// What the new process says after [`Hello`].
+/// Messages of the new process after [`Hello`].
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Answer {
+pub(super) enum NewProcessMessage {
     /// It serves.
     Ready,
 }
 
-/// One descriptor.
+/// Description of one descriptor.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum Descriptor {
     /// A UDP socket.
     Udp {
-        /// Where it is bound.
+        /// Bound address.
         address: SocketAddr,
-        /// A service manager holds it too.
+        /// True if a service manager holds it too.
         shared: bool,
     },
     /// A TCP listener.
     Tcp {
-        /// Where it is bound.
+        /// Bound address.
         address: SocketAddr,
-        /// A service manager holds it too.
+        /// True if a service manager holds it too.
         shared: bool,
     },
     /// Anything else.
     Other {
-        /// What both versions call it.
+        /// Name that both versions know.
         name: String,
     },
 }

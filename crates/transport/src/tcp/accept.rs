@@ -1,28 +1,33 @@
-//! Takes connections. The loop neither spins nor gives up, whatever `accept` says.
+//! Accepts connections. The loop neither spins nor ends, whatever error `accept` returns.
 
 use std::{io, rc::Rc, time::Duration};
 
 use tokio::{net::TcpListener, time};
 
-use super::connection::{self, Desk};
+use super::connection::{self, ThreadState};
 use crate::{
     Responder,
     sockets::Shared,
     stop::{Phase, Stop},
 };
 
-/// The pause after `accept` failed for want of descriptors or memory; each failure in a row doubles it.
+/// First pause after `accept` failed for lack of descriptors or memory; each failure in a row doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How long a drain waits for one more connection to come out of the backlog.
+/// Wait of a drain for one more connection to come out of the backlog.
 const LAST_WAIT: Duration = Duration::from_millis(10);
 
-/// Accepts until told to stop. A drain then takes what the kernel has accepted already, unless others serve the socket on.
-pub(super) async fn accept<R: Responder>(listener: TcpListener, shared: Shared, desk: Rc<Desk<R>>, mut stop: Stop) {
-    let _listening = Listening(&desk);
+/// Accepts until the server stops. A drain then accepts the connections of the backlog, unless another process also has the socket.
+pub(super) async fn accept<R: Responder>(
+    listener: TcpListener,
+    shared: Shared,
+    state: Rc<ThreadState<R>>,
+    mut stop: Stop,
+) {
+    let _listening = Listening(&state);
     let mut pause = PAUSE_MIN;
     while stop.phase() == Phase::Run {
         let accepted = tokio::select! {
@@ -33,48 +38,49 @@ pub(super) async fn accept<R: Responder>(listener: TcpListener, shared: Shared, 
         match accepted {
             Ok((stream, from)) => {
                 pause = PAUSE_MIN;
-                if connection::open(&desk, stream, from) {
-                    // Lets the connection that had to go close its descriptor before the next one takes one.
+                if connection::open(&state, stream, from) {
+                    // Lets the evicted connection close its descriptor before the next one needs one.
                     tokio::task::yield_now().await;
                 }
             }
             Err(error) => {
-                desk.counters.accept_errors.add(1);
+                state.counters.accept_errors.add(1);
                 if !is_of_one_connection(&error) {
                     tracing::debug!(%error, ?pause, "TCP accept failed");
-                    make_room(&desk);
+                    evict_idlest(&state);
                     tokio::select! { () = time::sleep(pause) => {}, _ = stop.changed() => {} }
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
             }
         }
     }
-    if stop.phase() == Phase::Drain && !shared.now() {
+    if stop.phase() == Phase::Drain && !shared.is_shared() {
         while let Ok(Ok((stream, from))) = time::timeout(LAST_WAIT, listener.accept()).await {
-            connection::open(&desk, stream, from);
+            connection::open(&state, stream, from);
         }
     }
 }
 
-/// A listener that is open; dropped, it counts as closed.
-struct Listening<'a, R>(&'a Desk<R>);
+/// Counts a listener as open until it is dropped.
+struct Listening<'a, R>(&'a ThreadState<R>);
 
 impl<R> Drop for Listening<'_, R> {
     fn drop(&mut self) {
         self.0.listeners.update(|count| count - 1);
-        self.0.less.notify_one();
+        self.0.closed.notify_one();
     }
 }
 
-/// Out of descriptors, a newcomer is worth more than the idlest connection.
-fn make_room<R: Responder>(desk: &Desk<R>) {
-    let idlest = desk.table.borrow_mut().evict_idlest();
+/// Evicts the idlest connection: without free descriptors, a new connection is worth more.
+fn evict_idlest<R: Responder>(state: &ThreadState<R>) {
+    let idlest = state.table.borrow_mut().evict_idlest();
     if let Some(idlest) = idlest {
         idlest.evict();
     }
 }
 
-/// Errors that Linux passes on from a connection which broke before it was accepted (accept(2)); the next one may be sound.
+/// True for errors of a connection that broke before it was accepted, which Linux reports through accept(2). The next connection may
+/// work.
 fn is_of_one_connection(error: &io::Error) -> bool {
     let of_one = [
         libc::ECONNABORTED,

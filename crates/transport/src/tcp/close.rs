@@ -1,28 +1,28 @@
-//! Why connections end: a closed set, counted one by one.
+//! Reasons why connections end, for the counters.
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Close {
-    /// The client closed it, and had all answers.
+pub enum CloseReason {
+    /// The client closed it after it received all answers.
     Client,
-    /// No message for the idle time.
+    /// No message arrived within the idle timeout.
     Idle,
-    /// A message was not whole in time.
+    /// A message was not complete in time.
     SlowMessage,
-    /// Answers were not taken in time.
+    /// The client did not read its answers in time.
     SlowReader,
-    /// A length that no message has.
+    /// The length field of a message was shorter than a DNS header.
     Length,
-    /// It was the idlest when a newcomer needed its place.
+    /// It was the idlest connection when a new one needed its slot.
     Evicted,
-    /// Reset, or any other error of the network.
+    /// Reset, or any other network error.
     Error,
-    /// The server ends.
+    /// The server stopped.
     Stopped,
 }
 
-impl Close {
-    /// All of them, in the order they are declared.
+impl CloseReason {
+    /// All reasons, in the order of declaration.
     pub const ALL: [Self; 8] = [
         Self::Client,
         Self::Idle,
@@ -34,7 +34,7 @@ impl Close {
         Self::Stopped,
     ];
 
-    /// The word for it in metrics.
+    /// Returns the label value in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",

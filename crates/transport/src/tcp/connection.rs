@@ -1,7 +1,7 @@
-//! One connection: read, answer in order, write, close. Every wait has a deadline, every buffer a bound.
+//! One connection: reads, answers in order, writes, closes. Every wait has a deadline, every buffer a limit.
 //!
-//! A connection holds memory only for part of a message, or for answers that the client does not take; an idle one holds
-//! none. While answers wait, nothing is read, so a client that does not read stops only itself.
+//! A connection holds memory only for an incomplete message, or for answers that the client does not read; an idle one holds none. While
+//! answers wait, nothing is read, so a client that does not read stops only itself.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,167 +21,165 @@ use tokio::{
 };
 
 use super::{
-    Close, TcpSettings,
+    CloseReason, TcpSettings,
     frame::{self, Frame},
-    table::{Seat, Table},
+    table::{Slot, Table},
 };
-use crate::{Responder, draws::Draws, stats::TcpCounters, stop::Phase};
+use crate::{Responder, draws::DrawSource, stats::TcpCounters, stop::Phase};
 
-/// Octets read at a time, into a buffer that all connections share.
+/// Octets per read, into a buffer that all connections share.
 const READ: usize = 16 << 10;
 
-/// No further message is answered while so many octets of answers wait to be written; one answer may exceed it.
+/// No further message is answered while this many octets of answers wait to be written. One answer may exceed it.
 const ANSWERS: usize = 64 << 10;
 
 /// Octets of the longest message.
 const MESSAGE_MAX: usize = u16::MAX as usize;
 
-/// A drain closes a connection that has been idle for this long: a client that asks one query after another is not cut off
-/// between two.
+/// Idle time after which a drain closes a connection. A client that sends one query after another is not cut off between two.
 const DRAIN_IDLE: Duration = Duration::from_millis(200);
 
-/// What all connections of the thread share.
-pub(super) struct Desk<R> {
-    /// Buffers and what answers; borrowed only between two waits.
-    pub(super) work: RefCell<Work<R>>,
-    /// Who is connected.
+/// State that all connections of the thread share.
+pub(super) struct ThreadState<R> {
+    /// Responder and buffers; borrowed only between two waits.
+    pub(super) buffers: RefCell<Buffers<R>>,
+    /// All connections.
     pub(super) table: RefCell<Table<Rc<Handle>>>,
-    /// What the thread is to do.
+    /// Current phase of the thread.
     pub(super) phase: Cell<Phase>,
     /// Listeners still open.
     pub(super) listeners: Cell<usize>,
-    /// Told when a listener has closed or the last connection has left.
-    pub(super) less: Notify,
-    /// Counters of what was asked and answered.
+    /// Notified when a listener or the last connection has closed.
+    pub(super) closed: Notify,
+    /// Counters of queries and answers.
     pub(super) tally: Arc<Tally>,
     /// Counters of the transport.
     pub(super) counters: Arc<TcpCounters>,
-    /// The bounds.
+    /// Limits and timeouts.
     pub(super) settings: TcpSettings,
 }
 
-impl<R> Desk<R> {
-    /// Sets the phase and lets every connection look at it.
+impl<R> ThreadState<R> {
+    /// Sets the phase and wakes every connection.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.set(phase);
         self.table.borrow().handles().for_each(|handle| handle.wake());
     }
 
-    /// Whether there is nothing left to serve.
+    /// True if no listener and no connection is open.
     pub(super) fn is_done(&self) -> bool {
         self.listeners.get() == 0 && self.table.borrow().is_empty()
     }
 }
 
-/// Buffers of the thread, and what answers.
-pub(super) struct Work<R> {
+/// Responder and buffers of the thread.
+pub(super) struct Buffers<R> {
     responder: R,
-    draws: Draws,
-    /// What was read last.
+    draws: DrawSource,
+    /// Content of the last read.
     read: Box<[u8]>,
-    /// Answers with their lengths, written in place, not yet handed to the kernel.
+    /// Answers with their length fields, not yet passed to the kernel.
     answers: Box<[u8]>,
 }
 
-impl<R> Work<R> {
-    /// Buffers for one thread.
+impl<R> Buffers<R> {
+    /// Returns the buffers of one thread.
     pub(super) fn new(responder: R) -> Self {
         let answers = vec![0; ANSWERS + frame::LENGTH + MESSAGE_MAX].into();
-        Self { responder, draws: Draws::new(), read: vec![0; READ].into(), answers }
+        Self { responder, draws: DrawSource::new(), read: vec![0; READ].into(), answers }
     }
 }
 
-impl<R: Responder> Work<R> {
-    /// Lets go of what was answered from last, if that is of the past.
-    pub(super) fn let_go(&mut self) {
+impl<R: Responder> Buffers<R> {
+    /// Loads the current serving state, which releases an old one.
+    pub(super) fn release_old_state(&mut self) {
         self.responder.serving();
     }
 }
 
-/// How a connection is told from outside that something has changed for it.
+/// Signal to a connection that its state has changed.
 #[derive(Debug, Default)]
 pub(super) struct Handle {
-    close: Cell<bool>,
-    told: Notify,
+    is_evicted: Cell<bool>,
+    changed: Notify,
 }
 
 impl Handle {
-    /// Tells the connection to give up its place.
+    /// Makes the connection close.
     pub(super) fn evict(&self) {
-        self.close.set(true);
-        self.told.notify_one();
+        self.is_evicted.set(true);
+        self.changed.notify_one();
     }
 
-    /// Tells the connection to look at the phase.
+    /// Makes the connection check the phase.
     pub(super) fn wake(&self) {
-        self.told.notify_one();
+        self.changed.notify_one();
     }
 }
 
-/// Seats a new connection and serves it in a task of its own. True if another one has to go for it.
-pub(super) fn open<R: Responder>(desk: &Rc<Desk<R>>, stream: TcpStream, from: SocketAddr) -> bool {
-    desk.counters.accepted.add(1);
+/// Adds a new connection and serves it in its own task. Returns true if another connection was evicted for it.
+pub(super) fn open<R: Responder>(state: &Rc<ThreadState<R>>, stream: TcpStream, from: SocketAddr) -> bool {
+    state.counters.accepted.add(1);
     let handle = Rc::new(Handle::default());
-    let (seat, evicted) = desk.table.borrow_mut().admit(from.ip(), Rc::clone(&handle));
+    let (slot, evicted) = state.table.borrow_mut().admit(from.ip(), Rc::clone(&handle));
     if let Some(evicted) = &evicted {
         evicted.evict();
     }
-    let desk = Rc::clone(desk);
+    let state = Rc::clone(state);
     tokio::task::spawn_local(async move {
-        // Counts also a connection whose task is dropped at the end or has panicked.
-        let mut stay = Stay { desk: &desk, seat, why: Close::Stopped };
+        // Dropped also if the task is cancelled or panics, so that every connection is counted.
+        let mut registration = Registration { state: &state, slot, reason: CloseReason::Stopped };
         let client = Client::new(from.ip(), from.port(), Transport::Tcp);
-        stay.why = Connection::new(&desk, stream, client, seat, handle).serve().await;
+        registration.reason = Connection::new(&state, stream, client, slot, handle).serve().await;
     });
     evicted.is_some()
 }
 
-/// A connection's presence in the table and the counters.
-struct Stay<'a, R> {
-    desk: &'a Desk<R>,
-    seat: Seat,
-    why: Close,
+/// Entry of a connection in the table; counts the reason when it is dropped.
+struct Registration<'a, R> {
+    state: &'a ThreadState<R>,
+    slot: Slot,
+    reason: CloseReason,
 }
 
-impl<R> Drop for Stay<'_, R> {
+impl<R> Drop for Registration<'_, R> {
     fn drop(&mut self) {
-        self.desk.counters.closed[self.why as usize].add(1);
-        let mut table = self.desk.table.borrow_mut();
-        table.leave(self.seat);
+        self.state.counters.closed[self.reason as usize].add(1);
+        let mut table = self.state.table.borrow_mut();
+        table.remove_connection(self.slot);
         if table.is_empty() {
-            self.desk.less.notify_one();
+            self.state.closed.notify_one();
         }
     }
 }
 
 /// One connection.
 struct Connection<'a, R> {
-    desk: &'a Desk<R>,
+    state: &'a ThreadState<R>,
     stream: TcpStream,
     client: Client,
-    seat: Seat,
+    slot: Slot,
     handle: Rc<Handle>,
-    /// What was read and not yet answered: part of a message, and after a pause for answers whole ones too.
-    /// At most a message and a read.
+    /// Octets read and not yet answered: part of a message, or complete messages while answers wait. At most one message and one read.
     inbox: Vec<u8>,
-    /// Answers that the kernel did not take; at most [`ANSWERS`] and one answer.
+    /// Answers that the kernel did not accept yet; at most [`ANSWERS`] and one answer.
     outbox: Vec<u8>,
     /// Octets of `outbox` written.
     written: usize,
-    /// When the client last asked or took an answer.
+    /// Time of the last query or of the last complete write.
     active: Instant,
-    /// When the message now in part in `inbox` began.
+    /// Arrival of the first octet of the incomplete message in `inbox`.
     begun: Option<Instant>,
-    /// When answers began to wait.
+    /// Time since when answers wait in `outbox`.
     waiting: Option<Instant>,
-    /// Nothing more will be read: the client is done, or what it sent is broken.
-    finished: Option<Close>,
-    /// Whether `inbox` may hold a whole message.
+    /// Reason to close after the remaining answers: the client finished sending, or its stream is broken. Nothing more is read.
+    finished: Option<CloseReason>,
+    /// True if `inbox` may contain a complete message.
     unanswered: bool,
     timer: Pin<Box<Sleep>>,
 }
 
-/// What a connection waits for.
+/// I/O event that a connection waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Interest {
     Read,
@@ -189,13 +187,13 @@ enum Interest {
 }
 
 impl<'a, R: Responder> Connection<'a, R> {
-    fn new(desk: &'a Desk<R>, stream: TcpStream, client: Client, seat: Seat, handle: Rc<Handle>) -> Self {
+    fn new(state: &'a ThreadState<R>, stream: TcpStream, client: Client, slot: Slot, handle: Rc<Handle>) -> Self {
         let now = Instant::now();
         Self {
-            desk,
+            state,
             stream,
             client,
-            seat,
+            slot,
             handle,
             inbox: vec![],
             outbox: vec![],
@@ -205,22 +203,22 @@ impl<'a, R: Responder> Connection<'a, R> {
             waiting: None,
             finished: None,
             unanswered: false,
-            timer: Box::pin(sleep_until(now + desk.settings.idle)),
+            timer: Box::pin(sleep_until(now + state.settings.idle)),
         }
     }
 
     /// Serves until there is a reason to close.
-    async fn serve(&mut self) -> Close {
+    async fn serve(&mut self) -> CloseReason {
         loop {
             let interest = if !self.outbox.is_empty() {
                 Interest::Write
             } else if self.unanswered {
                 let inbox = std::mem::take(&mut self.inbox);
-                let desk = self.desk;
-                if let Err(close) = self.answer_and_write(&mut desk.work.borrow_mut(), Some(inbox), 0) {
+                let state = self.state;
+                if let Err(close) = self.answer_and_write(&mut state.buffers.borrow_mut(), Some(inbox), 0) {
                     return close;
                 }
-                // Others have their turn before the rest of what this client sent at once.
+                // Other connections run before the remaining messages of this client.
                 tokio::task::yield_now().await;
                 continue;
             } else if let Some(close) = self.finished {
@@ -232,11 +230,11 @@ impl<'a, R: Responder> Connection<'a, R> {
                 return close;
             }
             let step = match interest {
-                Interest::Write => self.write(),
+                Interest::Write => self.write().map(|()| false),
                 Interest::Read => self.read(),
             };
             match step {
-                // A full read: there may be more, but others have their turn first.
+                // A full read: there may be more, but other connections run first.
                 Ok(true) => tokio::task::yield_now().await,
                 Ok(false) => {}
                 Err(close) => return close,
@@ -244,72 +242,77 @@ impl<'a, R: Responder> Connection<'a, R> {
         }
     }
 
-    /// Waits for the stream, its deadline, or an order to close.
-    async fn wait(&mut self, interest: Interest) -> Result<(), Close> {
+    /// Waits for the stream, the deadline, or an eviction.
+    async fn wait(&mut self, interest: Interest) -> Result<(), CloseReason> {
         loop {
-            if self.handle.close.get() {
-                return Err(Close::Evicted);
+            if self.handle.is_evicted.get() {
+                return Err(CloseReason::Evicted);
             }
-            if self.client.port == 0 || self.desk.phase.get() == Phase::End {
-                return Err(Close::Stopped);
+            if self.client.port == 0 || self.state.phase.get() == Phase::End {
+                return Err(CloseReason::Stopped);
             }
             let (due, close) = self.deadline();
-            // The timer is set anew only when it is late or has run out, not at each message.
+            // Resetting a timer costs, so it is reset only if it would fire too late or has fired, not at each message.
             if self.timer.deadline() > due || self.timer.is_elapsed() {
                 self.timer.as_mut().reset(due);
             }
             tokio::select! {
                 biased;
-                () = self.handle.told.notified() => {}
-                ready = ready(&self.stream, interest) => return ready.map_err(|_| Close::Error),
+                () = self.handle.changed.notified() => {}
+                ready = ready(&self.stream, interest) => return ready.map_err(|_| CloseReason::Error),
                 () = self.timer.as_mut() => if Instant::now() >= due { return Err(close) },
             }
         }
     }
 
-    /// Until when to wait, and what it means if nothing comes.
-    fn deadline(&self) -> (Instant, Close) {
-        let settings = &self.desk.settings;
+    /// Returns the deadline of the current wait, and the reason to close when it passes.
+    fn deadline(&self) -> (Instant, CloseReason) {
+        let settings = &self.state.settings;
         if let Some(since) = self.waiting {
-            return (since + settings.write, Close::SlowReader);
+            return (since + settings.write, CloseReason::SlowReader);
         }
         if let Some(since) = self.begun {
-            return (since + settings.message, Close::SlowMessage);
+            return (since + settings.message, CloseReason::SlowMessage);
         }
-        if self.desk.phase.get() == Phase::Drain {
-            return (self.active + settings.idle.min(DRAIN_IDLE), Close::Stopped);
+        if self.state.phase.get() == Phase::Drain {
+            return (self.active + settings.idle.min(DRAIN_IDLE), CloseReason::Stopped);
         }
-        (self.active + settings.idle, Close::Idle)
+        (self.active + settings.idle, CloseReason::Idle)
     }
 
-    /// Reads once and answers what is whole. True if there may be more to read.
-    fn read(&mut self) -> Result<bool, Close> {
-        let desk = self.desk;
-        let work = &mut *desk.work.borrow_mut();
-        let count = match self.stream.try_read(&mut work.read) {
+    /// Reads once and answers complete messages. Returns true if there may be more to read.
+    fn read(&mut self) -> Result<bool, CloseReason> {
+        let state = self.state;
+        let buffers = &mut *state.buffers.borrow_mut();
+        let count = match self.stream.try_read(&mut buffers.read) {
             Ok(0) => {
-                // Half-closed: what was asked has been answered, and part of a message never becomes whole.
-                self.finished = Some(Close::Client);
+                // Half-closed: all complete queries were answered, and an incomplete one will never be complete.
+                self.finished = Some(CloseReason::Client);
                 return Ok(false);
             }
             Ok(count) => count,
-            Err(error) if is_not_yet(&error) => return Ok(false),
-            Err(_) => return Err(Close::Error),
+            Err(error) if would_block(&error) => return Ok(false),
+            Err(_) => return Err(CloseReason::Error),
         };
         let inbox = if self.inbox.is_empty() {
             None
         } else {
-            self.inbox.extend_from_slice(&work.read[..count]);
+            self.inbox.extend_from_slice(&buffers.read[..count]);
             Some(std::mem::take(&mut self.inbox))
         };
-        self.answer_and_write(work, inbox, count)?;
+        self.answer_and_write(buffers, inbox, count)?;
         Ok(count == READ)
     }
 
-    /// Answers what is whole in `inbox`, or where that is none in the octets just read, and writes as much as goes. What
-    /// remains of either is kept.
-    fn answer_and_write(&mut self, work: &mut Work<R>, inbox: Option<Vec<u8>>, count: usize) -> Result<(), Close> {
-        let Work { responder, draws, read, answers } = work;
+    /// Answers complete messages in `inbox`, or in the `count` octets just read if it is `None`, and writes as much as the kernel accepts.
+    /// Keeps the rest of both.
+    fn answer_and_write(
+        &mut self,
+        buffers: &mut Buffers<R>,
+        inbox: Option<Vec<u8>>,
+        count: usize,
+    ) -> Result<(), CloseReason> {
+        let Buffers { responder, draws, read, answers } = buffers;
         let stream = inbox.as_deref().unwrap_or(&read[..count]);
         let serving = responder.serving();
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
@@ -320,7 +323,7 @@ impl<'a, R: Responder> Connection<'a, R> {
                 Frame::Message(message) => message,
                 Frame::Incomplete => break,
                 Frame::Broken => {
-                    self.finished = Some(Close::Length);
+                    self.finished = Some(CloseReason::Length);
                     taken = stream.len();
                     break;
                 }
@@ -331,9 +334,9 @@ impl<'a, R: Responder> Connection<'a, R> {
             }
             let out = &mut answers[filled + frame::LENGTH..][..MESSAGE_MAX];
             let request = Request { client: &self.client, packet: message, now, draw: draws.next() };
-            let outcome = R::respond(serving, &request, &self.desk.tally, out);
+            let outcome = R::respond(serving, &request, &self.state.tally, out);
             if let Outcome::Reply(length) = outcome {
-                let length = u16::try_from(length).expect("no longer than the 65,535 octets it was given");
+                let length = u16::try_from(length).expect("an answer fits its buffer of 65,535 octets");
                 answers[filled..][..frame::LENGTH].copy_from_slice(&length.to_be_bytes());
                 filled += frame::LENGTH + usize::from(length);
             }
@@ -349,16 +352,16 @@ impl<'a, R: Responder> Connection<'a, R> {
             }
             None => read[taken..count].to_vec(),
         };
-        self.note(messages, rest);
+        self.record(messages, rest);
         self.write_first(&answers[..filled])
     }
 
-    /// Keeps the clocks after so many messages, with so many octets of the next one left.
-    fn note(&mut self, messages: u64, rest: usize) {
+    /// Updates times and counters after `messages` messages, with `rest` octets of the next one left.
+    fn record(&mut self, messages: u64, rest: usize) {
         if messages > 0 {
             self.active = Instant::now();
-            self.desk.counters.messages.add(messages);
-            self.desk.table.borrow_mut().touch(self.seat);
+            self.state.counters.messages.add(messages);
+            self.state.table.borrow_mut().touch(self.slot);
         }
         if rest == 0 || self.unanswered {
             self.begun = None;
@@ -367,36 +370,38 @@ impl<'a, R: Responder> Connection<'a, R> {
         }
     }
 
-    /// Writes fresh answers; keeps what the kernel does not take.
-    fn write_first(&mut self, answers: &[u8]) -> Result<(), Close> {
+    /// Writes new answers; keeps what the kernel does not accept.
+    fn write_first(&mut self, answers: &[u8]) -> Result<(), CloseReason> {
         let mut written = 0;
         while written < answers.len() {
             match self.stream.try_write(&answers[written..]) {
                 Ok(count) => written += count,
-                Err(error) if is_not_yet(&error) => {
+                Err(error) if would_block(&error) => {
                     self.outbox.extend_from_slice(&answers[written..]);
                     self.waiting = Some(Instant::now());
                     break;
                 }
-                Err(_) => return Err(Close::Error),
+                Err(_) => return Err(CloseReason::Error),
             }
         }
         Ok(())
     }
 
-    /// Writes more of what waits. The write deadline stands until all of it is gone: taking an octet now and then does not
-    /// extend it. False always: whoever cannot write waits.
-    fn write(&mut self) -> Result<bool, Close> {
+    /// Writes more of the waiting answers. The write deadline stays the same until all are written: a client that reads an octet now and
+    /// then does not extend it.
+    fn write(&mut self) -> Result<(), CloseReason> {
         match self.stream.try_write(&self.outbox[self.written..]) {
             Ok(count) => self.written += count,
-            Err(error) if is_not_yet(&error) => return Ok(false),
-            Err(_) => return Err(Close::Error),
+            Err(error) if would_block(&error) => return Ok(()),
+            Err(_) => return Err(CloseReason::Error),
         }
         if self.written == self.outbox.len() {
-            (self.outbox, self.written, self.waiting) = (vec![], 0, None);
+            self.outbox = vec![];
+            self.written = 0;
+            self.waiting = None;
             self.active = Instant::now();
         }
-        Ok(false)
+        Ok(())
     }
 }
 
@@ -407,6 +412,6 @@ async fn ready(stream: &TcpStream, interest: Interest) -> io::Result<()> {
     }
 }
 
-fn is_not_yet(error: &io::Error) -> bool {
+fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! Messages in a stream: two octets of length, then so many octets (RFC 1035 section 4.2.2).
+//! Messages in a stream: two octets of length, then the message (RFC 1035 section 4.2.2).
 
 /// Octets of a DNS header; no message is shorter.
 const HEADER: usize = 12;
@@ -6,18 +6,18 @@ const HEADER: usize = 12;
 /// Octets of the length before each message.
 pub(super) const LENGTH: usize = 2;
 
-/// What a stream of octets begins with.
+/// The start of a stream of octets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame<'a> {
-    /// A whole message, its length in front taken off.
+    /// A complete message, without its length field.
     Message(&'a [u8]),
-    /// Part of one, or nothing.
+    /// Part of a message, or nothing.
     Incomplete,
-    /// A length that no message has: 0 or less than a header. What follows cannot be trusted to be in step.
+    /// A length shorter than a DNS header. The rest of the stream cannot be framed.
     Broken,
 }
 
-/// Reads the first message.
+/// Returns the first message.
 pub(super) fn first(octets: &[u8]) -> Frame<'_> {
     let Some((length, rest)) = octets.split_first_chunk::<LENGTH>() else { return Frame::Incomplete };
     let length = usize::from(u16::from_be_bytes(*length));
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_whole_only_with_its_last_octet() {
+    fn message_without_its_last_octet_is_incomplete() {
         let stream = [&[0, 12][..], &[7; 12], &[0, 13]].concat();
         assert_eq!(first(&stream), Frame::Message(&[7; 12]));
         assert_eq!(first(&stream[14..]), Frame::Incomplete);
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_under_a_header_are_broken_at_once() {
+    fn length_shorter_than_a_header_is_broken_before_the_message_arrives() {
         for length in 0..12 {
             assert_eq!(first(&[0, length]), Frame::Broken);
         }

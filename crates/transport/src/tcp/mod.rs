@@ -1,9 +1,9 @@
-//! DNS over TCP (RFC 7766, RFC 9210): one thread, one task a connection, on a runtime of its own, so that no flood of
-//! connections delays UDP, probes or the API, and every counter has one writer.
+//! DNS over TCP (RFC 7766, RFC 9210): one thread with its own runtime, one task per connection. A flood of connections therefore delays
+//! neither UDP nor probes nor the API, and every counter has one writer.
 //!
-//! * `table`: who is connected and who goes when it is full; pure.
+//! * `table`: which connections exist, and which one is evicted when the table is full; pure.
 //! * `frame`: messages in a stream of octets; pure.
-//! * `accept`: takes connections, also when descriptors run out.
+//! * `accept`: accepts connections, also when descriptors run out.
 //! * `connection`: one connection from accept to close.
 
 mod accept;
@@ -28,28 +28,27 @@ use tokio::{
     task::LocalSet,
 };
 
-pub use self::close::Close;
-use self::{connection::Desk, table::Table};
+pub use self::close::CloseReason;
+use self::{connection::ThreadState, table::Table};
 use super::{
-    Responder, share,
+    Responder, priority,
     sockets::Shared,
     stats::TcpCounters,
     stop::{Phase, Stop},
 };
 
-/// Bounds of DNS over TCP. Each is there so that no client, and no number of them, can take it from the others.
+/// Limits of DNS over TCP. They keep any number of clients from taking the service away from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSettings {
-    /// Connections open at a time, at least 1; default 1,000. One more closes the idlest. Each takes a file descriptor.
+    /// Open connections, at least 1; default 1,000. One more evicts the idlest. Each needs a file descriptor.
     pub connections: usize,
-    /// Connections of one client (an IPv4 address, an IPv6 /64) at a time, at least 1; default 100. One more closes that
-    /// client's idlest.
+    /// Open connections of one client (an IPv4 address or an IPv6 /64), at least 1; default 100. One more evicts that client's idlest.
     pub per_client: usize,
-    /// A connection without a message for this long is closed; default 10 s (RFC 7766 section 6.2.3).
+    /// A connection without a message is closed after this time; default 10 s (RFC 7766 section 6.2.3).
     pub idle: Duration,
-    /// A message whose first octet has arrived must be whole after this long; default 5 s.
+    /// Time from the first octet of a message until it must be complete; default 5 s.
     pub message: Duration,
-    /// Answers that the client does not take for this long close the connection; default 10 s.
+    /// Time within which the client must read its answers; default 10 s.
     pub write: Duration,
 }
 
@@ -60,7 +59,7 @@ impl Default for TcpSettings {
     }
 }
 
-/// What the TCP thread is made of, built where errors can still be told.
+/// Everything that the TCP thread needs, built before it starts so that errors reach the caller.
 pub(super) struct Thread<R> {
     runtime: Runtime,
     listeners: Vec<(TcpListener, Shared)>,
@@ -72,7 +71,7 @@ pub(super) struct Thread<R> {
 }
 
 impl<R: Responder> Thread<R> {
-    /// Prepares everything; nothing is accepted before [`Thread::run`].
+    /// Prepares the thread. It accepts nothing before [`Thread::run`].
     pub(super) fn new(
         listeners: Vec<(std::net::TcpListener, Shared)>,
         responder: R,
@@ -90,16 +89,16 @@ impl<R: Responder> Thread<R> {
         Ok(Self { runtime, listeners, responder, tally, counters, settings, stop })
     }
 
-    /// Serves until told to stop and every connection has ended, or until told to end at once.
+    /// Serves until the server stops and every connection has ended, or until the phase is `End`.
     pub(super) fn run(self) {
         let Self { runtime, listeners, responder, tally, counters, settings, mut stop } = self;
-        share::answer_first();
-        let desk = Rc::new(Desk {
-            work: RefCell::new(connection::Work::new(responder)),
+        priority::raise();
+        let state = Rc::new(ThreadState {
+            buffers: RefCell::new(connection::Buffers::new(responder)),
             table: RefCell::new(Table::new(settings.connections, settings.per_client)),
             phase: Cell::new(Phase::Run),
             listeners: Cell::new(listeners.len()),
-            less: Notify::new(),
+            closed: Notify::new(),
             tally,
             counters,
             settings,
@@ -107,20 +106,20 @@ impl<R: Responder> Thread<R> {
         let tasks = LocalSet::new();
         runtime.block_on(tasks.run_until(async {
             for (listener, shared) in listeners {
-                tokio::task::spawn_local(accept::accept(listener, shared, Rc::clone(&desk), stop.clone()));
+                tokio::task::spawn_local(accept::accept(listener, shared, Rc::clone(&state), stop.clone()));
             }
-            let mut look = tokio::time::interval(LOOK);
-            while desk.phase.get() != Phase::End && !desk.is_done() {
+            let mut refresh = tokio::time::interval(REFRESH_EVERY);
+            while state.phase.get() != Phase::End && !state.is_done() {
                 tokio::select! {
-                    phase = stop.changed() => desk.enter(phase),
-                    () = desk.less.notified() => {}
-                    // Nobody asks, perhaps: what was served last may be of the past by now, and large.
-                    _ = look.tick() => desk.work.borrow_mut().let_go(),
+                    phase = stop.changed() => state.enter(phase),
+                    () = state.closed.notified() => {}
+                    // Without queries nothing else would release the last serving state, which may be old and large.
+                    _ = refresh.tick() => state.buffers.borrow_mut().release_old_state(),
                 }
             }
         }));
     }
 }
 
-/// How often a thread that nobody asks looks whether what it would answer from has changed.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval at which a thread without queries releases an old serving state.
+const REFRESH_EVERY: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! Sockets from a service manager, which a shell plays: it passes descriptors 3 and 4 and their count.
+//! Socket activation. A shell takes the place of the service manager: it passes descriptors 3 and 4.
 
 use std::{
     os::fd::OwnedFd,
@@ -8,9 +8,9 @@ use std::{
 use super::*;
 
 const CHILD: &str = "FAIRWAY_TEST_ACTIVATED_AT";
-const NAME: &str = "tests::activation::sockets_of_a_service_manager_are_served_and_left_with_it";
+const NAME: &str = "tests::activation::inherited_sockets_are_served_and_stay_open_afterwards";
 
-/// Runs this program with `passed` as descriptors 3 and 4.
+/// Returns a command that runs this program with `passed` as descriptors 3 and 4.
 fn activate(at: &str, passed: [OwnedFd; 2]) -> Command {
     let [third, fourth] = passed.map(Stdio::from);
     let shell = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_FDS=2 LISTEN_PID=$$ exec \"$@\"";
@@ -21,7 +21,7 @@ fn activate(at: &str, passed: [OwnedFd; 2]) -> Command {
 }
 
 #[test]
-fn sockets_of_a_service_manager_are_served_and_left_with_it() {
+fn inherited_sockets_are_served_and_stay_open_afterwards() {
     if let Ok(at) = std::env::var(CHILD) {
         return activated(&at);
     }
@@ -36,14 +36,14 @@ fn sockets_of_a_service_manager_are_served_and_left_with_it() {
     client.send_to(&packet(3, "DROP"), at).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // The process is gone, the sockets are not: what comes now waits for the next process.
+    // The process has ended and the sockets are still open: new queries wait for the next process.
     client.send_to(&packet(4, "waits"), at).unwrap();
     udp.set_read_timeout(Some(PATIENCE)).unwrap();
-    udp.recv(&mut [0; 64]).expect("the query waits in the socket");
-    TcpStream::connect(at).expect("connections wait too");
+    udp.recv(&mut [0; 64]).expect("the query is queued in the socket");
+    TcpStream::connect(at).expect("connections are queued too");
 }
 
-/// The process that is activated: it serves until it is asked not to answer.
+/// The activated process: serves until it receives the query `DROP`.
 fn activated(at: &str) {
     let inherited = Sockets::inherited();
     if at == "nowhere" {
@@ -52,7 +52,7 @@ fn activated(at: &str) {
         return;
     }
     let sockets = inherited.unwrap().complete(&[address(at)], 2).unwrap();
-    assert!(sockets.bound[0].shared.for_good() && sockets.bound[0].udp.len() == 2);
+    assert!(sockets.bound[0].shared.is_held_by_service_manager() && sockets.bound[0].udp.len() == 2);
     let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
     until("the order to end", || server.counters().stats().udp.dropped == 1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -60,13 +60,13 @@ fn activated(at: &str) {
 }
 
 #[test]
-fn a_descriptor_that_is_no_socket_is_an_error() {
+fn inherited_descriptor_that_is_no_socket_is_an_error() {
     let files = [(); 2].map(|()| tempfile::tempfile().unwrap().into());
     let output = activate("nowhere", files).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
-fn without_a_service_manager_nothing_is_inherited() {
+fn sockets_without_service_manager_are_empty() {
     assert!(Sockets::inherited().unwrap().is_empty());
 }

@@ -1,4 +1,4 @@
-//! One server replaces another, with real descriptors over a real unix socket, while clients go on asking.
+//! One server replaces another, with real descriptors over a real unix socket, while clients send queries.
 
 use std::{
     collections::BTreeSet,
@@ -12,11 +12,11 @@ use std::{
 };
 
 use super::{
-    super::handover::{HandoverError, Offer, Parcel, Release, take},
+    super::handover::{HandoverError, HandoverSet, Offer, Release, take},
     *,
 };
 
-/// One generation of the daemon: what serves, and what waits for the next.
+/// One generation of the daemon: its server, and its offer to the next one.
 struct Generation {
     server: Server,
     offer: Offer,
@@ -25,20 +25,21 @@ struct Generation {
 impl Generation {
     fn new(sockets: Sockets, path: &Path) -> Self {
         let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
-        let offer = Offer::listen(path, Parcel { sockets: server.sockets().unwrap(), others: vec![] }).unwrap();
+        let offer = Offer::listen(path, HandoverSet { sockets: server.sockets().unwrap(), others: vec![] }).unwrap();
         Self { server, offer }
     }
 
-    /// Is replaced: the next generation.
+    /// Replaces this generation and returns the next one.
     async fn replaced(mut self, path: &Path) -> Self {
         let path = path.to_owned();
         let next = tokio::spawn(async move {
             let mut taken = take(&path).unwrap().expect("a process to replace");
-            let addresses = taken.parcel.sockets.addresses();
-            let sockets = std::mem::take(&mut taken.parcel.sockets).complete(&addresses, 2).unwrap();
+            let addresses = taken.set.sockets.addresses();
+            let sockets = std::mem::take(&mut taken.set.sockets).complete(&addresses, 2).unwrap();
             let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
             assert_eq!(taken.complete().await.unwrap(), Release::Orderly);
-            let offer = Offer::listen(&path, Parcel { sockets: server.sockets().unwrap(), others: vec![] }).unwrap();
+            let offer =
+                Offer::listen(&path, HandoverSet { sockets: server.sockets().unwrap(), others: vec![] }).unwrap();
             Self { server, offer }
         });
         let successor = self.offer.successor().await;
@@ -51,7 +52,7 @@ impl Generation {
     }
 }
 
-/// Clients that ask until told to stop; each returns how many answers it had.
+/// Clients that send queries until they are stopped; each returns its number of answers.
 struct Load {
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<usize>>,
@@ -73,7 +74,7 @@ impl Load {
     }
 }
 
-/// Asks, waits for the answer, asks again.
+/// Sends one query after the other, each after the answer to the one before.
 fn one_after_another(at: SocketAddr) -> Box<dyn FnMut(usize) + Send> {
     let socket = client("127.0.0.1:0");
     let mut answer = [0; 64];
@@ -84,7 +85,7 @@ fn one_after_another(at: SocketAddr) -> Box<dyn FnMut(usize) + Send> {
     })
 }
 
-/// Sends 50 at once, from sockets of which each has its own worker, then collects.
+/// Sends 50 queries from different sockets, then receives all answers.
 fn in_bursts(at: SocketAddr) -> Box<dyn FnMut(usize) + Send> {
     let sockets: Vec<_> = (0..50).map(|_| client("127.0.0.1:0")).collect();
     let mut answer = [0; 64];
@@ -99,13 +100,13 @@ fn in_bursts(at: SocketAddr) -> Box<dyn FnMut(usize) + Send> {
     })
 }
 
-/// A connection a query.
+/// Opens a connection for each query.
 fn by_new_connections(at: SocketAddr) -> Box<dyn FnMut(usize) + Send> {
     Box::new(move |number| assert_eq!(ask_stream(&mut connect(at), number as u16), Some(number as u16)))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_query_is_lost_while_one_generation_replaces_another() {
+async fn replacement_loses_no_query_of_a_closed_loop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
@@ -120,11 +121,11 @@ async fn no_query_is_lost_while_one_generation_replaces_another() {
     assert!(answered.iter().all(|&count| count > 3), "{answered:?}");
     drop(generation.offer);
     generation.server.drain(PATIENCE).await;
-    assert!(!path.exists(), "the last one clears up");
+    assert!(!path.exists(), "the last generation removes the unix socket");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_query_of_an_open_loop_is_lost_either() {
+async fn replacement_loses_no_query_of_an_open_loop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
@@ -132,8 +133,8 @@ async fn no_query_of_an_open_loop_is_lost_either() {
     let mut generation = Generation::new(sockets, &path);
     let sender = client("127.0.0.1:0");
     let receiver = sender.try_clone().unwrap();
-    // A query a millisecond whatever comes back, from before the first replacement until after the last.
-    let paced = Load::start([Box::new(move |number: usize| {
+    // One query per millisecond without waiting for answers, from before the first replacement until after the last.
+    let sender = Load::start([Box::new(move |number: usize| {
         sender.send_to(&packet(number as u16, "open loop"), at).unwrap();
         std::thread::park_timeout(Duration::from_millis(1));
     }) as Box<dyn FnMut(usize) + Send>]);
@@ -145,13 +146,13 @@ async fn no_query_of_an_open_loop_is_lost_either() {
     for _ in 0..4 {
         generation = generation.replaced(&path).await;
     }
-    let sent: BTreeSet<u16> = (0..paced.stop()[0] as u16).collect();
+    let sent: BTreeSet<u16> = (0..sender.stop()[0] as u16).collect();
     let answered = collector.join().unwrap();
     assert!(sent == answered, "lost {:?} of {}", sent.difference(&answered).collect::<Vec<_>>(), sent.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replacer_that_dies_before_it_is_ready_changes_nothing() {
+async fn new_process_that_dies_before_ready_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
@@ -160,7 +161,7 @@ async fn a_replacer_that_dies_before_it_is_ready_changes_nothing() {
     for _ in 0..3 {
         let taken = until_some(|| match take(&path) {
             Ok(taken) => taken,
-            // The one before is not forgotten yet.
+            // The last attempt has not ended yet.
             Err(HandoverError::Refused { .. }) => None,
             Err(error) => panic!("{error}"),
         });
@@ -187,7 +188,7 @@ fn until_some<T>(mut made: impl FnMut() -> Option<T>) -> T {
 }
 
 #[tokio::test]
-async fn a_second_replacer_is_refused_while_there_is_a_first() {
+async fn second_new_process_is_refused_while_the_first_prepares() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let generation = Generation::new(Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap(), &path);
@@ -199,12 +200,12 @@ async fn a_second_replacer_is_refused_while_there_is_a_first() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_there_is_nothing_to_take() {
+async fn take_without_a_running_process_returns_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     assert!(take(&path).unwrap().is_none());
     drop(UnixListener::bind(&path).unwrap());
-    assert!(take(&path).unwrap().is_none(), "a socket left by a process that was killed");
+    assert!(take(&path).unwrap().is_none(), "the socket was left by a process that was killed");
     let generation = Generation::new(Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap(), &path);
     assert!(take(&path).unwrap().is_some());
     drop(generation);
@@ -212,52 +213,52 @@ async fn where_nobody_listens_there_is_nothing_to_take() {
 }
 
 #[tokio::test]
-async fn the_sockets_survive_a_predecessor_that_is_gone_before_it_could_give_way() {
+async fn sockets_survive_a_predecessor_that_ends_before_the_release() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
     let at = sockets.addresses()[0];
     let Generation { server, offer } = Generation::new(sockets, &path);
     let mut taken = take(&path).unwrap().expect("a process to replace");
-    // It is told to end while the new one still prepares.
+    // The old process ends while the new one still prepares.
     drop(offer);
     server.drain(PATIENCE).await;
     let queries: Vec<_> = (0..20).map(|_| client("127.0.0.1:0")).collect();
     for socket in &queries {
         socket.send_to(&packet(5, "meanwhile"), at).unwrap();
     }
-    let sockets = std::mem::take(&mut taken.parcel.sockets).complete(&[at], 2).unwrap();
+    let sockets = std::mem::take(&mut taken.set.sockets).complete(&[at], 2).unwrap();
     let _next = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
     assert_eq!(taken.complete().await.unwrap(), Release::PredecessorGone);
     for socket in queries {
-        socket.recv(&mut [0; 64]).expect("what was queued meanwhile is answered");
+        socket.recv(&mut [0; 64]).expect("queries that were queued meanwhile are answered");
     }
 }
 
 #[tokio::test]
-async fn hundreds_of_descriptors_and_named_ones_change_hands() {
+async fn hundreds_of_sockets_and_a_named_descriptor_are_handed_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let sockets = Sockets::bind(&[address("127.0.0.1:0"), address("127.0.0.2:0")], 120).unwrap();
     let lock = tempfile::tempfile().unwrap();
-    let parcel = Parcel { sockets: sockets.try_clone().unwrap(), others: vec![("lock".to_owned(), lock.into())] };
-    let _offer = Offer::listen(&path, parcel).unwrap();
+    let set = HandoverSet { sockets: sockets.try_clone().unwrap(), others: vec![("lock".to_owned(), lock.into())] };
+    let _offer = Offer::listen(&path, set).unwrap();
     let taken = take(&path).unwrap().expect("a process to replace");
-    assert_eq!(taken.parcel.sockets.addresses(), sockets.addresses());
-    assert!(taken.parcel.sockets.bound.iter().all(|bound| bound.udp.len() == 120 && bound.tcp.len() == 1));
-    assert_eq!(taken.parcel.others[0].0, "lock");
+    assert_eq!(taken.set.sockets.addresses(), sockets.addresses());
+    assert!(taken.set.sockets.bound.iter().all(|bound| bound.udp.len() == 120 && bound.tcp.len() == 1));
+    assert_eq!(taken.set.others[0].0, "lock");
     assert_eq!(taken.predecessor.pid, std::process::id() as i32);
 }
 
 #[tokio::test]
-async fn nonsense_at_the_unix_socket_does_not_keep_a_replacer_out() {
+async fn invalid_messages_do_not_block_a_later_replacement() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let _generation = Generation::new(Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap(), &path);
     let nonsense: [&[u8]; 4] = [b"", b"\xff\xff\xff\xff", b"\0\0\0\x02{}", b"GET / HTTP/1.1\r\n\r\n"];
     for octets in nonsense {
         let mut stream = UnixStream::connect(&path).unwrap();
-        // It may be refused before it has spoken, while the attempt before is being forgotten.
+        // May fail: the connection is refused while the last attempt has not ended yet.
         let _ = stream.write_all(octets);
         drop(stream);
         let taken = until_some(|| take(&path).ok().flatten());

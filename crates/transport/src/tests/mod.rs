@@ -1,4 +1,4 @@
-//! Transports on loopback, with a responder whose answers show which query they belong to.
+//! Transports on loopback, with a responder that echoes queries.
 
 mod activation;
 mod bind;
@@ -19,13 +19,13 @@ use std::{
 
 use fairway_zones::{Outcome, Request, Tally};
 
-use super::{Close, Computing, Responder, Server, Sockets, TcpSettings};
+use super::{CloseReason, ComputeGuard, Responder, Server, Sockets, TcpSettings};
 
-/// How long a test waits for what must happen.
+/// Longest wait of a test for an event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers every packet by itself with the QR bit set; `DROP` after the header is not answered, `SLOW` after 10 ms, and a number
-/// after `FILL` makes the answer so many octets long.
+/// Echoes every packet with the QR bit set. The text after the header can change that: `DROP` gets no answer, `SLOW` one after 10 ms,
+/// `FILL` and a number one of that many octets, `PANIC` panics.
 #[derive(Debug)]
 struct Echo;
 
@@ -63,17 +63,17 @@ impl Responder for Echo {
     }
 }
 
-/// Runs a test again, alone, in a process of its own, which is told so by an environment variable.
-fn in_a_process_of_its_own(name: &str, variable: &str) {
+/// Runs one test again in a child process, with an environment variable set.
+fn run_in_child_process(name: &str, variable: &str) {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     let output = child.args(["--exact", name, "--nocapture"]).env(variable, "1").output().unwrap();
     let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{printed}");
-    // A name that no test has succeeds, too.
+    // A wrong name would run no test and succeed.
     assert!(printed.contains("1 passed"), "no test of the child ran under the name {name}: {printed}");
 }
 
-/// A packet with a number for an ID and text behind the header.
+/// Returns a packet with an ID and a text after the header.
 fn packet(id: u16, text: &str) -> Vec<u8> {
     let mut packet = vec![0; 12];
     packet[..2].copy_from_slice(&id.to_be_bytes());
@@ -81,7 +81,7 @@ fn packet(id: u16, text: &str) -> Vec<u8> {
     packet
 }
 
-/// The ID of an answer.
+/// Returns the ID of a message.
 fn id(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[0], packet[1]])
 }
@@ -90,21 +90,21 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A server that echoes, on one address.
+/// Starts an echo server on one address.
 fn echo_on(text: &str, workers: usize) -> (Server, SocketAddr) {
     let sockets = Sockets::bind(&[address(text)], workers).unwrap();
     let bound = sockets.addresses()[0];
     (Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap(), bound)
 }
 
-/// A UDP client with a receive timeout.
+/// Returns a UDP client with a receive timeout.
 fn client(text: &str) -> UdpSocket {
     let socket = UdpSocket::bind(text).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
 
-/// Waits until a condition holds; counters are written after the answer has left.
+/// Waits until a condition holds. Counters are written after the answer was sent, so tests must wait for them.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -113,14 +113,14 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A server that echoes on 127.0.0.1, with bounds of the test's own.
+/// Starts an echo server on 127.0.0.1 with the given TCP limits.
 fn echo_with(tcp: TcpSettings) -> (Server, SocketAddr) {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
     let bound = sockets.addresses()[0];
     (Server::start_with(sockets, tcp, || Echo).unwrap(), bound)
 }
 
-/// A TCP client with a receive timeout.
+/// Returns a TCP client with a receive timeout.
 fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -128,7 +128,7 @@ fn connect(to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A TCP client at a loopback address of its own.
+/// Returns a TCP client that connects from the given loopback address.
 fn connect_from(from: &str, to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&address(from).into()).unwrap();
@@ -137,12 +137,12 @@ fn connect_from(from: &str, to: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// A message as it goes over a stream.
+/// Returns a message with its length field.
 fn framed(message: &[u8]) -> Vec<u8> {
     [&u16::try_from(message.len()).unwrap().to_be_bytes()[..], message].concat()
 }
 
-/// The next message of a stream; none if it ends or breaks.
+/// Reads the next message of a stream. Returns `None` if the stream ends or breaks.
 fn next_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut length = [0; 2];
     stream.read_exact(&mut length).ok()?;
@@ -151,13 +151,13 @@ fn next_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// Asks and waits for the answer's ID.
+/// Sends a query and returns the ID of the answer.
 fn ask_stream(stream: &mut TcpStream, number: u16) -> Option<u16> {
     stream.write_all(&framed(&packet(number, "ask"))).ok()?;
     next_message(stream).map(|answer| id(&answer))
 }
 
-/// Whether the server closes or resets the stream.
+/// True if the server closes or resets the stream.
 fn is_closed(stream: &mut TcpStream) -> bool {
     match stream.read(&mut [0; 1]) {
         Ok(count) => count == 0,

@@ -1,4 +1,4 @@
-//! What is left to a process that has dropped its privileges.
+//! Privileges after a switch of user.
 
 use nix::unistd::{geteuid, getgroups};
 
@@ -10,21 +10,18 @@ use super::{
 const CHILD: &str = "FAIRWAY_TEST_DROP_PRIVILEGES";
 
 #[test]
-fn a_dropped_process_keeps_its_sockets_and_nothing_else() {
+fn unprivileged_process_keeps_only_its_sockets() {
     if std::env::var_os(CHILD).is_none() {
-        return in_a_process_of_its_own(
-            "tests::privileges::a_dropped_process_keeps_its_sockets_and_nothing_else",
-            CHILD,
-        );
+        return run_in_child_process("tests::privileges::unprivileged_process_keeps_only_its_sockets", CHILD);
     }
     if !geteuid().is_root() {
         let error = drop_to("nobody").unwrap_err();
-        assert!(error.to_string().contains("only root can become another user"), "{error}");
+        assert!(error.to_string().contains("only root can switch users"), "{error}");
         return;
     }
     let (_server, at) = echo_on("127.0.0.1:0", 2);
     drop_to("nobody").unwrap();
-    // Every thread, those of the workers too.
+    // All threads, including the workers.
     for thread in std::fs::read_dir("/proc/self/task").unwrap() {
         let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
         let line = |key: &str| status.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
@@ -40,20 +37,23 @@ fn a_dropped_process_keeps_its_sockets_and_nothing_else() {
     client.send_to(&packet(1, "still served"), at).unwrap();
     client.recv(&mut [0; 64]).expect("an answer");
     assert_eq!(ask_stream(&mut connect(at), 2), Some(2));
-    drop_to("nobody").expect("being that user already is fine");
-    drop_to("daemon").expect_err("nobody cannot become another");
+    drop_to("nobody").expect("switching to the current user does nothing");
+    drop_to("daemon").expect_err("an unprivileged user cannot switch");
 }
 
 #[test]
-fn root_and_unknown_users_are_refused_with_a_way_out() {
+fn root_and_unknown_users_are_refused_with_a_hint() {
     let root = drop_to("root").unwrap_err().to_string();
-    assert_eq!(root, "user root: is root, which keeps every privilege; name an unprivileged user");
+    assert_eq!(
+        root,
+        "cannot switch to user \"root\": it has user id 0 and keeps every privilege; use an unprivileged user"
+    );
     let unknown = drop_to("fairway-no-such-user").unwrap_err().to_string();
-    assert!(unknown.contains("there is no such user; create it"), "{unknown}");
+    assert!(unknown.contains("no such user; create it"), "{unknown}");
 }
 
 #[test]
-fn open_files_are_raised_to_what_is_allowed() {
+fn open_files_are_raised_to_the_hard_limit() {
     let raised = raise_open_files().unwrap();
     let (soft, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
     assert_eq!((soft, hard), (raised, raised));

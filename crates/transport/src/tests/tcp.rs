@@ -1,4 +1,4 @@
-//! Streams on loopback: messages however they are cut.
+//! TCP on loopback: messages split in any way.
 
 use std::net::Shutdown;
 
@@ -16,14 +16,14 @@ fn queries_in_one_segment_are_answered_in_order() {
 }
 
 #[test]
-fn a_query_cut_anywhere_is_answered() {
+fn query_split_at_any_octet_is_answered() {
     let (_server, at) = echo_with(TcpSettings::default());
     let (mut stream, mut other) = (connect(at), connect(at));
     stream.set_nodelay(true).unwrap();
     let queries = [framed(&packet(1, "one")), framed(&packet(2, "two, longer"))].concat();
     for cut in 1..queries.len() {
         stream.write_all(&queries[..cut]).unwrap();
-        // Once a later query of another client is answered, the server has read what came before the cut.
+        // When a later query of another client is answered, the server has read the octets before the cut.
         assert_eq!(ask_stream(&mut other, 3), Some(3));
         stream.write_all(&queries[cut..]).unwrap();
         let answers = [next_message(&mut stream), next_message(&mut stream)].map(|a| a.map(|a| id(&a)));
@@ -32,7 +32,7 @@ fn a_query_cut_anywhere_is_answered() {
 }
 
 #[test]
-fn octets_one_by_one_make_a_query() {
+fn query_sent_octet_by_octet_is_answered() {
     let (_server, at) = echo_with(TcpSettings::default());
     let mut stream = connect(at);
     stream.set_nodelay(true).unwrap();
@@ -44,7 +44,7 @@ fn octets_one_by_one_make_a_query() {
 }
 
 #[test]
-fn a_half_closed_stream_is_served_to_the_end() {
+fn half_closed_stream_gets_all_answers() {
     let (server, at) = echo_with(TcpSettings::default());
     let mut stream = connect(at);
     let queries: Vec<u8> = (0..300).flat_map(|number| framed(&packet(number, "FILL2000"))).collect();
@@ -55,11 +55,11 @@ fn a_half_closed_stream_is_served_to_the_end() {
         assert_eq!(next_message(&mut stream).map(|answer| id(&answer)), Some(number));
     }
     assert!(is_closed(&mut stream));
-    until("the close", || server.counters().stats().tcp.closed(Close::Client) == 1);
+    until("the close", || server.counters().stats().tcp.closed(CloseReason::Client) == 1);
 }
 
 #[test]
-fn a_length_that_no_message_has_closes_after_the_answers_before_it() {
+fn invalid_length_closes_after_the_earlier_answers() {
     let (server, at) = echo_with(TcpSettings::default());
     for length in [0, 1, 11] {
         let mut stream = connect(at);
@@ -67,11 +67,11 @@ fn a_length_that_no_message_has_closes_after_the_answers_before_it() {
         assert_eq!(next_message(&mut stream).map(|answer| id(&answer)), Some(5));
         assert!(is_closed(&mut stream));
     }
-    until("the closes", || server.counters().stats().tcp.closed(Close::Length) == 3);
+    until("the closes", || server.counters().stats().tcp.closed(CloseReason::Length) == 3);
 }
 
 #[test]
-fn the_longest_message_passes_both_ways() {
+fn message_of_65535_octets_passes_both_ways() {
     let (_server, at) = echo_with(TcpSettings::default());
     let mut stream = connect(at);
     for number in 0..20 {
@@ -83,7 +83,7 @@ fn the_longest_message_passes_both_ways() {
 }
 
 #[test]
-fn a_query_without_an_answer_does_not_hold_up_the_next() {
+fn dropped_query_does_not_delay_the_next() {
     let (server, at) = echo_with(TcpSettings::default());
     let mut stream = connect(at);
     stream.write_all(&[framed(&packet(1, "DROP")), framed(&packet(2, "keep"))].concat()).unwrap();
@@ -93,7 +93,7 @@ fn a_query_without_an_answer_does_not_hold_up_the_next() {
 }
 
 #[test]
-fn a_panic_costs_its_connection_and_not_the_thread() {
+fn panic_closes_only_its_connection() {
     let (server, at) = echo_with(TcpSettings::default());
     let mut stream = connect(at);
     stream.write_all(&framed(&packet(1, "PANIC"))).unwrap();
@@ -103,7 +103,7 @@ fn a_panic_costs_its_connection_and_not_the_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_drain_answers_what_was_begun_and_then_closes() {
+async fn drain_answers_a_started_query_and_then_closes() {
     let (server, at) = echo_with(TcpSettings::default());
     let (mut begun, mut idle) = (connect(at), connect(at));
     let query = framed(&packet(4, "begun before the drain"));
@@ -116,11 +116,11 @@ async fn a_drain_answers_what_was_begun_and_then_closes() {
     let answer = tokio::task::spawn_blocking(move || next_message(&mut begun)).await.unwrap();
     assert_eq!(answer.map(|answer| id(&answer)), Some(4));
     drain.await.unwrap();
-    assert!(TcpStream::connect(at).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(at).is_err(), "the listener is closed");
 }
 
 #[tokio::test]
-async fn a_connection_waiting_to_be_accepted_when_the_drain_begins_is_served() {
+async fn drain_serves_a_connection_of_the_backlog() {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
     let mut stream = connect(sockets.addresses()[0]);
     stream.write_all(&framed(&packet(6, "in the backlog"))).unwrap();
@@ -129,7 +129,7 @@ async fn a_connection_waiting_to_be_accepted_when_the_drain_begins_is_served() {
 }
 
 #[tokio::test]
-async fn the_drain_limit_ends_a_client_that_never_stops() {
+async fn drain_limit_ends_a_client_that_never_stops() {
     let (server, at) = echo_with(TcpSettings::default());
     let mut stream = connect(at);
     assert_eq!(ask_stream(&mut stream, 0), Some(0));
@@ -141,7 +141,7 @@ async fn the_drain_limit_ends_a_client_that_never_stops() {
 }
 
 #[tokio::test]
-async fn leaving_serves_open_connections_and_takes_no_new_ones() {
+async fn leave_serves_open_connections_and_accepts_no_new_ones() {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
     let (_kept, at) = (sockets.try_clone().unwrap(), sockets.addresses()[0]);
     let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
@@ -158,7 +158,7 @@ async fn leaving_serves_open_connections_and_takes_no_new_ones() {
     })
     .await
     .unwrap();
-    assert_eq!(newcomer, None, "the next process accepts it");
+    assert_eq!(newcomer, None, "the connection waits for the next process");
     drop(open);
     leaving.await.unwrap();
 }

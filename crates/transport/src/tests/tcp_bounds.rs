@@ -1,22 +1,22 @@
-//! Streams on loopback: clients that take more than their share.
+//! TCP on loopback: clients that use more than their share.
 
 use super::*;
 
 const SHORT: Duration = Duration::from_millis(150);
 
 #[test]
-fn an_idle_connection_is_closed() {
+fn idle_connection_is_closed() {
     let (server, at) = echo_with(TcpSettings { idle: SHORT, ..TcpSettings::default() });
     let mut stream = connect(at);
     assert_eq!(ask_stream(&mut stream, 1), Some(1));
     let asked = Instant::now();
     assert!(is_closed(&mut stream));
-    assert!(asked.elapsed() > SHORT / 2, "not before its time");
-    until("the count", || server.counters().stats().tcp.closed(Close::Idle) == 1);
+    assert!(asked.elapsed() > SHORT / 2, "the idle timeout has passed");
+    until("the count", || server.counters().stats().tcp.closed(CloseReason::Idle) == 1);
 }
 
 #[test]
-fn a_message_that_drips_is_given_up_at_its_deadline() {
+fn slow_message_is_closed_at_its_deadline() {
     let (server, at) = echo_with(TcpSettings { message: SHORT, ..TcpSettings::default() });
     let mut stream = connect(at);
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -25,24 +25,24 @@ fn a_message_that_drips_is_given_up_at_its_deadline() {
     while stream.write_all(&[1]).is_ok()
         && stream.read(&mut [0]).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
     {
-        assert!(begun.elapsed() < PATIENCE, "dripping must not extend the deadline");
+        assert!(begun.elapsed() < PATIENCE, "single octets must not extend the deadline");
     }
-    until("the count", || server.counters().stats().tcp.closed(Close::SlowMessage) == 1);
+    until("the count", || server.counters().stats().tcp.closed(CloseReason::SlowMessage) == 1);
 }
 
 #[test]
-fn a_client_that_does_not_read_costs_bounded_memory_and_stalls_no_one() {
+fn client_that_does_not_read_costs_bounded_memory_and_delays_nobody() {
     let (server, at) = echo_with(TcpSettings { write: 4 * SHORT, ..TcpSettings::default() });
     let mut greedy = connect(at);
     greedy.set_nonblocking(true).unwrap();
     let query = framed(&packet(1, "FILL65000"));
     let mut other = connect(at);
     let mut asked = 0;
-    while server.counters().stats().tcp.closed(Close::SlowReader) == 0 {
-        // It asks for 65 kB again and again and takes nothing.
+    while server.counters().stats().tcp.closed(CloseReason::SlowReader) == 0 {
+        // Requests 65 kB again and again and reads nothing.
         asked += usize::from(greedy.write(&query).is_ok());
         assert_eq!(ask_stream(&mut other, 9), Some(9));
-        assert!(asked < 100_000, "the server stops reading");
+        assert!(asked < 100_000, "the server must stop reading");
     }
     let answered = server.counters().stats().tcp.messages;
     assert!(answered > 1);
@@ -50,7 +50,7 @@ fn a_client_that_does_not_read_costs_bounded_memory_and_stalls_no_one() {
 }
 
 #[test]
-fn a_flood_of_half_sent_queries_keeps_no_newcomer_out() {
+fn flood_of_incomplete_queries_does_not_block_new_clients() {
     let settings = TcpSettings { connections: 40, per_client: 1_000, ..TcpSettings::default() };
     let (server, at) = echo_with(settings);
     let mut half_sent = vec![];
@@ -68,7 +68,7 @@ fn a_flood_of_half_sent_queries_keeps_no_newcomer_out() {
 }
 
 #[test]
-fn a_full_server_closes_who_asked_longest_ago() {
+fn full_server_closes_the_connection_with_the_oldest_query() {
     let (_server, at) = echo_with(TcpSettings { connections: 3, ..TcpSettings::default() });
     let [mut early, mut idlest, mut late] = [connect(at), connect(at), connect(at)];
     for stream in [&mut early, &mut idlest, &mut late] {
@@ -82,7 +82,7 @@ fn a_full_server_closes_who_asked_longest_ago() {
 }
 
 #[test]
-fn one_client_at_its_bound_takes_nothing_from_others() {
+fn client_at_its_limit_does_not_affect_others() {
     let (_server, at) = echo_with(TcpSettings { per_client: 2, ..TcpSettings::default() });
     let mut other = connect_from("127.0.0.9:0", at);
     assert_eq!(ask_stream(&mut other, 1), Some(1));
@@ -93,7 +93,7 @@ fn one_client_at_its_bound_takes_nothing_from_others() {
 }
 
 #[test]
-fn thousands_of_connections_leave_udp_untouched() {
+fn thousands_of_connections_do_not_affect_udp() {
     let (_server, at) = echo_with(TcpSettings { connections: 100, per_client: 100, ..TcpSettings::default() });
     let udp = client("127.0.0.1:0");
     let mut answer = [0; 64];
@@ -106,22 +106,22 @@ fn thousands_of_connections_leave_udp_untouched() {
     }
 }
 
-/// Runs the test of this name again, alone, in a process of its own whose number of descriptors is cut.
+/// Runs in a child process, because it lowers the limit of open files.
 #[test]
-fn out_of_descriptors_the_idlest_makes_room_and_nothing_leaks() {
+fn idlest_connection_is_evicted_when_descriptors_run_out() {
     const CHILD: &str = "FAIRWAY_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD).is_some() {
         return few_descriptors();
     }
-    let name = "tests::tcp_bounds::out_of_descriptors_the_idlest_makes_room_and_nothing_leaks";
-    in_a_process_of_its_own(name, CHILD);
+    let name = "tests::tcp_bounds::idlest_connection_is_evicted_when_descriptors_run_out";
+    run_in_child_process(name, CHILD);
 }
 
 fn few_descriptors() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
     let (server, at) = echo_with(TcpSettings::default());
-    // Both ends of a connection are in this process, so clients in advance: they connect, and few are accepted.
+    // Both ends of a connection are in this process, so the client sockets are created before the limit is lowered.
     let mut clients: Vec<_> =
         (0..60).map(|_| socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap()).collect();
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
@@ -131,9 +131,9 @@ fn few_descriptors() {
         client.connect(&at.into()).unwrap();
     }
     let mut last: TcpStream = clients.pop().unwrap().into();
-    assert_eq!(ask_stream(&mut last, 8), Some(8), "the newcomer is served");
+    assert_eq!(ask_stream(&mut last, 8), Some(8), "the new connection is served");
     let stats = server.counters().stats().tcp;
-    assert!(stats.accept_errors > 0 && stats.closed(Close::Evicted) > 40, "{stats:?}");
+    assert!(stats.accept_errors > 0 && stats.closed(CloseReason::Evicted) > 40, "{stats:?}");
     assert!(stats.accept_errors < 200, "no busy loop: {stats:?}");
     drop(clients);
     until("the closes", || server.counters().stats().tcp.active <= 1);

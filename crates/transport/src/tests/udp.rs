@@ -1,4 +1,4 @@
-//! Datagrams on loopback.
+//! UDP on loopback.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn ask(client: &UdpSocket, to: SocketAddr, query: &[u8]) -> (Vec<u8>, SocketAddr
 }
 
 #[test]
-fn an_answer_comes_back_to_its_query() {
+fn answer_reaches_the_client_of_its_query() {
     let (server, at) = echo_on("127.0.0.1:0", 2);
     for number in 0..100 {
         let (answer, from) = ask(&client("127.0.0.1:0"), at, &packet(number, "hello"));
@@ -20,31 +20,31 @@ fn an_answer_comes_back_to_its_query() {
 }
 
 #[test]
-fn while_something_computes_several_threads_answer_at_one_socket_by_turns() {
+fn spare_workers_answer_in_turn_during_a_computation() {
     let (server, at) = echo_on("127.0.0.1:0", 1);
     let client = client("127.0.0.1:0");
-    let _computing = Computing::begin();
+    let _computing = ComputeGuard::begin();
     let mut number = 0;
-    until("turns", || {
+    until("an answer of every worker", || {
         number += 1;
         assert_eq!(id(&ask(&client, at, &packet(number, "hello")).0), number);
         server.counters().udp.iter().all(|counters| counters.received.get() > 0)
     });
     assert_eq!(server.counters().udp.len(), 6);
     until("the count", || server.counters().stats().udp.answered == u64::from(number));
-    assert_eq!(server.counters().tallies_by_thread().count(), 7, "that of TCP is one");
+    assert_eq!(server.counters().tallies_by_thread().count(), 7, "the six UDP workers and the TCP thread");
 }
 
 #[test]
-fn in_a_flood_the_first_thread_of_a_socket_is_left_alone() {
+fn spare_workers_pause_during_a_flood() {
     let (server, at) = echo_on("127.0.0.1:0", 1);
-    let _computing = Computing::begin();
+    let _computing = ComputeGuard::begin();
     let received = || server.counters().udp.iter().map(|counters| counters.received.get()).collect::<Vec<_>>();
     let flood = || {
         let socket = client("127.0.0.1:0");
         (0..20_000).for_each(|_| drop(socket.send_to(&packet(1, "DROP"), at)));
     };
-    until("a flood that mostly the first thread takes", || {
+    until("a flood of which the first worker receives most", || {
         let before = received();
         std::thread::scope(|scope| _ = [scope.spawn(flood), scope.spawn(flood)]);
         let taken: Vec<u64> = received().iter().zip(before).map(|(now, before)| now - before).collect();
@@ -53,7 +53,7 @@ fn in_a_flood_the_first_thread_of_a_socket_is_left_alone() {
 }
 
 #[test]
-fn answers_leave_from_the_address_that_was_asked() {
+fn answer_leaves_from_the_queried_address() {
     let (_server, at) = echo_on("0.0.0.0:0", 2);
     for asked in ["127.0.0.1", "127.0.0.2", "127.8.8.8"] {
         let asked = SocketAddr::new(asked.parse().unwrap(), at.port());
@@ -62,7 +62,7 @@ fn answers_leave_from_the_address_that_was_asked() {
 }
 
 #[test]
-fn a_dual_stack_wildcard_answers_both_families_from_the_address_asked() {
+fn dual_stack_wildcard_answers_both_families_from_the_queried_address() {
     let (_server, at) = echo_on("[::]:0", 1);
     for asked in ["127.0.0.1", "127.0.0.2"] {
         let asked = SocketAddr::new(asked.parse().unwrap(), at.port());
@@ -73,7 +73,7 @@ fn a_dual_stack_wildcard_answers_both_families_from_the_address_asked() {
 }
 
 #[test]
-fn a_dropped_query_takes_no_answer_of_its_batch_with_it() {
+fn dropped_query_does_not_affect_its_batch() {
     let (server, at) = echo_on("127.0.0.1:0", 1);
     let client = client("127.0.0.1:0");
     for number in 0..200 {
@@ -85,7 +85,7 @@ fn a_dropped_query_takes_no_answer_of_its_batch_with_it() {
         let length = client.recv(&mut answer).expect("the others are answered");
         seen.push(id(&answer[..length]));
     }
-    // Threads that stand by answer as others do, each its own batch.
+    // Spare workers answer their own batches, so the order can differ.
     seen.sort_unstable();
     assert_eq!(seen, (0..200).filter(|n| n % 3 != 0).collect::<Vec<_>>());
     until("the counts", || {
@@ -94,7 +94,7 @@ fn a_dropped_query_takes_no_answer_of_its_batch_with_it() {
 }
 
 #[test]
-fn a_long_query_is_cut_and_counted_and_an_answer_never_exceeds_its_slot() {
+fn long_query_is_truncated_and_counted() {
     let (server, at) = echo_on("127.0.0.1:0", 1);
     let client = client("127.0.0.1:0");
     let (answer, _) = ask(&client, at, &packet(7, &"x".repeat(9_000)));
@@ -104,7 +104,7 @@ fn a_long_query_is_cut_and_counted_and_an_answer_never_exceeds_its_slot() {
 }
 
 #[test]
-fn a_panic_costs_its_batch_and_not_the_worker() {
+fn panic_loses_only_its_batch() {
     let (server, at) = echo_on("127.0.0.1:0", 1);
     let client = client("127.0.0.1:0");
     client.send_to(&packet(1, "PANIC"), at).unwrap();
@@ -113,23 +113,23 @@ fn a_panic_costs_its_batch_and_not_the_worker() {
 }
 
 #[test]
-fn a_client_that_is_gone_does_not_keep_others_from_their_answers() {
+fn unreachable_client_does_not_affect_others() {
     let (_server, at) = echo_on("127.0.0.1:0", 1);
     let stays = client("127.0.0.1:0");
     for number in 0..200 {
-        // Its answer meets a closed port, and an ICMP error comes back.
+        // The answer reaches a closed port, which causes an ICMP error.
         client("127.0.0.1:0").send_to(&packet(number, "gone"), at).unwrap();
         assert_eq!(id(&ask(&stays, at, &packet(number, "stays")).0), number);
     }
 }
 
-/// A process that another test starts holds all sockets until it executes its own program.
-fn free_again(at: SocketAddr) {
+/// Waits until the port is free. A child process of another test holds all sockets until its `exec`.
+fn wait_until_free(at: SocketAddr) {
     until("the port is free again", || Sockets::bind(&[at], 1).is_ok());
 }
 
 #[tokio::test]
-async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learns_that_nobody_listens() {
+async fn drain_answers_the_queue_and_refuses_later_queries() {
     for listen in ["127.0.0.76:0", "[::]:0", "0.0.0.0:0"] {
         let sockets = Sockets::bind(&[address(listen)], 2).unwrap();
         let at = SocketAddr::new("127.0.0.76".parse().unwrap(), sockets.addresses()[0].port());
@@ -144,18 +144,18 @@ async fn what_was_queued_before_the_drain_is_answered_and_what_comes_after_learn
         assert_eq!(counters.stats().udp.answered, 200, "of {listen}: {:?}", counters.stats().udp);
         let mut answer = [0; 512];
         for (number, client) in clients.iter().enumerate() {
-            let length = client.recv(&mut answer).expect("what was queued is answered");
+            let length = client.recv(&mut answer).expect("the queued query is answered");
             assert_eq!(usize::from(id(&answer[..length])), number);
         }
         let late = &clients[0];
         late.send(&packet(9, "late")).unwrap();
         assert_eq!(late.recv(&mut answer).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
-        free_again(at);
+        wait_until_free(at);
     }
 }
 
 #[tokio::test]
-async fn a_drain_answers_all_that_was_queued_however_long_that_takes() {
+async fn drain_answers_the_whole_queue_with_slow_answers() {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
     let (client, at) = (client("127.0.0.1:0"), sockets.addresses()[0]);
     for number in 0..200 {
@@ -168,7 +168,7 @@ async fn a_drain_answers_all_that_was_queued_however_long_that_takes() {
 }
 
 #[tokio::test]
-async fn a_drain_ends_at_its_limit() {
+async fn drain_ends_at_its_limit() {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
     let (client, at) = (client("127.0.0.1:0"), sockets.addresses()[0]);
     for number in 0..2_000 {
@@ -176,14 +176,14 @@ async fn a_drain_ends_at_its_limit() {
     }
     let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
     let counters = server.counters().clone();
-    // Longer than a batch takes.
+    // One batch takes 320 ms (32 answers of 10 ms).
     server.drain(Duration::from_millis(700)).await;
-    free_again(at);
+    wait_until_free(at);
     assert!(counters.stats().udp.answered < 2_000, "{:?}", counters.stats().udp);
 }
 
 #[tokio::test]
-async fn leaving_keeps_the_queue_for_whoever_holds_the_sockets() {
+async fn leave_keeps_the_queue_for_the_next_process() {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap();
     let (kept, at) = (sockets.try_clone().unwrap(), sockets.addresses()[0]);
     Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap().leave(PATIENCE).await;

@@ -1,4 +1,4 @@
-//! The real answers over the real transports.
+//! Real answers over the real transports.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn first_answer(response: &[u8]) -> String {
 }
 
 #[test]
-fn both_transports_answer_from_the_view_of_the_moment() {
+fn both_transports_answer_from_the_current_serving_state() {
     let pointer = Arc::new(ArcSwap::from_pointee(serving("192.0.2.1")));
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
     let at = sockets.addresses()[0];
@@ -54,7 +54,7 @@ fn both_transports_answer_from_the_view_of_the_moment() {
 }
 
 #[test]
-fn who_is_asked_nothing_lets_go_of_what_was_served_before() {
+fn idle_threads_release_the_old_serving_state() {
     let pointer = Arc::new(ArcSwap::from_pointee(serving("192.0.2.1")));
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
     let at = sockets.addresses()[0];
@@ -63,5 +63,5 @@ fn who_is_asked_nothing_lets_go_of_what_was_served_before() {
     udp.send_to(&query("www.example.test"), at).unwrap();
     udp.recv(&mut [0; 512]).expect("an answer");
     let old = Arc::downgrade(&pointer.swap(Arc::new(serving("192.0.2.2"))));
-    until("no worker holds the old view", || old.upgrade().is_none());
+    until("no worker holds the old state", || old.upgrade().is_none());
 }
