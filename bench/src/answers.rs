@@ -159,7 +159,7 @@ fn nearest_state(names: usize) -> ServingState {
     desired.maps.insert(map.name().clone(), Arc::new(map));
     for (number, cluster) in (0..).zip(desired.clusters.values_mut()) {
         cluster.location = Some(ClusterLocation {
-            at: Coordinates::from_degrees(50.0, point(number)),
+            coordinates: Coordinates::from_degrees(50.0, point(number)),
             region: None,
             bias: Bias::default(),
         });
@@ -168,9 +168,9 @@ fn nearest_state(names: usize) -> ServingState {
         pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };
     }
     let ServingState { snapshot, runtime } = all_up(compiled(&desired, &zone));
-    let taken = AcceptedShare { near: 49_152, spill: 32_768 };
+    let taken = AcceptedShare { local: 49_152, overflow: 32_768 };
     let acceptance = desired.clusters.keys().map(|name| (name.clone(), taken)).collect();
-    let shares = Shares { acceptance, ..Shares::default() };
+    let shares = Shares { accepted: acceptance, ..Shares::default() };
     let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
     ServingState { snapshot, runtime: Arc::new(runtime) }
 }

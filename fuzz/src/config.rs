@@ -129,9 +129,9 @@ fn check_refusal(faults: &[Diagnostic]) -> Result<Vec<u64>, String> {
     if !faults.iter().any(Diagnostic::is_error) {
         return Err(format!("refused without an error: {faults:?}"));
     }
-    match faults.iter().find(|f| f.what.is_empty() || f.place.file.is_empty()) {
+    match faults.iter().find(|f| f.fact.is_empty() || f.location.file.is_empty()) {
         Some(fault) => Err(format!("a fault without place or fact: {fault:?}")),
-        None => Ok(faults.iter().map(|f| crate::kind(&f.what)).collect()),
+        None => Ok(faults.iter().map(|f| crate::kind(&f.fact)).collect()),
     }
 }
 

@@ -123,7 +123,7 @@ impl Target for ZoneText {
         self.check_again(&data)?;
         faults = check_zone(&mut data, &|_| false);
         check_faults(&faults)?;
-        shown.extend(faults.iter().map(|f| crate::kind(&f.what)));
+        shown.extend(faults.iter().map(|f| crate::kind(&f.fact)));
         if !faults.iter().any(Diagnostic::is_error) {
             self.check_compiles(&data)?;
         }
@@ -176,7 +176,7 @@ impl ZoneText {
 
 /// Every fault names a line, says something, and there are not more than anyone reads.
 fn check_faults(faults: &[Diagnostic]) -> Result<(), String> {
-    if let Some(fault) = faults.iter().find(|f| f.what.is_empty()) {
+    if let Some(fault) = faults.iter().find(|f| f.fact.is_empty()) {
         return Err(format!("a fault says nothing: {fault:?}"));
     }
     if faults.len() > 250 {
@@ -188,5 +188,5 @@ fn check_faults(faults: &[Diagnostic]) -> Result<(), String> {
 /// Types read, and the kinds of faults.
 fn shown(data: &ZoneData, faults: &[Diagnostic]) -> Vec<u64> {
     let types = data.records.iter().map(|r| u64::from(r.rtype.0));
-    types.chain(faults.iter().map(|f| crate::kind(&f.what))).collect()
+    types.chain(faults.iter().map(|f| crate::kind(&f.fact))).collect()
 }

@@ -51,7 +51,7 @@ fn source(args: &CheckArgs) -> anyhow::Result<Source> {
 /// One fault on one line: place, kind, fact, way out.
 fn line(palette: Palette, fault: &Diagnostic) -> String {
     let text = fault.to_string();
-    let place = fault.place.to_string();
+    let place = fault.location.to_string();
     let Some(rest) = text.strip_prefix(&place) else { return text };
     let tone = if fault.is_error() { Tone::Bad } else { Tone::Warn };
     palette.paint(tone, &place) + rest

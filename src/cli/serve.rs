@@ -40,7 +40,7 @@ fn warn_of_misspelt_variables() {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     for fault in unknown_variables(names, &BTreeSet::new()) {
         if fault.hint.starts_with("did you mean") {
-            tracing::warn!("{}; {}", fault.what, fault.hint);
+            tracing::warn!("{}; {}", fault.fact, fault.hint);
         }
     }
 }

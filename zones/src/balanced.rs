@@ -25,10 +25,10 @@ impl Balanced {
     pub(crate) fn new(clusters: &BalancedClusters, shares: Arc<Shares>) -> Self {
         let mut acceptance = vec![AcceptedShare::ALL; clusters.len()];
         let mut id = 0u64;
-        for (cluster, given) in shares.acceptance.iter().filter(|(_, given)| **given != AcceptedShare::ALL) {
+        for (cluster, given) in shares.accepted.iter().filter(|(_, given)| **given != AcceptedShare::ALL) {
             if let Some(slot) = clusters.get(cluster).and_then(|number| acceptance.get_mut(usize::from(*number))) {
                 *slot = *given;
-                id = id.wrapping_add(stable_hash(&(cluster.as_str(), given.near, given.spill)));
+                id = id.wrapping_add(stable_hash(&(cluster.as_str(), given.local, given.overflow)));
             }
         }
         let known =
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn whoever_is_not_spoken_of_takes_everything() {
         let a = ClusterName::new("a").unwrap();
-        let half = AcceptedShare { near: 30_000, spill: 0 };
-        let given = Shares { acceptance: [(a, half)].into(), ..Shares::default() };
+        let half = AcceptedShare { local: 30_000, overflow: 0 };
+        let given = Shares { accepted: [(a, half)].into(), ..Shares::default() };
         let balanced = Balanced::new(&clusters(&["a", "b"]), Arc::new(given));
         assert_eq!([0, 1, UNBALANCED].map(|c| balanced.acceptance(c)), [half, AcceptedShare::ALL, AcceptedShare::ALL]);
     }

@@ -125,7 +125,7 @@ fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<Stri
         candidacy: member.sight.map(|sight| candidacy(sight).to_owned()),
         key: hex(member.terms.key),
         effective_weight: member.terms.share,
-        acceptance: member.terms.acceptance.map(|taken| Acceptance { local: taken.near, overflow: taken.spill }),
+        acceptance: member.terms.acceptance.map(|taken| Acceptance { local: taken.local, overflow: taken.overflow }),
         acceptance_test: member.offer.map(acceptance_test),
         addresses: member.addresses.iter().map(|note| address_health(note, cause(note.target))).collect(),
     }

@@ -31,7 +31,7 @@ pub(super) fn policy_steps(policy: &Policy) -> Vec<String> {
     };
     let schedule = policy.schedule.then(|| "schedule: members take part in their windows only".to_owned());
     let load = policy.load.then(|| "load: each member takes its part of the clients, the others go on".to_owned());
-    let choose = match policy.choose {
+    let choose = match policy.selection {
         Selection::First => "failover: of equals the first as declared",
         Selection::Weighted => "weighted: of equals one by weight",
     };
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn the_tier_is_told_where_the_policy_does_not_name_it() {
         let ranks = vec![Rank::Geo, Rank::Latency { tolerance: std::time::Duration::from_millis(10) }];
-        let words = policy_steps(&Policy { schedule: true, ranks, load: true, choose: Selection::Weighted });
+        let words = policy_steps(&Policy { schedule: true, ranks, load: true, selection: Selection::Weighted });
         let heads: Vec<&str> = words.iter().filter_map(|step| step.split(':').next()).collect();
         assert_eq!(heads, ["schedule", "tier", "geo", "latency", "load", "weighted"]);
         assert_eq!(words[3], "latency: the faster first, 10ms more than the best are equal");

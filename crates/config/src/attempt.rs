@@ -35,7 +35,7 @@ pub(super) fn attempt(source: &Source, environment: Environment<'_>, before: Opt
     };
     let Reader { files, mut faults, refused, variables, .. } = reader;
     if faults.len() == FAULTS_MAX {
-        let place = faults[FAULTS_MAX - 1].place.clone();
+        let place = faults[FAULTS_MAX - 1].location.clone();
         faults.push(Diagnostic::error(place, format!("there are more than {FAULTS_MAX} faults"), "mend these first"));
     }
     faults.sort();

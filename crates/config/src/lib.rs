@@ -189,7 +189,7 @@ pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, V
             }
         };
         match Override::new(scope, *action, reason, (*until).into(), now) {
-            Ok(said) if said.holds(now) => valid.push(said),
+            Ok(said) if said.is_active(now) => valid.push(said),
             Ok(said) => {
                 let what = format!("the override of {} ended at {}", said.scope, said.expires);
                 faults.push(Diagnostic::warning(place.clone(), what, "it does nothing any more: take it out"));

@@ -66,10 +66,10 @@ fn read(section: &str, objects: &[&str]) -> Result<DesiredState, Vec<Diagnostic>
 
 /// A fault of a list of one object, as one of that object.
 fn in_object(section: &str, fault: &Diagnostic) -> ObjectFault {
-    let (path, what) = fault.what.split_once(": ").unwrap_or(("", &fault.what));
+    let (path, what) = fault.fact.split_once(": ").unwrap_or(("", &fault.fact));
     let (pointer, what) = match pointer(path, section) {
         Some(pointer) => (pointer, what),
-        None => (String::new(), fault.what.as_str()),
+        None => (String::new(), fault.fact.as_str()),
     };
     let hint = if fault.hint.is_empty() { String::new() } else { format!("; {}", fault.hint) };
     ObjectFault { pointer, what: format!("{what}{hint}") }

@@ -62,8 +62,8 @@ impl Book {
     /// Takes out what has ended, and returns it.
     pub fn expire(&mut self, now: Timestamp) -> Vec<(Option<String>, Override)> {
         let mut ended: Vec<_> =
-            self.declared.extract_if(.., |said| !said.holds(now)).map(|said| (None, said)).collect();
-        ended.extend(self.kept.extract_if(.., |k| !k.said.holds(now)).map(|k| (Some(k.id), k.said)));
+            self.declared.extract_if(.., |said| !said.is_active(now)).map(|said| (None, said)).collect();
+        ended.extend(self.kept.extract_if(.., |k| !k.said.is_active(now)).map(|k| (Some(k.id), k.said)));
         ended
     }
 

@@ -478,7 +478,7 @@ fn is_wish(key: &Key) -> bool {
 /// A fault as it is told of an object.
 fn told(fault: &Diagnostic, pointer: String) -> ObjectFault {
     let hint = if fault.hint.is_empty() { String::new() } else { format!("; {}", fault.hint) };
-    ObjectFault { pointer, what: format!("{}{hint}", fault.what) }
+    ObjectFault { pointer, what: format!("{}{hint}", fault.fact) }
 }
 
 /// Whether nothing is wished for but pools, names and records.

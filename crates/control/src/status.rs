@@ -131,9 +131,9 @@ fn accepted(clusters: &mut [ClusterState], view: &ServingState) {
     let shares = view.runtime.shares();
     let percent = |part: u16| (f64::from(part) / f64::from(u16::MAX) * 1000.0).round() / 10.0;
     for cluster in clusters {
-        let taken = shares.and_then(|shares| shares.acceptance.iter().find(|(name, _)| name.as_str() == cluster.name));
+        let taken = shares.and_then(|shares| shares.accepted.iter().find(|(name, _)| name.as_str() == cluster.name));
         let taken = taken.map_or(AcceptedShare::ALL, |(_, taken)| *taken);
-        (cluster.accepts_local, cluster.accepts_overflow) = (percent(taken.near), percent(taken.spill));
+        (cluster.accepts_local, cluster.accepts_overflow) = (percent(taken.local), percent(taken.overflow));
     }
 }
 
@@ -208,7 +208,7 @@ impl Page<'_> {
             weight_from: self.origins.get(&(&pool.name, &member.cluster)).map(|origin| WeightFrom {
                 owner: origin.owner.to_string(),
                 set: origin.set.to_string(),
-                declared: origin.said.map(|weight| weight.0),
+                declared: origin.weight.map(|weight| weight.0),
                 lease_weight: f64::from(origin.lease_weight.thousandths()) / 1000.0,
             }),
             tier: member.tier.number(),

@@ -31,7 +31,7 @@ impl Cluster {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterLocation {
     /// The point on earth. `None` if only the region is known; distances are then unknown.
-    pub at: Option<Coordinates>,
+    pub coordinates: Option<Coordinates>,
     /// The region, a free name that preference lists refer to.
     pub region: Option<String>,
     /// Bias of distances to it, for the ranking `nearest`; default 0.

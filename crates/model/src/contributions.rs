@@ -29,7 +29,7 @@ pub struct NameContribution {
     /// The addresses, both families.
     pub addresses: Vec<IpAddr>,
     /// The settings that come with the addresses.
-    pub wanted: Arc<ContributedSpec>,
+    pub spec: Arc<ContributedSpec>,
     /// Lease weight: the fraction of its weight that is in effect. It falls below 1 while its writer is silent; 0 removes it.
     pub lease_weight: Permille,
 }
@@ -75,7 +75,7 @@ pub struct ContributionProblem {
     /// The set identifier.
     pub set: Arc<str>,
     /// Fact and hint.
-    pub what: String,
+    pub message: String,
 }
 
 /// The result of merging the contributions to one name.
@@ -90,7 +90,7 @@ pub struct MergedName {
     /// Monitors of members.
     pub monitors: Vec<(MonitorName, Arc<Monitor>)>,
     /// Contributions, or parts of them, that are not used.
-    pub conditions: Vec<ContributionProblem>,
+    pub problems: Vec<ContributionProblem>,
 }
 
 /// The origin of the weight of a member.
@@ -101,7 +101,7 @@ pub struct WeightOrigin {
     /// The set identifier.
     pub set: Arc<str>,
     /// The contributed weight; `None` counts as 1.
-    pub said: Option<Weight>,
+    pub weight: Option<Weight>,
     /// The lease weight, by which it is multiplied.
     pub lease_weight: Permille,
 }
@@ -195,7 +195,7 @@ pub fn merge_name(
 impl MergedName {
     fn reject(&mut self, name: &Name, offer: &NameContribution, what: impl Into<String>) {
         let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.conditions.push(ContributionProblem { name: name.to_string().into(), owner, set, what: what.into() });
+        self.problems.push(ContributionProblem { name: name.to_string().into(), owner, set, message: what.into() });
     }
 }
 
@@ -252,7 +252,7 @@ impl Merging<'_> {
     fn set_fields(&mut self, kept: &[&NameContribution]) {
         let (mut policy, mut answers): (Option<&NameContribution>, Option<&NameContribution>) = (None, None);
         for offer in kept {
-            let wanted = &offer.wanted;
+            let wanted = &offer.spec;
             if self.is_declared {
                 let differs = wanted.policy.as_ref().is_some_and(|policy| *policy != self.pool.policy)
                     || wanted.ttl.is_some_and(|ttl| ttl != self.pool.ttl)
@@ -268,19 +268,19 @@ impl Merging<'_> {
             }
             if wanted.policy.is_some() {
                 let first = *policy.get_or_insert(offer);
-                self.differ(first, offer, "policy", first.wanted.policy == wanted.policy);
+                self.differ(first, offer, "policy", first.spec.policy == wanted.policy);
             }
             if wanted.answers.is_some() {
                 let first = *answers.get_or_insert(offer);
-                self.differ(first, offer, "number of answers", first.wanted.answers == wanted.answers);
+                self.differ(first, offer, "number of answers", first.spec.answers == wanted.answers);
             }
         }
         if self.is_declared {
             return;
         }
-        self.pool.policy = policy.and_then(|offer| offer.wanted.policy.clone()).unwrap_or(Policy::WEIGHTED);
-        self.pool.answers = answers.and_then(|offer| offer.wanted.answers).unwrap_or(self.pool.answers);
-        self.pool.ttl = kept.iter().filter_map(|offer| offer.wanted.ttl).min().unwrap_or(self.pool.ttl);
+        self.pool.policy = policy.and_then(|offer| offer.spec.policy.clone()).unwrap_or(Policy::WEIGHTED);
+        self.pool.answers = answers.and_then(|offer| offer.spec.answers).unwrap_or(self.pool.answers);
+        self.pool.ttl = kept.iter().filter_map(|offer| offer.spec.ttl).min().unwrap_or(self.pool.ttl);
     }
 
     fn differ(&mut self, first: &NameContribution, offer: &NameContribution, what: &str, same: bool) {
@@ -297,7 +297,7 @@ impl Merging<'_> {
     /// Returns the clusters of a contribution: the declared one that it names, else those that have its addresses, and undeclared
     /// ones for the other addresses.
     fn clusters_of(&mut self, offer: &NameContribution) -> Vec<ClusterName> {
-        if let Some(named) = &offer.wanted.cluster {
+        if let Some(named) = &offer.spec.cluster {
             if self.clusters.contains(named) {
                 return vec![named.clone()];
             }
@@ -330,7 +330,7 @@ impl Merging<'_> {
     /// Adds an undeclared cluster with these addresses; returns its name.
     fn nameless(&mut self, offer: &NameContribution, addresses: Vec<IpAddr>) -> ClusterName {
         let name = address_name(&addresses);
-        let region = offer.wanted.region.as_ref();
+        let region = offer.spec.region.as_ref();
         let region = region.map(|region| (Arc::clone(region), Arc::clone(&offer.owner), Arc::clone(&offer.set)));
         let known = self.of_name.clusters.iter_mut().find(|known| known.name == name);
         match (known, region) {
@@ -357,7 +357,7 @@ impl Merging<'_> {
                 format!("{} has {} members, which is the limit; {cluster} is not added", self.name, Pool::MEMBERS_MAX);
             return self.of_name.reject(self.name, offer, what);
         }
-        let wanted = &offer.wanted;
+        let wanted = &offer.spec;
         let whole = u32::from(wanted.weight.unwrap_or_default().0) * scale;
         let weight = whole * u32::from(offer.lease_weight.thousandths()) / 1000;
         // A weight that fades becomes 0 only with the lease weight.
@@ -368,7 +368,7 @@ impl Merging<'_> {
             self.of_name.monitors.push((name.clone(), Arc::clone(monitor)));
         }
         let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.of_name.origins.push(WeightOrigin { owner, set, said: wanted.weight, lease_weight: offer.lease_weight });
+        self.of_name.origins.push(WeightOrigin { owner, set, weight: wanted.weight, lease_weight: offer.lease_weight });
         self.pool.members.push(Member {
             weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),
             tier: wanted.tier.unwrap_or_default(),
@@ -383,7 +383,7 @@ fn scale_of(offers: &[&NameContribution]) -> u32 {
     if offers.iter().all(|offer| offer.lease_weight == Permille::WHOLE) {
         return 1;
     }
-    let largest = offers.iter().map(|offer| u32::from(offer.wanted.weight.unwrap_or_default().0)).max().unwrap_or(1);
+    let largest = offers.iter().map(|offer| u32::from(offer.spec.weight.unwrap_or_default().0)).max().unwrap_or(1);
     (u32::from(u16::MAX) / largest.max(1)).clamp(1, 1000)
 }
 

@@ -117,7 +117,7 @@ pub struct Violation {
     /// Error or warning.
     pub severity: Severity,
     /// The fact: what is wrong and why.
-    pub what: String,
+    pub fact: String,
     /// The hint: what to do about it.
     pub hint: String,
 }
@@ -125,7 +125,7 @@ pub struct Violation {
 impl Violation {
     /// Returns the violation as a diagnostic of the input at `location`.
     pub fn at(self, location: FileLocation) -> Diagnostic {
-        Diagnostic { severity: self.severity, ..Diagnostic::error(location, self.what, self.hint) }.about(self.subject)
+        Diagnostic { severity: self.severity, ..Diagnostic::error(location, self.fact, self.hint) }.about(self.subject)
     }
 }
 
@@ -162,12 +162,12 @@ impl DesiredState {
 
     /// Returns the map of a pool: the one it names, else the only declared one.
     pub fn map_of(&self, pool: &Pool) -> Option<&Arc<ClientMap>> {
-        named_or_only(&self.maps, pool.place.map.as_ref())
+        named_or_only(&self.maps, pool.location.map.as_ref())
     }
 
     /// Returns the latency table of a pool: the one it names, else the only declared one.
     pub fn latencies_of(&self, pool: &Pool) -> Option<&Arc<LatencyTable>> {
-        named_or_only(&self.latencies, pool.place.latencies.as_ref())
+        named_or_only(&self.latencies, pool.location.latencies.as_ref())
     }
 
     /// Returns the monitor of members that name none: the pool's, else that of the zone of the name it serves, else TCP

@@ -45,11 +45,11 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
     /// The location in the input.
-    pub place: FileLocation,
+    pub location: FileLocation,
     /// Error or warning.
     pub severity: Severity,
     /// The fact: what is wrong and why.
-    pub what: String,
+    pub fact: String,
     /// The hint: what to do about it; empty if the fact says so already.
     pub hint: String,
     /// The object it is about, if there is exactly one.
@@ -59,7 +59,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Returns an error, which rejects the input.
     pub fn error(place: FileLocation, what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { place, severity: Severity::Error, what: what.into(), hint: hint.into(), about: None }
+        Self { location: place, severity: Severity::Error, fact: what.into(), hint: hint.into(), about: None }
     }
 
     /// Returns a warning, which accepts the input.
@@ -81,7 +81,7 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_error() { "" } else { "warning: " };
-        write!(f, "{}: {kind}{}", self.place, self.what)?;
+        write!(f, "{}: {kind}{}", self.location, self.fact)?;
         if self.hint.is_empty() { Ok(()) } else { write!(f, "; {}", self.hint) }
     }
 }

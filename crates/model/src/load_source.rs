@@ -8,7 +8,7 @@ use crate::{LoadSignal, LoadSourceName, ProbeAddress, Secret, TlsCheck};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadSource {
     /// The query and the part of its response that is the load.
-    pub read: LoadQuery,
+    pub query: LoadQuery,
     /// The unit of its numbers.
     pub unit: LoadUnit,
     /// Time between two readings, before ±10 % jitter; default 10 s, range 50 ms to one day.
@@ -27,7 +27,7 @@ pub enum LoadQuery {
     /// Metrics of each gateway of a cluster, in Prometheus' text format.
     Prometheus {
         /// The endpoint.
-        at: LoadEndpoint,
+        endpoint: LoadEndpoint,
         /// The measurement to use; default the best that all gateways of a cluster offer.
         signal: Option<LoadSignal>,
         /// A metric to use instead of the known ones of Envoy and Istio.
@@ -38,7 +38,7 @@ pub enum LoadQuery {
     /// A number in a JSON text.
     Json {
         /// The endpoint.
-        at: LoadEndpoint,
+        endpoint: LoadEndpoint,
         /// JSON pointer (RFC 6901) to the number; `{cluster}` is replaced by the cluster's name.
         pointer: String,
     },
@@ -114,12 +114,12 @@ impl LoadSource {
     /// Longest period accepted: one day, because older load says nothing about the present.
     pub const PERIOD_MAX: Duration = Duration::from_secs(86_400);
     /// Number of periods that a report stays valid; then the load is unknown.
-    pub const PERIODS_HELD: u32 = 3;
+    pub const PERIODS_VALID: u32 = 3;
 
     /// Returns a source with the default times (10 s, 4 s), in the unit of the capacity.
     pub const fn new(read: LoadQuery) -> Self {
         Self {
-            read,
+            query: read,
             unit: LoadUnit::Capacity,
             period: Duration::from_secs(10),
             timeout: Duration::from_secs(4),
@@ -130,7 +130,7 @@ impl LoadSource {
 
     /// Returns the declared measurement; `None` means the best one.
     pub const fn signal(&self) -> Option<LoadSignal> {
-        match &self.read {
+        match &self.query {
             LoadQuery::Prometheus { signal, .. } => *signal,
             LoadQuery::Json { .. } | LoadQuery::Promql { .. } => None,
         }
@@ -138,18 +138,18 @@ impl LoadSource {
 
     /// Returns the metric that is declared to be the load.
     pub const fn metric(&self) -> Option<&LoadMetric> {
-        match &self.read {
+        match &self.query {
             LoadQuery::Prometheus { metric, .. } => metric.as_ref(),
             LoadQuery::Json { .. } | LoadQuery::Promql { .. } => None,
         }
     }
 
     /// Returns true if each gateway of a cluster is read separately.
-    pub const fn asks_gateways(&self) -> bool {
+    pub const fn is_per_gateway(&self) -> bool {
         matches!(
-            &self.read,
-            LoadQuery::Prometheus { at: LoadEndpoint::Gateways { .. }, .. }
-                | LoadQuery::Json { at: LoadEndpoint::Gateways { .. }, .. }
+            &self.query,
+            LoadQuery::Prometheus { endpoint: LoadEndpoint::Gateways { .. }, .. }
+                | LoadQuery::Json { endpoint: LoadEndpoint::Gateways { .. }, .. }
         )
     }
 }

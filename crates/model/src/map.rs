@@ -52,11 +52,11 @@ pub struct MapEntry<'m> {
     /// The largest block of addresses with the same entry from the same source.
     pub block: Network,
     /// The location.
-    pub place: &'m ClientLocation,
+    pub location: &'m ClientLocation,
     /// The source of the location; `None` if nothing is known.
-    pub place_from: Option<&'m MapSource>,
+    pub location_source: Option<&'m MapSource>,
     /// The source of the autonomous system number.
-    pub asn_from: Option<&'m MapSource>,
+    pub asn_source: Option<&'m MapSource>,
 }
 
 /// The entries of one source.
@@ -65,7 +65,7 @@ pub struct MapLayer {
     /// Maps addresses to the numbers of locations, from 1; 0 if the source has no entry.
     pub partition: Partition,
     /// The locations.
-    pub places: Vec<ClientLocation>,
+    pub locations: Vec<ClientLocation>,
     /// Their sources: one for all locations, or one per location.
     pub sources: Vec<MapSource>,
 }
@@ -81,7 +81,7 @@ impl MapLayer {
             Self {
                 partition: Partition::of_networks(numbered, 0),
                 sources: said.iter().map(|(network, _)| MapSource::Network(*network)).collect(),
-                places: said.into_iter().map(|(_, place)| place).collect(),
+                locations: said.into_iter().map(|(_, place)| place).collect(),
             }
         };
         [
@@ -121,26 +121,26 @@ impl ClientMap {
         let source = |number: Option<u32>| number.map(|number| &self.sources[number as usize]);
         MapEntry {
             block: Network::of(address, length),
-            place: &record.place,
-            place_from: source(record.place_from),
-            asn_from: source(record.asn_from),
+            location: &record.place,
+            location_source: source(record.place_from),
+            asn_source: source(record.asn_from),
         }
     }
 
-    /// Returns the partition of addresses to indexes of [`ClientMap::places`].
+    /// Returns the partition of addresses to indexes of [`ClientMap::locations`].
     pub fn partition(&self) -> &Partition {
         &self.partition
     }
 
     /// Returns all locations; the first one is that of an address about which nothing is known. A location occurs several
     /// times if it has several sources.
-    pub fn places(&self) -> impl ExactSizeIterator<Item = &ClientLocation> {
+    pub fn locations(&self) -> impl ExactSizeIterator<Item = &ClientLocation> {
         self.records.iter().map(|record| &record.place)
     }
 
     /// Returns its approximate size in bytes.
-    pub fn octets(&self) -> usize {
-        self.partition.octets() + self.records.len() * size_of::<MapRecord>()
+    pub fn size_in_bytes(&self) -> usize {
+        self.partition.size_in_bytes() + self.records.len() * size_of::<MapRecord>()
     }
 
     fn lay_below(&mut self, layer: MapLayer) {
@@ -152,7 +152,7 @@ impl ClientMap {
         let mut joined = HashMap::from([((0, 0), 0)]);
         self.partition = self.partition.overlay(&layer.partition, |above, below| {
             *joined.entry((above, below)).or_insert_with(|| {
-                let place = (below as usize).checked_sub(1).and_then(|at| Some((at, layer.places.get(at)?)));
+                let place = (below as usize).checked_sub(1).and_then(|at| Some((at, layer.locations.get(at)?)));
                 let source = place.map_or(0, |(at, _)| first_source + if one_for_all { 0 } else { at });
                 let record = self.records[above as usize].over(place.map(|(_, place)| place), source as u32);
                 let next = records.len() as u32;
@@ -213,7 +213,7 @@ mod tests {
         let numbered = (1..).zip(networks).map(|(number, (network, _))| (network.parse().unwrap(), number));
         MapLayer {
             partition: Partition::of_networks(numbered, 0),
-            places: networks.iter().map(|(_, place)| place.clone()).collect(),
+            locations: networks.iter().map(|(_, place)| place.clone()).collect(),
             sources: vec![MapSource::Database(file.into())],
         }
     }
@@ -228,7 +228,7 @@ mod tests {
     fn shown(map: &ClientMap, address: &str) -> String {
         let entry = map.entry(address.parse().unwrap());
         let from = |source: Option<&MapSource>| source.map_or_else(|| "-".to_owned(), ToString::to_string);
-        format!("{} {} ({}; {})", entry.block, entry.place, from(entry.place_from), from(entry.asn_from))
+        format!("{} {} ({}; {})", entry.block, entry.location, from(entry.location_source), from(entry.asn_source))
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
             shown(&map, "192.0.2.200"),
             "192.0.2.128/25 country FR, continent EU, AS 64496 (database other.mmdb; database asn.mmdb)"
         );
-        assert_eq!(map.entry("2001:db8::1".parse().unwrap()).place.continent, Some(Continent::Asia));
+        assert_eq!(map.entry("2001:db8::1".parse().unwrap()).location.continent, Some(Continent::Asia));
     }
 
     #[test]
@@ -267,6 +267,6 @@ mod tests {
         let halves = [("192.0.2.0/25", country("US")), ("192.0.2.128/25", country("US"))];
         let map = map(&[], vec![database("a.mmdb", &halves)]);
         assert_eq!(map.entry("192.0.2.1".parse().unwrap()).block.to_string(), "192.0.2.0/24");
-        assert_eq!(map.places().len(), 2);
+        assert_eq!(map.locations().len(), 2);
     }
 }

@@ -19,7 +19,7 @@ pub struct Override {
 
 impl Override {
     /// Longest duration: 30 days. A longer one belongs in the configuration.
-    pub const HOLD_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+    pub const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
     /// Largest number of characters of a reason.
     pub const REASON_MAX: usize = 500;
 
@@ -40,14 +40,14 @@ impl Override {
         if characters > Self::REASON_MAX || reason.chars().any(char::is_control) {
             return Err(OverrideError::Reason(characters));
         }
-        if expires.since(now) > Self::HOLD_MAX {
+        if expires.since(now) > Self::DURATION_MAX {
             return Err(OverrideError::Long(expires));
         }
         Ok(Self { scope, action, reason: reason.to_owned(), expires })
     }
 
     /// Returns true if it has not expired.
-    pub fn holds(&self, now: Timestamp) -> bool {
+    pub fn is_active(&self, now: Timestamp) -> bool {
         now < self.expires
     }
 }
@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn override_without_reason_or_over_a_limit_is_rejected() {
         let now = Timestamp::from_secs(1_000);
-        let end = now.plus(Override::HOLD_MAX);
+        let end = now.plus(Override::DURATION_MAX);
         let new = |reason: &str, end| Override::new(scope("eu1"), OverrideAction::Down, reason, end, now);
-        assert!(new("disk swap", end).is_ok_and(|o| o.holds(now) && !o.holds(end)));
+        assert!(new("disk swap", end).is_ok_and(|o| o.is_active(now) && !o.is_active(end)));
         assert_eq!(new(" ", end), Err(OverrideError::NoReason));
         assert_eq!(new("a\nb", end), Err(OverrideError::Reason(3)));
         let late = end.plus(Duration::from_secs(1));

@@ -77,7 +77,7 @@ impl Partition {
     }
 
     /// Returns its size in bytes.
-    pub fn octets(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         self.v4.octets() + self.v6.octets()
     }
 

@@ -15,14 +15,14 @@ pub struct Policy {
     /// True if members take only the share that [`crate::Shares`] gives them, and pass other clients on.
     pub load: bool,
     /// The selection within a group.
-    pub choose: Selection,
+    pub selection: Selection,
 }
 
 impl Policy {
     /// By tier; within the tier in use by weight, with a weighted rendezvous hash of the client's network.
-    pub const WEIGHTED: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Selection::Weighted };
+    pub const WEIGHTED: Self = Self { schedule: false, ranks: Vec::new(), load: false, selection: Selection::Weighted };
     /// The first eligible member by tier, then by declared order; the same for every client.
-    pub const FAILOVER: Self = Self { schedule: false, ranks: Vec::new(), load: false, choose: Selection::First };
+    pub const FAILOVER: Self = Self { schedule: false, ranks: Vec::new(), load: false, selection: Selection::First };
 
     /// Returns all rankings in order, including the one by tier.
     pub fn rankings(&self) -> impl Iterator<Item = Rank> + '_ {
@@ -31,8 +31,8 @@ impl Policy {
     }
 
     /// Returns the rankings that depend on the client's location, in order.
-    pub fn places(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.ranks.iter().copied().filter(|rank| rank.is_by_place())
+    pub fn location_rankings(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.ranks.iter().copied().filter(|rank| rank.is_by_location())
     }
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Policy {
         for rank in &self.ranks {
             write!(f, "{rank}, ")?;
         }
-        write!(f, "{}{}", if self.load { "load, " } else { "" }, self.choose)
+        write!(f, "{}{}", if self.load { "load, " } else { "" }, self.selection)
     }
 }
 
@@ -69,7 +69,7 @@ pub enum Rank {
 
 impl Rank {
     /// Returns true if it depends on the client's location.
-    pub fn is_by_place(self) -> bool {
+    pub fn is_by_location(self) -> bool {
         matches!(self, Self::Geo | Self::Nearest | Self::Latency { .. })
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(order(&[]), [Rank::Tier]);
         assert_eq!(order(&[Rank::Geo, Rank::Cost]), [Rank::Tier, Rank::Geo, Rank::Cost]);
         assert_eq!(order(&[Rank::Geo, Rank::Tier]), [Rank::Geo, Rank::Tier]);
-        assert_eq!(policy(&[Rank::Cost, Rank::Nearest]).places().collect::<Vec<_>>(), [Rank::Nearest]);
+        assert_eq!(policy(&[Rank::Cost, Rank::Nearest]).location_rankings().collect::<Vec<_>>(), [Rank::Nearest]);
     }
 
     #[test]

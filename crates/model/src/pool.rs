@@ -34,7 +34,7 @@ pub struct Pool {
     /// If less than this fraction of a tier's weight is up, the next tier helps; 0 = only if none of it is up, the default.
     pub min_healthy: Permille,
     /// Settings of rankings by location.
-    pub place: LocationRules,
+    pub location: LocationRules,
     /// Monitor of members without their own.
     pub monitor: Option<MonitorName>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
@@ -70,7 +70,7 @@ impl Pool {
             client_prefix: ClientPrefix::default(),
             panic_threshold: Permille::default(),
             min_healthy: Permille::default(),
-            place: LocationRules::default(),
+            location: LocationRules::default(),
             monitor: None,
             members: Vec::new(),
         }
@@ -95,7 +95,7 @@ pub struct Member {
     /// True if it is never answered in zones of [`crate::Visibility::Public`]; default false.
     pub internal: bool,
     /// When it takes part, if the policy includes `schedule`; `None`: always.
-    pub open: Option<Schedule>,
+    pub schedule: Option<Schedule>,
     /// Its monitor; takes precedence over its pool's and its zone's.
     pub monitor: Option<MonitorName>,
     /// Address to probe instead of each of its addresses.
@@ -113,7 +113,7 @@ impl Member {
             bias: None,
             networks: Vec::new(),
             internal: false,
-            open: None,
+            schedule: None,
             monitor: None,
             probe: None,
         }

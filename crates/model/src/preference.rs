@@ -54,7 +54,7 @@ pub struct LocationMatch {
 
 impl LocationMatch {
     /// Returns true if this location satisfies it.
-    pub fn holds(&self, place: &ClientLocation) -> bool {
+    pub fn matches(&self, place: &ClientLocation) -> bool {
         let region = self.region.is_none() || self.region == place.region;
         let asn = self.asn.is_none() || self.asn == place.asn;
         let subdivision = self.subdivision.is_none() || self.subdivision == place.subdivision;
@@ -86,7 +86,7 @@ impl Geo {
     /// Returns the regions for a client at this location, preferred first, with the index of their preference: the most
     /// specific one that matches, and of equals the first. Without a match, the default.
     pub fn regions(&self, place: &ClientLocation) -> (Option<usize>, &[Arc<str>]) {
-        let holding = self.prefer.iter().enumerate().filter(|(_, preference)| preference.clients.holds(place));
+        let holding = self.prefer.iter().enumerate().filter(|(_, preference)| preference.clients.matches(place));
         // `max_by_key` returns the last of equals, so the order is reversed.
         let best = holding.rev().max_by_key(|(_, preference)| preference.clients.specificity());
         best.map_or((None, &self.default), |(number, preference)| (Some(number), &preference.regions))

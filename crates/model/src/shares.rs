@@ -8,16 +8,16 @@ use crate::ClusterName;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AcceptedShare {
     /// Local share: of clients that prefer this cluster most.
-    pub near: u16,
+    pub local: u16,
     /// Overflow share: of clients that a more preferred cluster passed on.
-    pub spill: u16,
+    pub overflow: u16,
 }
 
 impl AcceptedShare {
     /// Takes all clients: the value without load steering.
-    pub const ALL: Self = Self { near: u16::MAX, spill: u16::MAX };
+    pub const ALL: Self = Self { local: u16::MAX, overflow: u16::MAX };
     /// Takes no client unless no other cluster is left.
-    pub const NONE: Self = Self { near: 0, spill: 0 };
+    pub const NONE: Self = Self { local: 0, overflow: 0 };
 }
 
 impl Default for AcceptedShare {
@@ -38,7 +38,7 @@ pub struct Shares {
     /// Number of the decision.
     pub epoch: u64,
     /// Shares of clusters that do not take all clients; others do.
-    pub acceptance: BTreeMap<ClusterName, AcceptedShare>,
+    pub accepted: BTreeMap<ClusterName, AcceptedShare>,
     /// Demand that stays with a cluster as long as that is eligible, whatever its share; at most [`Shares::PINS_MAX`].
     pub pins: BTreeMap<Demand, ClusterName>,
 }

@@ -28,7 +28,7 @@ pub(super) fn decode(text: &[u8]) -> Result<KeptBalance, FileError> {
     let mut kept =
         KeptBalance { written: file.written.parse().map_err(damaged)?, learnt: Kept::default(), clients: vec![] };
     for AcceptanceLine { cluster, near, spill } in file.acceptance {
-        kept.learnt.acceptance.push((name(cluster)?, AcceptedShare { near, spill }));
+        kept.learnt.acceptance.push((name(cluster)?, AcceptedShare { local: near, overflow: spill }));
     }
     for PinLine { demand, cluster } in file.pins {
         kept.learnt.pins.push((self::demand(&demand)?, name(cluster)?));
@@ -79,7 +79,7 @@ fn read_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
     let (caution, _) = caution.ok_or_else(|| FileError::Text(format!("{:.20} is no caution", note.caution)))?;
     let mut shares = Shares { epoch: note.epoch, ..Shares::default() };
     for AcceptanceLine { cluster, near, spill } in note.acceptance {
-        shares.acceptance.insert(name(cluster)?, AcceptedShare { near, spill });
+        shares.accepted.insert(name(cluster)?, AcceptedShare { local: near, overflow: spill });
     }
     for PinLine { demand, cluster } in note.pins {
         shares.pins.insert(self::demand(&demand)?, name(cluster)?);
@@ -94,7 +94,7 @@ pub fn encode_decision(shares: &Shares, caution: Caution) -> Vec<u8> {
         version: VERSION,
         epoch: shares.epoch,
         caution: caution.map_or("", |(_, word)| word).to_owned(),
-        acceptance: shares.acceptance.iter().map(|(cluster, given)| acceptance_line(cluster, *given)).collect(),
+        acceptance: shares.accepted.iter().map(|(cluster, given)| acceptance_line(cluster, *given)).collect(),
         pins: shares.pins.iter().map(|(demand, cluster)| pin_line(*demand, cluster)).collect(),
     })
 }
@@ -107,7 +107,7 @@ fn pin_line(demand: Demand, cluster: &ClusterName) -> PinLine {
 }
 
 fn acceptance_line(cluster: &ClusterName, given: AcceptedShare) -> AcceptanceLine {
-    AcceptanceLine { cluster: cluster.to_string(), near: given.near, spill: given.spill }
+    AcceptanceLine { cluster: cluster.to_string(), near: given.local, spill: given.overflow }
 }
 
 fn bounded(what: &str, count: usize, most: usize) -> Result<(), FileError> {
@@ -148,7 +148,7 @@ mod tests {
         let client = |text: &str| text.parse().unwrap();
         let learnt = Kept {
             acceptance: vec![
-                (eu1.clone(), AcceptedShare { near: 40_000, spill: 0 }),
+                (eu1.clone(), AcceptedShare { local: 40_000, overflow: 0 }),
                 (us1.clone(), AcceptedShare::ALL),
             ],
             pins: vec![(Demand(7), us1.clone())],
@@ -168,7 +168,7 @@ mod tests {
         let KeptBalance { learnt, .. } = kept();
         let shares = Shares {
             epoch: 12,
-            acceptance: learnt.acceptance.into_iter().collect(),
+            accepted: learnt.acceptance.into_iter().collect(),
             pins: learnt.pins.into_iter().collect(),
         };
         for (caution, word) in CAUTIONS {

@@ -188,7 +188,7 @@ impl Balancer {
         self.demands.expire(now);
         self.plan.step(now, &self.settings, &self.demands, &self.evidence, places);
         let next = self.plan.shares(&self.settings);
-        if next.acceptance != self.shares.acceptance || next.pins != self.shares.pins {
+        if next.accepted != self.shares.accepted || next.pins != self.shares.pins {
             self.shares = Shares { epoch: self.shares.epoch.wrapping_add(1), ..next };
         }
     }
@@ -216,7 +216,7 @@ impl Balancer {
         let name = |place: usize| self.settings.clusters[place].name.clone();
         let demands = self.demands.iter().filter_map(|(d, it)| Some((*d, it.load, it.doubt, name(it.at?))));
         Kept {
-            acceptance: self.shares.acceptance.iter().map(|(name, given)| (name.clone(), *given)).collect(),
+            acceptance: self.shares.accepted.iter().map(|(name, given)| (name.clone(), *given)).collect(),
             pins: self.shares.pins.iter().map(|(demand, name)| (*demand, name.clone())).collect(),
             demands: demands.collect(),
         }

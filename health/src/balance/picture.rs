@@ -23,12 +23,12 @@ impl Setting {
     /// As the deciding code reads it.
     pub(super) fn shares(&self, settings: &Settings, pins: &BTreeMap<Demand, usize>) -> Shares {
         let part = |part: f64| (part.clamp(0.0, 1.0) * 65_535.0).round() as u16;
-        let given = |place: usize| AcceptedShare { near: part(self.near[place]), spill: part(self.spill[place]) };
+        let given = |place: usize| AcceptedShare { local: part(self.near[place]), overflow: part(self.spill[place]) };
         let clusters = settings.clusters.iter().enumerate();
         let pins = pins.iter().map(|(demand, place)| (*demand, settings.clusters[*place].name.clone()));
         Shares {
             epoch: 0,
-            acceptance: clusters.map(|(place, declared)| (declared.name.clone(), given(place))).collect(),
+            accepted: clusters.map(|(place, declared)| (declared.name.clone(), given(place))).collect(),
             pins: pins.collect(),
         }
     }

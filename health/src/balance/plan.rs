@@ -118,8 +118,8 @@ impl Plan {
     /// Takes over the acceptance of a cluster from before a restart.
     pub(super) fn restore(&mut self, place: usize, given: AcceptedShare) {
         self.is_blank = false;
-        self.setting.near[place] = f64::from(given.near) / 65_535.0;
-        self.setting.spill[place] = f64::from(given.spill) / 65_535.0;
+        self.setting.near[place] = f64::from(given.local) / 65_535.0;
+        self.setting.spill[place] = f64::from(given.overflow) / 65_535.0;
     }
 
     /// Holds a demand where it is.

@@ -80,7 +80,7 @@ impl Stage {
 #[test]
 fn nothing_known_is_the_declared_split() {
     let stage = Stage::new(&[1000, 500]);
-    let given: Vec<_> = stage.balancer.shares().acceptance.values().map(|given| (given.near, given.spill)).collect();
+    let given: Vec<_> = stage.balancer.shares().accepted.values().map(|given| (given.local, given.overflow)).collect();
     assert_eq!(given, [(655, 0), (328, 0)], "in proportion to the capacities, and so little that all is split so");
 }
 
@@ -198,7 +198,7 @@ fn a_restart_finds_what_was_kept() {
     stage.balancer.step(at, &mut |_, demands| vec![Some(0); demands.len()]);
     let kept = stage.balancer.keep();
     let mut again = Balancer::new(settings(&[1000, 1000]), at, Some(&kept));
-    assert_eq!(again.shares().acceptance, stage.balancer.shares().acceptance);
+    assert_eq!(again.shares().accepted, stage.balancer.shares().accepted);
     assert_eq!(again.shares().pins, stage.balancer.shares().pins);
     assert_eq!((again.keep().demands.len(), kept.demands.len()), (100, 100));
     again.asked(Demand(1_000), 0, at);
@@ -208,7 +208,7 @@ fn a_restart_finds_what_was_kept() {
         "taken for one like the others: {new:?}"
     );
     let fewer = Balancer::new(settings(&[1000]), at, Some(&kept));
-    assert_eq!(fewer.shares().acceptance.len(), 1, "a cluster that is not declared any more is passed over");
+    assert_eq!(fewer.shares().accepted.len(), 1, "a cluster that is not declared any more is passed over");
 }
 
 #[test]
@@ -235,8 +235,8 @@ fn a_cluster_that_comes_back_takes_nothing_at_first_and_is_a_reason_for_caution_
     assert_eq!(stage.balancer.caution(stage.at(101)), Caution::Short);
     stage.balancer.available(1, true, stage.at(102));
     stage.balancer.step(stage.at(102), &mut places);
-    let given = stage.balancer.shares().acceptance[&name(1)];
-    assert!(given.near < 700 && given.spill < 700, "{given:?}");
+    let given = stage.balancer.shares().accepted[&name(1)];
+    assert!(given.local < 700 && given.overflow < 700, "{given:?}");
 }
 
 #[test]
@@ -259,12 +259,12 @@ fn route(shares: &Shares, demand: u64) -> usize {
     if let Some(held) = shares.pins.get(&Demand(demand)) {
         return (0..3).find(|place| name(*place) == *held).unwrap();
     }
-    let given = |place: usize| shares.acceptance.get(&name(place)).copied().unwrap_or_default();
+    let given = |place: usize| shares.accepted.get(&name(place)).copied().unwrap_or_default();
     let takes = |(step, place): (usize, &usize)| {
-        let taken = if step == 0 { given(*place).near } else { given(*place).spill };
+        let taken = if step == 0 { given(*place).local } else { given(*place).overflow };
         (draw(*place) < taken).then_some(*place)
     };
-    let rest = || *order.iter().max_by_key(|place| given(**place).near).unwrap();
+    let rest = || *order.iter().max_by_key(|place| given(**place).local).unwrap();
     order.iter().enumerate().find_map(takes).unwrap_or_else(rest)
 }
 

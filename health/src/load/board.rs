@@ -233,7 +233,7 @@ impl Board {
 impl Row {
     fn new(feed: ClusterFeed) -> Self {
         let places = match &feed.source {
-            Some((_, source)) if source.asks_gateways() => feed.gateways.len(),
+            Some((_, source)) if source.is_per_gateway() => feed.gateways.len(),
             _ => usize::from(feed.source.is_some()),
         };
         let gateways = vec![Gateway::default(); places];
@@ -281,7 +281,7 @@ impl Row {
         if answering == 0 {
             return Err(self.gateways.iter().find_map(|gateway| gateway.fault.clone()).unwrap_or_default());
         }
-        let held = source.period * LoadSource::PERIODS_HELD;
+        let held = source.period * LoadSource::PERIODS_VALID;
         let counted = self.gateways.iter().filter(|gateway| gateway.counts(held, now));
         let readings: Vec<Readings> = counted.map(|gateway| gateway.readings).collect();
         let Some(rung) = ladder::rung(&readings, source.signal(), source.unit) else {
@@ -332,7 +332,7 @@ impl Row {
         let changes = if self.is_pushed(now) { vec![] } else { vec![Change::Read(LoadSignal::Declared, load)] };
         let kept = Kept { load, signal: LoadSignal::Declared, at: now };
         self.pushed = Some((kept, push));
-        let news = self.news(kept, push.valid_for / LoadSource::PERIODS_HELD);
+        let news = self.news(kept, push.valid_for / LoadSource::PERIODS_VALID);
         Ok(Effect { news: Some(news), changes })
     }
 

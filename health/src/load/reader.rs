@@ -359,7 +359,7 @@ fn errands(feeds: &[ClusterFeed]) -> Vec<(LoadSourceName, Errand)> {
     let (mut errands, mut queries) = (Vec::new(), HashSet::new());
     for feed in feeds {
         let Some((name, source)) = &feed.source else { continue };
-        let whom = match source.read {
+        let whom = match source.query {
             LoadQuery::Promql { .. } => Whom::All,
             _ => Whom::Cluster(feed.cluster.clone(), feed.gateways.clone()),
         };

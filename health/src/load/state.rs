@@ -97,7 +97,7 @@ impl Row {
 
     fn read_word(&self, now: Instant) -> Option<LoadWord> {
         let (name, source) = self.feed.source.as_ref()?;
-        let held = source.period * LoadSource::PERIODS_HELD;
+        let held = source.period * LoadSource::PERIODS_VALID;
         let answering = self.gateways.iter().filter(|gateway| gateway.fault.is_none()).count();
         Some(LoadWord {
             source: Some(name.to_string()),
@@ -110,7 +110,7 @@ impl Row {
                 Some(_) => WordStanding::Counts,
             },
             failure: self.failing.clone(),
-            gateways: source.asks_gateways().then_some((answering, self.gateways.len())),
+            gateways: source.is_per_gateway().then_some((answering, self.gateways.len())),
         })
     }
 }

@@ -78,7 +78,7 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn new(errand: Errand, shared: &Shared, configs: &mut TlsConfigs) -> Self {
         let (check, url) = check(&errand);
-        let read_max = if matches!(errand.source.read, LoadQuery::Prometheus { .. }) { TEXT_MAX } else { JSON_MAX };
+        let read_max = if matches!(errand.source.query, LoadQuery::Prometheus { .. }) { TEXT_MAX } else { JSON_MAX };
         // Twice: room for chunks and TLS. The bound of the text itself is the reader's.
         let get = Get::new(&check, 2 * read_max, &shared.lookups, configs);
         Self { errand, url, get, places: Arc::clone(&shared.places) }
@@ -106,7 +106,7 @@ impl Work {
     }
 
     async fn look(&self, address: &ProbeAddress) -> Result<Shown, ReadError> {
-        match &self.errand.source.read {
+        match &self.errand.source.query {
             LoadQuery::Prometheus { metric, overload_at, .. } => {
                 let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), Look::new(metric.as_ref(), *overload_at));
                 let mut fault = None;
@@ -132,7 +132,7 @@ impl Work {
     }
 
     async fn values(&self) -> Result<BTreeMap<String, f64>, ReadError> {
-        let (LoadQuery::Promql { label, .. }, Some(url)) = (&self.errand.source.read, &self.url) else {
+        let (LoadQuery::Promql { label, .. }, Some(url)) = (&self.errand.source.query, &self.url) else {
             return Err(broken());
         };
         answers_wire::vector(&self.text(url).await?, label)
@@ -193,13 +193,15 @@ fn check(errand: &Errand) -> (HttpCheck, Option<ProbeAddress>) {
         Whom::Cluster(cluster, _) => cluster.as_str().replace('+', "%2B"),
         Whom::All => String::new(),
     };
-    let (accept, (path, url), port) = match &source.read {
-        LoadQuery::Prometheus { at: LoadEndpoint::Gateways { port, path }, .. } => (TEXT, (path.clone(), None), *port),
-        LoadQuery::Prometheus { at: LoadEndpoint::Url(url), .. } => {
+    let (accept, (path, url), port) = match &source.query {
+        LoadQuery::Prometheus { endpoint: LoadEndpoint::Gateways { port, path }, .. } => {
+            (TEXT, (path.clone(), None), *port)
+        }
+        LoadQuery::Prometheus { endpoint: LoadEndpoint::Url(url), .. } => {
             (TEXT, (url.path.replace(CLUSTER, &cluster), Some(url)), 0)
         }
-        LoadQuery::Json { at: LoadEndpoint::Gateways { port, path }, .. } => (JSON, (path.clone(), None), *port),
-        LoadQuery::Json { at: LoadEndpoint::Url(url), .. } => {
+        LoadQuery::Json { endpoint: LoadEndpoint::Gateways { port, path }, .. } => (JSON, (path.clone(), None), *port),
+        LoadQuery::Json { endpoint: LoadEndpoint::Url(url), .. } => {
             (JSON, (url.path.replace(CLUSTER, &cluster), Some(url)), 0)
         }
         LoadQuery::Promql { url, query, .. } => {
@@ -243,7 +245,7 @@ fn escape(text: &str) -> String {
 ///
 /// The system's trust anchors are not looked at, so that a configuration can be checked on another machine.
 pub fn check_load_source(source: &LoadSource) -> Result<(), MonitorError> {
-    let whom = match source.read {
+    let whom = match source.query {
         LoadQuery::Promql { .. } => Whom::All,
         _ => Whom::Cluster(ClusterName::new("any").map_err(|error| MonitorError::Path(error.to_string()))?, vec![]),
     };

@@ -135,7 +135,7 @@ const COLD: u16 = 655;
 /// What a daemon gives to the first tier as near, in 65535ths.
 fn near(daemon: &Daemon) -> Option<u16> {
     let shares = daemon.control().shared().serving.load().runtime.shares().cloned()?;
-    shares.acceptance.iter().find(|(name, _)| name.as_str() == "eu1").map(|(_, given)| given.near)
+    shares.accepted.iter().find(|(name, _)| name.as_str() == "eu1").map(|(_, given)| given.local)
 }
 
 async fn a_drain_goes_on_until_nothing_is_left(scene: &Scene, world: &World) {

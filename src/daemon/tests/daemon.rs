@@ -161,7 +161,7 @@ async fn a_changed_file_is_taken_by_itself_once_it_rests() {
 async fn a_faulty_configuration_does_not_start_and_names_every_fault() {
     let scene = Scene::new(&always().replace("cluster: eu1", "cluster: e9").replace("cluster: us1", "cluster: u9"));
     let Err(StartError::Config(faults)) = Daemon::start(options(&scene)).await else { panic!("it must be refused") };
-    assert_eq!(faults.iter().filter(|fault| fault.what.contains("not declared")).count(), 2, "{faults:#?}");
+    assert_eq!(faults.iter().filter(|fault| fault.fact.contains("not declared")).count(), 2, "{faults:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

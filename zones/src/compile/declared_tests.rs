@@ -96,7 +96,7 @@ fn a_declared_set_that_cannot_stand_is_refused_with_the_reason() {
     for (sets, reason) in table {
         let wish = with(desired(&["shop.", "c-x."]), sets);
         let faults = compile(&wish, &zones, &options, None).map(|_| ()).unwrap_err();
-        assert!(faults.iter().any(|fault| fault.what.contains(reason)), "{reason}: {faults:?}");
+        assert!(faults.iter().any(|fault| fault.fact.contains(reason)), "{reason}: {faults:?}");
         assert!(
             faults.iter().all(|fault| matches!(&fault.about, Some(fairway_model::Subject::Records(..)))),
             "{faults:?}"
@@ -104,5 +104,5 @@ fn a_declared_set_that_cannot_stand_is_refused_with_the_reason() {
     }
     let elsewhere = RecordSet { name: "n.invalid.".parse().unwrap(), ..set("n.", Rtype::TXT, &["x"]) };
     let faults = compile(&with(desired(&[]), &[elsewhere]), &zones, &options, None).map(|_| ()).unwrap_err();
-    assert!(faults[0].what.contains("is in no declared zone"), "{faults:?}");
+    assert!(faults[0].fact.contains("is in no declared zone"), "{faults:?}");
 }

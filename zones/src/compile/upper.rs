@@ -414,7 +414,7 @@ impl<'a> Upper<'a> {
                     return;
                 }
                 for fault in self.unplaced.remove(&(number, record.owner.clone(), record.rtype)).unwrap_or_default() {
-                    self.faults[fault].place = text.place(record);
+                    self.faults[fault].location = text.place(record);
                 }
             }
         }

@@ -88,7 +88,7 @@ impl Placed {
             let parts = row.chunks(shape.sites.len().max(1)).chain(std::iter::repeat(&[][..]));
             rankings.iter_mut().zip(parts).for_each(|(ranking, part)| ranking.push(part));
         }
-        let octets = partition.octets() + rows.len() * shape.sites.len() * shape.ranks.len() * size_of::<u16>();
+        let octets = partition.size_in_bytes() + rows.len() * shape.sites.len() * shape.ranks.len() * size_of::<u16>();
         Self {
             digest: digest(&partition, &rows),
             depth: Some(depth).filter(|depth| *depth != Rows::LAST),
@@ -129,7 +129,7 @@ impl<'s> Sorter<'s> {
     fn sort(mut self) -> Option<(Partition, Vec<Box<[u16]>>)> {
         let shape = self.shape;
         let nowhere = ClientLocation::default();
-        let places: Vec<&ClientLocation> = shape.map.iter().flat_map(|map| map.places()).collect();
+        let places: Vec<&ClientLocation> = shape.map.iter().flat_map(|map| map.locations()).collect();
         let mut known: StableMap<(u32, u32), u32> = StableMap::default();
         let mut row = |place: u32, latencies: u32| {
             *known.entry((place, latencies)).or_insert_with(|| {

@@ -43,7 +43,7 @@ impl Shape {
     /// That of a pool; none if its policy does not go by place. A map or table that is not declared says nothing;
     /// [`DesiredState::violations`] has named it.
     pub(super) fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
-        let ranks: Vec<Rank> = pool.policy.places().collect();
+        let ranks: Vec<Rank> = pool.policy.location_rankings().collect();
         let uses = |rank: &dyn Fn(&Rank) -> bool| ranks.iter().any(rank);
         let (geo, nearest) = (uses(&|rank| *rank == Rank::Geo), uses(&|rank| *rank == Rank::Nearest));
         let latency = uses(&|rank| matches!(rank, Rank::Latency { .. }));
@@ -57,7 +57,7 @@ impl Shape {
             let region = location.filter(|_| map.is_some()).and_then(|location| location.region.as_deref());
             let column_in = |table: &LatencyTable| table.clusters().iter().position(|name| *name == member.cluster);
             Site {
-                coordinates: location.filter(|_| nearest).and_then(|location| location.at),
+                coordinates: location.filter(|_| nearest).and_then(|location| location.coordinates),
                 region: region.map(Arc::from),
                 bias: if nearest { member.bias.unwrap_or_else(own_bias) } else { Bias::default() },
                 column: latencies.as_deref().and_then(column_in),
@@ -66,8 +66,8 @@ impl Shape {
         let sites = pool.members.iter().take(Pool::MEMBERS_MAX).map(site).collect();
         (!ranks.is_empty()).then(|| Self {
             sites,
-            geo: if geo { pool.place.geo.clone() } else { Geo::default() },
-            tolerance: if nearest { pool.place.tolerance_metres } else { 0 },
+            geo: if geo { pool.location.geo.clone() } else { Geo::default() },
+            tolerance: if nearest { pool.location.tolerance_metres } else { 0 },
             ranks,
             map,
             latencies,

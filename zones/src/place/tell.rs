@@ -24,7 +24,7 @@ impl Placed {
     pub(crate) fn tell(&self, address: IpAddr) -> PlaceNote {
         let entry = self.shape.map.as_ref().map(|map| map.entry(address));
         let from = entry.as_ref().and_then(|entry| {
-            let (place, asn) = (entry.place_from, entry.asn_from);
+            let (place, asn) = (entry.location_source, entry.asn_source);
             let asn = asn.filter(|asn| Some(*asn) != place);
             let both = [place.map(ToString::to_string), asn.map(|asn| format!("AS from {asn}"))];
             let both: Vec<_> = both.into_iter().flatten().collect();
@@ -33,10 +33,10 @@ impl Placed {
         let prefers = !self.shape.geo.prefer.is_empty();
         PlaceNote {
             address,
-            place: entry.as_ref().map(|entry| entry.place.to_string()),
+            place: entry.as_ref().map(|entry| entry.location.to_string()),
             place_from: from,
             latencies: self.latencies(address),
-            preference: entry.as_ref().filter(|_| prefers).and_then(|entry| self.shape.geo.regions(entry.place).0),
+            preference: entry.as_ref().filter(|_| prefers).and_then(|entry| self.shape.geo.regions(entry.location).0),
         }
     }
 

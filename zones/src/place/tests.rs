@@ -280,7 +280,7 @@ fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> Desir
     for (name, region, n) in [("eu1", "eu", 1), ("us1", "us", 2)] {
         let name = ClusterName::new(name).unwrap();
         let location = ClusterLocation {
-            at: Coordinates::from_degrees(1.0, 2.0),
+            coordinates: Coordinates::from_degrees(1.0, 2.0),
             region: Some(region.into()),
             bias: Bias::default(),
         };
@@ -293,7 +293,7 @@ fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> Desir
         let name = PoolName::new(&format!("p{number}")).unwrap();
         let mut pool = Pool::new(name.clone(), Policy { ranks: vec![Rank::Geo], ..Policy::FAILOVER });
         pool.members = desired.clusters.keys().cloned().map(Member::new).collect();
-        pool.place.geo = preferences();
+        pool.location.geo = preferences();
         adjust(&mut pool);
         let steered: Name = format!("n{number}.example.test").parse().unwrap();
         desired.names.insert(steered.clone(), SteeredName { name: steered, pool: name.clone(), ttl: None });
@@ -324,7 +324,7 @@ fn pools_of_one_shape_share_a_placement_and_the_next_snapshot_takes_it_over() {
     let (again, _) = recompile(&wish(50, &self::world(), |_| ()), &options, &third).unwrap();
     assert_eq!(first.id(), again.id());
 
-    let two = wish(2, &world, |pool| pool.place.geo.default = vec![pool.name.as_str().into()]);
+    let two = wish(2, &world, |pool| pool.location.geo.default = vec![pool.name.as_str().into()]);
     assert_eq!(recompile(&two, &options, &first).unwrap().0.placements.count(), 2);
 }
 
@@ -354,7 +354,7 @@ proptest! {
         ]).collect();
         for address in &addresses {
             let (row, length) = placed.placement.territory.lookup(*address);
-            let place = map.entry(*address).place;
+            let place = map.entry(*address).location;
             let expected = [nearest(place, &sites(), 0), rank::geo(place, &sites(), &preferences())];
             for (ranking, expected) in placed.placement.rankings.iter().zip(expected) {
                 prop_assert_eq!((0..4).map(|member| ranking.rank(row, member)).collect::<Vec<_>>(), expected);

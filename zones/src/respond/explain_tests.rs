@@ -55,10 +55,10 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
         compile(&desired, &[zone], &ServerOptions { explain, ..ServerOptions::default() }, None).unwrap();
     let status = |number: u32| if number % 4 == 3 { HealthStatus::Down } else { HealthStatus::Up };
     let runtime = RuntimeState::new(&snapshot, |target| Health::new(status(target.0), None));
-    let little = AcceptedShare { near: 6_554, spill: 0 };
+    let little = AcceptedShare { local: 6_554, overflow: 0 };
     let acceptance =
         [(ClusterName::new("c0").unwrap(), little), (ClusterName::new("c1").unwrap(), AcceptedShare::NONE)];
-    let shares = Shares { epoch: 9, acceptance: acceptance.into(), ..Shares::default() };
+    let shares = Shares { epoch: 9, accepted: acceptance.into(), ..Shares::default() };
     let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }

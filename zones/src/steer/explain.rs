@@ -361,7 +361,7 @@ fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Opt
     if member.offer.is_some_and(|offer| !offer.is_taken()) {
         return Reason::PassedOn;
     }
-    match (sight, explanation.policy.choose) {
+    match (sight, explanation.policy.selection) {
         (Some(Sight::Candidate), Selection::Weighted) => Reason::NotChosen,
         (Some(Sight::Candidate), Selection::First) => Reason::Later,
         (Some(Sight::Part), _) => Reason::PartlyUp,

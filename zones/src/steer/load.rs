@@ -82,7 +82,7 @@ impl Offered<'_> {
     #[inline]
     fn offer(&self, balanced: &Balanced, group: u64, member: &Member, near: bool) -> Offer {
         let acceptance = balanced.acceptance(member.cluster);
-        let acceptance = if near { acceptance.near } else { acceptance.spill };
+        let acceptance = if near { acceptance.local } else { acceptance.overflow };
         let hash = mix(mix(self.seed ^ group) ^ seed::OFFER);
         // 16 bits spread over 0 to 65534, so that an acceptance of 65535 takes everybody.
         Offer { near, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
@@ -215,7 +215,7 @@ impl SteerPool {
                 break;
             }
             let Some(part) = fits(member) else { continue };
-            let near = offered.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).near);
+            let near = offered.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).local);
             let left = Leftover {
                 part,
                 cost: log2::cost(mix(seed ^ member.key)),

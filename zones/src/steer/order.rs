@@ -113,7 +113,7 @@ impl Ranking<'_> {
     /// Whether every member is a group of its own: where the first is taken, and either it alone is answered or each is
     /// asked whether it takes more.
     fn is_single(&self) -> bool {
-        self.pool.policy.choose == Selection::First && (self.pool.policy.load || self.pool.answers == 1)
+        self.pool.policy.selection == Selection::First && (self.pool.policy.load || self.pool.answers == 1)
     }
 }
 

@@ -100,7 +100,7 @@ pub(super) fn world() -> DesiredState {
     ]) {
         let name = cluster(number);
         let location = ClusterLocation {
-            at: Coordinates::from_degrees(number as f64 * 10.0, 7.0),
+            coordinates: Coordinates::from_degrees(number as f64 * 10.0, 7.0),
             region: Some(format!("r{number}")),
             bias: Bias::default(),
         };
@@ -143,7 +143,7 @@ pub(super) fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
         }
         if dice.one_in(6) {
             let before = Timestamp::from_secs([500, 5_000][dice.below(2) as usize]);
-            member.open = Schedule::new(vec![ScheduleWindow::new(None, None, Some(before)).unwrap()]);
+            member.schedule = Schedule::new(vec![ScheduleWindow::new(None, None, Some(before)).unwrap()]);
         }
         if dice.one_in(6) {
             member.probe = Some(ProbeAddress::Host("gw.test".into(), 80 + dice.below(2) as u16));
@@ -162,7 +162,7 @@ pub(super) fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
             let clients = LocationMatch { asn: Some(7), ..LocationMatch::default() };
             let regions = vec![format!("r{}", (first + 1) % 6).into()];
             let prefer = vec![Preference { clients, regions, only: dice.one_in(3) }];
-            pool.place.geo = Geo { prefer, default: vec![] };
+            pool.location.geo = Geo { prefer, default: vec![] };
         }
         _ => {}
     }

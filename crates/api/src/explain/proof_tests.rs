@@ -207,7 +207,7 @@ impl Scene {
             rows.push(&ranks);
         }
         let quarters = ["0.0.0.0/2", "64.0.0.0/2", "128.0.0.0/2", "192.0.0.0/2"].map(|text| text.parse().unwrap());
-        let placement = if pool.policy.places().next().is_some() {
+        let placement = if pool.policy.location_rankings().next().is_some() {
             Placement {
                 territory: Territory::new(Partition::of_networks(quarters.into_iter().zip(0..), 0)).unwrap(),
                 rankings: vec![rows],
@@ -226,8 +226,8 @@ impl Scene {
         let low = dice.below(2) == 0;
         let part = |dice: &mut SplitMix| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
         let balanced = desired.clusters.keys().filter(|_| dice.below(4) > 0).cloned().collect::<Vec<_>>();
-        let acceptance = balanced.into_iter().map(|c| (c, AcceptedShare { near: part(dice), spill: part(dice) }));
-        let shares = Shares { epoch: 3, acceptance: acceptance.collect(), ..Shares::default() };
+        let acceptance = balanced.into_iter().map(|c| (c, AcceptedShare { local: part(dice), overflow: part(dice) }));
+        let shares = Shares { epoch: 3, accepted: acceptance.collect(), ..Shares::default() };
         Self { snapshot: snapshot(desired), steer, health, shares }
     }
 
@@ -277,7 +277,7 @@ fn desired(dice: &mut SplitMix) -> DesiredState {
     let turns = (dice.below(3) as usize).min(ranks.len());
     ranks.rotate_left(turns);
     let choose = if dice.below(4) == 0 { Selection::First } else { Selection::Weighted };
-    let policy = Policy { schedule: dice.below(3) == 0, ranks, load: dice.below(3) > 0, choose };
+    let policy = Policy { schedule: dice.below(3) == 0, ranks, load: dice.below(3) > 0, selection: choose };
     let mut pool = Pool::new(PoolName::new(&format!("p{}", dice.below(9))).unwrap(), policy);
     pool.answers = [1, 1, 2, 3][dice.below(4) as usize];
     pool.spread = if dice.below(4) == 0 { Spread::Query } else { Spread::Client };
@@ -302,7 +302,7 @@ fn desired(dice: &mut SplitMix) -> DesiredState {
             1 => ScheduleWindow::new(None, noon, None).ok(),
             _ => None,
         };
-        member.open = window.and_then(|window| Schedule::new(vec![window]));
+        member.schedule = window.and_then(|window| Schedule::new(vec![window]));
         pool.members.push(member);
         let cluster =
             Cluster { name: name.clone(), addresses, dns_name: None, location: None, capacity: None, services: vec![] };
@@ -323,7 +323,7 @@ fn desired(dice: &mut SplitMix) -> DesiredState {
 fn snapshot(mut desired: DesiredState) -> Snapshot {
     let zone = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&name("a.test"), "a.zone", zone, &mut |_| Err("none".into()));
-    desired.pools.values_mut().for_each(|pool| pool.policy.ranks.retain(|rank| !rank.is_by_place()));
+    desired.pools.values_mut().for_each(|pool| pool.policy.ranks.retain(|rank| !rank.is_by_location()));
     compile(&desired, &[zone], &ServerOptions::default(), None).unwrap().0
 }
 

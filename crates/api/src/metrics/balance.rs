@@ -23,8 +23,8 @@ pub(super) fn write(
     let shares = view.runtime.shares();
     if let Some(shares) = shares {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
-        let taken = shares.acceptance.iter().flat_map(|(cluster, taken)| {
-            let parts = [("local", taken.near), ("overflow", taken.spill)];
+        let taken = shares.accepted.iter().flat_map(|(cluster, taken)| {
+            let parts = [("local", taken.local), ("overflow", taken.overflow)];
             parts.map(|(of, taken)| ([cluster.to_string(), of.to_owned()], part(taken)))
         });
         let help = "Share of clients that a balanced cluster accepts: local (it is their best cluster) or overflow (a better cluster did not accept them).";

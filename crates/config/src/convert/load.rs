@@ -124,7 +124,7 @@ fn source(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: Load) -> LoadS
         tls: wire.tls.map(|wire| monitors::tls(meaning, &format!("{pointer}/tls"), wire)),
         ..default
     };
-    if source.unit == LoadUnit::Permille && matches!(source.read, LoadQuery::Prometheus { metric: None, .. }) {
+    if source.unit == LoadUnit::Permille && matches!(source.query, LoadQuery::Prometheus { metric: None, .. }) {
         let what = "the signals of a gateway are amounts and no permille";
         meaning.error(format_args!("{pointer}/unit"), what, "take it out, or declare a metric that is");
     }
@@ -142,7 +142,7 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQu
                 meaning.error(format_args!("{pointer}/signal"), what, "take one of both out");
             }
             LoadQuery::Prometheus {
-                at: place(wire, 15_090, "/stats/prometheus"),
+                endpoint: place(wire, 15_090, "/stats/prometheus"),
                 signal: wire.signal.map(signal),
                 metric,
                 overload_at: wire.overload_at.map_or(95, |Int(percent)| percent),
@@ -161,7 +161,7 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQu
                 let what = format!("{found:?} is no JSON pointer");
                 meaning.error(format_args!("{pointer}/pointer"), what, "write it like /load (RFC 6901)");
             }
-            LoadQuery::Json { at: place(wire, 1, "/"), pointer: found }
+            LoadQuery::Json { endpoint: place(wire, 1, "/"), pointer: found }
         }
         LoadType::Promql => {
             if wire.query.is_none() {
@@ -219,7 +219,7 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSourc
         MonitorError::Ca(_) => "/tls/ca",
         MonitorError::ClientCertificate(_) => "/tls/cert",
         MonitorError::ClientKey(_) => "/tls/key",
-        MonitorError::Path(_) if source.asks_gateways() => "/path",
+        MonitorError::Path(_) if source.is_per_gateway() => "/path",
         MonitorError::Path(_) => "/url",
         MonitorError::ServerName(_) => "/tls/serverName",
         // The words of a header would show the token.

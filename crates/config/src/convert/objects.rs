@@ -38,7 +38,7 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
             continue;
         }
         let location = wire.location.map(|wire| ClusterLocation {
-            at: Coordinates::from_degrees(wire.latitude.0, wire.longitude.0),
+            coordinates: Coordinates::from_degrees(wire.latitude.0, wire.longitude.0),
             region: wire.region.map(|Text(region)| region),
             bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)).unwrap_or_default(),
         });
@@ -102,7 +102,7 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
         client_prefix: wire.client_prefix.map_or_else(ClientPrefix::default, client_prefix),
         panic_threshold: fraction(wire.panic_threshold.as_ref()),
         min_healthy: fraction(wire.min_healthy.as_ref()),
-        place,
+        location: place,
         monitor: wire.monitor.map(|As(name)| name),
         members,
         ..default
@@ -111,7 +111,7 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
 
 fn member(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Member) -> Member {
     Member {
-        open: schedule::schedule(meaning, pointer, wire.open),
+        schedule: schedule::schedule(meaning, pointer, wire.open),
         cluster: wire.cluster.0,
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
         // Its type holds the tier to 1..=255.

@@ -48,8 +48,8 @@ fn add(policy: &mut Policy, step: Step, last: bool, tolerance: Duration) {
         Step::Nearest => policy.ranks.push(Rank::Nearest),
         Step::Schedule => policy.schedule = true,
         Step::Load => policy.load = true,
-        Step::Sticky | Step::Weighted => policy.choose = Selection::Weighted,
-        Step::Failover if last => policy.choose = Selection::First,
+        Step::Sticky | Step::Weighted => policy.selection = Selection::Weighted,
+        Step::Failover if last => policy.selection = Selection::First,
         Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
     }
 }

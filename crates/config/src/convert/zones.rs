@@ -107,7 +107,7 @@ fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, des
         // The records of a made zone stand where it is declared, which may not have been known.
         if data.records.first().is_some_and(|record| record.line == 0) && !faults.is_empty() {
             let place = FileLocation { column: 1, ..meaning.place(pointer) };
-            faults.iter_mut().for_each(|fault| fault.place.clone_from(&place));
+            faults.iter_mut().for_each(|fault| fault.location.clone_from(&place));
         }
         meaning.reader.faults(faults);
     }

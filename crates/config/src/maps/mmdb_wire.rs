@@ -110,7 +110,7 @@ pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapL
         return Err(Unusable(format!("is a database of the type {kind:?}, in which no record tells a place or an AS")));
     }
     let source = MapSource::Database(Arc::from(file));
-    Ok(MapLayer { partition: partition.finish(), places: numbers.places, sources: vec![source] })
+    Ok(MapLayer { partition: partition.finish(), locations: numbers.places, sources: vec![source] })
 }
 
 /// Numbers places from 1; one of which nothing is known is 0.

@@ -30,7 +30,7 @@ fn map(layer: MapLayer) -> ClientMap {
 
 fn shown(map: &ClientMap, address: &str) -> String {
     let entry = map.entry(address.parse().unwrap());
-    format!("{} {}", entry.block, entry.place)
+    format!("{} {}", entry.block, entry.location)
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_damaged_octet_anywhere_is_an_error_or_another_database_and_never_a_panic() 
 #[test]
 fn networks_are_bounded() {
     let database = Mmdb::new(&networks()).octets();
-    let count = |most| mmdb_wire::read(&database, "t", most).map(|layer| layer.places.len()).map_err(|why| why.0);
+    let count = |most| mmdb_wire::read(&database, "t", most).map(|layer| layer.locations.len()).map_err(|why| why.0);
     // Of 192.0.2.0/24 the half remains, of 2001:db8::/32 sixteen parts.
     assert_eq!(count(20), Ok(5));
     assert_eq!(count(19), Err("has more than 19 networks".to_owned()));

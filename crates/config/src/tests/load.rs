@@ -35,7 +35,7 @@ fn url(text: &str, https: bool, path: &str) -> LoadUrl {
 #[test]
 fn sources_are_read_with_their_defaults() {
     let at = |port, path: &str| LoadEndpoint::Gateways { port, path: path.to_owned() };
-    let metrics = |at, signal, metric, overload_at| LoadQuery::Prometheus { at, signal, metric, overload_at };
+    let metrics = |at, signal, metric, overload_at| LoadQuery::Prometheus { endpoint: at, signal, metric, overload_at };
     let stats = at(15090, "/stats/prometheus");
     assert_eq!(source("gw"), LoadSource::new(metrics(stats.clone(), None, None, 95)));
     let tuned = LoadSource::new(metrics(at(15020, "/metrics"), Some(LoadSignal::InFlight), None, 80));
@@ -43,16 +43,16 @@ fn sources_are_read_with_their_defaults() {
     assert_eq!(source("tuned"), LoadSource { period, timeout, ..tuned });
     let labels = vec![("kind".to_owned(), "a".to_owned())];
     let metric = LoadMetric { name: "work_total".to_owned(), labels, is_rate: true };
-    assert_eq!(source("own").read, metrics(stats, None, Some(metric), 95));
+    assert_eq!(source("own").query, metrics(stats, None, Some(metric), 95));
     let feed = source("feed");
     let place = LoadEndpoint::Url(url("feeds.example:443", true, "/load?of={cluster}"));
-    assert_eq!(feed.read, LoadQuery::Json { at: place, pointer: "/load".to_owned() });
+    assert_eq!(feed.query, LoadQuery::Json { endpoint: place, pointer: "/load".to_owned() });
     assert_eq!((feed.unit, feed.timeout), (LoadUnit::Permille, Duration::from_secs(2)));
     let pods = source("pods");
     assert!(pods.tls.is_some_and(|tls| !tls.verify) && pods.unit == LoadUnit::Capacity);
     let (query, label) = ("sum by (dc) (x)".to_owned(), "dc".to_owned());
     let promql = LoadQuery::Promql { url: url("[2001:db8::9]:9090", false, "/p"), query, label };
-    assert_eq!(source("prom").read, promql);
+    assert_eq!(source("prom").query, promql);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn maps_tables_and_rules_become_what_they_say() {
     let shown = |address: &str| {
         let entry = map.entry(address.parse().unwrap());
         let from = |source: Option<&fairway_model::MapSource>| source.map_or_else(String::new, ToString::to_string);
-        format!("{} | {} | {}", entry.place, from(entry.place_from), from(entry.asn_from))
+        format!("{} | {} | {}", entry.location, from(entry.location_source), from(entry.asn_source))
     };
     assert_eq!(
         shown("192.0.2.1"),
@@ -66,8 +66,8 @@ fn maps_tables_and_rules_become_what_they_say() {
     let table = desired.latencies.values().next().unwrap();
     assert_eq!(table.entry("192.0.2.1".parse().unwrap()).1[0].unwrap().to_string(), "12 ms");
     let pool = desired.pools.values().next().unwrap();
-    assert_eq!((pool.place.tolerance_metres, pool.place.geo.prefer.len()), (50_000, 2));
-    assert_eq!(pool.place.geo.prefer[0].clients.country.unwrap().to_string(), "DE");
+    assert_eq!((pool.location.tolerance_metres, pool.location.geo.prefer.len()), (50_000, 2));
+    assert_eq!(pool.location.geo.prefer[0].clients.country.unwrap().to_string(), "DE");
     assert_eq!(pool.members[0].bias.unwrap().hundredths(), 30);
     let location = desired.clusters.values().next().unwrap().location.as_ref().unwrap();
     assert_eq!(location.bias.hundredths(), -20);

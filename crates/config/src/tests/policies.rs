@@ -40,7 +40,7 @@ fn a_word_or_a_list_of_steps_is_a_policy() {
         ("[geo, failover, weighted]", vec![Rank::Geo, Rank::Tier], false, Selection::Weighted),
         ("[tier, load, failover]", vec![Rank::Tier], true, Selection::First),
     ] {
-        assert_eq!(policy(text), Policy { ranks, load, choose, ..Policy::WEIGHTED }, "{text}");
+        assert_eq!(policy(text), Policy { ranks, load, selection: choose, ..Policy::WEIGHTED }, "{text}");
     }
 }
 

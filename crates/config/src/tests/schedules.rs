@@ -15,8 +15,8 @@ fn config(policy: &str, open: &str) -> String {
 fn is_open(open: &str, at: &str) -> bool {
     let loaded = loaded(&config("[schedule, weighted]", &format!(", open: [{open}]")));
     let pool = loaded.desired.pools.values().next().unwrap();
-    assert!(pool.policy.schedule && pool.members[1].open.is_none());
-    pool.members[0].open.as_ref().unwrap().is_open(at.parse::<Timestamp>().unwrap())
+    assert!(pool.policy.schedule && pool.members[1].schedule.is_none());
+    pool.members[0].schedule.as_ref().unwrap().is_open(at.parse::<Timestamp>().unwrap())
 }
 
 #[test]

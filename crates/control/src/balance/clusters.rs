@@ -120,7 +120,7 @@ impl Clusters {
         let down: HashSet<&ClusterName> =
             (0..self.names.len()).filter(|place| is_down(*place)).map(|place| &self.names[place]).collect();
         for cluster in &down {
-            shares.acceptance.insert((*cluster).clone(), AcceptedShare::NONE);
+            shares.accepted.insert((*cluster).clone(), AcceptedShare::NONE);
         }
         if !down.is_empty() {
             shares.pins.retain(|_, held| !down.contains(held));

@@ -75,7 +75,7 @@ pub(super) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
                     set,
                     since: row.row.since,
                     addresses: vec![],
-                    wanted: Arc::clone(wanted),
+                    spec: Arc::clone(wanted),
                     lease_weight: *lease_weight,
                 });
                 offer.addresses.extend(addresses);
@@ -95,7 +95,7 @@ pub(super) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
             is_shared: declared.is_some_and(|(.., is_shared)| is_shared),
         };
         let mut of_name = merge_name(name, offers.into_values().collect(), beside.shared, &held, pool_name(name));
-        joined.conditions.append(&mut of_name.conditions);
+        joined.conditions.append(&mut of_name.problems);
         joined.of_name = Some(of_name);
     }
     let is_steered = joined.of_name.as_ref().is_some_and(|of_name| of_name.steered.is_some());
@@ -108,7 +108,7 @@ pub(super) fn join(rows: &[Brought<'_>], beside: &Beside<'_>) -> Joined {
 fn condition(row: &ReadRow, owner: &Arc<str>, what: String) -> ContributionProblem {
     let endpoint = &row.row.endpoint;
     let (name, set) = (endpoint.dns_name.as_str().into(), endpoint.set_identifier.as_str().into());
-    ContributionProblem { name, owner: Arc::clone(owner), set, what }
+    ContributionProblem { name, owner: Arc::clone(owner), set, message: what }
 }
 
 /// A record set that a row offers.

@@ -89,7 +89,7 @@ fn listed(declared: &Declared, published: &Published, ledger: &ContributionLedge
                 name: name.to_string(),
                 cluster: member.cluster.to_string(),
                 weight: member.weight.0,
-                declared: origin.said.map(|weight| weight.0),
+                declared: origin.weight.map(|weight| weight.0),
             });
         }
     }
@@ -97,8 +97,9 @@ fn listed(declared: &Declared, published: &Published, ledger: &ContributionLedge
         state.members = members.get(&(&*state.owner, &*state.set)).cloned().unwrap_or_default();
         let all = all.iter();
         let own = all.filter(|told| *told.owner == *state.owner && *told.set == *state.set).take(CONDITIONS_MAX);
-        state.warnings =
-            own.map(|told| ContributionWarning { name: told.name.to_string(), message: told.what.clone() }).collect();
+        state.warnings = own
+            .map(|told| ContributionWarning { name: told.name.to_string(), message: told.message.clone() })
+            .collect();
     }
     listed
 }

@@ -190,7 +190,7 @@ impl Contributed {
         for fault in faults.iter().filter(|fault| fault.is_error()) {
             let Some(subject) = &fault.about else { continue };
             for name in self.names_of(subject) {
-                found |= left.insert(name, format!("{}; {}", fault.what, fault.hint)).is_none();
+                found |= left.insert(name, format!("{}; {}", fault.fact, fault.hint)).is_none();
             }
         }
         found

@@ -83,7 +83,7 @@ fn a_name_outside_the_zones_and_a_cname_beside_addresses_are_told() {
         row("b.gslb.example", "CNAME", "c.example", "", ""),
     ];
     let joined = joined(&[(scope("east"), rows)], &LeftNames::new());
-    let told: Vec<_> = joined.conditions().map(|told| format!("{} {}", told.name, told.what)).collect();
+    let told: Vec<_> = joined.conditions().map(|told| format!("{} {}", told.name, told.message)).collect();
     assert_eq!(told[0], "a.elsewhere.test it is in no declared zone");
     assert!(told[1].starts_with("b.gslb.example other records are offered for the name"), "{told:?}");
     assert_eq!(joined.united.desired().names.len(), 1);
@@ -114,7 +114,7 @@ fn a_name_that_is_at_fault_is_left_out_alone() {
     assert!(!whole.leave_out(&[fault(Subject::Name("else.example".parse().unwrap()))], &mut left));
     let rest = joined(&clients, &left);
     assert_eq!(members(&rest), ["at+192.0.2.2"]);
-    assert!(rest.conditions().next().unwrap().what.contains("an address stands there"));
+    assert!(rest.conditions().next().unwrap().message.contains("an address stands there"));
     assert!(!whole.leave_out(&[fault(Subject::Name(name))], &mut left));
     assert!(whole.leave_out(&[fault(Subject::Cluster(ClusterName::new("at+192.0.2.2").unwrap()))], &mut left));
 }

@@ -118,8 +118,8 @@ fn few(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
 
 fn part(pool: &Pool, member: &Member, view: &ServingState) -> Part {
     let shares = view.runtime.shares().filter(|_| pool.policy.load);
-    let acceptance = shares.and_then(|shares| shares.acceptance.get(&member.cluster));
-    let accepts = acceptance.map_or(u16::MAX, |acceptance| acceptance.near);
+    let acceptance = shares.and_then(|shares| shares.accepted.get(&member.cluster));
+    let accepts = acceptance.map_or(u16::MAX, |acceptance| acceptance.local);
     Part { cluster: member.cluster.clone(), weight: member.weight.0.max(1), accepts }
 }
 

@@ -198,8 +198,8 @@ fn what_balancing_decided_counts_only_in_pools_that_heed_it() {
     let members = "members: [{ cluster: us1 }, { cluster: ap1 }]";
     for (policy, weights) in [("[load, weighted]", ["51", "255"]), ("weighted", ["1", "1"])] {
         let mut scene = Scene::of(&format!("policy: {policy}, {members}"), "");
-        let fifth = AcceptedShare { near: u16::MAX / 5, spill: 0 };
-        let shares = Shares { acceptance: [(ClusterName::new("us1").unwrap(), fifth)].into(), ..Shares::default() };
+        let fifth = AcceptedShare { local: u16::MAX / 5, overflow: 0 };
+        let shares = Shares { accepted: [(ClusterName::new("us1").unwrap(), fifth)].into(), ..Shares::default() };
         let view = &mut scene.view;
         view.runtime = Arc::new(view.runtime.with_shares(&view.snapshot, &Arc::new(shares)));
         let said = scene.says_weighted();

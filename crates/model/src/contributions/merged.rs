@@ -107,7 +107,8 @@ impl MergedNames {
         }
         let region = regions.and_then(region_of).map(|region| region.to_string());
         // Contributions have no coordinates.
-        let location = region.map(|region| ClusterLocation { at: None, region: Some(region), bias: Bias::default() });
+        let location =
+            region.map(|region| ClusterLocation { coordinates: None, region: Some(region), bias: Bias::default() });
         let own = || Cluster {
             name: cluster.name.clone(),
             addresses: cluster.addresses.clone(),
@@ -136,7 +137,7 @@ impl MergedNames {
                 if region != *holds {
                     let what = format!("these addresses are in region {holds}, by more names");
                     let (owner, set) = (Arc::clone(owner), Arc::clone(set));
-                    found.insert(ContributionProblem { name: name.to_string().into(), owner, set, what });
+                    found.insert(ContributionProblem { name: name.to_string().into(), owner, set, message: what });
                 }
             }
         }

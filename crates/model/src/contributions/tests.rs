@@ -15,13 +15,13 @@ fn offer(owner: &str, set: &str, address: &str) -> NameContribution {
         set: set.into(),
         since: 0,
         addresses: vec![address.parse().unwrap()],
-        wanted: Arc::default(),
+        spec: Arc::default(),
         lease_weight: Permille::WHOLE,
     }
 }
 
 fn wanting(offer: NameContribution, wanted: ContributedSpec) -> NameContribution {
-    NameContribution { wanted: Arc::new(wanted), ..offer }
+    NameContribution { spec: Arc::new(wanted), ..offer }
 }
 
 fn cluster(name: &str, addresses: &[&str]) -> Cluster {
@@ -56,7 +56,7 @@ fn members(united: &MergedName) -> Vec<(String, u16, u8)> {
 }
 
 fn whats(united: &MergedName) -> Vec<String> {
-    united.conditions.iter().map(|told| format!("{}/{}: {}", told.owner, told.set, told.what)).collect()
+    united.problems.iter().map(|told| format!("{}/{}: {}", told.owner, told.set, told.message)).collect()
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_address_of_a_declared_cluster_stands_for_it_and_so_does_its_name() {
 #[test]
 fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
     let ttl = |secs| Ttl::from_secs(secs).ok();
-    let failover = Policy { choose: crate::Selection::First, ..Policy::WEIGHTED };
+    let failover = Policy { selection: crate::Selection::First, ..Policy::WEIGHTED };
     let old = ContributedSpec { policy: Some(failover.clone()), ttl: ttl(60), ..ContributedSpec::default() };
     let new = ContributedSpec {
         policy: Some(Policy::WEIGHTED),
@@ -166,7 +166,7 @@ fn where_a_weight_comes_from_is_told_of_each_member() {
     let fading =
         NameContribution { lease_weight: Permille::new(500).unwrap(), ..wanting(offer("b", "us", "192.0.2.2"), said) };
     let united = joined(vec![offer("a", "eu", "192.0.2.1"), fading]);
-    let told: Vec<_> = united.origins.iter().map(|of| (&*of.owner, of.said, of.lease_weight.thousandths())).collect();
+    let told: Vec<_> = united.origins.iter().map(|of| (&*of.owner, of.weight, of.lease_weight.thousandths())).collect();
     assert_eq!(told, [("a", None, 1000), ("b", Some(Weight(60)), 500)]);
     assert_eq!(members(&united).iter().map(|member| member.1).collect::<Vec<_>>(), [1000, 30_000]);
 }
@@ -188,9 +188,9 @@ fn a_region_without_a_point_is_one_and_of_two_the_one_that_more_names_say_holds(
     let said = [of(1, Some("eu")), of(2, Some("us")), of(3, Some("us")), of(4, None)];
     united.change(said.map(|(name, of)| (name, Some(of))));
     let location = united.desired().clusters.values().next().unwrap().location.clone().unwrap();
-    assert_eq!((location.region.as_deref(), location.at), (Some("us"), None));
+    assert_eq!((location.region.as_deref(), location.coordinates), (Some("us"), None));
     let disputes = united.disputes();
-    let told: Vec<_> = disputes.iter().map(|told| format!("{} {}", told.name, told.what)).collect();
+    let told: Vec<_> = disputes.iter().map(|told| format!("{} {}", told.name, told.message)).collect();
     assert_eq!(told, ["n1.example. these addresses are in region us, by more names"]);
     united.change([(name("n2.example"), None), (name("n3.example"), None)]);
     assert_eq!(

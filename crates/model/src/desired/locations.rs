@@ -14,14 +14,14 @@ use crate::{Geo, LatencyTableName, MapName, Pool, Rank};
 
 pub(super) fn check_locations(desired: &DesiredState, pool: &Pool, found: &mut Vec<Violation>) {
     let (name, subject) = (&pool.name, || Subject::Pool(pool.name.clone()));
-    let ranks_by = |is_meant: fn(&Rank) -> bool| pool.policy.places().any(|rank| is_meant(&rank));
+    let ranks_by = |is_meant: fn(&Rank) -> bool| pool.policy.location_rankings().any(|rank| is_meant(&rank));
     let needs_table = ranks_by(|rank| matches!(rank, Rank::Latency { .. }));
     let needs_map = ranks_by(|rank| !matches!(rank, Rank::Latency { .. }));
-    if ranks_by(|rank| *rank == Rank::Geo) && pool.place.geo == Geo::default() {
+    if ranks_by(|rank| *rank == Rank::Geo) && pool.location.geo == Geo::default() {
         let what = format!("pool {name} has geo in its policy, but no preference");
         found.push(error(subject(), what, "give geo.prefer or geo.default, or remove geo from the policy"));
     }
-    let (map, table) = (pool.place.map.as_ref(), pool.place.latencies.as_ref());
+    let (map, table) = (pool.location.map.as_ref(), pool.location.latencies.as_ref());
     let map = missing(needs_map, "map", &desired.maps, map, MapName::as_str);
     let table = missing(needs_table, "latency table", &desired.latencies, table, LatencyTableName::as_str);
     for (what, hint) in map.into_iter().chain(table) {
@@ -36,7 +36,7 @@ pub(super) fn check_locations(desired: &DesiredState, pool: &Pool, found: &mut V
         }
     }
     let regions: BTreeSet<&str> = clusters().filter_map(|c| c.location.as_ref()?.region.as_deref()).collect();
-    let geo = &pool.place.geo;
+    let geo = &pool.location.geo;
     let preferred = geo.prefer.iter().flat_map(|preference| &preference.regions).chain(&geo.default);
     let preferred: BTreeSet<&str> = preferred.map(|region| &**region).collect();
     for region in preferred.difference(&regions) {

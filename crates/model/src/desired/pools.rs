@@ -89,7 +89,7 @@ fn check_policy(pool: &Pool, found: &mut Vec<Violation>) {
         let what = format!("pool {name} has minHealthy, but its policy uses load to decide when the next tier helps");
         found.push(error(subject(), what, "remove minHealthy, or load from the policy"));
     }
-    if pool.policy.choose == Selection::First && pool.answers > 1 {
+    if pool.policy.selection == Selection::First && pool.answers > 1 {
         let what = format!("pool {name} has answers {}, but failover with load answers one cluster", pool.answers);
         found.push(error(subject(), what, "remove answers, or use weighted"));
     }

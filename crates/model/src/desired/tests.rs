@@ -26,7 +26,7 @@ fn desired() -> DesiredState {
 }
 
 fn texts(desired: &DesiredState) -> Vec<String> {
-    desired.violations().into_iter().map(|p| format!("{}; {}", p.what, p.hint)).collect()
+    desired.violations().into_iter().map(|p| format!("{}; {}", p.fact, p.hint)).collect()
 }
 
 fn with_pool(change: impl FnOnce(&mut Pool)) -> DesiredState {
@@ -84,7 +84,7 @@ fn pool_over_a_size_limit_is_rejected() {
 fn pool_with_load_needs_a_capacity_and_no_min_healthy() {
     let state = with_pool(|pool| {
         pool.policy.load = true;
-        pool.policy.choose = crate::Selection::First;
+        pool.policy.selection = crate::Selection::First;
         pool.answers = 2;
         pool.min_healthy = crate::Permille::WHOLE;
     });
@@ -130,7 +130,7 @@ fn load_source_must_be_declared_and_have_a_capacity_to_count_in() {
         ]
     );
     let at = LoadEndpoint::Gateways { port: 15090, path: "/stats/prometheus".into() };
-    let source = LoadSource::new(LoadQuery::Prometheus { at, signal: None, metric: None, overload_at: 95 });
+    let source = LoadSource::new(LoadQuery::Prometheus { endpoint: at, signal: None, metric: None, overload_at: 95 });
     state.load_sources.insert(gw.clone(), Arc::new(source.clone()));
     assert_eq!(
         texts(&state)[0],

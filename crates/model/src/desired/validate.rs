@@ -119,7 +119,7 @@ impl DesiredState {
             let hint = "set its capacity in the unit of the load, or the unit of the load source to permille";
             found.push(error(subject(), what, hint));
         }
-        if !load.gateways.is_empty() && !source.asks_gateways() {
+        if !load.gateways.is_empty() && !source.is_per_gateway() {
             let what = format!("cluster {cluster} names gateways to scrape, but load source {name} reads one URL");
             found.push(error(subject(), what, "remove scrape"));
         }
@@ -193,11 +193,11 @@ fn check_load_source(name: &LoadSourceName, source: &LoadSource, found: &mut Vec
 }
 
 pub(super) fn error(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
-    Violation { subject, severity: Severity::Error, what: what.into(), hint: hint.into() }
+    Violation { subject, severity: Severity::Error, fact: what.into(), hint: hint.into() }
 }
 
 pub(super) fn warning(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
-    Violation { subject, severity: Severity::Warning, what: what.into(), hint: hint.into() }
+    Violation { subject, severity: Severity::Warning, fact: what.into(), hint: hint.into() }
 }
 
 /// Returns "did you mean X?" if a known name is close to `wanted`, else up to eight names to choose from.

@@ -150,13 +150,13 @@ proptest! {
 
 #[test]
 fn the_index_is_small_where_runs_are_few_and_bounded_where_they_are_many() {
-    assert!(partition(&[("10.0.0.0/8", 1)]).octets() < 200);
+    assert!(partition(&[("10.0.0.0/8", 1)]).size_in_bytes() < 200);
     let mut builder = PartitionBuilder::new(0);
     for number in 0..1u32 << 20 {
         builder.add(Network::of(Ipv4Addr::from_bits(number << 12).into(), 20), number % 3);
     }
     let many = builder.finish();
     assert_eq!(many.runs(), (1 << 20) + 1);
-    assert!(many.octets() < (1 << 23) + (1 << 19), "{}", many.octets());
+    assert!(many.size_in_bytes() < (1 << 23) + (1 << 19), "{}", many.size_in_bytes());
     assert_eq!(find(&many, "255.255.255.255"), (((1 << 20) - 1) % 3, 20));
 }

@@ -63,7 +63,7 @@ impl Surroundings {
     fn places(&self, desired: &DesiredState) -> Vec<ClientLocation> {
         let map = MapName::new(MAP).ok().and_then(|name| desired.maps.get(&name));
         let place = |number: usize| {
-            let known = map.map(|map| map.entry(address(number)).place.clone()).unwrap_or_default();
+            let known = map.map(|map| map.entry(address(number)).location.clone()).unwrap_or_default();
             ClientLocation { coordinates: None, ..known }
         };
         (0..self.clusters.len()).map(place).collect()
@@ -102,8 +102,8 @@ fn network(place: usize, declared: &SimulatedCluster, said: Option<&Value>) -> V
 fn words(faults: &[Diagnostic]) -> String {
     let errors = faults.iter().filter(|fault| fault.is_error());
     let word = |fault: &Diagnostic| match fault.hint.as_str() {
-        "" => fault.what.clone(),
-        hint => format!("{}; {hint}", fault.what),
+        "" => fault.fact.clone(),
+        hint => format!("{}; {hint}", fault.fact),
     };
     let words: Vec<_> = errors.map(word).collect();
     words.join("\n").replace("pools[0]", "pool").replace("maps[0].networks", "clients of clusters")

@@ -169,7 +169,7 @@ fn cluster(declared: &SimulatedCluster, place: usize) -> Cluster {
         addresses: vec![ip(place)],
         dns_name: None,
         location: Some(ClusterLocation {
-            at: Some(declared.at),
+            coordinates: Some(declared.at),
             region: declared.region.clone(),
             bias: Bias::default(),
         }),

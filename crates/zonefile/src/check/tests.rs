@@ -49,7 +49,7 @@ fn apex_without_soa_or_ns_is_refused() {
     let faults = check("$TTL 60\na A 192.0.2.1\n", &[]).1;
     assert_eq!(faults.len(), 2);
     assert!(faults.iter().all(Diagnostic::is_error));
-    assert!(faults[0].what.contains("no SOA") && faults[1].what.contains("no NS"));
+    assert!(faults[0].fact.contains("no SOA") && faults[1].fact.contains("no NS"));
     error("@ SOA ns h 2 1h 15m 2w 5m\n", 5, "2 different SOA");
     error("a SOA ns h 2 1h 15m 2w 5m\n", 5, "not the zone apex");
 }
@@ -141,7 +141,7 @@ fn duplicates_are_dropped_ignoring_case_of_names() {
 fn different_ttls_in_an_rrset_become_the_smallest() {
     let (zone, faults) = check(&format!("{HEAD}ns 30 A 192.0.2.2\nns 90 A 192.0.2.3\nns 70 AAAA ::1\n"), &[]);
     assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(!faults[0].is_error() && faults[0].place.line == 4, "{faults:?}");
+    assert!(!faults[0].is_error() && faults[0].location.line == 4, "{faults:?}");
     let ttls: Vec<u32> = zone.records.iter().map(|record| record.ttl.secs()).collect();
     assert_eq!(ttls, [60, 60, 30, 30, 30, 70]);
 }
@@ -172,7 +172,7 @@ fn invalid_host_names_and_mailboxes_are_warnings() {
     warning("a_b A 192.0.2.1\n", 5, "not a valid host name");
     fine("*.a A 192.0.2.1\n_dmarc TXT x\n");
     let faults = check("$TTL 60\n@ SOA ns h@e.test. 1 1h 15m 2w 5m\n@ NS ns\nns A 192.0.2.1\n", &[]).1;
-    assert!(faults.len() == 1 && faults[0].what.contains("contains an @"), "{faults:?}");
+    assert!(faults.len() == 1 && faults[0].fact.contains("contains an @"), "{faults:?}");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn steered_names_have_addresses_and_take_none_from_the_file() {
     assert_eq!(faults, []);
     for line in ["s A 192.0.2.9", "s AAAA ::1", "s CNAME x."] {
         let (_, faults) = check(&format!("{HEAD}{line}\n"), &["s.e.test"]);
-        assert!(faults.len() == 1 && faults[0].is_error() && faults[0].place.line == 5, "{line} {faults:?}");
+        assert!(faults.len() == 1 && faults[0].is_error() && faults[0].location.line == 5, "{line} {faults:?}");
     }
     // An exact name beside a steered wildcard is its own.
     assert_eq!(check(&format!("{HEAD}own.w A 192.0.2.9\n"), &["*.w.e.test"]).1, []);
@@ -195,6 +195,6 @@ fn a_flood_of_faults_is_bounded() {
     let lines: String = (0..500).map(|n| format!("@ NS x{n}\n@ MX 1 x{n}\n")).collect();
     let faults = check(&format!("{HEAD}{lines}"), &[]).1;
     assert_eq!(faults.len(), 202);
-    assert!(faults.iter().any(|f| f.is_error() && f.what == "and 400 more errors"));
-    assert!(faults.iter().any(|f| !f.is_error() && f.what == "and 400 more warnings"));
+    assert!(faults.iter().any(|f| f.is_error() && f.fact == "and 400 more errors"));
+    assert!(faults.iter().any(|f| !f.is_error() && f.fact == "and 400 more warnings"));
 }

@@ -11,8 +11,8 @@ use fairway_model::{Diagnostic, Name, Rtype};
 fn assert_sane(text: &[u8], faults: &[Diagnostic]) {
     let lines = text.split(|octet| *octet == b'\n').count();
     for fault in faults {
-        assert!(usize::try_from(fault.place.line).unwrap() <= lines, "{fault}");
-        assert!(!fault.what.is_empty());
+        assert!(usize::try_from(fault.location.line).unwrap() <= lines, "{fault}");
+        assert!(!fault.fact.is_empty());
     }
 }
 

@@ -162,7 +162,7 @@ fn failed_cyclic_and_too_deep_includes_are_refused() {
         "{circle:?}"
     );
     let own = read_zone(&name("e.test"), "/etc/zones/own", b"$INCLUDE own\n", &mut |_| Ok(vec![])).1;
-    assert!(own.len() == 1 && own[0].what.contains("includes itself"), "{own:?}");
+    assert!(own.len() == 1 && own[0].fact.contains("includes itself"), "{own:?}");
     let mut depth = 0;
     let deep = read("$INCLUDE x\n", &mut |_| {
         depth += 1;

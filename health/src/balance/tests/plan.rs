@@ -52,7 +52,7 @@ impl Table {
     fn taking(mut self, near: [f64; 3], spill: f64) -> Self {
         for (place, near) in near.into_iter().enumerate() {
             let [near, spill] = [near, spill].map(|part| (part * 65_535.0) as u16);
-            self.plan.restore(place, AcceptedShare { near, spill });
+            self.plan.restore(place, AcceptedShare { local: near, overflow: spill });
         }
         self
     }
@@ -130,9 +130,9 @@ fn a_cluster_that_is_back_takes_nothing_of_what_it_took_before() {
     let mut plan = Table::new().taking([1.0; 3], 1.0).plan;
     plan.available(1, false, 5.0);
     plan.available(1, true, 6.0);
-    let given = plan.shares(&settings(&[1000; 3])).acceptance;
-    assert_eq!([0, 1, 2].map(|place| given[&name(place)].near), [65_535, 0, 65_535]);
-    assert_eq!([0, 1, 2].map(|place| given[&name(place)].spill), [65_535, 0, 65_535]);
+    let given = plan.shares(&settings(&[1000; 3])).accepted;
+    assert_eq!([0, 1, 2].map(|place| given[&name(place)].local), [65_535, 0, 65_535]);
+    assert_eq!([0, 1, 2].map(|place| given[&name(place)].overflow), [65_535, 0, 65_535]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 fn gateways_source() -> LoadSource {
     let at = LoadEndpoint::Gateways { port: 15090, path: "/stats/prometheus".into() };
-    LoadSource::new(LoadQuery::Prometheus { at, signal: None, metric: None, overload_at: 95 })
+    LoadSource::new(LoadQuery::Prometheus { endpoint: at, signal: None, metric: None, overload_at: 95 })
 }
 
 fn feed(cluster: &str, source: Option<LoadSource>, gateways: u8) -> ClusterFeed {

@@ -25,7 +25,7 @@ fn ok(body: &str) -> String {
 /// Metrics of each gateway, with what a test needs to be quick.
 fn gateways() -> LoadSource {
     quick(LoadQuery::Prometheus {
-        at: LoadEndpoint::Gateways { port: 1, path: "/stats/prometheus".into() },
+        endpoint: LoadEndpoint::Gateways { port: 1, path: "/stats/prometheus".into() },
         signal: None,
         metric: None,
         overload_at: 95,
@@ -156,8 +156,10 @@ async fn an_answer_without_end_stops_at_its_bound() {
     let word = word(&loads, |word| word.failure.is_some()).await;
     assert!(word.failure.unwrap().starts_with("metrics over 16777216 octets"));
     assert_eq!((word.load, word.standing), (None, WordStanding::Unknown));
-    let json =
-        quick(LoadQuery::Json { at: LoadEndpoint::Url(url(streaming(head, "[[[[").await, "/")), pointer: "/a".into() });
+    let json = quick(LoadQuery::Json {
+        endpoint: LoadEndpoint::Url(url(streaming(head, "[[[[").await, "/")),
+        pointer: "/a".into(),
+    });
     let (loads, _) = started(vec![feed("eu1", &json, &[])]).await;
     let failed = self::word(&loads, |word| word.failure.is_some()).await.failure;
     assert_eq!(failed.as_deref(), Some("an answer over 4 MiB"));
@@ -175,7 +177,7 @@ async fn a_json_feed_is_asked_for_each_cluster_by_name() {
     })
     .await;
     let at = LoadEndpoint::Url(url(address, "/load?of={cluster}"));
-    let source = quick(LoadQuery::Json { at, pointer: "/{cluster}/used".into() });
+    let source = quick(LoadQuery::Json { endpoint: at, pointer: "/{cluster}/used".into() });
     let (_loads, mut news) = started(vec![feed("a+b", &source, &[]), feed("us1", &source, &[])]).await;
     let mut found = BTreeSet::new();
     while found.len() < 2 {
@@ -221,8 +223,8 @@ async fn a_declared_counter_is_read_as_its_growth_a_second() {
     })
     .await;
     let metric = LoadMetric { name: "work_total".into(), labels: vec![("kind".into(), "a".into())], is_rate: true };
-    let LoadQuery::Prometheus { at, signal, overload_at, .. } = gateways().read else { unreachable!() };
-    let source = quick(LoadQuery::Prometheus { at, signal, metric: Some(metric), overload_at });
+    let LoadQuery::Prometheus { endpoint: at, signal, overload_at, .. } = gateways().query else { unreachable!() };
+    let source = quick(LoadQuery::Prometheus { endpoint: at, signal, metric: Some(metric), overload_at });
     let (_loads, mut news) = started(vec![feed("eu1", &source, &[address])]).await;
     let (_, load, signal) = next(&mut news).await;
     assert!(load > Load(0) && signal == LoadSignal::Declared, "{load}");

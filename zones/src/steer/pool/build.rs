@@ -56,7 +56,7 @@ impl SteerPool {
             key: Variant::of(pool, zone).key(pool_key),
             plans,
             targets: spread_targets.into(),
-            chooses: pool.policy.choose,
+            chooses: pool.policy.selection,
             load: pool.policy.load,
             mode: pool.mode,
             spread: pool.spread,
@@ -130,14 +130,14 @@ fn members(
 fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Box<[(u8, u32)]> {
     let members = (0..=u8::MAX).zip(declared).filter(|_| pool.policy.schedule);
     let numbered = members.filter_map(|(number, (place, _))| {
-        pool.members[*place].open.as_ref().map(|schedule| (number, targets.schedule(schedule)))
+        pool.members[*place].schedule.as_ref().map(|schedule| (number, targets.schedule(schedule)))
     });
     numbered.collect()
 }
 
 /// How many leading bits of a client's address the choice hashes, IPv4 first.
 fn hashed_bits(pool: &Pool) -> [u8; 2] {
-    let hashes = pool.policy.choose == Selection::Weighted || pool.policy.load;
+    let hashes = pool.policy.selection == Selection::Weighted || pool.policy.load;
     if hashes && pool.spread == Spread::Client {
         [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)]
     } else {

@@ -71,7 +71,7 @@ fn a_row_is_tried_in_its_own_order() {
 #[test]
 fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
     let by_place = |choose, spread| {
-        let policy = Policy { ranks: vec![Rank::Geo], choose, ..Policy::WEIGHTED };
+        let policy = Policy { ranks: vec![Rank::Geo], selection: choose, ..Policy::WEIGHTED };
         scopes(&Scene::placed(policy, "a b", [&[0, 1], &[1, 0]], |pool| pool.spread = spread)).0
     };
     assert_eq!(by_place(Selection::First, Spread::Client), 1, "only the place counts");
@@ -330,7 +330,7 @@ proptest! {
     ) {
         let scene = before.scene(|pool| {
             pool.panic_threshold = Permille::new(panic).unwrap();
-            (pool.policy.load, pool.policy.choose) = (load, choose);
+            (pool.policy.load, pool.policy.selection) = (load, choose);
         });
         let states: Vec<_> = states.chars().take(scene.pool.members.len()).map(String::from).collect();
         let runtime = scene.balanced(&scene.runtime(&states.join(" ")), "a:40000+10000 b:1000+60000 c:0+0");

@@ -103,10 +103,10 @@ impl Scene {
         let acceptance = shares.split_whitespace().map(|text| {
             let (name, parts) = text.split_once(':').unwrap();
             let (near, spill) = parts.split_once('+').unwrap();
-            (cluster(name), AcceptedShare { near: near.parse().unwrap(), spill: spill.parse().unwrap() })
+            (cluster(name), AcceptedShare { local: near.parse().unwrap(), overflow: spill.parse().unwrap() })
         });
         let pins = pins.iter().map(|(demand, name)| (*demand, cluster(name)));
-        let shares = Shares { epoch: 1, acceptance: acceptance.collect(), pins: pins.collect() };
+        let shares = Shares { epoch: 1, accepted: acceptance.collect(), pins: pins.collect() };
         runtime.balanced_by(&self.balanced, &Arc::new(shares))
     }
 

@@ -13,7 +13,7 @@ const FREE: &str = "192.0.2.1";
 const NEVER: u16 = Rows::NEVER;
 
 fn geo(load: bool, choose: Selection) -> Policy {
-    Policy { ranks: vec![Rank::Geo], load, choose, schedule: false }
+    Policy { ranks: vec![Rank::Geo], load, selection: choose, schedule: false }
 }
 
 fn answers(scene: &Scene, states: &str) -> [String; 2] {

@@ -27,7 +27,7 @@ impl Scene {
                 'n' => (Some(moment(DUSK)), None),
                 _ => continue,
             };
-            member.open = Schedule::new(vec![ScheduleWindow::new(None, after, before).unwrap()]);
+            member.schedule = Schedule::new(vec![ScheduleWindow::new(None, after, before).unwrap()]);
         }
         self.recompiled(pool)
     }
