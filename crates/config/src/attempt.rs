@@ -1,5 +1,6 @@
-//! One reading from its source to model types: files, YAML, structure, meaning, environment. Each step needs the one
-//! before to be sound, and gives all faults of its own at once.
+//! Loads a configuration: files, YAML, structure, conversion, environment. Each step reports all its diagnostics
+//! together, and works
+//! on what the step before found valid.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +17,6 @@ use super::{
     files::{CONFIG_MAX, Unreadable},
     join::join,
     kept::{Before, KeptZones},
-    lists,
     maps::KeptMaps,
     reader::{Environment, Reader},
     schema,
@@ -26,7 +26,7 @@ use super::{
     yaml,
 };
 
-/// Reads a source; zones that are as they were `before` are left unread.
+/// Loads a configuration. Zones and maps that did not change since `before` are not read again.
 pub(super) fn attempt(source: &Source, environment: Environment<'_>, before: Option<Before<'_>>) -> Attempt {
     let mut reader = Reader::new(environment, before);
     let converted = match source {
@@ -36,7 +36,7 @@ pub(super) fn attempt(source: &Source, environment: Environment<'_>, before: Opt
     let Reader { files, mut faults, refused, variables, .. } = reader;
     if faults.len() == FAULTS_MAX {
         let place = faults[FAULTS_MAX - 1].location.clone();
-        faults.push(Diagnostic::error(place, format!("there are more than {FAULTS_MAX} faults"), "mend these first"));
+        faults.push(Diagnostic::error(place, format!("there are more than {FAULTS_MAX} errors"), "fix these first"));
     }
     faults.sort();
     faults.dedup();
@@ -70,7 +70,7 @@ fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted>
     };
     let names: Vec<Arc<str>> = paths.iter().map(|path| path.to_string_lossy().into()).collect();
     let texts: Vec<Option<String>> = paths.iter().zip(&names).map(|(path, name)| text(path, name, reader)).collect();
-    let (config, tree) = match json(&texts, &names).or_else(|| lists::read(&texts, &names)) {
+    let (config, tree) = match json(&texts, &names) {
         Some(sound) => sound,
         None => from_yaml(&texts, &names, reader)?,
     };
@@ -86,16 +86,18 @@ fn from_path(path: &Path, reader: &mut Reader<'_>) -> Option<convert::Converted>
     Some(converted)
 }
 
-/// A sound configuration in JSON, which programs write and which is read many times as fast as all of YAML. JSON is YAML
-/// (YAML 1.2.2 section 1.2), so that whatever is at fault, or is said by another word, is left to the reader of YAML.
+/// Reads a single valid JSON file, which is many times as fast as YAML. JSON is YAML (YAML 1.2.2 section 1.2), so
+/// `None` only
+/// means that the text must be read as YAML: it is not JSON, has an error, or uses an alias of a key.
 pub(super) fn json<'a>(texts: &'a [Option<String>], names: &'a [Arc<str>]) -> Option<(v1::Config, Tree<'a>)> {
     let [Some(text)] = texts else { return None };
-    // serde_json takes null for a key that is not there, and it is a fault.
+    // serde_json reads null as an absent key, but it is an error.
     let eligible = text.trim_start().starts_with('{') && !text.contains("null");
     let config = eligible.then(|| serde_json::from_str(text).ok())??;
     Some((config, Tree::ungrown(texts, names)))
 }
 
+/// Reads files as YAML. Returns `None` if nothing valid is left.
 pub(super) fn from_yaml<'a>(
     texts: &[Option<String>],
     names: &'a [Arc<str>],
@@ -118,7 +120,7 @@ pub(super) fn from_yaml<'a>(
     let mut faults = Vec::new();
     let mut tree = join(trees, names, &mut faults);
     if reader.refused {
-        // What seems missing may stand in the file that is left out.
+        // The missing key may be in the file that could not be read.
         tree.add("version", Data::Integer(1));
     }
     reader.faults(faults);
@@ -128,15 +130,15 @@ pub(super) fn from_yaml<'a>(
     }
     prune(&mut tree, names, reader)?;
     let Some(config) = tree.read() else {
-        // The schema and the structs have one source, so this is a fault of ours; it must not be a panic.
-        let what = "the configuration is sound by its schema and cannot be read";
-        reader.fault(Diagnostic::error(FileLocation::file(&names[0]), what, "please report it"));
+        // Schema and structs are derived from the same types, so this is a bug; it must not be a panic.
+        let what = "the configuration matches its schema but cannot be read";
+        reader.fault(Diagnostic::error(FileLocation::file(&names[0]), what, "please report this as a bug"));
         return None;
     };
     Some((config, Tree::grown_from(tree, names)))
 }
 
-/// Reads a configuration that is at hand as a tree, and names neither files nor the environment.
+/// Reads a configuration that is already a tree and names no files and no environment variables.
 pub(super) fn of_tree(tree: &Value) -> Result<DesiredState, Vec<Diagnostic>> {
     let (texts, names) = ([Some(tree.to_string())], [Arc::from("configuration")]);
     let mut reader = Reader::new(&|_| None, None);
@@ -146,19 +148,20 @@ pub(super) fn of_tree(tree: &Value) -> Result<DesiredState, Vec<Diagnostic>> {
     converted.filter(|_| !refused).map(|converted| converted.desired).ok_or(faults)
 }
 
-/// Leaves of a tree what its schema finds sound: what is at fault is told and taken out, so that the faults of meaning
-/// in the rest are told at once, too. None if nothing sound is left.
+/// Reports the structural errors of a tree, and removes the elements that have them, so that the rest can be converted
+/// and checked
+/// as well. Returns `None` if nothing valid is left.
 fn prune(tree: &mut Node, names: &[Arc<str>], reader: &mut Reader<'_>) -> Option<()> {
     let found = schema::faults(&tree.to_json());
     reader.faults(found.iter().map(|worded| worded.fault(tree, names)).collect());
     let parts: BTreeSet<Part> = found.iter().filter_map(Worded::part).collect();
-    // From the last to the first, so that what is taken out does not move what is still to be taken out.
+    // From the last to the first: removing an element moves the later ones up.
     parts.iter().rev().for_each(|part| tree.prune(part));
     tree.add("version", Data::Integer(1));
     schema::faults(&tree.to_json()).is_empty().then_some(())
 }
 
-/// The files of a configuration.
+/// Returns the files of a configuration: the file itself, or those of a folder.
 pub(super) fn paths(path: &Path, reader: &mut Reader<'_>) -> Result<Vec<PathBuf>, Unreadable> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -166,14 +169,14 @@ pub(super) fn paths(path: &Path, reader: &mut Reader<'_>) -> Result<Vec<PathBuf>
     let paths = reader.files.list(path)?;
     if paths.is_empty() {
         return Err(Unreadable {
-            what: "holds no configuration: no *.yaml and no *.yml".to_owned(),
-            hint: "put one there, or give another folder",
+            what: "contains no *.yaml and no *.yml file".to_owned(),
+            hint: "add one, or name another folder",
         });
     }
     Ok(paths)
 }
 
-/// The text of one file; none if it is at fault.
+/// Returns the text of a file, or `None` after reporting why it cannot be used.
 pub(super) fn text(path: &Path, name: &Arc<str>, reader: &mut Reader<'_>) -> Option<String> {
     let octets = match reader.files.read(path, CONFIG_MAX) {
         Ok(octets) => octets,
@@ -189,7 +192,7 @@ pub(super) fn text(path: &Path, name: &Arc<str>, reader: &mut Reader<'_>) -> Opt
             return None;
         }
     };
-    // A byte order mark is no part of the text (YAML 1.2.2 section 5.2), and would count as a column.
+    // A byte order mark is not part of the text (YAML 1.2.2 section 5.2), and would count as a column.
     if text.starts_with('\u{feff}') {
         text.remove(0);
     }
@@ -200,25 +203,26 @@ pub(super) fn unreadable(path: &Path, why: &Unreadable) -> Diagnostic {
     Diagnostic::error(FileLocation::file(&path.to_string_lossy()), format!("the file {}", why.what), why.hint)
 }
 
-/// What tells that a text may be cut inside its last line, which may well read as another one: `weight: 6` of
-/// `weight: 60`. A text in brackets needs no such sign: what cuts it leaves one of them open.
+/// Returns an error if the last line may be cut: `weight: 6` could be the beginning of `weight: 60`. Text that begins
+/// with `{`
+/// needs no check, because a cut would leave a bracket open.
 pub(super) fn unended(name: &Arc<str>, text: &str) -> Option<Diagnostic> {
     if text.is_empty() || text.ends_with(['\n', '\r']) || text.trim_start().starts_with('{') {
         return None;
     }
-    let what = "the text ends without a line break, so the file may be cut";
+    let what = "the file does not end with a line break, so it may be truncated";
     Some(Diagnostic::error(
         place_after(name, text.as_bytes()),
         what,
-        "complete its last line and end it with a line break",
+        "complete the last line and end it with a line break",
     ))
 }
 
 fn not_utf8(name: &Arc<str>, before: &[u8]) -> Diagnostic {
-    Diagnostic::error(place_after(name, before), "the text is not UTF-8 from here on", "save it as UTF-8")
+    Diagnostic::error(place_after(name, before), "the text is not UTF-8 from here", "save it as UTF-8")
 }
 
-/// The place of what follows these octets.
+/// Returns the location right after these bytes.
 fn place_after(name: &Arc<str>, before: &[u8]) -> FileLocation {
     let line = 1 + before.iter().filter(|octet| **octet == b'\n').count();
     let start = before.iter().rposition(|octet| *octet == b'\n').map_or(0, |at| at + 1);
@@ -227,7 +231,7 @@ fn place_after(name: &Arc<str>, before: &[u8]) -> FileLocation {
     FileLocation { file: Arc::clone(name), line: number(line), column: number(column) }
 }
 
-/// Static zones alone: no data folder, no HTTP listener, no steered names.
+/// Builds a configuration of static zones only: no data folder, no HTTP listener, no steered names.
 fn from_flags(
     listen: &[std::net::SocketAddr],
     zones: &[(Name, PathBuf)],
@@ -244,7 +248,7 @@ fn from_flags(
     for (name, path) in zones {
         if desired.zones.insert(name.clone(), ZoneSpec::new(name.clone())).is_some() {
             let what = format!("zone {name} is given twice");
-            reader.fault(Diagnostic::error(FileLocation::file("command line"), what, "keep one"));
+            reader.fault(Diagnostic::error(FileLocation::file("command line"), what, "remove one"));
             continue;
         }
         match convert::read_zone_file(&mut reader.files, name, path) {

@@ -1,6 +1,7 @@
-//! Reads configuration: YAML files, zone files, secrets, environment. All faults at once, each in its place.
+//! Loads the configuration: YAML files, zone files, secrets, environment. Reports all errors together, each with its
+//! location.
 //!
-//! Nothing here is applied: what is read is handed over as model types. The old state is never touched.
+//! Returns model types and applies nothing.
 #![forbid(unsafe_code)]
 
 mod attempt;
@@ -11,8 +12,6 @@ pub mod environment;
 mod files;
 mod join;
 mod kept;
-mod lists;
-mod lists_wire;
 mod load_wire;
 mod maps;
 mod object;
@@ -66,10 +65,10 @@ pub use settings::{
     UdpSettings, WebhookSettings,
 };
 
-/// Asked for environment variables, so that tests need no environment.
+/// Returns the value of an environment variable; a parameter, so that tests need no environment.
 pub type Environment = std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Where the configuration comes from.
+/// Source of the configuration.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A YAML file, or a folder of them.
@@ -83,82 +82,83 @@ pub enum Source {
     },
 }
 
-/// Everything that was read.
+/// A loaded configuration.
 #[derive(Debug)]
 pub struct Loaded {
-    /// How the process itself runs.
+    /// Settings of the process.
     pub settings: Settings,
-    /// What is wished for.
+    /// Desired state.
     pub desired: DesiredState,
-    /// Records of every zone; empty where all are as before.
+    /// Records of every zone; empty if `zones_as_before`.
     pub zones: Vec<ZoneData>,
-    /// Whether the zones were left unread, since they are those of the reading before.
+    /// True if the zones did not change since the previous load and were not read again.
     pub zones_as_before: bool,
-    /// What the next reading needs to leave zones unread.
+    /// Cache of zones for the next load.
     pub kept: KeptZones,
-    /// What the next reading needs to leave maps unread.
+    /// Cache of maps and latency tables for the next load.
     pub kept_maps: KeptMaps,
-    /// What an operator forces over verdicts.
+    /// Overrides of health.
     pub overrides: Vec<OverrideSpec>,
-    /// Every file that was read (also includes, certificates, secrets): watched for changes.
+    /// Every file that was read, including included zone files, certificates and secrets. All are watched.
     pub files: Vec<PathBuf>,
-    /// What those files looked like when they were read.
+    /// Fingerprint of these files when they were read.
     pub fingerprint: watch::Fingerprint,
-    /// Environment variables that were asked for, for [`environment::unknown_variables`].
+    /// Environment variables that the configuration refers to, for [`environment::unknown_variables`].
     pub variables: BTreeSet<String>,
-    /// Faults that let the input through.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// One override as declared: force over the verdicts of what it matches, with reason and expiry.
+/// An override as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideSpec {
-    /// What it matches, as a [`fairway_model::OverrideScope`] is written. Its form is checked.
+    /// Scope in the syntax of [`fairway_model::OverrideScope`]; valid syntax.
     pub pattern: String,
-    /// What is forced.
+    /// Health status that it sets.
     pub action: OverrideAction,
-    /// Why, for people; never empty.
+    /// Reason, for people who find it later.
     pub reason: String,
-    /// When it ends by itself. It may lie in the past: then it does nothing.
+    /// Expiry. An expired override has no effect.
     pub until: SystemTime,
-    /// Where it was declared.
+    /// Location of the declaration.
     pub place: FileLocation,
 }
 
-/// What one reading gave, also where it was refused: a watcher must know which files to watch for the repair.
+/// Result of one load. It includes the files, because a rejected configuration is loaded again when one of them
+/// changes.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Every file that was looked at, and what it looked like then.
+    /// Fingerprint of every file that was opened.
     pub fingerprint: watch::Fingerprint,
-    /// What was read, or all faults: errors and warnings, sorted by place.
+    /// The configuration, or all errors and warnings, sorted by location.
     pub outcome: Result<Loaded, Vec<Diagnostic>>,
 }
 
-/// Reads everything; the old state is untouched whatever happens here.
+/// Loads a configuration, without applying it.
 ///
-/// `env` is asked for `FAIRWAY_*` variables and for those that secrets name, so that tests need no environment.
+/// `env` returns `FAIRWAY_*` variables and those that secrets refer to.
 pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Vec<Diagnostic>> {
     attempt(source, env).outcome
 }
 
-/// Reads everything as [`load`] does, and tells what was looked at even if it is refused.
+/// Loads a configuration as [`load`] does, and returns the files even if it is rejected.
 pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
     attempt::attempt(source, env, None)
 }
 
-/// As [`attempt`] does, but leaves zones unread that are those of the reading before.
+/// Loads a configuration as [`attempt`] does, and does not read zones and maps again that did not change.
 pub fn attempt_after(before: Option<Before<'_>>, source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
     attempt::attempt(source, env, before)
 }
 
-/// Every fault of a configuration and its zones, errors and warnings, sorted by place: what `fairway check` prints.
+/// Returns all errors and warnings of a configuration and its zones, sorted by location, for `fairway check`.
 ///
-/// Loads and compiles as a start or a reload does, and applies nothing.
+/// Loads and compiles as a start or a reload does.
 pub fn check(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Vec<Diagnostic> {
     check_at(source, env, SystemTime::now())
 }
 
-/// The same at a given time: expiries are held against it.
+/// Does the same at a given time, which decides on expired overrides.
 fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTime) -> Vec<Diagnostic> {
     let loaded = match load(source, env) {
         Ok(loaded) => loaded,
@@ -176,14 +176,14 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
     faults
 }
 
-/// Returns the declared overrides that have not ended, and what is wrong with the others. One that has ended is a warning.
+/// Returns the declared overrides that have not expired, and the errors of the others. An expired one is a warning.
 pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Diagnostic>) {
     let (mut valid, mut faults) = (Vec::new(), Vec::new());
     for OverrideSpec { pattern, action, reason, until, place } in declared {
         let scope = match pattern.parse::<fairway_model::OverrideScope>() {
             Ok(scope) => scope,
             Err(error) => {
-                let hint = "health is forced for clusters and their addresses";
+                let hint = "an override applies to clusters and their addresses";
                 faults.push(Diagnostic::error(place.clone(), error.to_string(), hint));
                 continue;
             }
@@ -191,8 +191,8 @@ pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, V
         match Override::new(scope, *action, reason, (*until).into(), now) {
             Ok(said) if said.is_active(now) => valid.push(said),
             Ok(said) => {
-                let what = format!("the override of {} ended at {}", said.scope, said.expires);
-                faults.push(Diagnostic::warning(place.clone(), what, "it does nothing any more: take it out"));
+                let what = format!("the override of {} expired at {}", said.scope, said.expires);
+                faults.push(Diagnostic::warning(place.clone(), what, "remove it"));
             }
             Err(error) => faults.push(Diagnostic::error(place.clone(), error.to_string(), "")),
         }
@@ -200,57 +200,57 @@ pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, V
     (valid, faults)
 }
 
-/// A duration as a configuration writes it, or what is wrong with it and the way out.
+/// Parses a duration as written in a configuration; the error is a message with a hint.
 pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
     let parsed = values::TextValue::parse(text);
     parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.hint))
 }
 
-/// The policy of the words of an intent; or which of them is at fault, and why.
+/// Parses the steps of an intent's policy. Returns the index of an invalid step, and why.
 pub fn policy_of_words(words: &[String]) -> Result<fairway_model::Policy, (usize, String)> {
     convert::policy_of_words(words)
 }
 
-/// Whether a text can be the id of an owner in a registry record.
+/// True if a text can be the owner id in a registry record.
 pub fn is_owner(text: &str) -> bool {
     !text.contains([',', '"', '=']) && !text.chars().any(char::is_control)
 }
 
-/// A duration as a configuration writes it.
+/// Formats a duration as written in a configuration.
 pub fn show_duration(duration: std::time::Duration) -> String {
     values::show(duration)
 }
 
-/// Reads a YAML file of another kind, within the same bounds; its faults come all, each in its place.
+/// Reads another YAML file within the same limits. Returns all its errors.
 pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Diagnostic>> {
     let name: std::sync::Arc<str> = path.to_string_lossy().into();
     let fault = |what: String, hint: &str| vec![Diagnostic::error(FileLocation::file(&name), what, hint)];
     let size = std::fs::metadata(path).map_err(|error| fault(error.to_string(), "name a file that can be read"))?.len();
     if size > TREE_MAX {
-        return Err(fault(format!("{size} octets are more than {TREE_MAX}"), "give a smaller file"));
+        return Err(fault(format!("the file has {size} bytes, over the limit of {TREE_MAX}"), "use a smaller file"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string(), "name a text file"))?;
     let root = yaml::parse(&text, 0, std::slice::from_ref(&name))?;
-    root.map(|root| root.to_json()).ok_or_else(|| fault("holds nothing".to_owned(), "see the manual for what it holds"))
+    root.map(|root| root.to_json()).ok_or_else(|| fault("the file is empty".to_owned(), "the manual describes its content"))
 }
 
-/// What a configuration that was put together in memory wishes for, or its faults; it names no files.
+/// Converts a configuration that was composed in memory and names no files; or returns its errors.
 ///
-/// Tables of latencies are without measurements, since those come from files.
+/// Latency tables have no measurements, since those come from files.
 pub fn desired(tree: &serde_json::Value) -> Result<DesiredState, Vec<Diagnostic>> {
     let mut tree = tree.clone();
-    // Nothing that a server keeps is meant.
+    // No state is kept.
     tree["dataDir"] = "/nonexistent".into();
     attempt::of_tree(&tree)
 }
 
-/// Most octets of a file that is read as a whole into a tree.
+/// Largest file that [`read_tree`] reads, in bytes: a replay or simulation is far smaller.
 const TREE_MAX: u64 = 1 << 20;
 
-/// The JSON Schema of the configuration, as indented text: what `fairway config schema` prints.
+/// Returns the JSON Schema of the configuration as indented text, for `fairway config schema`.
 pub fn schema() -> String {
     format!("{:#}\n", schema::schema())
 }
 
-/// Most faults that one reading tells.
+/// Largest number of errors and warnings of one load.
 const FAULTS_MAX: usize = 1_000;

@@ -1,6 +1,6 @@
-//! What a configuration file says before it is given a meaning: text, numbers, lists and maps, each with its place.
+//! A configuration file as a tree of values with their positions, before conversion.
 //!
-//! Independent of YAML and of the schema. Paths are JSON pointers (RFC 6901) inside and `pools[2].ttl` for people.
+//! Independent of YAML and of the schema. Paths are JSON pointers (RFC 6901) inside and `pools[2].ttl` in messages.
 
 use std::{cell::OnceCell, fmt::Write as _, sync::Arc};
 
@@ -9,10 +9,10 @@ use serde_json::{Number, Value};
 
 use super::{join::join, yaml};
 
-/// Where a node begins, without the name of its file.
+/// Start of a node: a location without the name of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
-    /// Index into the names of the files read.
+    /// Index into the names of the loaded files.
     pub(super) file: u16,
     /// Line, from 1; 0 for the file as a whole.
     pub(super) line: u32,
@@ -21,24 +21,24 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// The place with the name of its file.
+    /// Returns the location with the name of its file.
     pub(super) fn place(self, files: &[Arc<str>]) -> FileLocation {
         FileLocation { file: Arc::clone(&files[usize::from(self.file)]), line: self.line, column: self.column }
     }
 }
 
-/// A value and where it begins.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// Where it begins.
+    /// Start of the value.
     pub(super) spot: Spot,
-    /// Its number in the list that its file holds, from 0; 0 elsewhere. It outlasts joining and pruning.
+    /// Index in the list of its own file, from 0; 0 outside lists. Joining and pruning do not change it.
     pub(super) index: u32,
-    /// What it is.
+    /// The value.
     pub(super) data: Data,
 }
 
-/// What a node is.
+/// A value.
 #[derive(Clone, Debug)]
 pub(super) enum Data {
     /// A key without value, `~` or `null`.
@@ -47,13 +47,13 @@ pub(super) enum Data {
     Bool(bool),
     /// A whole number.
     Integer(i64),
-    /// A number with a fraction, or out of the range of whole ones; always finite.
+    /// A number with a fraction, or outside the range of `i64`; always finite.
     Float(f64),
-    /// Anything else.
+    /// Any other scalar.
     Text(String),
     /// Elements in order.
     List(Vec<Node>),
-    /// Keys in order, each once.
+    /// Keys in order, each unique.
     Map(Vec<Entry>),
 }
 
@@ -62,25 +62,25 @@ pub(super) enum Data {
 pub(super) struct Entry {
     /// The key.
     pub(super) key: String,
-    /// Where the key begins.
+    /// Start of the key.
     pub(super) spot: Spot,
-    /// Its value.
+    /// The value.
     pub(super) value: Node,
 }
 
 impl Node {
-    /// The value of a key of a map.
+    /// Returns the value of a key of a map.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// A key of a map with its value.
+    /// Returns a key of a map with its value.
     pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
         let Data::Map(entries) = &self.data else { return None };
         entries.iter().find(|entry| entry.key == key)
     }
 
-    /// The same as a JSON value, without places.
+    /// Returns the tree as a JSON value, without positions.
     pub(super) fn to_json(&self) -> Value {
         match &self.data {
             Data::Null => Value::Null,
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// What a pointer leads to, if it leads anywhere.
+    /// Returns the node that a pointer leads to.
     pub(super) fn at(&self, pointer: &str) -> Option<&Self> {
         pointer.split('/').skip(1).try_fold(self, |node, step| match &node.data {
             Data::List(elements) => step.parse::<usize>().ok().and_then(|index| elements.get(index)),
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Takes a part out. Later elements move up.
+    /// Removes a part. Later elements move up.
     pub(super) fn prune(&mut self, (section, index): &Part) {
         let Data::Map(entries) = &mut self.data else { return };
         let Some(at) = entries.iter().position(|entry| entry.key == *section) else { return };
@@ -121,7 +121,7 @@ impl Node {
         }
     }
 
-    /// Where a pointer leads: the place of the last node on the way, and the path as people write it.
+    /// Returns the position of the last node on the way of a pointer, and its path for messages.
     pub(super) fn locate(&self, pointer: &str) -> Located {
         let mut at = Some(self);
         let mut located = Located { spot: self.spot, path: String::new() };
@@ -150,53 +150,39 @@ impl Node {
     }
 }
 
-/// The tree of a whole configuration. What was read without one grows when a place in it is asked for.
+/// The tree of a whole configuration. One that was read as JSON is parsed as a tree only when a position is needed.
 pub(super) struct Tree<'a> {
     /// Names of the files, by the index in a [`Spot`].
     pub(super) files: &'a [Arc<str>],
-    /// The texts, where the tree may still have to grow.
+    /// The texts, if the tree may still have to be parsed.
     texts: &'a [Option<String>],
-    /// All but the long lists, where those were read without a tree.
-    rest: Option<Node>,
     root: OnceCell<Node>,
 }
 
 impl<'a> Tree<'a> {
-    /// The tree of a single text that was read without it.
+    /// Returns a tree that is parsed from its text when a position is needed.
     pub(super) fn ungrown(texts: &'a [Option<String>], files: &'a [Arc<str>]) -> Self {
-        Self { files, texts, rest: None, root: OnceCell::new() }
+        Self { files, texts, root: OnceCell::new() }
     }
 
-    /// A tree of which long lists were read without it.
-    pub(super) fn without_lists(rest: Node, texts: &'a [Option<String>], files: &'a [Arc<str>]) -> Self {
-        Self { files, texts, rest: Some(rest), root: OnceCell::new() }
-    }
-
-    /// A tree that is there.
+    /// Returns a tree that is already parsed.
     pub(super) fn grown_from(root: Node, files: &'a [Arc<str>]) -> Self {
-        Self { files, texts: &[], rest: None, root: root.into() }
+        Self { files, texts: &[], root: root.into() }
     }
 
-    /// Where a pointer leads; the tree grows as far as it must.
+    /// Returns the position and path of a pointer; parses the tree if necessary.
     pub(super) fn locate(&self, pointer: &str) -> Located {
-        self.known(pointer).unwrap_or_else(|| self.grown()).locate(pointer)
+        self.grown().locate(pointer)
     }
 
-    /// Where a pointer leads, as far as it is known without growing: at least the file.
+    /// Returns the position of a pointer if the tree is already parsed; otherwise only the file is known.
     pub(super) fn known_spot(&self, pointer: &str) -> Spot {
-        self.known(pointer).map_or_else(Spot::default, |root| root.locate(pointer).spot)
+        self.root.get().map_or_else(Spot::default, |root| root.locate(pointer).spot)
     }
-
-    /// The tree, or so much of it as holds the section of a pointer.
-    fn known(&self, pointer: &str) -> Option<&Node> {
-        let section = pointer.split('/').nth(1).unwrap_or_default();
-        self.root.get().or_else(|| self.rest.as_ref().filter(|rest| rest.get(section).is_some()))
-    }
-
-    /// The tree, grown now if it must be.
+    /// Returns the tree, after parsing it if necessary.
     fn grown(&self) -> &Node {
         self.root.get_or_init(|| {
-            // A text that cannot be read as YAML has no places but itself as a whole.
+            // A text that cannot be parsed as YAML has no positions except the file as a whole.
             let grow = |(text, file): (&Option<String>, u16)| yaml::parse(text.as_ref()?, file, self.files).ok()?;
             join(self.texts.iter().zip(0..).filter_map(grow).collect(), self.files, &mut Vec::new())
         })
@@ -206,16 +192,16 @@ impl<'a> Tree<'a> {
 /// A part that can be left out of a configuration: a section, or one element of it.
 pub(super) type Part = (String, Option<usize>);
 
-/// Where a path leads, and how it is written.
+/// The position and path of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Located {
-    /// Where the node begins.
+    /// Start of the node.
     pub(super) spot: Spot,
-    /// `pools[2].ttl`; empty for the whole.
+    /// `pools[2].ttl`; empty for the whole configuration.
     pub(super) path: String,
 }
 
-/// Appends `.key`, or `["key"]` where the key is no plain word.
+/// Appends `.key`, or `["key"]` if the key is not a plain word.
 pub(super) fn push_key(path: &mut String, key: &str) {
     let plain = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
     if plain && key.len() <= SHOWN_MAX {
@@ -226,7 +212,7 @@ pub(super) fn push_key(path: &mut String, key: &str) {
     }
 }
 
-/// Text as a fault shows it: in quotes, controls escaped, cut where it is long.
+/// Returns text as messages show it: quoted, control characters escaped, truncated if long.
 pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         None => format!("{text:?}"),
@@ -234,7 +220,7 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// Most characters of a foreign text that a fault shows.
+/// Largest number of characters of user input that a message shows.
 const SHOWN_MAX: usize = 64;
 
 #[cfg(test)]
@@ -251,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_gives_the_number_that_an_element_has_in_its_own_file() {
+    fn path_has_index_of_element_in_its_own_file() {
         let element = |(index, file, line)| Node { index, ..map("ttl", node(Data::Integer(1), file, line)) };
         let pools = [(0, 0, 1), (1, 0, 2), (0, 1, 7)].map(element);
         let tree = map("pools", node(Data::List(pools.into()), 0, 1));
@@ -261,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_gives_the_last_place_on_the_way() {
+    fn pointer_to_nothing_has_position_of_last_known_node() {
         let tree = map("a/b", node(Data::Null, 0, 9));
         let found = tree.locate("/a~1b/c");
         assert_eq!((found.path.as_str(), found.spot.line), ("[\"a/b\"].c", 9));
     }
 
     #[test]
-    fn long_and_odd_text_is_shown_short_and_escaped() {
+    fn shown_text_is_truncated_and_escaped() {
         assert_eq!(quoted("a\tb"), "\"a\\tb\"");
         assert_eq!(quoted(&"ü".repeat(70)), format!("\"{}\"…", "ü".repeat(64)));
     }

@@ -1,7 +1,8 @@
-//! YAML text (1.2, core schema) to a [`Node`] tree, within bounds.
+//! Parses YAML (1.2, core schema) to a [`Node`] tree, within limits.
 //!
-//! Reads the parser's events, so that depth, size and the expansion of aliases are bounded while reading. One document a
-//! file; keys are plain values and stand once; custom tags are refused.
+//! Works on the parser's events, so that depth, size and the expansion of aliases are limited while reading. A file has
+//! one document;
+//! keys are scalars and unique; custom tags are rejected.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -10,18 +11,19 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, StrInput, Tag
 
 use super::tree::{Data, Entry, Node, Spot, quoted};
 
-/// Most levels of lists and maps within each other. The format itself needs seven.
+/// Largest nesting depth of lists and maps. The format itself needs seven.
 const DEPTH_MAX: usize = 32;
-/// Most values in a file, copies made by aliases included: more than a file of full size holds in practice.
+/// Largest number of values in a file, including copies made by aliases: more than a file of 64 MiB has in practice.
 const NODES_MAX: usize = 8_000_000;
-/// Most keys of one map. None of the format's has more than twenty, but for headers.
+/// Largest number of keys of one map. Except for headers, no map of the format has more than twenty.
 const KEYS_MAX: usize = 10_000;
-/// Up to so many keys of a map are compared one by one: nearly every map is smaller.
+/// Number of keys up to which a linear search is used: nearly all maps are smaller.
 const KEYS_FEW: usize = 16;
-/// Most values that aliases may copy, all together.
+/// Largest number of values that all aliases together may copy.
 const COPIES_MAX: usize = 100_000;
 
-/// Reads one file; none if it holds no document. Its faults come all, up to the first after which YAML cannot go on.
+/// Parses one file; `None` if it has no document. Returns all errors up to the first one after which parsing cannot
+/// continue.
 pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<Node>, Vec<Diagnostic>> {
     let mut reader = Reader {
         parser: Parser::new_from_str(text),
@@ -41,7 +43,7 @@ pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<
     }
 }
 
-/// Reading cannot go on; the fault is recorded.
+/// Parsing cannot continue; the error is recorded.
 struct Stop;
 
 struct Reader<'t> {
@@ -49,7 +51,7 @@ struct Reader<'t> {
     text: &'t str,
     file: u16,
     name: &'t Arc<str>,
-    /// Values that aliases may stand for, with their size.
+    /// Values of anchors, with their number of nodes.
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
     copies: usize,
@@ -64,7 +66,7 @@ impl<'t> Reader<'t> {
             match event {
                 Event::StreamEnd => return Ok(root),
                 Event::DocumentStart(_) if root.is_some() => {
-                    let hint = "keep one document a file; several files may lie in a folder";
+                    let hint = "write one document per file; a folder may have several files";
                     return Err(self.stop(spot, "a second document begins here", hint));
                 }
                 Event::DocumentStart(_) => {
@@ -86,8 +88,8 @@ impl<'t> Reader<'t> {
 
     fn node(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<Node, Stop> {
         if depth > DEPTH_MAX {
-            let what = format!("lists and maps stand in each other more than {DEPTH_MAX} levels deep");
-            return Err(self.stop(spot, what, "no setting needs that; look for a bracket too many"));
+            let what = format!("lists and maps are nested more than {DEPTH_MAX} levels deep");
+            return Err(self.stop(spot, what, "no setting needs that; look for an extra bracket"));
         }
         let before = self.nodes;
         self.count(1, spot)?;
@@ -102,7 +104,7 @@ impl<'t> Reader<'t> {
                 (self.map(depth)?, anchor)
             }
             Event::Alias(anchor) => return self.alias(anchor, spot),
-            _ => return Err(self.stop(spot, "a value is missing here", "give one, or take the key out")),
+            _ => return Err(self.stop(spot, "a value is missing here", "add one, or remove the key")),
         };
         let node = Node { spot, index: 0, data };
         if anchor != 0 {
@@ -134,10 +136,11 @@ impl<'t> Reader<'t> {
             let key = match event {
                 Event::MappingEnd => return Ok(Data::Map(entries)),
                 Event::Scalar(key, ..) => key.into_owned(),
-                _ => return Err(self.stop(spot, "a key is a list, a map or an alias", "give a plain word as key")),
+                _ => return Err(self.stop(spot, "a key is a list, a map or an alias", "write a plain word as key")),
             };
             let (event, value_spot) = self.event()?;
-            // A key without value stands where the key stands: the parser's place of nothing lies behind it.
+            // The position of a key without value is that of the key: the parser's position of the empty value is after
+            // it.
             let value_spot = if is_nothing(&event) { spot } else { value_spot };
             let value = self.node(event, value_spot, depth + 1)?;
             let first = match entries.len() {
@@ -146,12 +149,12 @@ impl<'t> Reader<'t> {
             };
             if let Some(first) = first {
                 let line = first.spot.line;
-                let what = format!("key {} stands here again; it stands in line {line} already", quoted(&key));
-                self.fault(spot, what, "keep one of both");
+                let what = format!("key {} is repeated; it is already in line {line}", quoted(&key));
+                self.fault(spot, what, "remove one of them");
                 continue;
             }
             if entries.len() == KEYS_MAX {
-                return Err(self.stop(spot, format!("a map has more than {KEYS_MAX} keys"), "make a list of it"));
+                return Err(self.stop(spot, format!("a map has more than {KEYS_MAX} keys"), "use a list instead"));
             }
             entries.push(Entry { key, spot, value });
             if entries.len() > KEYS_FEW {
@@ -162,14 +165,14 @@ impl<'t> Reader<'t> {
 
     fn alias(&mut self, anchor: usize, spot: Spot) -> Result<Node, Stop> {
         let Some((node, size)) = self.anchors.get(&anchor) else {
-            // The parser knows the anchor, so its value is still being read.
-            return Err(self.stop(spot, "an alias stands inside the value it names", "write the value out"));
+            // The parser knows the anchor, so its value is still being parsed.
+            return Err(self.stop(spot, "an alias is inside the value that it refers to", "write the value out"));
         };
         let (mut node, size) = (node.clone(), *size);
         self.copies += size;
         if self.copies > COPIES_MAX {
             let what = format!("aliases copy more than {COPIES_MAX} values");
-            return Err(self.stop(spot, what, "write the values out, or spread them over files of a folder"));
+            return Err(self.stop(spot, what, "write the values out, or spread them over several files"));
         }
         self.count(size, spot)?;
         node.spot = spot;
@@ -182,7 +185,7 @@ impl<'t> Reader<'t> {
         if self.nodes <= NODES_MAX {
             return Ok(());
         }
-        Err(self.stop(spot, format!("the file holds more than {NODES_MAX} values"), "spread it over files of a folder"))
+        Err(self.stop(spot, format!("the file has more than {NODES_MAX} values"), "spread it over several files of a folder"))
     }
 
     fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, spot: Spot) -> Data {
@@ -202,7 +205,7 @@ impl<'t> Reader<'t> {
 
     fn tag_fault(&mut self, tag: Option<&Tag>, spot: Spot) {
         let tag = tag.map(Tag::to_string).unwrap_or_default();
-        self.fault(spot, format!("the tag {} has no meaning here", quoted(&tag)), "take it out, or quote the text");
+        self.fault(spot, format!("the tag {} is not supported", quoted(&tag)), "remove it, or quote the text");
     }
 
     fn scan_fault(&mut self, error: &ScanError) -> Stop {
@@ -223,7 +226,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The parser counts lines from 1 and columns from 0.
+    /// Converts a marker of the parser, which counts lines from 1 and columns from 0.
     fn spot(&self, marker: &Marker) -> Spot {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Spot { file: self.file, line: number(marker.line()), column: number(marker.col().saturating_add(1)) }
@@ -234,8 +237,8 @@ fn is_nothing(event: &Event<'_>) -> bool {
     matches!(event, Event::Scalar(text, ScalarStyle::Plain, ..) if text.is_empty())
 }
 
-/// What an unquoted text is (YAML 1.2.2 section 10.3.2). Numbers that are none (`.nan`, `.inf`) stay text.
-pub(super) fn plain(text: &str) -> Data {
+/// Resolves an unquoted scalar (YAML 1.2.2 section 10.3.2). `.nan` and `.inf` stay text: no setting can have them.
+fn plain(text: &str) -> Data {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Data::Null,
         "true" | "True" | "TRUE" => return Data::Bool(true),
@@ -246,10 +249,11 @@ pub(super) fn plain(text: &str) -> Data {
     if let Some(integer) = text.parse().ok().or_else(|| based("0x", 16)).or_else(|| based("0o", 8)) {
         return Data::Integer(integer);
     }
-    // Rust also reads "inf" and "1e5x"-like names as no number; only digits, sign, point and exponent are one here.
+    // Rust also parses "inf" and "infinity"; only digits, sign, point and exponent make a number here.
     let numeric = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     match text.parse::<f64>() {
-        // `2.0` is the whole number 2, also where whole numbers are asked for. 2^53: up to there each has a float.
+        // `2.0` is the whole number 2, also for settings that require one. Up to 2^53 each whole number has an exact
+        // float.
         Ok(float) if numeric && float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => {
             Data::Integer(float as i64)
         }
@@ -258,33 +262,33 @@ pub(super) fn plain(text: &str) -> Data {
     }
 }
 
-/// Words of our own for what the parser found, by what stands at the place.
+/// Returns our message for an error of the parser, with the cause that is likely for its text.
 fn explain(info: &str, text: &str, marker: &Marker) -> (String, &'static str) {
     let line = text.lines().nth(marker.line().saturating_sub(1)).unwrap_or_default();
     let indentation = &line[..line.len() - line.trim_start().len()];
     if indentation.contains('\t') || info.contains("tab") {
-        return ("a tab stands in the indentation, which YAML forbids".to_owned(), "indent with spaces");
+        return ("the indentation contains a tab, which YAML forbids".to_owned(), "indent with spaces");
     }
     if info.contains("unknown anchor") {
-        return ("an alias (*) names an anchor (&) that does not stand before it".to_owned(), "write the value out");
+        return ("an alias (*) refers to an anchor (&) that is not defined before it".to_owned(), "write the value out");
     }
     if info.contains("mapping values are not allowed") {
-        let what = "a ':' stands where no key can be";
+        let what = "unexpected ':'";
         return (
             what.to_owned(),
-            "quote text that holds ': ', or mend the indentation of this line and the one before",
+            "quote text that contains ': ', or fix the indentation of this line and the one before",
         );
     }
     if info.contains("recursion limit") {
-        return ("brackets stand in each other too deep".to_owned(), "look for a bracket too many");
+        return ("brackets are nested too deeply".to_owned(), "look for an extra bracket");
     }
     if info.contains("unprintable") {
         return (
-            "a control character stands here".to_owned(),
-            "take it out; in double quotes it can be written as \\x00",
+            "unexpected control character".to_owned(),
+            "remove it; in double quotes it can be written as \\x00",
         );
     }
-    let hint = "look at the indentation, brackets and quotes here and in the lines before";
+    let hint = "check the indentation, brackets and quotes here and in the lines before";
     (format!("this is not YAML ({info})"), hint)
 }
 

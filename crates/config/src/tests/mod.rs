@@ -1,4 +1,4 @@
-//! The whole reading, from files to model types and faults.
+//! Whole loads, from files to model types and errors.
 
 mod access;
 mod bad_input;
@@ -7,7 +7,6 @@ mod faults;
 mod good;
 mod json;
 mod kept;
-mod lists;
 mod load;
 mod places;
 mod policies;
@@ -26,11 +25,11 @@ use tempfile::TempDir;
 
 use super::{Loaded, Source, attempt, check_at};
 
-/// A folder of files that are read as one configuration.
+/// A folder of files that are loaded as one configuration.
 struct Folder(TempDir);
 
 impl Folder {
-    /// With these files; the first is the configuration where it is no folder that is read.
+    /// Returns a folder with these files.
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         for (name, text) in files {
@@ -53,42 +52,42 @@ impl Folder {
         self.load_with(name, &[])
     }
 
-    /// Reads the file of this name, or the folder itself for an empty one.
+    /// Loads the file of this name, or the folder itself if the name is empty.
     fn load_with(&self, name: &str, env: &[(&str, &str)]) -> Result<Loaded, Vec<String>> {
         let outcome = attempt(&Source::Path(self.path().join(name)), &|wanted| variable(env, wanted)).outcome;
         outcome.map_err(|faults| self.lines(&faults))
     }
 
-    /// Every fault that `check` tells, at the beginning of 2026.
+    /// Returns all diagnostics of `check` at the beginning of 2026.
     fn check(&self, name: &str) -> Vec<String> {
         let start_of_2026 = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_767_225_600);
         self.lines(&check_at(&Source::Path(self.path().join(name)), &|wanted| variable(&[], wanted), start_of_2026))
     }
 
-    /// Faults as lines, without the folder's own path.
+    /// Formats diagnostics without the folder's own path.
     fn lines(&self, faults: &[Diagnostic]) -> Vec<String> {
         let prefix = format!("{}/", self.path().display());
         faults.iter().map(|fault| fault.to_string().replace(&prefix, "")).collect()
     }
 }
 
-/// An environment with a home, so that there is a data folder.
+/// Returns a variable of an environment with a home folder, so that there is a data folder.
 fn variable(env: &[(&str, &str)], wanted: &str) -> Option<String> {
     let all = env.iter().copied().chain([("HOME", "/home/fairway")]);
     all.into_iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned())
 }
 
-/// The faults of one file.
+/// Returns the errors of one file.
 fn faults_of(text: &str) -> Vec<String> {
     Folder::new(&[("f.yaml", text)]).load("f.yaml").map(|_| ()).unwrap_err()
 }
 
-/// What is read of one file that is right.
+/// Loads one valid file.
 fn loaded(text: &str) -> Loaded {
     Folder::new(&[("f.yaml", text)]).load("f.yaml").unwrap()
 }
 
-/// What is read, or the faults.
+/// Returns the loaded configuration as text, or the errors.
 fn outcome(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<String, Vec<String>> {
     let folder = Folder::new(&[]);
     folder.write("f.yaml", text);
